@@ -64,13 +64,13 @@ def given(module: ir.Module, name: str, value: Any) -> bytes:
 
 def get(module: ir.Module, name: str, dtype: Any = None, device: str = "auto") -> Array:
     """A copy of a variable; see `ptxlab.ir.Module.get`."""
-    place, number = read_device(device)
-    if place == "both":
+    chosen_kind, number = read_device(device)
+    if chosen_kind == "both":
         raise ValueError("device='both': each of the two has its own; there are 'auto', 'cpu', 'cuda' and 'cuda:1'")
     refuse_wrong(module)
     placed = layout.Variables(module, [])
     ran_on = context_of(module).host.ran_on
-    chosen = ran_on if place == "auto" else None if place == "cpu" else number
+    chosen = ran_on if chosen_kind == "auto" else None if chosen_kind == "cpu" else number
     return _read(module, placed, find(module, placed, name), dtype, chosen)
 
 

@@ -71,11 +71,11 @@ def product(transposed: bool) -> Kernel:
         left = a.load(tiles[0].matrices(a, lane))
         right = b.load(tiles[1].matrices(b, lane))
         packed = d.packed(f16)
-        place = tiles[2].matrices(packed, lane)
+        position = tiles[2].matrices(packed, lane)
         for j in range(2):
             sums = HALF(left, right[2 * j : 2 * j + 2], [f32(0.0) for _ in range(4)])
             halves = [ptx.cvt.rn.f16x2.f32(sums[i + 1], sums[i]) for i in (0, 2)]
-            packed.store(place.move(columns=8 * j), halves)
+            packed.store(position.move(columns=8 * j), halves)
         ptx.bar.warp.sync(0xFFFFFFFF)
         (y + lane * 8).view(u32).v4[0] = tiles[2].at(row, column).view(u32).vector(4).load()
 

@@ -19,10 +19,10 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
 @given(st.sampled_from(sorted(SWIZZLES)), st.integers(0, 1 << 20))
 def test_a_swizzle_is_its_own_inverse_and_repeats(name: str, offset: int) -> None:
     swizzle = SWIZZLES[name]
-    placed = swizzle.place(offset)
-    assert swizzle.place(placed) == offset
+    placed = swizzle.apply(offset)
+    assert swizzle.apply(placed) == offset
     assert placed // 16 % 8 == offset // 16 % 8 ^ (offset >> 7) % (1 << swizzle.bits)
-    assert swizzle.place(offset + swizzle.period) == placed + swizzle.period
+    assert swizzle.apply(offset + swizzle.period) == placed + swizzle.period
 
 
 def test_addresses_are_the_instructions_of_the_manual() -> None:

@@ -42,7 +42,7 @@ PRODUCTS: list[tuple[str, Any, Any, int]] = [
 ]
 
 
-def places(panel: Panel) -> dict[tuple[int, int], tuple[int, int]]:
+def positions(panel: Panel) -> dict[tuple[int, int], tuple[int, int]]:
     """For each row and column of a panel, the lane and the number of the element there."""
     found = {}
     for row, cells in enumerate(panel.cells):
@@ -57,7 +57,7 @@ def fill(panel: Panel, matrix: np.ndarray, registers: int, width: int) -> np.nda
     """The registers of 32 lanes that hold a matrix as the picture says."""
     size = matrix.dtype.itemsize
     filled = np.zeros((32, registers * width // 8 // size), matrix.dtype)
-    for (row, column), (lane, number) in places(panel).items():
+    for (row, column), (lane, number) in positions(panel).items():
         filled[lane, number] = matrix[row, column]
     return np.ascontiguousarray(filled).view(np.uint8).reshape(32, -1)
 
@@ -102,8 +102,8 @@ def test_a_product_by_the_picture_is_the_product(instruction: str, kind: Any, re
     module["multiply"].launch(1, 32, [np.ascontiguousarray(taken), given])
     registers = given.view(result)
     d = np.zeros((len(d_panel.row_names), len(d_panel.column_names)), result)
-    for place, (lane, number) in places(d_panel).items():
-        d[place] = registers[lane, number]
+    for position, (lane, number) in positions(d_panel).items():
+        d[position] = registers[lane, number]
     assert (d == a.astype(np.float64) @ b.astype(np.float64)).all()
 
 
@@ -139,7 +139,7 @@ def test_a_loaded_matrix_is_where_the_picture_says(turned: str) -> None:
     panels = draw.fragments(instruction).panels
     assert len(panels) == 4
     for panel in panels:
-        for (row, column), (lane, number) in places(panel).items():
+        for (row, column), (lane, number) in positions(panel).items():
             pointing = int(re.match(r"T(\d+)", panel.row_names[row])[1])  # type: ignore[index]
             assert out[lane, number] == rows[pointing, column]
 

@@ -44,7 +44,7 @@ def measured_wavefronts(rows: int, columns: int, swizzle: str | None, pitch: int
     for piece in range(columns // 8):
         offsets = [row * pitch * 2 + piece * 16 for row in range(8)]
         if swizzle is not None:
-            offsets = [SWIZZLES[swizzle].place(offset) for offset in offsets]
+            offsets = [SWIZZLES[swizzle].apply(offset) for offset in offsets]
         given = np.array(offsets * 4, np.uint32)
         result = ptxlab.parse(ROWS)["rows"].launch(1, 32, [given, np.zeros(32, np.uint32)], profile=True, checks=False)
         worst = max(worst, result.counters["lines"][LDMATRIX]["wavefronts"])

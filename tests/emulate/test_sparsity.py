@@ -17,15 +17,15 @@ CHOICES = [choice for choice in FORM.spellings() if choice["num"] in ("x1", "x4"
 
 def expand(element: int, index: int, few: int, many: int, num: int, indices: list[int], kept: list[int]) -> list[int]:
     """The registers of the dense vector."""
-    places, elements, dense = whole(indices), whole(kept), 0
+    positions, elements, dense = whole(indices), whole(kept), 0
     for group in range(num):
         row = [0] * many
         for at in range(group * few, (group + 1) * few):
-            place = places >> index * at & (1 << index) - 1
-            if place < many:
-                row[place] = elements >> element * at & (1 << element) - 1
-        for place, value in enumerate(row):
-            dense |= value << element * (group * many + place)
+            position = positions >> index * at & (1 << index) - 1
+            if position < many:
+                row[position] = elements >> element * at & (1 << element) - 1
+        for position, value in enumerate(row):
+            dense |= value << element * (group * many + position)
     return [dense >> at & 0xFFFFFFFF for at in range(0, many * element * num, 32)]
 
 

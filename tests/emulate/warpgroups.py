@@ -177,7 +177,7 @@ def spread(matrix: Bits, layout: Layout) -> Bits:
     found = np.zeros((THREADS, layout.registers), np.uint32)
     for row in range(64):
         for column in range(layout.columns):
-            register, lane, bit = layout.place(row % 16, column)
+            register, lane, bit = layout.position(row % 16, column)
             found[row // 16 * 32 + lane, register] |= np.uint32(int(matrix[row, column]) << bit)
     return found
 
@@ -188,7 +188,7 @@ def gather(registers: Bits, layout: Layout) -> Bits:
     mask = (1 << layout.bits) - 1
     for row in range(64):
         for column in range(layout.columns):
-            register, lane, bit = layout.place(row % 16, column)
+            register, lane, bit = layout.position(row % 16, column)
             found[row, column] = int(registers[row // 16 * 32 + lane, register]) >> bit & mask
     return found
 

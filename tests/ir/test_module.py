@@ -62,4 +62,4 @@ def test_statements_come_in_order() -> None:
 
 
 def test_a_module_is_a_program_and_where_it_came_from() -> None:
-    assert set(ir.Module.__slots__) - set(ir.Module.fields) == {"source", "places", "origins", "__weakref__"}
+    assert set(ir.Module.__slots__) - set(ir.Module.fields) == {"source", "header_spans", "origins", "__weakref__"}

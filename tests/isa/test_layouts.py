@@ -1,4 +1,4 @@
-"""Fragment layouts: each element has a place of its own, and the places are those of the manual."""
+"""Fragment layouts: each element has a position of its own, and the positions are those of the manual."""
 
 import pytest
 
@@ -56,9 +56,9 @@ OPAQUE = {
 
 def _is_one_to_one(layout: Layout) -> bool:
     """Whether every bit of the registers belongs to one element, but for the padding of tf32 and of fp4 in bytes."""
-    starts = {place // layout.bits * layout.bits if layout.bits < 64 else place for place in layout.places}
+    starts = {position // layout.bits * layout.bits if layout.bits < 64 else position for position in layout.positions}
     room = layout.registers * 32 * 32
-    return len(starts) == len(layout.places) == layout.copies * layout.rows * layout.columns == room // layout.bits
+    return len(starts) == len(layout.positions) == layout.copies * layout.rows * layout.columns == room // layout.bits
 
 
 @pytest.mark.parametrize("layouts", [*DENSE.values(), *OPAQUE.values()], ids=[*DENSE, *OPAQUE])
@@ -109,7 +109,7 @@ def test_four_products_are_held_as_the_manual_says() -> None:
     assert layouts.b.held(21) == tuple((4 + index, 1) for index in range(4))
     assert layouts.c.held(21) == ((5, 0), (5, 1), (7, 0), (7, 1), (5, 4), (5, 5), (7, 4), (7, 5))
     assert layouts.d.held(21) == tuple((5, column) for column in range(8))
-    assert {layouts.a.place(5, 0, copy)[1] for copy in range(4)} == {17, 21, 25, 29}
+    assert {layouts.a.position(5, 0, copy)[1] for copy in range(4)} == {17, 21, 25, 29}
 
 
 @pytest.mark.parametrize(
@@ -120,11 +120,11 @@ def test_four_products_are_held_as_the_manual_says() -> None:
 def test_metadata_fill_the_registers_of_their_suppliers(shape: str, type: str, suppliers: int) -> None:
     for selector in range(4 // suppliers):
         layout = metadata(shape, type, selector)
-        lanes = {place >> 5 for place in layout.places}
+        lanes = {position >> 5 for position in layout.positions}
         assert {lane % 4 for lane in lanes} == set(range(selector * suppliers, (selector + 1) * suppliers))
         _, _, k = extents(shape)
         indices = 16 * k // 2 // (2 if type in ("s4", "u4") else 1)
-        assert len(set(layout.places)) == indices
+        assert len(set(layout.positions)) == indices
 
 
 def test_rows_of_memory_and_their_fragments_hold_the_same_elements() -> None:
@@ -132,7 +132,7 @@ def test_rows_of_memory_and_their_fragments_hold_the_same_elements() -> None:
         rows = memory_rows(8, 8, 16, count)
         for target in (eight_rows(8, 16, count), eight_rows(8, 16, count, transposed=True)):
             assert _is_one_to_one(target)
-            assert len(target.places) == len(rows.places)
+            assert len(target.positions) == len(rows.positions)
         assert _is_one_to_one(sixteen_columns(8, count))
         assert _is_one_to_one(eight_rows(16, 8, count))
     assert _is_one_to_one(sixteen_columns(16, 2))

@@ -59,8 +59,8 @@ def test_a_product_is_what_the_hardware_computes(case: dict[str, Any]) -> None:
     assert result == _words(case["result"])
 
 
-def _put(registers: Registers, place: tuple[int, int, int], value: int) -> None:
-    register, lane, bit = place
+def _put(registers: Registers, position: tuple[int, int, int], value: int) -> None:
+    register, lane, bit = position
     registers[register][lane] |= value << bit
 
 
@@ -86,19 +86,19 @@ def test_a_sparse_product_is_the_dense_one_of_what_is_stored(shape: str, type: s
                     value = rng.randrange(-(1 << bits - 1), 1 << bits - 1)
                     dense[row][start + index * together + inside] = value
                     stored = start // 2 + number * together + inside
-                    _put(a, layouts.a.place(row, stored), value % (1 << bits))
+                    _put(a, layouts.a.position(row, stored), value % (1 << bits))
                     if inside == 0:
-                        _put(e, choices.place(row, stored), index)
+                        _put(e, choices.position(row, stored), index)
     other = [[rng.randrange(-(1 << bits - 1), 1 << bits - 1) for _ in range(k)] for _ in range(n)]
     for column in range(n):
         for row in range(k):
-            _put(b, layouts.b.place(column, row), other[column][row] % (1 << bits))
+            _put(b, layouts.b.position(column, row), other[column][row] % (1 << bits))
     opcode = f"mma.sp::ordered_metadata.sync.aligned.{shape}.row.col.s32.{type}.{type}.s32"
     operands = {"a": vector(a), "b": vector(b), "c": vector(c, "s32"), "e": lambda lane: Pattern.of("b32", e[0][lane])}
     (result,) = execute(opcode, operands | {"f": 0})
     for row in range(m):
         for column in range(n):
-            register, lane, _ = layouts.d.place(row, column)
+            register, lane, _ = layouts.d.position(row, column)
             wanted = sum(x * y for x, y in zip(dense[row], other[column], strict=True))
             assert result[register][lane] == wanted % (1 << 32)
 
@@ -110,8 +110,8 @@ def _scaled(kind: str, shape: str, type: str, stype: str, blocks: int, scales: t
     one = {"e4m3": 0x38, "e2m1": 2, "e2m3": 8}[type]
     a, b, c = ([[0] * 32 for _ in range(count)] for count in (layouts.a.registers, layouts.b.registers, 4))
     for matrix, layout in ((a, layouts.a), (b, layouts.b)):
-        for _, _, place in layout.elements():
-            _put(matrix, place, one)
+        for _, _, position in layout.elements():
+            _put(matrix, position, one)
     vec = f".scale_vec::{blocks}X" if blocks > 1 else ""
     opcode = f"mma.sync.aligned.{shape}.row.col.kind::{kind}.block_scale{vec}.f32.{type}.{type}.f32.{stype}"
     first, second = (Pattern.of("b32", scale * 0x01010101) for scale in scales)

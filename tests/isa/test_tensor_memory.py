@@ -41,6 +41,6 @@ def test_moved_as_cutlass_does(shape: str, repetitions: int, packed: bool) -> No
 @pytest.mark.parametrize("repetitions", [1, 2, 4, 8, 16, 32, 64, 128])
 @pytest.mark.parametrize("shape", ["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"])
 def test_every_cell_is_moved_once(shape: str, repetitions: int) -> None:
-    places = moved(shape, repetitions).places
-    assert len(set(places)) == len(places)
-    assert {place >> 5 & 31 for place in places} == set(range(32))
+    positions = moved(shape, repetitions).positions
+    assert len(set(positions)) == len(positions)
+    assert {position >> 5 & 31 for position in positions} == set(range(32))

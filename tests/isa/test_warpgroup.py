@@ -47,11 +47,11 @@ def _store(memory: bytearray, descriptor: Descriptor, matrix: Matrix, bits: int)
                 memory[at : at + bits // 8] = element.to_bytes(bits // 8, "little")
 
 
-def _registers(count: int, places: Any, matrix: Matrix) -> Registers:
+def _registers(count: int, positions: Any, matrix: Matrix) -> Registers:
     found = [[0] * 32 for _ in range(count)]
     for row, elements in enumerate(matrix):
         for column, element in enumerate(elements):
-            register, lane, bit = places(row, column)
+            register, lane, bit = positions(row, column)
             found[register][lane] |= element << bit
     return found
 
@@ -76,7 +76,7 @@ def test_a_product_is_what_the_hardware_computes(case: dict[str, Any]) -> None:
     _store(memory, A, a, bits)
     _store(memory, B, b, bits)
     operands: dict[str, Any] = {
-        "d": vector(_registers(layout.registers, layout.place, c)),
+        "d": vector(_registers(layout.registers, layout.position, c)),
         "b_desc": Pattern.of("u64", B.encode()),
         "scale_d": Pattern.of("pred", case.get("scale_d", 1)),
         **{name: case.get(name, 1) for name in ("scale_a", "scale_b")},
@@ -84,7 +84,7 @@ def test_a_product_is_what_the_hardware_computes(case: dict[str, Any]) -> None:
     if "registers" in case:
         held = multiplicand(16, stored, atype)
         patterns = [[element >> 13 for element in row] for row in a] if atype == "tf32" else a
-        operands["a"] = vector(_registers(held.registers, held.place, patterns))
+        operands["a"] = vector(_registers(held.registers, held.position, patterns))
     else:
         operands["a_desc"] = Pattern.of("u64", A.encode())
     if selector is not None:
@@ -95,7 +95,7 @@ def test_a_product_is_what_the_hardware_computes(case: dict[str, Any]) -> None:
     mask = (1 << ELEMENT_BITS[dtype]) - 1
     for row in range(EIGHT):
         for column in range(EIGHT):
-            register, lane, bit = layout.place(row, column)
+            register, lane, bit = layout.position(row, column)
             assert result[register][lane] >> bit & mask == wanted[row][column], f"element ({row}, {column})"
 
 
@@ -114,7 +114,7 @@ def test_a_swizzled_tile_is_what_tensor_copies_write(name: str) -> None:
     descriptor = Descriptor(start=2048, stride=8 * width, swizzle=name)
     for row in range(64):
         for column in range(16):
-            assert descriptor.offset(row, column, 16) == 2048 + swizzle.place(row * width + column * 2)
+            assert descriptor.offset(row, column, 16) == 2048 + swizzle.apply(row * width + column * 2)
 
 
 def test_a_transposed_tile_continues_after_its_swizzle() -> None:

@@ -28,7 +28,7 @@ forall (~(P1:r0 != 1 /\\ x == 0) \\/ 1:r3 >= 7);
 """
     test = read(text)
     assert test.name == "some name"
-    assert [(thread.name, thread.place, len(thread.instructions)) for thread in test.threads] == [
+    assert [(thread.name, thread.position, len(thread.instructions)) for thread in test.threads] == [
         ("P0", Position(0, -1, 0), 1),
         ("P1", Position(1, 2, 1), 2),
     ]
@@ -74,7 +74,7 @@ def test_every_instruction_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "message", "place"),
+    ("line", "message", "position"),
     [
         ("ld.aquire.gpu r0, x", "`ld.aquire.gpu` has no order that it can have", (4, 2)),
         ("ld.acquire r0, x", "`ld.acquire` needs one scope", (4, 2)),
@@ -90,11 +90,11 @@ def test_every_instruction_is_read() -> None:
         ("st.weak x, 1 | st.weak x, 2", "expected `;` after an instruction, found `|`", (4, 15)),
     ],
 )
-def test_what_is_wrong_is_said_where_it_is(line: str, message: str, place: tuple[int, int]) -> None:
+def test_what_is_wrong_is_said_where_it_is(line: str, message: str, position: tuple[int, int]) -> None:
     with pytest.raises(PtxError) as raised:
         read(f"PTX t\n{{ x = 0; }}\n P0@cta 0,gpu 0 ;\n {line} ;\nexists (x == 1)")
     (found,) = raised.value.diagnostics
-    assert (found.code, found.message, (found.line, found.column)) == ("bad-litmus", message, place)
+    assert (found.code, found.message, (found.line, found.column)) == ("bad-litmus", message, position)
 
 
 @pytest.mark.parametrize(

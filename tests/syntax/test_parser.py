@@ -38,7 +38,7 @@ class TestHeader:
         module = parse(".version 8.7\n.target sm_100a, debug\n.address_size 64\n")
         assert module.version == (8, 7)
         assert (module.target, module.options, module.address_size) == ("sm_100a", ["debug"], 64)
-        assert module.span_of(module.places["target"]).text == ".target sm_100a, debug"  # type: ignore[union-attr]
+        assert module.span_of(module.header_spans["target"]).text == ".target sm_100a, debug"  # type: ignore[union-attr]
 
     @pytest.mark.parametrize(
         ("text", "code", "line"),

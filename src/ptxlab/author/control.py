@@ -147,8 +147,8 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     `unroll=False` asks ptxas not to unroll it.
     """
     trace = current("`ptx.range`")
-    place = here()
-    refuse_jumps(place.code)
+    position = here()
+    refuse_jumps(position.code)
     if not 1 <= len(limits) <= 3:
         refuse("operand-count", f"`ptx.range` takes 1 to 3 limits, {len(limits)} given")
     for limit in limits:
@@ -168,7 +168,7 @@ def counted(*limits: Any, unroll: bool | None = None) -> Iterator[Any]:
     if isinstance(start, Scalar) or isinstance(stop, Scalar) or start >= stop:
         emit("bra", [end], when=i >= stop)
     if unroll is False:
-        trace.write('.pragma "nounroll";', place)
+        trace.write('.pragma "nounroll";', position)
     trace.place_label(again)
     trace.loops.append((None, end))
     with _skippable(trace, "in a loop that may run no times", "loop"):

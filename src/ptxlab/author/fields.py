@@ -26,9 +26,9 @@ def in_parameter(name: str, offset: int = 0) -> Pointer:
 class Struct(Pointer, InMemory):
     """Bytes without names."""
 
-    def __init__(self, place: Pointer, type: StructType) -> None:
-        super().__init__(b8, place.space, place.register, place.symbol, place.offset)
-        self._type, self._place = type, place
+    def __init__(self, root: Pointer, type: StructType) -> None:
+        super().__init__(b8, root.space, root.register, root.symbol, root.offset)
+        self._type, self._root = type, root
 
     def field(self, cls: type[Scalar], offset: int) -> Any:
         """Load a number from that byte on."""
@@ -38,8 +38,8 @@ class Struct(Pointer, InMemory):
 class Fields(InMemory):
     """A structure with names: each of its fields is an access. It has no other names, which fields could have."""
 
-    def __init__(self, place: Pointer, type: StructType) -> None:
-        vars(self).update(_place=place, _type=type)
+    def __init__(self, root: Pointer, type: StructType) -> None:
+        vars(self).update(_root=root, _type=type)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -47,16 +47,16 @@ class Fields(InMemory):
         return load(*_field(self, name), in_place=True)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        annotation, place = _field(self, name)
-        if place.space in ("param", "const"):
-            memory = {"param": "parameter", "const": "constant"}[place.space]
+        annotation, root = _field(self, name)
+        if root.space in ("param", "const"):
+            memory = {"param": "parameter", "const": "constant"}[root.space]
             refuse(
                 "read-only-parameter",
                 f"`{name}` of `{self._type}` is in {memory} memory, which is read-only",
                 helps=[f"make another: `{self._type}({name}=..., ...)`"],
             )
         check_given(f"`{name}` of `{self._type}`", annotation, value)
-        store(annotation, place, value)
+        store(annotation, root, value)
 
 
 def _field(fields: Fields, name: str) -> tuple[Any, Pointer]:
@@ -66,7 +66,7 @@ def _field(fields: Fields, name: str) -> tuple[Any, Pointer]:
         listed = ", ".join(f"`{name}`" for name in known)
         refuse("unknown-name", f"`{fields._type}` has no field `{name}`", helps=[f"it has {listed}"], raises=NoSuchName)
     offset, annotation = known[name]
-    return annotation, fields._place.part(b8, offset)
+    return annotation, fields._root.part(b8, offset)
 
 
 class Structures(Pointer, to_structures=True):
@@ -110,32 +110,32 @@ class Structures(Pointer, to_structures=True):
         refuse("vector-size", f"no instruction has vectors of `{self.type}`", helps=["`x.view(f32)` has of numbers"])
 
 
-def load(annotation: Any, place: Pointer, in_place: bool = False) -> Any:
+def load(annotation: Any, root: Pointer, in_place: bool = False) -> Any:
     """A number, pointer or structure of memory; with `in_place` a structure stays there."""
     if isinstance(annotation, PointerType):
-        return load_pointer(annotation, place.part(u64, 0))
+        return load_pointer(annotation, root.part(u64, 0))
     if not isinstance(annotation, StructType):
-        return place.part(annotation, 0).load()
+        return root.part(annotation, 0).load()
     if annotation.cls is None:
-        return Struct(place, annotation)
+        return Struct(root, annotation)
     if in_place:
-        return Fields(place, annotation)
-    return annotation.cls(*(load(part, place.part(b8, start)) for start, part in annotation.fields.values()))
+        return Fields(root, annotation)
+    return annotation.cls(*(load(part, root.part(b8, start)) for start, part in annotation.fields.values()))
 
 
-def store(annotation: Any, place: Pointer, value: Any) -> None:
+def store(annotation: Any, root: Pointer, value: Any) -> None:
     """Write a number, pointer or structure to memory."""
     if isinstance(annotation, PointerType):
-        place.part(u64, 0).store(_generic(value))
+        root.part(u64, 0).store(_generic(value))
     elif not isinstance(annotation, StructType):
-        place.part(annotation, 0).store(value)
+        root.part(annotation, 0).store(value)
     elif isinstance(value, InMemory):
         for start, size in _pieces(value._type):
             bits = class_of(type_named(f"b{8 * size}"))
-            place.part(bits, start).store(value._place.part(bits, start).load())
+            root.part(bits, start).store(value._root.part(bits, start).load())
     else:
         for name, (start, part) in structure_of(type(value), here()).fields.items():
-            store(part, place.part(b8, start), getattr(value, name))
+            store(part, root.part(b8, start), getattr(value, name))
 
 
 def _pieces(type: StructType) -> Iterator[tuple[int, int]]:
@@ -154,9 +154,9 @@ def _pieces(type: StructType) -> Iterator[tuple[int, int]]:
         start += size
 
 
-def load_pointer(type: PointerType, place: Pointer) -> Pointer:
+def load_pointer(type: PointerType, root: Pointer) -> Pointer:
     """A pointer from the host or out of a structure: it is generic, and `cvta` makes it one into its space."""
-    address = place.load()
+    address = root.load()
     if type.space is not None:
         wide = emit(f"cvta.to.{type.space}.u64", [address], out=u64())
         narrow = address_class(type.space) is not u64

@@ -22,21 +22,21 @@ from ptxlab.author.trace import Program, Trace, current, writing
 class DeviceFunction:
     """A device function written in Python: calling it writes a `call`."""
 
-    def __init__(self, function: Callable[..., Any], place: SourcePosition) -> None:
+    def __init__(self, function: Callable[..., Any], position: SourcePosition) -> None:
         self.function = function
         self.__doc__ = function.__doc__
-        self._place = place
+        self._position = position
 
     def __call__(self, *arguments: Any, **constants: Any) -> Any:
         trace = current(f"a call of `{self.function.__name__}`")
-        parameters, known, returned = read_parameters(self.function, self._place)
+        parameters, known, returned = read_parameters(self.function, self._position)
         check_constants(self.function, known, constants, f"`{self.function.__name__}(..., {{}}=...)`")
         if len(arguments) != len(parameters):
             refuse(
                 "operand-count",
                 f"`{self.function.__name__}` takes {len(parameters)} arguments, {len(arguments)} given",
             )
-        results = return_types(returned, self._place)
+        results = return_types(returned, self._position)
         key = (self.function, constants_key(constants))
         name = trace.program.functions.get(key)
         if name is None:
@@ -56,7 +56,7 @@ class DeviceFunction:
         trace.names.update(parameter.name for parameter in parameters)
         trace.names.add("returned")
         with writing(trace):
-            values = load_parameters(trace, parameters, self._place, of_kernel=False)
+            values = load_parameters(trace, parameters, self._position, of_kernel=False)
             given = self.function(*values, **constants)
             returned = list(given) if isinstance(given, tuple) else [] if given is None else [given]
             if len(returned) != len(results):
@@ -68,11 +68,11 @@ class DeviceFunction:
                     "",
                     ["annotate what is returned: `-> f32`, `-> tuple[f32, u32]`"],
                 )
-            trace.place = self._place
+            trace.position = self._position
             for wanted, value, offset in zip(results, returned, lay_out(results)[0], strict=True):
                 check_given(f"what `{name}` returns", wanted, value)
                 store(wanted, in_parameter("returned", offset), value)
-            trace.place = None
+            trace.position = None
             end_body(trace)
         result = f" ({_returned(results, 'returned')})" if results else ""
         head = head_lines(f".func{result} {name}", parameters)
@@ -101,8 +101,8 @@ def _call(trace: Trace, name: str, parameters: list[Parameter], results: list[An
         store(parameter.annotation if whole else parameter.passed, in_parameter(chosen), value)
     result = "(result), " if results else ""
     trace.write(f"call.uni {result}{name}, ({', '.join(names)});" if names else f"call.uni {result}{name};")
-    places = [in_parameter("result", offset) for offset in lay_out(results)[0]]
-    values = [load(wanted, place) for wanted, place in zip(results, places, strict=True)]
+    pointers = [in_parameter("result", offset) for offset in lay_out(results)[0]]
+    values = [load(wanted, pointer) for wanted, pointer in zip(results, pointers, strict=True)]
     trace.write("}")
     return None if not values else values[0] if len(values) == 1 else tuple(values)
 

@@ -40,7 +40,7 @@ class Kernel(Launchable):
         target: str,
         version: Version | None,
         directives: dict[str, tuple[int, ...]],
-        place: SourcePosition,
+        position: SourcePosition,
         constants: dict[str, Any] | None = None,
     ) -> None:
         self.function = function
@@ -49,7 +49,7 @@ class Kernel(Launchable):
         self.directives = directives
         self.constants = constants or {}
         self.__doc__ = function.__doc__
-        self._place = place
+        self._position = position
         self._specialised: dict[tuple[tuple[str, str], ...], Kernel] = {}
 
     @property
@@ -66,7 +66,7 @@ class Kernel(Launchable):
         key = constants_key(chosen)
         found = self._specialised.get(key)
         if found is None:
-            found = Kernel(self.function, self.target, self.version, self.directives, self._place, chosen)
+            found = Kernel(self.function, self.target, self.version, self.directives, self._position, chosen)
             self._specialised[key] = found
         return found
 
@@ -139,7 +139,7 @@ class Kernel(Launchable):
 
     @cached_property
     def _parameters(self) -> list[Parameter]:
-        return read_parameters(self.function, self._place)[0]
+        return read_parameters(self.function, self._position)[0]
 
     def passed_args(self, args: Sequence[Any]) -> list[Any]:
         """The arguments as the program takes them."""
@@ -190,48 +190,50 @@ def kernel(
     `version` is that of PTX; without it, the lowest that has every instruction used. Other keywords are directives:
     `maxntid=256`, `minnctapersm=2`, `reqntid=(16, 16)`.
     """
-    place = here()
+    position = here()
     if target not in TARGETS:
         meant = nearest(str(target), TARGETS)
         helps = [f"did you mean `{meant}`?"] if meant else ["`sm_80`, `sm_90a` and so on"]
-        refuse("unknown-target", f"there is no target `{target}`", helps=helps, place=place)
-    chosen = {name: numbers_of(name, value, place) for name, value in directives.items()}
-    wanted = version_of(version, place)
+        refuse("unknown-target", f"there is no target `{target}`", helps=helps, position=position)
+    chosen = {name: numbers_of(name, value, position) for name, value in directives.items()}
+    wanted = version_of(version, position)
 
     def make(function: Callable[..., Any]) -> Kernel:
-        check_function(function, place)
-        return Kernel(function, target, wanted, chosen, place)
+        check_function(function, position)
+        return Kernel(function, target, wanted, chosen, position)
 
     return make if function is None else make(function)
 
 
-def check_function(function: Any, place: SourcePosition) -> None:
+def check_function(function: Any, position: SourcePosition) -> None:
     """Refuse what is not a function, and one whose Python a call does not run."""
     if not inspect.isfunction(function):
         refuse(
             "not-a-function",
             f"`kernel` is given {describe(function)}, expected a function",
             helps=['`@kernel` decorates a `def`; options have names: `@kernel(target="sm_90")`'],
-            place=place,
+            position=position,
         )
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         refuse(
             "not-a-function",
             f"calling `{function.__name__}` runs none of its Python: it has a `yield` or is `async`",
-            place=place,
+            position=position,
         )
 
 
-def version_of(version: str | Version | None, place: SourcePosition) -> Version | None:
+def version_of(version: str | Version | None, position: SourcePosition) -> Version | None:
     if not isinstance(version, str):
         return version
     major, _, minor = version.partition(".")
     if not (major.isdigit() and minor.isdigit()):
-        refuse("illegal-header", f"{version!r} is not a version of PTX", helps=['write `version="8.0"`'], place=place)
+        refuse(
+            "illegal-header", f"{version!r} is not a version of PTX", helps=['write `version="8.0"`'], position=position
+        )
     return int(major), int(minor)
 
 
-def numbers_of(name: str, value: int | Sequence[int], place: SourcePosition) -> tuple[int, ...]:
+def numbers_of(name: str, value: int | Sequence[int], position: SourcePosition) -> tuple[int, ...]:
     found = DIRECTIVES.get(name)
     if found is None or found.owner != "entry":
         known = ", ".join(f"`{name}`" for name, directive in DIRECTIVES.items() if directive.owner == "entry")
@@ -239,7 +241,7 @@ def numbers_of(name: str, value: int | Sequence[int], place: SourcePosition) -> 
             "illegal-directive",
             f"there is no directive `.{name}` of a kernel",
             helps=[f"there are {known}"],
-            place=place,
+            position=position,
         )
     numbers = () if value is True else tuple(value) if isinstance(value, Sequence) else (value,)
     if not found.least <= len(numbers) <= found.most or not all(number in found.values for number in numbers):
@@ -247,19 +249,19 @@ def numbers_of(name: str, value: int | Sequence[int], place: SourcePosition) -> 
         refuse(
             "illegal-directive",
             f"`{name}=` is {value!r:.40}, expected {count} number{'s' * (count != '1')} from {found.values.start} on",
-            place=place,
+            position=position,
         )
     return numbers
 
 
 def write_kernel(program: Program, kernel: Kernel) -> None:
     """Run the kernel's Python and append what it writes."""
-    parameters, constants, _ = read_parameters(kernel.function, kernel._place)
+    parameters, constants, _ = read_parameters(kernel.function, kernel._position)
     check_constants(kernel.function, constants, kernel.constants, f"`{kernel.function.__name__}.specialise({{}}=...)`")
     trace = Trace(program, kernel.name, "entry")
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):
-        values = load_parameters(trace, parameters, kernel._place, of_kernel=True)
+        values = load_parameters(trace, parameters, kernel._position, of_kernel=True)
         try:
             result = kernel.function(*values, **kernel.constants)
         except RecursionError as problem:
@@ -274,7 +276,7 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
                 "unavailable-feature",
                 f"`.{name}` needs {DIRECTIVES[name].since}",
                 f"this kernel is for `{program.target}`",
-                place=kernel._place,
+                position=kernel._position,
             )
         head.append(f".{name} {', '.join(map(str, numbers))}".rstrip())
     program.items.append("\n".join(["", *head, "{", *trace.body(), "}", ""]))
@@ -286,7 +288,7 @@ def _refuse_recursion(kernel: Kernel, problem: RecursionError) -> NoReturn:
         f"functions of Python call themselves without end while `{kernel.name}` is written",
         "called again and again",
         helps=["Python decides when they end; under `@function`, a call runs on the GPU, and a `ptx.when` ends it"],
-        place=raised_at(problem),
+        position=raised_at(problem),
     )
 
 
@@ -298,17 +300,17 @@ def _refuse_return(kernel: Kernel, result: Any) -> NoReturn:
         "illegal-return",
         f"a kernel returns nothing, and `{kernel.name}` returns {describe(result)}",
         code.co_filename,
-        returns[0].lineno if returns else kernel._place.line,
+        returns[0].lineno if returns else kernel._position.line,
         "",
         helps=["store results to memory"],
     )
 
 
-def load_parameters(trace: Trace, parameters: list[Parameter], place: SourcePosition, of_kernel: bool) -> list[Any]:
+def load_parameters(trace: Trace, parameters: list[Parameter], position: SourcePosition, of_kernel: bool) -> list[Any]:
     """All parameters in registers. The lines that do so come from the decorator."""
-    trace.place = place
+    trace.position = position
     values = [parameter.load(of_kernel) for parameter in parameters]
-    trace.place = None
+    trace.position = None
     return values
 
 

@@ -63,12 +63,12 @@ def user_frame() -> FrameType:
 
 def raised_at(problem: BaseException) -> SourcePosition | None:
     """The innermost location that an exception came through, outside of ptxlab and of what comes with Python."""
-    place, own = None, __name__.partition(".")[0]
+    position, own = None, __name__.partition(".")[0]
     for step in _steps(problem.__traceback__):
         root = step.tb_frame.f_globals.get("__name__", "").partition(".")[0]
         if root != own and root not in sys.stdlib_module_names:
-            place = SourcePosition(step.tb_frame.f_code, step.tb_lineno, step.tb_lasti)
-    return place
+            position = SourcePosition(step.tb_frame.f_code, step.tb_lineno, step.tb_lasti)
+    return position
 
 
 def _steps(step: TracebackType | None) -> Iterator[TracebackType]:
@@ -91,14 +91,14 @@ def refuse(
     *,
     notes: Sequence[str] = (),
     helps: Sequence[str] = (),
-    place: SourcePosition | None = None,
+    position: SourcePosition | None = None,
     raises: type[PtxError] = PtxError,
 ) -> NoReturn:
     """Raise an error that shows the user's line."""
-    place = place or here()
-    span = place.span
+    position = position or here()
+    span = position.span
     if span is None:
-        notes = (*notes, f"at {place.file}:{place.line}")
+        notes = (*notes, f"at {position.file}:{position.line}")
     raise raises([error(code, message, span, label, notes=notes, helps=helps)])
 
 

@@ -32,20 +32,20 @@ class Module:
         lines: bool = True,
         untyped: bool = False,
     ) -> None:
-        place = here()
+        position = here()
         if target not in TARGETS:
-            refuse("unknown-target", f"there is no target `{target}`", place=place)
-        self.program = Program(target, version_of(version, place), address_size, lines, tuple(options), untyped)
+            refuse("unknown-target", f"there is no target `{target}`", position=position)
+        self.program = Program(target, version_of(version, position), address_size, lines, tuple(options), untyped)
 
     def kernel(self, function: Callable[..., Any] | None = None, **directives: int | Sequence[int]) -> Any:
         """Make a Python function a kernel of this module; keywords are directives, `maxntid=256`."""
-        place = here()
-        chosen = {name: numbers_of(name, value, place) for name, value in directives.items()}
+        position = here()
+        chosen = {name: numbers_of(name, value, position) for name, value in directives.items()}
 
         def add(function: Callable[..., Any]) -> Kernel:
-            check_function(function, place)
+            check_function(function, position)
             program = self.program
-            added = Kernel(function, program.target, program.version, chosen, place)
+            added = Kernel(function, program.target, program.version, chosen, position)
             program.names.add(added.name)
             added.__dict__["program"] = program  # not one of its own
             write_kernel(program, added)

@@ -81,14 +81,14 @@ class Parameter:
             return load(given, in_parameter(self.name), in_place=True)
         if isinstance(given, RawType):
             return in_parameter(self.name)
-        place = Pointer(self.passed, "param", symbol=self.name)
+        passed = Pointer(self.passed, "param", symbol=self.name)
         if isinstance(given, PointerType):
-            return load_pointer(given, place) if of_kernel else pointing(given.element, given.space, place.load())
-        return place.load()
+            return load_pointer(given, passed) if of_kernel else pointing(given.element, given.space, passed.load())
+        return passed.load()
 
 
 def read_parameters(
-    function: Callable[..., Any], place: SourcePosition
+    function: Callable[..., Any], position: SourcePosition
 ) -> tuple[list[Parameter], dict[str, inspect.Parameter], Any]:
     """The parameters, the compile-time ones (keyword-only) by name, and what is returned."""
     annotations = _annotations(function)
@@ -97,7 +97,7 @@ def read_parameters(
         if given.kind is inspect.Parameter.KEYWORD_ONLY:
             constants[name] = given
             continue
-        annotation = structure_of(annotations.get(name), place)
+        annotation = structure_of(annotations.get(name), position)
         _check_parameter(function, given, annotation)
         parameters.append(Parameter(name, annotation))
     return parameters, constants, annotations.get("return")
@@ -168,17 +168,17 @@ def _is_unknown(annotation: str, problem: Exception) -> bool:
     return (getattr(problem, "name", None) or annotation) in annotation
 
 
-def return_types(annotation: Any, place: SourcePosition) -> list[Any]:
+def return_types(annotation: Any, position: SourcePosition) -> list[Any]:
     """What a device function returns: numbers, and structures with fields."""
     if annotation is None or annotation is type(None):
         return []
-    found = [structure_of(part, place) for part in getattr(annotation, "__args__", (annotation,))]
+    found = [structure_of(part, position) for part in getattr(annotation, "__args__", (annotation,))]
     for part in found:
         if not is_number(part) and not (isinstance(part, StructType) and has_fields(part)):
             refuse(
                 "missing-type",
                 f"a device function returns numbers and structures with fields, not {part!s:.40}",
                 helps=["name the fields in a subclass of `struct`"],
-                place=place,
+                position=position,
             )
     return found

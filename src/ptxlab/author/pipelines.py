@@ -90,10 +90,10 @@ class Side:
 
     def wait(self) -> None:
         """Wait until the other side is done with the stage: a loop around a `try_wait`, before sm_90 a `test_wait`."""
-        place = self._awaited.at(self.index)
+        barrier = self._awaited.at(self.index)
         test = "try_wait" if current().program.chip.number >= 90 else "test_wait"
         with control.loop():
-            done = emit(f"mbarrier.{test}.parity.shared.b64", [place, self._ring.parity])
+            done = emit(f"mbarrier.{test}.parity.shared.b64", [barrier, self._ring.parity])
             control.repeat_when(~done)
 
     def arrive(self) -> None:

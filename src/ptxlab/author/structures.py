@@ -58,22 +58,27 @@ def tensor_maps(count: int) -> Any:
     return StructType(128 * count, 64)
 
 
-def structure_of(annotation: Any, place: SourcePosition) -> Any:
+def structure_of(annotation: Any, position: SourcePosition) -> Any:
     """What an annotation means: a subclass of `struct` is its layout, all others are themselves."""
     if not (isinstance(annotation, type) and issubclass(annotation, struct)):
         return annotation
     annotations = inspect.get_annotations(annotation, eval_str=True)
-    parts = {name: structure_of(part, place) for name, part in annotations.items()}
+    parts = {name: structure_of(part, position) for name, part in annotations.items()}
     for name, part in parts.items():
         if not (isinstance(part, (PointerType, StructType)) or is_number(part)):
             refuse(
                 "missing-type",
                 f"the field `{name}` of `{annotation.__name__}` has no type of PTX: {part!r:.60}",
                 helps=["a field is a number, a pointer or a structure: `f32`, `pointer[f32]`"],
-                place=place,
+                position=position,
             )
     if not parts:
-        refuse("missing-type", f"`{annotation.__name__}` has no fields", helps=["annotate them: `x: f32`"], place=place)
+        refuse(
+            "missing-type",
+            f"`{annotation.__name__}` has no fields",
+            helps=["annotate them: `x: f32`"],
+            position=position,
+        )
     offsets, size, align = lay_out(parts.values())
     return StructType(size, align, dict(zip(parts, zip(offsets, parts.values(), strict=True), strict=True)), annotation)
 
@@ -100,7 +105,7 @@ class InMemory:
     """A structure in memory, and its address."""
 
     _type: StructType
-    _place: Pointer
+    _root: Pointer
 
 
 def check_given(what: str, annotation: Any, value: Any) -> None:

@@ -198,9 +198,9 @@ def _operands(form: Form) -> str:
 
 def main() -> None:
     """Write the file beside the module, or to the path given."""
-    place = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("instructions.pyi")
-    place.write_text(stubs(), encoding="utf-8")
-    print(f"wrote {place}")
+    path = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("instructions.pyi")
+    path.write_text(stubs(), encoding="utf-8")
+    print(f"wrote {path}")
 
 
 if __name__ == "__main__":

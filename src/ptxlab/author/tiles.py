@@ -2,7 +2,7 @@
 
 A tile is data: `tile.offset(row, column)` says where an element is, and `tile.at(row, column)` writes the few
 instructions that compute it on the GPU. What is the same in each iteration of a loop is computed before the loop by the
-author; `place.move(...)` then continues from there, by a number in the address or by one instruction.
+author; `pointer.move(...)` then continues from there, by a number in the address or by one instruction.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Tile:
     def offset(self, row: int, column: int, copy: int = 0) -> int:
         """The offset of an element, in bytes from the start."""
         within = row * self.row_bytes + column * self.memory.size
-        return copy * self.copy_bytes + (self.swizzle.place(within) if self.swizzle else within)
+        return copy * self.copy_bytes + (self.swizzle.apply(within) if self.swizzle else within)
 
     def at(self, row: Any, column: Any, copy: Any = 0, *, below: int | None = None) -> TilePointer:
         """The address of an element; numbers and registers may be mixed.
@@ -74,8 +74,8 @@ class Tile:
             below = column + 1
         low = None if below is None else 1 << ((below - 1) * self.memory.size).bit_length()
         if not isinstance(row, Scalar) and not isinstance(column, Scalar):
-            place = base._advance([(self.offset(row, column), 1)])
-            return TilePointer(self, place, low, (row, column))
+            pointer = base._advance([(self.offset(row, column), 1)])
+            return TilePointer(self, pointer, low, (row, column))
         steps = [(row, self.row_bytes), (column, self.memory.size)]
         if self.swizzle is None:
             return TilePointer(self, base._advance(steps), low)
@@ -115,8 +115,8 @@ def _swizzled(steps: list[tuple[Any, int]], swizzle: Swizzle) -> Scalar:
 class TilePointer(Pointer):
     """The address of an element of a tile."""
 
-    def __init__(self, tile: Tile, place: Pointer, low: int | None, position: tuple[int, int] | None = None) -> None:
-        super().__init__(place.element, place.space, place.register, place.symbol, place.offset)
+    def __init__(self, tile: Tile, pointer: Pointer, low: int | None, position: tuple[int, int] | None = None) -> None:
+        super().__init__(pointer.element, pointer.space, pointer.register, pointer.symbol, pointer.offset)
         self.tile = tile
         self._low = low  # the bytes of the column are less, a power of two; None if not known
         self._position = position  # row and column, where Python knows both
@@ -136,8 +136,8 @@ class TilePointer(Pointer):
         if self._position is not None:
             row, column = self._position
             moved = tile.offset(row + rows, column + columns) - tile.offset(row, column)
-            place = base._advance([(moved, 1)])
-            return TilePointer(tile, place, self._low, (row + rows, column + columns))
+            pointer = base._advance([(moved, 1)])
+            return TilePointer(tile, pointer, self._low, (row + rows, column + columns))
         right = columns * self.size
         if tile.swizzle is None:
             return TilePointer(tile, base._advance([(rows, tile.row_bytes), (right, 1)]), self._low)
@@ -152,7 +152,7 @@ class TilePointer(Pointer):
         if right:
             self._check_columns(right)
             assert base.register is not None
-            base = base._moved(base.register ^ tile.swizzle.place(right), None, base.offset)
+            base = base._moved(base.register ^ tile.swizzle.apply(right), None, base.offset)
         return TilePointer(tile, base._advance([(down, 1)]), self._low)
 
     def _check_numbers(self, **steps: Any) -> None:
@@ -189,7 +189,7 @@ class TilePointer(Pointer):
         refuse(
             "no-operator",
             "elements of a swizzled tile do not follow each other",
-            helps=["`place.move(rows=..., columns=...)` continues from here"],
+            helps=["`pointer.move(rows=..., columns=...)` continues from here"],
         )
 
 

@@ -161,7 +161,7 @@ class Trace:
         ] = []  # the labels before (if a jump to it is allowed) and after open loops
         self.repeated = -1  # the number of lines after the last `repeat_when`
         self.last_when: tuple[int, str] | None = None  # the line of the label that ended the last `when`
-        self.place: SourcePosition | None = None  # where generated lines come from: those that load parameters
+        self.position: SourcePosition | None = None  # where generated lines come from: those that load parameters
         self._line: tuple[str, int] | None = None
         self._own_labels: set[str] = set()
 
@@ -203,7 +203,7 @@ class Trace:
         self.lines.append(f"{chosen}: .branchtargets {', '.join(names)};")
         return chosen
 
-    def write(self, text: str, place: SourcePosition | None = None) -> None:
+    def write(self, text: str, position: SourcePosition | None = None) -> None:
         """Write one line of the body, after a `.loc` where the line of Python has changed."""
         if len(self.lines) > MOST_LINES:
             refuse(
@@ -213,8 +213,8 @@ class Trace:
                 helps=["Python's `while` and `for` write their body each time; `with ptx.loop():` repeats on the GPU"],
             )
         if self.program.lines:
-            place = place or self.place or here()
-            line = (place.code.co_filename, place.line)
+            position = position or self.position or here()
+            line = (position.code.co_filename, position.line)
             if line != self._line:
                 self._line = line
                 self.lines.append(f"    .loc {self.program.file(line[0])} {line[1]} 0")
@@ -227,15 +227,15 @@ class Trace:
 
     def close(self) -> None:
         """End the function: everything opened must be closed, every label placed."""
-        for block, place in self.unopened.items():
+        for block, position in self.unopened.items():
             refuse(
                 "unopened-block",
                 f"`{block.name}` is used without `with`, and does nothing",
                 helps=[f"open it: `with {block.name}(...):`"],
-                place=place,
+                position=position,
             )
         if self.opened:
-            what, place = self.opened[-1]
+            what, position = self.opened[-1]
             refuse(
                 "open-loop",
                 "Python leaves a loop of the GPU here, while it is written: the threads do not leave it"
@@ -243,11 +243,11 @@ class Trace:
                 else f"the {what} that begins here is never closed",
                 "by `break` or `return`" if self.left else "",
                 helps=["`ptx.leave_when(condition)` leaves a loop on the GPU"],
-                place=self.left or place,
+                position=self.left or position,
             )
-        for name, place in self.wanted.items():
+        for name, position in self.wanted.items():
             if name not in self.labels:
-                refuse("unknown-name", f"there is no label `{name}` in `{self.name}`", place=place)
+                refuse("unknown-name", f"there is no label `{name}` in `{self.name}`", position=position)
 
     def body(self) -> list[str]:
         """The lines between the braces."""

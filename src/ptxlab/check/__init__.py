@@ -32,7 +32,7 @@ def check(
     with collector_paused():
         program = Program(module, target, progress)
         found = [diagnostic for rule in rules_by_code().values() for diagnostic in rule.check(program)]
-    return at_origin(module, sorted(without_allowed(found), key=_place))
+    return at_origin(module, sorted(without_allowed(found), key=_position))
 
 
 # Rules that check one instruction at a time: they stay true in a program with holes.
@@ -45,8 +45,8 @@ def check_partly(module: ir.Module, target: str | None = None) -> list[Diagnosti
     """What is certainly wrong with a module of which syntax errors left only a part."""
     program = Program(module, target)
     found = [diagnostic for code in INSTRUCTION_RULES for diagnostic in rules_by_code()[code].check(program)]
-    return at_origin(module, sorted(found, key=_place))
+    return at_origin(module, sorted(found, key=_position))
 
 
-def _place(diagnostic: Diagnostic) -> tuple[int, str]:
+def _position(diagnostic: Diagnostic) -> tuple[int, str]:
     return (diagnostic.labels[0].span.start if diagnostic.labels else -1), diagnostic.code

@@ -126,16 +126,16 @@ class Presence:
         if not isinstance(operand, ir.Register) or depth > _DEEPEST:
             return self._open
         true = false = 0
-        for place in self._definitions(at, operand):
-            choice = self._defined_choice(place, operand.index, depth + 1)
+        for definition in self._definitions(at, operand):
+            choice = self._defined_choice(definition, operand.index, depth + 1)
             true, false = true | choice.true, false | choice.false
         return Choice(true, false) if true | false == self.all else self._open
 
     def _definitions(self, at: int, register: ir.Register) -> tuple[int, ...]:
         before = self._facts.values.steps
-        places = self._facts.values.definitions(at, register.index)
-        self._effort.spend(len(places) + 1 + self._facts.values.steps - before)
-        return places
+        writes = self._facts.values.definitions(at, register.index)
+        self._effort.spend(len(writes) + 1 + self._facts.values.steps - before)
+        return writes
 
     def _defined_choice(self, at: int, register: int, depth: int) -> Choice:
         key = (at, register)
@@ -182,9 +182,9 @@ class Presence:
             case ir.SpecialRegister(kind=SpecialKind.LANE):
                 return tuple(thread % LANES for thread in range(self.count))
             case ir.Register() if depth <= _DEEPEST:
-                places = self._definitions(at, operand)
-                if len(places) == 1 and self._facts.instructions[places[0]].guard is None:
-                    return self._defined_number(places[0], operand.index, depth + 1)
+                writes = self._definitions(at, operand)
+                if len(writes) == 1 and self._facts.instructions[writes[0]].guard is None:
+                    return self._defined_number(writes[0], operand.index, depth + 1)
         return None
 
     def _defined_number(self, at: int, register: int, depth: int) -> Numbers | None:
@@ -233,7 +233,7 @@ class Presence:
         if numbers is None or not isinstance(first, ir.Register) or first.index != register:
             return None
         chosen = (thread // LANES * LANES + lane % LANES for thread in range(self.count))
-        return tuple(numbers[place] if place < self.count else 0 for place in chosen)
+        return tuple(numbers[lane] if lane < self.count else 0 for lane in chosen)
 
 
 def _is_integer(type: Type | None) -> TypeGuard[Type]:

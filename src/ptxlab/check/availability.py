@@ -24,9 +24,9 @@ def explain(
     wanted = f".target {chip}" if short_of_target else f".version {version[0]}.{version[1]}"
     had = program.target_name if short_of_target else f"{program.version[0]}.{program.version[1]}"
     others = []
-    place = program.module.span_of(program.module.places.get(header))
-    if place is not None:
-        others = [Label(place, f"this module {'targets' if short_of_target else 'is PTX'} `{had}`")]
+    declared = program.module.span_of(program.module.header_spans.get(header))
+    if declared is not None:
+        others = [Label(declared, f"this module {'targets' if short_of_target else 'is PTX'} `{had}`")]
     older = program.version < version
     fix = f"raise the target to `{chip}`" if short_of_target else f"raise the version to `{version[0]}.{version[1]}`"
     if short_of_target and chip.suffix and program.target.number == chip.number:
@@ -55,14 +55,14 @@ def _explain_removal(
 ) -> Diagnostic:
     (major, minor), chip = gone
     since = f"PTX {major}.{minor}" + (f" with {chip}" if chip.number > 10 else "")
-    place = program.module.span_of(program.module.places.get("version"))
+    declared = program.module.span_of(program.module.header_spans.get("version"))
     had = f"{program.version[0]}.{program.version[1]}"
     return error(
         code,
         f"{what} was removed in {since}, and this module has `.version {had}` and `.target {program.target_name}`",
         span,
         f"removed in {since}",
-        others=[] if place is None else [Label(place, f"this module is PTX `{had}`")],
+        others=[] if declared is None else [Label(declared, f"this module is PTX `{had}`")],
         helps=[] if instead is None else [f"use `{instead}`"],
     )
 

@@ -70,8 +70,8 @@ class Control:
             for successor in ways:
                 before[successor].append(number)
         order = self._from_the_end(before)
-        place = {number: at for at, number in enumerate(order)}
-        after = {number: [s for s in self.successors.get(number, ()) if s in place] for number in order}
+        rank = {number: at for at, number in enumerate(order)}
+        after = {number: [s for s in self.successors.get(number, ()) if s in rank] for number in order}
         for number in self._endless:
             after[number] = [*after[number], END]
         found: dict[int, int] = {END: END}
@@ -84,7 +84,7 @@ class Control:
                 for successor in after[number]:
                     if successor not in found:
                         continue
-                    nearest = successor if nearest is None else self._meet(nearest, successor, found, place)
+                    nearest = successor if nearest is None else self._meet(nearest, successor, found, rank)
                 assert nearest is not None
                 if found.get(number) != nearest:
                     found[number] = nearest
@@ -181,13 +181,13 @@ class Control:
         self._effort.spend(len(seen))
         return frozenset(seen)
 
-    def _meet(self, a: int, b: int, found: dict[int, int], place: dict[int, int]) -> int:
+    def _meet(self, a: int, b: int, found: dict[int, int], rank: dict[int, int]) -> int:
         steps = 0
         while a != b:
-            while place[a] > place[b]:
+            while rank[a] > rank[b]:
                 a = found[a]
                 steps += 1
-            while place[b] > place[a]:
+            while rank[b] > rank[a]:
                 b = found[b]
                 steps += 1
         self._effort.spend(steps)

@@ -154,8 +154,8 @@ class Copies:
             return False
         values = self._facts.values
         loop = self._loop(values.block_of(copy))
-        places = values.definitions(copy, base.index)
-        return bool(places) and not any(values.block_of(place) in loop for place in places)
+        writes = values.definitions(copy, base.index)
+        return bool(writes) and not any(values.block_of(definition) in loop for definition in writes)
 
     def _loop(self, block: int) -> frozenset[int]:
         """The blocks on a way from a block back to it."""

@@ -105,30 +105,30 @@ class Divergence:
         """The value of a register where the asking instruction reads it."""
         at = asking[0]
         before = self._origins.steps
-        places = self._origins.definitions(at, register)
-        self._effort.spend(len(places) + self._origins.steps - before)
-        if not places:
+        writes = self._origins.definitions(at, register)
+        self._effort.spend(len(writes) + self._origins.steps - before)
+        if not writes:
             return ALIKE
         value: Uniformity | None = None
-        for place in places:
-            value = _join(value, self._ask(asking, (place, register)))
-        for branch in self._choosing(places, at):
+        for definition in writes:
+            value = _join(value, self._ask(asking, (definition, register)))
+        for branch in self._choosing(writes, at):
             choice = self._ask(asking, (self._facts.flow.blocks[branch].end - 1, _BRANCH))
             if choice is not None and choice.level > BLOCK and value is not None:
                 value = Uniformity(max(choice.level, value.level))
         return value
 
-    def _choosing(self, places: tuple[int, ...], at: int) -> set[int]:
+    def _choosing(self, writes: tuple[int, ...], at: int) -> set[int]:
         """The branches that decide which of several writes is read, or how often the loop around a write ran."""
         here = self._origins.block_of(at)
         found: set[int] = set()
-        for place in places:
-            block = self._origins.block_of(place)
-            if (block == here and len(places) == 1) or not self._control.branches.get(block):
+        for definition in writes:
+            block = self._origins.block_of(definition)
+            if (block == here and len(writes) == 1) or not self._control.branches.get(block):
                 continue
             between = self._control.deciding(block) - self._control.deciding(here)
             self._effort.spend(len(between))
-            if len(places) == 1:
+            if len(writes) == 1:
                 between = frozenset(b for b in between if b in self._control.reachable(block))
             found |= between
         return found

@@ -19,10 +19,10 @@ def forward(
         return {}
     states = {0: entry}
     order = flow.ordered()
-    place = {number: at for at, number in enumerate(order)}
+    rank = {number: at for at, number in enumerate(order)}
     pending = {0}
     while pending:
-        number = min(pending, key=place.__getitem__)
+        number = min(pending, key=rank.__getitem__)
         pending.remove(number)
         end = after(flow.blocks[number], states[number])
         for successor in flow.blocks[number].successors:

@@ -45,7 +45,7 @@ def _misfit(value: ir.Initialiser, variable: ir.Variable, spaces: dict[str, str]
         extent = variable.dimensions[depth] if depth < len(variable.dimensions) else variable.vector
         is_open = extent is None or (extent == 0 and depth == 0)
         if not is_open and len(value.elements) > (extent or 0):
-            return f"has {len(value.elements)} elements for {extent} places"
+            return f"has {len(value.elements)} elements for an extent of {extent}"
         if depth == len(variable.dimensions) and len(value.elements) != variable.vector:
             return f"has {len(value.elements)} elements for a vector of {variable.vector}"
         return next((wrong for part in value.elements if (wrong := _misfit(part, variable, spaces, depth + 1))), None)

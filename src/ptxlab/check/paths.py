@@ -43,8 +43,8 @@ class Ways:
         blocks = self._facts.flow.blocks
         writes = self._facts.values.writes.get(register, [])
         target = next(block.number for block in blocks if block.start <= at < block.end)
-        writing = {block.number for block in blocks if any(block.start <= place < block.end for place in writes)}
-        if any(blocks[target].start <= place < at for place in writes):
+        writing = {block.number for block in blocks if any(block.start <= write < block.end for write in writes)}
+        if any(blocks[target].start <= write < at for write in writes):
             return False
         guard = self._facts.instructions[at].guard
         pending: list[tuple[int, Known]] = [(0, frozenset())]

@@ -88,7 +88,7 @@ class FunctionFacts:
 
     def where(self, holds: Callable[[Match], bool]) -> list[int]:
         """The positions of its legal instructions of which something holds, in order."""
-        return sorted(position for match, places in self._by_match if holds(match) for position in places)
+        return sorted(position for match, positions in self._by_match if holds(match) for position in positions)
 
     @cached_property
     def by_jump(self) -> dict[Jump, list[int]]:

@@ -30,12 +30,12 @@ class Values:
     @cached_property
     def writes(self) -> dict[int, list[int]]:
         """For each register that is written the instructions that do it, in order."""
-        return _places(self._facts.effects.writes)
+        return _positions(self._facts.effects.writes)
 
     @cached_property
     def reads(self) -> dict[int, list[int]]:
         """For each register that is read the instructions that do it, in order."""
-        return _places(self._facts.effects.reads)
+        return _positions(self._facts.effects.reads)
 
     def block_of(self, at: int) -> int:
         """The block that an instruction is in."""
@@ -43,8 +43,8 @@ class Values:
 
     def only_write(self, register: int) -> int | None:
         """The instruction that writes a register, if there is just one."""
-        places = self.writes.get(register, ())
-        return places[0] if len(places) == 1 else None
+        positions = self.writes.get(register, ())
+        return positions[0] if len(positions) == 1 else None
 
     def definition(self, at: int, register: int) -> int | None:
         """The one instruction that wrote what instruction `at` reads in a register; None where that is not certain."""
@@ -67,19 +67,19 @@ class Values:
 
     def definitions(self, at: int, register: int) -> tuple[int, ...]:
         """The instructions whose write of a register instruction `at` can read; none: nothing writes it before."""
-        places = self.writes.get(register, [])
-        if len(places) <= 1:
-            return tuple(places)
+        positions = self.writes.get(register, [])
+        if len(positions) <= 1:
+            return tuple(positions)
         key = (register, at)
         found = self._seen.get(key)
         if found is None:
-            found = self._seen[key] = tuple(sorted(self._search(places, at)))
+            found = self._seen[key] = tuple(sorted(self._search(positions, at)))
         return found
 
-    def _search(self, places: list[int], at: int) -> set[int]:
+    def _search(self, positions: list[int], at: int) -> set[int]:
         found: set[int] = set()
         block = self._blocks[self.block_of(at)]
-        if self._collect(places, block.start, at, found):
+        if self._collect(positions, block.start, at, found):
             return found
         pending, seen = list(block.predecessors), set()
         while pending:
@@ -88,30 +88,30 @@ class Values:
                 continue
             seen.add(number)
             block = self._blocks[number]
-            if not self._collect(places, block.start, block.end, found):
+            if not self._collect(positions, block.start, block.end, found):
                 pending.extend(block.predecessors)
         self.steps += len(seen)
         return found
 
-    def _collect(self, places: list[int], start: int, end: int, found: set[int]) -> bool:
+    def _collect(self, positions: list[int], start: int, end: int, found: set[int]) -> bool:
         """Add the writes in a range of instructions that are seen after it; say whether one of them is certain."""
-        for index in range(bisect_left(places, end) - 1, -1, -1):
-            place = places[index]
-            if place < start:
+        for index in range(bisect_left(positions, end) - 1, -1, -1):
+            position = positions[index]
+            if position < start:
                 break
-            found.add(place)
-            if self._facts.instructions[place].guard is None:
+            found.add(position)
+            if self._facts.instructions[position].guard is None:
                 return True
         return False
 
 
-def _places(registers: Sequence[tuple[int, ...]]) -> dict[int, list[int]]:
+def _positions(registers: Sequence[tuple[int, ...]]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for at, touched in enumerate(registers):
         for register in touched:
-            places = found.get(register)
-            if places is None:
+            positions = found.get(register)
+            if positions is None:
                 found[register] = [at]
-            elif places[-1] != at:
-                places.append(at)
+            elif positions[-1] != at:
+                positions.append(at)
     return found

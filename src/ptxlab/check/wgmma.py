@@ -46,15 +46,15 @@ class Mmas:
             self.of[at] = _mma(facts.instructions[at])
         for name in ("fence", "commit", "wait"):
             self.steps.update(dict.fromkeys(facts.doing("wgmma", name), name))
-        self._places = sorted([*self.of, *self.steps])
+        self._positions = sorted([*self.of, *self.steps])
 
     def running(self) -> dict[int, Running]:
         """The MMAs that may be in flight at the start of each block."""
 
         def after(block: BasicBlock, running: Running) -> Running:
             running = dict(running)
-            places = self._places
-            for at in places[bisect_left(places, block.start) : bisect_left(places, block.end)]:
+            positions = self._positions
+            for at in positions[bisect_left(positions, block.start) : bisect_left(positions, block.end)]:
                 self.step(at, running)
             return running
 

@@ -22,8 +22,8 @@ def main() -> None:
         print("ptxlab: interrupted", file=sys.stderr)
         status = 130
     except OSError as problem:  # a disk that is full; what one can do about a file is said where it is used
-        place = f"`{problem.filename}`" if problem.filename else "the output"
-        print(f"ptxlab: {place} can't be used: {(problem.strerror or str(problem)).lower()}", file=sys.stderr)
+        subject = f"`{problem.filename}`" if problem.filename else "the output"
+        print(f"ptxlab: {subject} can't be used: {(problem.strerror or str(problem)).lower()}", file=sys.stderr)
         status = 2
     sys.exit(status)
 

@@ -78,7 +78,7 @@ def command(
             if file is not None and file.suffix[1:].lower() not in kinds():
                 raise click.UsageError(f"`{file}` does not end as a picture; there are {', '.join(kinds())}")
         for file in (kept, plot, roofline):
-            check_place(file)
+            check_writable(file)
         if source is not None:
             record = read_record(source)
         else:
@@ -99,7 +99,7 @@ def command(
         context.exit(1)
 
 
-def check_place(file: Path | None) -> None:
+def check_writable(file: Path | None) -> None:
     """Refuse a file that can't be written."""
     if file is None:
         return

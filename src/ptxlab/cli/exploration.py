@@ -61,7 +61,7 @@ def _spell(kernel: Function, outcome: Outcome) -> str:
     """`a = 1 0 7, b = 2`"""
     names = [parameter.name for parameter in kernel.parameters]
     parts = []
-    for place, array in zip(outcome.places, outcome.arrays, strict=True):
+    for argument, array in zip(outcome.arguments, outcome.arrays, strict=True):
         values = " ".join(map(spell_number, array.reshape(-1)[:FIRST].tolist()))
-        parts.append(f"{names[place]} = {values}{' ...' * (array.size > FIRST)}")
+        parts.append(f"{names[argument]} = {values}{' ...' * (array.size > FIRST)}")
     return ", ".join(parts) or "no array"

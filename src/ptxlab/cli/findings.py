@@ -82,5 +82,5 @@ def first_of_each(found: Sequence[Diagnostic], most: int) -> tuple[list[Diagnost
 def _spell_others(group: Sequence[Diagnostic]) -> str:
     lines = [str(line) for line in sorted({one.line for one in group if one.line is not None})]
     named = ", ".join(lines[:LISTED]) + ", ..." * (len(lines) > LISTED)
-    places = f"on line{'s' * (len(lines) > 1)} {named}; " if lines else ""
-    return f"{len(group)} more of `{group[0].code}`: {group[0].message}\n  {places}`--format concise` lists them"
+    where = f"on line{'s' * (len(lines) > 1)} {named}; " if lines else ""
+    return f"{len(group)} more of `{group[0].code}`: {group[0].message}\n  {where}`--format concise` lists them"

@@ -44,7 +44,7 @@ def _blocks(context: click.Context, parameter: click.Parameter, value: str | Non
     found = [_extent(context, parameter, word) for word in value.split()]
     if not found:
         raise click.BadParameter("it names no block; write '0,0 5,3'")
-    return [(*place, 0, 0)[:3] for place in found if place is not None]
+    return [(*index, 0, 0)[:3] for index in found if index is not None]
 
 
 def _arguments(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Argument]:

@@ -99,9 +99,9 @@ def with_sources(lines: Sequence[str]) -> Iterator[str]:
     """Lines of PTX; a `.loc` is followed by the line of Python or CUDA C++ that it names, where that can be read."""
     files = {found[1]: found[2] for found in map(_FILE.match, lines) if found is not None}
     for line in lines:
-        place = _LOC.match(line)
-        name = files.get(place[1], "") if place else ""
-        source = linecache.getline(name, int(place[2])).strip() if place and Path(name).is_file() else ""
+        location = _LOC.match(line)
+        name = files.get(location[1], "") if location else ""
+        source = linecache.getline(name, int(location[2])).strip() if location and Path(name).is_file() else ""
         yield f"{line.rstrip()}  // {source}" if source else line
 
 

@@ -47,11 +47,11 @@ class Inputs:
         return {name: variables.given(module, name, value) for name, value in self._values(seed)}, self._arguments(seed)
 
     def _values(self, seed: int) -> Iterator[tuple[str, Any]]:
-        for place, (name, setting) in enumerate(self.settings.items(), len(self.arguments)):
-            yield name, setting.make_typed((seed, place))
+        for number, (name, setting) in enumerate(self.settings.items(), len(self.arguments)):
+            yield name, setting.make_typed((seed, number))
 
     def _arguments(self, seed: int) -> list[Any]:
-        return [argument.make((seed, place)) for place, argument in enumerate(self.arguments)]
+        return [argument.make((seed, number)) for number, argument in enumerate(self.arguments)]
 
 
 @dataclass(frozen=True)

@@ -144,16 +144,16 @@ class _Packing:
             raise ValueError(
                 f"a tensor map needs a parameter of {MAP_BYTES} bytes, `.align 64 .b8 name[128]`, or a pointer"
             )
-        place, encoded = 0, map.data if isinstance(map, Encoded) else b""
+        map_address, encoded = 0, map.data if isinstance(map, Encoded) else b""
         if isinstance(map, TensorMap):
             region = self._region(map.array, f"{name} (`{parameter}`)")
-            place = region.base + (_array_address(map.array) - region.data) + map.offset
-            encoded = map.encode(place)
+            map_address = region.base + (_array_address(map.array) - region.data) + map.offset
+            encoded = map.encode(map_address)
         given = map if isinstance(map, TensorMap) else None
         if field.size == MAP_BYTES:
             self.parameters.slots += [Slot(offset, given, False)] if given is not None else []
             return encoded
-        region = _map_region(encoded, self.space.next, f"the tensor map of {name}", place)
+        region = _map_region(encoded, self.space.next, f"the tensor map of {name}", map_address)
         self.space.regions.append(region)
         self.parameters.regions.append(region)
         self.parameters.slots.append(Slot(offset, given))

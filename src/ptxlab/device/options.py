@@ -84,7 +84,7 @@ class LaunchOptions:
         if given["cluster"] is not None:
             given["cluster"] = extent(given["cluster"], "cluster")
         if given["blocks"] is not None:
-            given["blocks"] = [_three(place, 0, "blocks") for place in given["blocks"]]
+            given["blocks"] = [_three(coordinates, 0, "blocks") for coordinates in given["blocks"]]
         given["checks"] = chosen_detectors(given["checks"])
         object.__setattr__(self, "__dict__", given)
         self._refuse_wrong()

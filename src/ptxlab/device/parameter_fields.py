@@ -47,7 +47,7 @@ class Field:
         return f"+{self.offset} {self.kind}"
 
 
-class _Place(NamedTuple):
+class _Location(NamedTuple):
     """An address in a parameter: `offset` bytes from its start, or, if not `exact`, at least as many."""
 
     parameter: int
@@ -59,7 +59,7 @@ class _Place(NamedTuple):
 class _Load:
     """A value that is loaded from a parameter."""
 
-    place: _Place
+    location: _Location
     type: Type
     kind: str = ""  # what its uses show, of more weight than the type it is loaded as
 
@@ -86,10 +86,10 @@ class _Reader:
         self.kernel = kernel
         self.numbers = {id(parameter): number for number, parameter in enumerate(kernel.parameters)}
         self.steps = [(one, match) for one in kernel.instructions() if (match := match_of(one)) is not None]
-        self.places: dict[int, _Place] = {}
+        self.locations: dict[int, _Location] = {}
         self.loads: dict[int, list[_Load]] = {}  # by register
         self.every: list[_Load] = []
-        self.maps: list[_Place] = []
+        self.maps: list[_Location] = []
 
     def fields(self) -> list[list[Field]]:
         """The fields of each parameter."""
@@ -98,12 +98,12 @@ class _Reader:
             self._read(instruction, match)
         self._follow_values()
         found: list[list[tuple[Field, bool]]] = [[] for _ in self.kernel.parameters]
-        for place in self.maps:
-            found[place.parameter].append((Field(place.offset, _MAP_BYTES, MAP), place.exact))
+        for location in self.maps:
+            found[location.parameter].append((Field(location.offset, _MAP_BYTES, MAP), location.exact))
         for load in self.every:
             kind = load.kind or load.type.name
-            field = Field(load.place.offset, load.type.width // 8, kind)
-            found[load.place.parameter].append((field, load.place.exact))
+            field = Field(load.location.offset, load.type.width // 8, kind)
+            found[load.location.parameter].append((field, load.location.exact))
         sizes = [layout.size_of_variable(parameter) for parameter in self.kernel.parameters]
         return [_disjoint(some, size) for some, size in zip(found, sizes, strict=True)]
 
@@ -113,71 +113,73 @@ class _Reader:
         while changed:
             changed = False
             for instruction, match in self.steps:
-                place = self._computed(instruction, match)
-                if place is None or not isinstance(result := instruction.operands[0], ir.Register):
+                location = self._computed(instruction, match)
+                if location is None or not isinstance(result := instruction.operands[0], ir.Register):
                     continue
-                before = self.places.get(result.index)
-                joined = place if before is None or before == place else _join(before, place)
+                before = self.locations.get(result.index)
+                joined = location if before is None or before == location else _join(before, location)
                 if joined != before:
-                    self.places[result.index] = joined
+                    self.locations[result.index] = joined
                     changed = True
 
-    def _computed(self, instruction: ir.Instruction, match: Match) -> _Place | None:
+    def _computed(self, instruction: ir.Instruction, match: Match) -> _Location | None:
         """The address of a parameter that an instruction computes."""
         operands, operation = instruction.operands[1:], match.effects.computes
         if operation in _KEEPS:
-            return next(filter(None, map(self._place, operands)), None)
+            return next(filter(None, map(self._locate, operands)), None)
         if operation not in _ADDS:
             return None
-        at = next((at for at, operand in enumerate(operands) if self._place(operand) is not None), None)
+        at = next((at for at, operand in enumerate(operands) if self._locate(operand) is not None), None)
         if at is None:
             return None
-        place = self._place(operands[at])
+        location = self._locate(operands[at])
         other = operands[1 - at] if len(operands) == 2 else None
-        assert place is not None
-        if not isinstance(other, ir.Immediate) or other.is_float or not place.exact:
-            return place._replace(exact=False)
+        assert location is not None
+        if not isinstance(other, ir.Immediate) or other.is_float or not location.exact:
+            return location._replace(exact=False)
         distance = other.value - (1 << 64) * (other.value >> 63)
-        return place._replace(offset=place.offset + (-distance if operation is Operation.DIFFERENCE else distance))
+        return location._replace(
+            offset=location.offset + (-distance if operation is Operation.DIFFERENCE else distance)
+        )
 
-    def _place(self, operand: ir.Operand) -> _Place | None:
+    def _locate(self, operand: ir.Operand) -> _Location | None:
         """The address of a parameter that an operand is."""
         match operand:
             case ir.VariableReference():
                 number = self.numbers.get(id(operand.variable))
-                return None if number is None else _Place(number, operand.offset)
+                return None if number is None else _Location(number, operand.offset)
             case ir.Register():
-                return self.places.get(operand.index)
+                return self.locations.get(operand.index)
             case ir.Address() | ir.Sum():
-                place = self._place(operand.base)
-                moves = place is not None and place.exact
-                return place._replace(offset=place.offset + operand.offset) if place and moves else place
+                location = self._locate(operand.base)
+                moves = location is not None and location.exact
+                return location._replace(offset=location.offset + operand.offset) if location and moves else location
             case ir.Element():
-                place = self._place(operand.base)
-                if place is None or not isinstance(operand.base, ir.VariableReference):
+                location = self._locate(operand.base)
+                if location is None or not isinstance(operand.base, ir.VariableReference):
                     return None
                 step = operand.base.variable.type.width // 8
-                return place._replace(offset=place.offset + operand.index * step, exact=operand.register is None)
+                return location._replace(offset=location.offset + operand.index * step, exact=operand.register is None)
         return None
 
     def _read(self, instruction: ir.Instruction, match: Match) -> None:
         """Note what an instruction reads of parameters: values into registers, tensor maps."""
         for operand, expected in zip(instruction.operands, match.expected, strict=True):
-            if expected.kind != "address" or (place := self._place(operand)) is None:
+            if expected.kind != "address" or (location := self._locate(operand)) is None:
                 continue
             if match.effects.extents.get(expected.name) == TENSOR_MAP:
-                self.maps.append(place)
+                self.maps.append(location)
             elif any(one.operand == expected.name and one.kind == "load" for one in match.effects.accesses):
-                self._note_load(instruction.operands[0], match, place)
+                self._note_load(instruction.operands[0], match, location)
 
-    def _note_load(self, result: ir.Operand, match: Match, place: _Place) -> None:
+    def _note_load(self, result: ir.Operand, match: Match, location: _Location) -> None:
         """Note the values that are loaded at an address, into one register or several."""
         type = match.expected[0].type
         if type is None or type.width < 8:
             return
         elements = result.elements if isinstance(result, ir.Vector) else (result,)
         for at, element in enumerate(elements):
-            load = _Load(place._replace(offset=place.offset + at * type.width // 8), type)
+            load = _Load(location._replace(offset=location.offset + at * type.width // 8), type)
             self.every.append(load)
             if isinstance(element, ir.Register):
                 self.loads.setdefault(element.index, []).append(load)
@@ -237,10 +239,10 @@ def _carry(carried: dict[int, list[_Load]], instruction: ir.Instruction) -> bool
     return bool(new)
 
 
-def _join(one: _Place, other: _Place) -> _Place:
+def _join(one: _Location, other: _Location) -> _Location:
     """Both addresses; those of two parameters are that of the first, somewhere."""
     offset = min(one.offset, other.offset) if one.parameter == other.parameter else one.offset
-    return _Place(one.parameter, offset, False)
+    return _Location(one.parameter, offset, False)
 
 
 def _disjoint(found: Sequence[tuple[Field, bool]], size: int) -> list[Field]:

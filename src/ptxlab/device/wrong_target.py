@@ -18,7 +18,7 @@ def wrong_target(module: ir.Module, name: str, target: str, instead: str) -> Dia
     return error(
         "wrong-target",
         f"a module for `{wanted}` can't run on {name}, which is `{target}`",
-        module.span_of(module.places.get("target")),
+        module.span_of(module.header_spans.get("target")),
         notes=[note],
         helps=[f"{help}, or {instead}"],
     )

@@ -68,7 +68,7 @@ def _panels(matrix: Held, lane: int | None) -> Iterator[Panel]:
         cells = [[_cell(matrix, row, column, copy, numbers, lane) for column in range(columns)] for row in range(rows)]
         names = [str(row) for row in range(rows)]
         if matrix.owners is not None:
-            names = [f"T{matrix.owners.place(row, 0, copy)[1]} → {row}" for row in range(rows)]
+            names = [f"T{matrix.owners.position(row, 0, copy)[1]} → {row}" for row in range(rows)]
         columns_named = [str(column) for column in range(columns)]
         if matrix.is_transposed:
             cells, names, columns_named = [list(row) for row in zip(*cells, strict=True)], columns_named, names
@@ -79,13 +79,13 @@ def _panels(matrix: Held, lane: int | None) -> Iterator[Panel]:
 def _cell(matrix: Held, row: int, column: int, copy: int, numbers: dict[int, int], lane: int | None) -> Cell:
     layout = matrix.layout
     index = (copy * layout.rows + row) * layout.columns + column
-    holder = layout.place(row, column, copy)[1]
+    holder = layout.position(row, column, copy)[1]
     return Cell(f"T{holder}.{matrix.operand}{numbers[index]}", holder, lane in (None, holder))
 
 
 def _numbers(layout: Layout) -> dict[int, int]:
     """For each element, its number among those that its lane holds, from the first register and the low bits on."""
     held: dict[int, list[tuple[int, int, int]]] = {}
-    for index, place in enumerate(layout.places):
-        held.setdefault(place >> 5 & 31, []).append((place >> 10, place & 31, index))
+    for index, position in enumerate(layout.positions):
+        held.setdefault(position >> 5 & 31, []).append((position >> 10, position & 31, index))
     return {index: number for own in held.values() for number, (_, _, index) in enumerate(sorted(own))}

@@ -26,9 +26,9 @@ def tile(rows: int, columns: int, type: str = "f16", swizzle: str | None = None,
         raise ValueError(f"swizzle {swizzle!r}: there are {', '.join(SWIZZLES)}")
     mode = None if swizzle is None else SWIZZLES[swizzle]
 
-    def place(row: int, piece: int) -> int:
+    def offset_of(row: int, piece: int) -> int:
         offset = row * across + piece * PIECE
-        return offset if mode is None else mode.place(offset)
+        return offset if mode is None else mode.apply(offset)
 
     pieces = columns * size // PIECE
     drawn = min(rows, SHOWN)
@@ -37,7 +37,7 @@ def tile(rows: int, columns: int, type: str = "f16", swizzle: str | None = None,
     more = f"the first {drawn} rows of " if drawn < rows else ""
     return Picture(
         f"{more}a tile of {named}{padded}",
-        [_by_rows(drawn, pieces, PIECE // size, place), _by_banks(drawn, pieces, PIECE // size, place)],
+        [_by_rows(drawn, pieces, PIECE // size, offset_of), _by_banks(drawn, pieces, PIECE // size, offset_of)],
     )
 
 
@@ -56,11 +56,11 @@ def _sizes(rows: int, columns: int, type: str, pitch: int | None) -> tuple[int, 
     return size, across
 
 
-Place = Callable[[int, int], int]
+OffsetOf = Callable[[int, int], int]
 
 
-def _by_rows(rows: int, pieces: int, each: int, place: Place) -> Panel:
-    cells = [[_banks(place(row, piece)) for piece in range(pieces)] for row in range(rows)]
+def _by_rows(rows: int, pieces: int, each: int, offset_of: OffsetOf) -> Panel:
+    cells = [[_banks(offset_of(row, piece)) for piece in range(pieces)] for row in range(rows)]
     names = [f"{piece * each}-{piece * each + each - 1}" for piece in range(pieces)]
     return Panel(
         "the tile: the banks of its columns",
@@ -89,9 +89,9 @@ def _cost(cells: Sequence[Sequence[Cell]]) -> str:
     return f"{rows} consecutive rows of 16 bytes share banks: `ldmatrix` takes {worst} wavefronts, not 1"
 
 
-def _by_banks(rows: int, pieces: int, each: int, place: Place) -> Panel:
+def _by_banks(rows: int, pieces: int, each: int, offset_of: OffsetOf) -> Panel:
     """Shared memory in lines of all banks."""
-    there = {place(row, piece): (row, piece) for row in range(rows) for piece in range(pieces)}
+    there = {offset_of(row, piece): (row, piece) for row in range(rows) for piece in range(pieces)}
     lines = max(there) // LINE + 1
     cells: list[list[Cell | None]] = []
     for line in range(lines):

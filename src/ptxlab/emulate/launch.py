@@ -167,5 +167,5 @@ def uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None) ->
 def _clusters_of(blocks: Sequence[Extents], grid: Extents, cluster: Extents) -> list[int]:
     """The numbers of the clusters that these blocks belong to, each once."""
     across, down = grid[0] // cluster[0], grid[1] // cluster[1]
-    places = [[at // size for at, size in zip(place, cluster, strict=True)] for place in blocks]
-    return list(dict.fromkeys(x + across * (y + down * z) for x, y, z in places))
+    clusters = [[at // size for at, size in zip(index, cluster, strict=True)] for index in blocks]
+    return list(dict.fromkeys(x + across * (y + down * z) for x, y, z in clusters))

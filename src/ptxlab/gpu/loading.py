@@ -231,7 +231,7 @@ def too_new(module: ir.Module, gpu: Gpu) -> Diagnostic:
     return error(
         "unsupported-version",
         f"PTX {stated} is too new for this driver, which reads up to PTX {newest} (CUDA {gpu.cuda[0]}.{gpu.cuda[1]})",
-        module.span_of(module.places.get("version")),
+        module.span_of(module.header_spans.get("version")),
         helps=[
             'use `compile="ptxas"`: a cubin of a newer ptxas runs on this driver',
             f"write `.version {newest}` if the module needs nothing newer, or update the driver",

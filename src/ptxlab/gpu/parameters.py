@@ -31,7 +31,7 @@ class Copies:
     def __init__(self, regions: Sequence[Region], objects: Sequence[PlacedObject] = ()) -> None:
         self.regions = regions
         self.objects = TextureObjects(objects)
-        self.places: dict[int, int] = {}
+        self.addresses: dict[int, int] = {}
 
     @property
     def names(self) -> list[str]:
@@ -42,24 +42,24 @@ class Copies:
         """Allocate memory and fill it."""
         self.objects.create()
         for region in self.regions:
-            place = int(call("cuMemAlloc", max(region.size, 1)))
-            self.places[region.base] = place
+            allocated = int(call("cuMemAlloc", max(region.size, 1)))
+            self.addresses[region.base] = allocated
             if region.size:
-                call("cuMemcpyHtoD", place, region.data, region.size)
+                call("cuMemcpyHtoD", allocated, region.data, region.size)
 
     def address_of(self, virtual: int) -> int:
         """The address on the GPU of an offset into an array."""
         for region in self.regions:
             if region.base <= virtual <= region.base + region.size:
-                return self.places[region.base] + virtual - region.base
+                return self.addresses[region.base] + virtual - region.base
         raise AssertionError(f"{virtual:#x} belongs to no array")
 
     def place_map(self, map: TensorMap, virtual: int) -> int:
         """Encode a tensor map as the driver does, in the memory that a pointer points to; where on the GPU that is."""
         (region,) = (region for region in self.regions if region.base == virtual)
-        place = self.places[region.base]
-        call("cuMemcpyHtoD", place, encode(map, self.address_of(region.tensor)), BYTES)
-        return place
+        allocated = self.addresses[region.base]
+        call("cuMemcpyHtoD", allocated, encode(map, self.address_of(region.tensor)), BYTES)
+        return allocated
 
     def copy_out(self, kept: dict[int, bytearray] | None) -> None:
         """Bring back what the kernel made of the arrays, or into `kept`, by region, without touching the arrays."""
@@ -70,15 +70,15 @@ class Copies:
             if kept is not None:
                 kept[region.data] = bytearray(region.size)
                 target = ctypes.addressof((ctypes.c_uint8 * region.size).from_buffer(kept[region.data]))
-                call("cuMemcpyDtoH", target, self.places[region.base], region.size)
+                call("cuMemcpyDtoH", target, self.addresses[region.base], region.size)
             elif region.writable:
-                call("cuMemcpyDtoH", region.data, self.places[region.base], region.size)
+                call("cuMemcpyDtoH", region.data, self.addresses[region.base], region.size)
 
     def free(self) -> None:
         """Give the memory back, unless the kernel still works on it or the context is gone."""
         self.objects.free()
-        while self.places and broken() is None:
-            bindings().cuMemFree(self.places.popitem()[1])
+        while self.addresses and broken() is None:
+            bindings().cuMemFree(self.addresses.popitem()[1])
 
 
 class Signature:
@@ -141,8 +141,10 @@ class Parameters:
                 found[at : at + BYTES] = encode(slot.map, self.copies.address_of(virtual))
                 continue
             virtual = int.from_bytes(found[at : at + 8], "little")
-            place = self.copies.address_of(virtual) if slot.map is None else self.copies.place_map(slot.map, virtual)
-            found[at : at + 8] = place.to_bytes(8, "little")
+            allocated = (
+                self.copies.address_of(virtual) if slot.map is None else self.copies.place_map(slot.map, virtual)
+            )
+            found[at : at + 8] = allocated.to_bytes(8, "little")
         return bytes(found)
 
 

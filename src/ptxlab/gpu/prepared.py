@@ -61,9 +61,9 @@ class Prepared:
             _allow(loaded, kernel, shared, cluster)
         size = self.signature.size
         data = (ctypes.c_uint8 * max(size, 1))()
-        places = [ctypes.addressof(data) + offset for offset, _ in self.signature.slots]
+        addresses = [ctypes.addressof(data) + offset for offset, _ in self.signature.slots]
         self._data = memoryview(data).cast("B")[:size]
-        self._pointers = (ctypes.c_void_p * max(len(places), 1))(*places)
+        self._pointers = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
         self._parameters = ctypes.addressof(self._pointers)
         self._lock = threading.Lock()
         self.config = driver.CUlaunchConfig()

@@ -91,16 +91,16 @@ class TextureObjects:
         memory = _texels(texture.levels[0], texels, 0)
         pitch = -(-texels.width * texels.texel_bytes // 512) * 512  # what every GPU takes
         rows = memory.reshape(texels.height, -1).view("u1")
-        place = call("cuMemAlloc", pitch * texels.height)
-        self._undo.append(("cuMemFree", place))
+        allocated = call("cuMemAlloc", pitch * texels.height)
+        self._undo.append(("cuMemFree", allocated))
         for number, row in enumerate(rows):
-            call("cuMemcpyHtoD", int(place) + pitch * number, row.ctypes.data, row.nbytes)
+            call("cuMemcpyHtoD", int(allocated) + pitch * number, row.ctypes.data, row.nbytes)
         resource = driver.CUDA_RESOURCE_DESC()
         is_row = texture.storage == "linear"
         kind = driver.CUresourcetype
         resource.resType = kind.CU_RESOURCE_TYPE_LINEAR if is_row else kind.CU_RESOURCE_TYPE_PITCH2D
         part = resource.res.linear if is_row else resource.res.pitch2D
-        part.devPtr, part.format, part.numChannels = place, _format(texels), texels.channels
+        part.devPtr, part.format, part.numChannels = allocated, _format(texels), texels.channels
         if is_row:
             part.sizeInBytes = memory.nbytes
         else:

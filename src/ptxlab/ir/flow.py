@@ -109,7 +109,7 @@ def flow_of(function: Function) -> Flow:
     count, jumps, leaders = _read(function)
     if not count:
         return Flow([], {})
-    starts = sorted(place for place in leaders if place < count)
+    starts = sorted(index for index in leaders if index < count)
     blocks = [
         BasicBlock(number, start, end)
         for number, (start, end) in enumerate(zip(starts, [*starts[1:], count], strict=True))
@@ -117,13 +117,13 @@ def flow_of(function: Function) -> Flow:
     number_at = {block.start: block.number for block in blocks}
     for block in blocks:
         targets, falls = jumps.get(block.end - 1, ((), True))
-        found = [number_at[place] for place in targets if place in number_at]
+        found = [number_at[index] for index in targets if index in number_at]
         if falls and block.end in number_at:
             found.append(number_at[block.end])
         block.successors = list(dict.fromkeys(found))
         for successor in block.successors:
             blocks[successor].predecessors.append(block.number)
-    named = {at: tuple(number_at.get(place, END) for place in places) for at, (places, _) in jumps.items()}
+    named = {at: tuple(number_at.get(index, END) for index in goals) for at, (goals, _) in jumps.items()}
     return Flow(blocks, named)
 
 
@@ -160,11 +160,11 @@ def _read(function: Function) -> tuple[int, dict[int, tuple[tuple[int, ...], boo
             scopes.pop()
     jumps: dict[int, tuple[tuple[int, ...], bool]] = {}
     leaders = {0}
-    for place, names, falls, chain in branches:
-        targets = tuple(_places(names, chain))
-        jumps[place] = (targets, falls)
+    for index, names, falls, chain in branches:
+        targets = tuple(_positions(names, chain))
+        jumps[index] = (targets, falls)
         leaders.update(targets)
-        leaders.add(place + 1)
+        leaders.add(index + 1)
     return position, jumps, leaders
 
 
@@ -172,12 +172,12 @@ def _never_returns(call: Instruction) -> bool:
     return any(operand.function.noreturn for operand in call.operands if isinstance(operand, FunctionReference))
 
 
-def _places(names: tuple[str, ...], scopes: tuple[dict[str, int | tuple[str, ...]], ...]) -> Iterator[int]:
+def _positions(names: tuple[str, ...], scopes: tuple[dict[str, int | tuple[str, ...]], ...]) -> Iterator[int]:
     for name in names:
         found = next((scope[name] for scope in reversed(scopes) if name in scope), None)
         if isinstance(found, tuple):
             # Only labels of instructions can be branched to; a list that names a list, or itself, leads nowhere.
             inner = (next((scope[label] for scope in reversed(scopes) if label in scope), None) for label in found)
-            yield from (place for place in inner if isinstance(place, int))
+            yield from (index for index in inner if isinstance(index, int))
         elif found is not None:
             yield found

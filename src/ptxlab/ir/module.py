@@ -28,12 +28,20 @@ class Module(Node):
     """A program: its header, its items in order, and the source it was read from, if it was read.
 
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
-    those before or inside the header. `places` has the source range of `version`, `target` and
+    those before or inside the header. `header_spans` has the source range of `version`, `target` and
     `address_size`, `origins` the texts that the program was compiled from, by the names that `.file` gives them.
     """
 
     __slots__ = (
-        "__weakref__", "address_size", "comments", "items", "origins", "places", "source", "targets", "version",
+        "__weakref__",
+        "address_size",
+        "comments",
+        "header_spans",
+        "items",
+        "origins",
+        "source",
+        "targets",
+        "version",
     )  # fmt: skip
     fields = ("version", "targets", "address_size", "comments", "items")
 
@@ -52,7 +60,7 @@ class Module(Node):
         self.items = [] if items is None else items
         self.comments = [] if comments is None else comments
         self.source = source
-        self.places: dict[str, Range] = {}
+        self.header_spans: dict[str, Range] = {}
         self.origins: dict[str, Source] = {}
 
     def __repr__(self) -> str:

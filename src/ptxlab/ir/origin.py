@@ -20,15 +20,15 @@ class Origins:
     def __init__(self, module: Module) -> None:
         self.module = module
         self._files = {item.index: item.name for item in module.items if isinstance(item, File)}
-        self._places = _places(module) if module.origins and self._files else []
-        self._starts = [start for start, _, _ in self._places]
+        self._locations = _locations(module) if module.origins and self._files else []
+        self._starts = [start for start, _, _ in self._locations]
 
     def span(self, span: Span) -> Span | None:
         """The line that some PTX was compiled from, if its text is known; of inlined code, else where it is inlined."""
         number = bisect_right(self._starts, span.start) - 1
-        if span.source is not self.module.source or number < 0 or span.start >= self._places[number][1]:
+        if span.source is not self.module.source or number < 0 or span.start >= self._locations[number][1]:
             return None
-        location = self._places[number][2]
+        location = self._locations[number][2]
         found = self._line(location.file, location.line)
         if found is None and location.inlined_at is not None:
             found = self._line(*location.inlined_at[:2])
@@ -60,7 +60,7 @@ def line_span(source: Source, line: int) -> Span:
     return Span(source, start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
 
 
-def _places(module: Module) -> list[tuple[int, int, Location]]:
+def _locations(module: Module) -> list[tuple[int, int, Location]]:
     """From where to where in the PTX each `.loc` holds: to the next one, or to the end of its function."""
     found = []
     for function in module.functions:
@@ -69,7 +69,7 @@ def _places(module: Module) -> list[tuple[int, int, Location]]:
             end = locations[number + 1].start if number + 1 < len(locations) else function.end
             if location.start is not None and end is not None:
                 found.append((location.start, end, location))
-    return sorted(found, key=lambda place: place[0])
+    return sorted(found, key=lambda location: location[0])
 
 
 def _moved(diagnostic: Diagnostic, origin: Callable[[Span], Span | None]) -> Diagnostic:

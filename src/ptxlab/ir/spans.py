@@ -36,7 +36,7 @@ def opcode_range(text: str) -> Range:
 def modifier_range(text: str, index: int) -> Range:
     """Where the modifier `index` is, with its dot; -1 is the mnemonic."""
     start, end = opcode_range(text)
-    dots = [start, *(place for place in range(start, end) if text[place] == "."), end]
+    dots = [start, *(at for at in range(start, end) if text[at] == "."), end]
     return (dots[index + 1], dots[index + 2]) if index + 2 < len(dots) else (start, end)
 
 
@@ -52,15 +52,15 @@ def split_ranges(text: str, start: int, end: int) -> list[Range]:
     found = []
     depth = 0
     begin = start
-    for place in range(start, end):
-        character = text[place]
+    for at in range(start, end):
+        character = text[at]
         if character in _OPENING:
             depth += 1
         elif character in _CLOSING:
             depth -= 1
         elif character == "," and depth == 0:
-            found.append(trimmed(text, begin, place))
-            begin = place + 1
+            found.append(trimmed(text, begin, at))
+            begin = at + 1
     if found or text[begin:end].strip():
         found.append(trimmed(text, begin, end))
     return found

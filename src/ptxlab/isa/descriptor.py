@@ -43,9 +43,9 @@ def chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u64:
         leading, stride = stride, leading
     down: u64 = u64(row % EIGHT) * width * CHUNK + u64(row // EIGHT) * stride
     right: u64 = u64(chunk) % width * CHUNK + u64(chunk) // width * leading
-    place: u64 = start + down + right
+    address: u64 = start + down + right
     # The swizzle uses bits of the address itself, counted from the start of its pattern.
-    return place ^ ((u64(place - pattern) >> 7) & (width - 1)) << 4
+    return address ^ ((u64(address - pattern) >> 7) & (width - 1)) << 4
 
 
 # `tcgen05` has the same descriptors, but for the numbers of the modes (PTX ISA 9.7.16.4.1); three are reserved.
@@ -65,10 +65,10 @@ def tensor_chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u6
     start: u64 = (fields & 0x3FFF) << 4
     leading: u64 = ((fields >> 16) & 0x3FFF) << 4
     stride: u64 = ((fields >> 32) & 0x3FFF) << 4
-    place: u64 = (
+    address: u64 = (
         start + u64(row % 4) * 128 + u64(row // 4) * stride + u64(chunk % 8) * CHUNK + u64(chunk // 8) * leading
     )
-    return place ^ ((place >> 7) & 3) << 5
+    return address ^ ((address >> 7) & 3) << 5
 
 
 @dataclass(frozen=True)

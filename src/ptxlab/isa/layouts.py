@@ -12,12 +12,12 @@ from functools import cache
 
 from .fragment import ELEMENT_BITS, extents
 
-Place = tuple[int, int, int]  # a 32-bit register, a lane, and the lowest bit
+RegisterBit = tuple[int, int, int]  # a 32-bit register, a lane, and the lowest bit
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """A matrix in the registers of a warp. `places` go row by row; a place is `register << 10 | lane << 5 | bit`.
+    """A matrix in the registers of a warp. `positions` go row by row; a position is `register << 10 | lane << 5 | bit`.
 
     A register of 64 bits counts as two. `copies` matrices of `rows` by `columns` lie one after the other.
     """
@@ -25,19 +25,19 @@ class Layout:
     rows: int
     columns: int
     bits: int
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     copies: int = 1
 
-    def place(self, row: int, column: int, copy: int = 0) -> Place:
+    def position(self, row: int, column: int, copy: int = 0) -> RegisterBit:
         """The register, lane and lowest bit of an element."""
-        place = self.places[(copy * self.rows + row) * self.columns + column]
-        return place >> 10, place >> 5 & 31, place & 31
+        position = self.positions[(copy * self.rows + row) * self.columns + column]
+        return position >> 10, position >> 5 & 31, position & 31
 
-    def elements(self) -> Iterator[tuple[int, int, Place]]:
+    def elements(self) -> Iterator[tuple[int, int, RegisterBit]]:
         """Every element with its place."""
         for row in range(self.copies * self.rows):
             for column in range(self.columns):
-                yield row % self.rows, column, self.place(row % self.rows, column, row // self.rows)
+                yield row % self.rows, column, self.position(row % self.rows, column, row // self.rows)
 
     def held(self, lane: int) -> tuple[tuple[int, int], ...]:
         """The row and column of each element that a lane holds, from its first register on, from the low bits up."""
@@ -47,33 +47,42 @@ class Layout:
     @property
     def registers(self) -> int:
         """How many 32-bit registers a lane has."""
-        return max(place >> 10 for place in self.places) + max(self.bits // 32, 1)
+        return max(position >> 10 for position in self.positions) + max(self.bits // 32, 1)
 
     def after(self, registers: int) -> tuple[int, ...]:
-        """The places when so many other registers come first."""
-        return tuple(place + (registers << 10) for place in self.places)
+        """The positions when so many other registers come first."""
+        return tuple(position + (registers << 10) for position in self.positions)
 
     def halves(self, chunk: int) -> Layout:
         """Every second `chunk` of columns, from the first on, and then those between."""
         order = sorted(range(self.columns), key=lambda column: column // chunk % 2)
-        starts = range(0, len(self.places), self.columns)
-        places = tuple(self.places[start + column] for start in starts for column in order)
-        return Layout(self.rows, self.columns, self.bits, places, self.copies)
+        starts = range(0, len(self.positions), self.columns)
+        positions = tuple(self.positions[start + column] for start in starts for column in order)
+        return Layout(self.rows, self.columns, self.bits, positions, self.copies)
 
     @property
     def transposed(self) -> Layout:
         """The same registers, read as the matrix whose rows are the columns of this one."""
         assert self.copies == 1
-        flat = [self.places[row * self.columns + column] for column in range(self.columns) for row in range(self.rows)]
+        flat = [
+            self.positions[row * self.columns + column] for column in range(self.columns) for row in range(self.rows)
+        ]
         return Layout(self.columns, self.rows, self.bits, tuple(flat))
 
 
 def laid_out(
-    rows: int, columns: int, bits: int, place: Callable[[int, int, int], Place], copies: int = 1, padding: int = 0
+    rows: int,
+    columns: int,
+    bits: int,
+    position: Callable[[int, int, int], RegisterBit],
+    copies: int = 1,
+    padding: int = 0,
 ) -> Layout:
-    """The layout whose elements are at `place(row, column, copy)`."""
-    places = (place(row, column, copy) for copy in range(copies) for row in range(rows) for column in range(columns))
-    flat = tuple(register << 10 | lane << 5 | bit + padding for register, lane, bit in places)
+    """The layout whose elements are at `position(row, column, copy)`."""
+    positions = (
+        position(row, column, copy) for copy in range(copies) for row in range(rows) for column in range(columns)
+    )
+    flat = tuple(register << 10 | lane << 5 | bit + padding for register, lane, bit in positions)
     return Layout(rows, columns, bits, flat, copies)
 
 
@@ -99,19 +108,19 @@ def multiplicand(rows: int, columns: int, type: str, bits: int | None = None) ->
     block = min(rows, 16)
     turns = columns // each // 4
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         turn, t = divmod(column // each, 4)
         register = (row // block * turns + turn) * (block // 8) + row % block // 8
         return register * words, row % 8 * 4 + t, column % each * size
 
-    return laid_out(rows, columns, size, place, padding=padding)
+    return laid_out(rows, columns, size, position, padding=padding)
 
 
 @cache
 def stacked(layout: Layout, count: int) -> Layout:
     """That many such matrices, one below the other, each in registers of its own."""
-    places = tuple(place for index in range(count) for place in layout.after(index * layout.registers))
-    return Layout(layout.rows * count, layout.columns, layout.bits, places)
+    positions = tuple(position for index in range(count) for position in layout.after(index * layout.registers))
+    return Layout(layout.rows * count, layout.columns, layout.bits, positions)
 
 
 @cache
@@ -119,12 +128,12 @@ def accumulator(rows: int, columns: int, type: str) -> Layout:
     """C or D: each lane holds two neighbours of row `g`, two of row `g + 8`, then those of the next eight columns."""
     size = ELEMENT_BITS[type]
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         index = column // 8 * (rows // 4) + row // 8 * 2 + column % 2
         register, bit = divmod(index * size, 32)
         return register, row % 8 * 4 + column % 8 // 2, bit
 
-    return laid_out(rows, columns, size, place)
+    return laid_out(rows, columns, size, position)
 
 
 # mma.m8n8k4 of f16: four products, each by two groups of four lanes, 0-3 with 16-19, 4-7 with 20-23 and so on.
@@ -139,12 +148,12 @@ def quarter_multiplicand(type: str, along: bool) -> Layout:
     """A, or B transposed, 8x4: a lane holds a row if `along`, else one column of four rows."""
     size, padding = width(type)
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         lane, index = (row % 4, column) if along else (column, row % 4)
         register, bit = divmod(index * size, 32)
         return register, _quad(lane, copy, row >= 4), bit
 
-    return laid_out(8, 4, size, place, copies=4, padding=padding)
+    return laid_out(8, 4, size, position, copies=4, padding=padding)
 
 
 @cache
@@ -152,7 +161,7 @@ def quarter_accumulator(type: str) -> Layout:
     """C or D, 8x8: a row a lane in f16; in f32 a lane holds two neighbours of each of four pieces."""
     size = ELEMENT_BITS[type]
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         lane, index = row % 4, column
         if type == "f32":
             lane = row & 1 | column & 2
@@ -160,7 +169,7 @@ def quarter_accumulator(type: str) -> Layout:
         register, bit = divmod(index * size, 32)
         return register, _quad(lane, copy, row >= 4), bit
 
-    return laid_out(8, 8, size, place, copies=4)
+    return laid_out(8, 8, size, position, copies=4)
 
 
 @cache
@@ -176,7 +185,7 @@ def metadata(shape: str, type: str, selector: int = 0, bits: int | None = None) 
     kept = kept_of(size)
     suppliers = k // 2 // kept // 4
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         chunk, inside = divmod(column, kept)
         upper = row // 8
         if size >= 16:  # four chunks of both rows in each register
@@ -185,7 +194,7 @@ def metadata(shape: str, type: str, selector: int = 0, bits: int | None = None) 
             lane, nibble = chunk // 8 * 2 + upper, chunk % 8
         return 0, row % 8 * 4 + selector * suppliers + lane, nibble * 4 + inside * 2 // kept * 2
 
-    return laid_out(16, k // 2, 2, place)
+    return laid_out(16, k // 2, 2, position)
 
 
 def kept_of(size: int) -> int:

@@ -6,18 +6,18 @@ bytes; they are as CUTLASS (`copy_traits_sm100.hpp`) has them.
 
 from functools import cache
 
-from .layouts import Layout, Place, laid_out
+from .layouts import Layout, RegisterBit, laid_out
 
 
 @cache
 def memory_rows(rows: int, columns: int, bits: int, count: int) -> Layout:
     """`count` matrices, of which each lane holds one row of 16 bytes: those of the first matrix first."""
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         register, bit = divmod(column * bits, 32)
         return register, copy * rows + row, bit
 
-    return laid_out(rows, columns, bits, place, copies=count)
+    return laid_out(rows, columns, bits, position, copies=count)
 
 
 @cache
@@ -25,12 +25,12 @@ def eight_rows(columns: int, bits: int, count: int, transposed: bool = False) ->
     """`count` matrices of eight rows, a register each: four lanes share a row, or a column if it is transposed."""
     each = 32 // bits
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         if transposed:
             row, column = column, row
         return copy, row * 4 + column // each, column % each * bits
 
-    return laid_out(8, columns, bits, place, copies=count)
+    return laid_out(8, columns, bits, position, copies=count)
 
 
 @cache
@@ -40,10 +40,10 @@ def sixteen_columns(rows: int, count: int) -> Layout:
     A register has two rows of column `g` and, above them, the same rows of column `g + 8`.
     """
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         half = row // 2 % 2 if rows == 16 else 0
         lane = row // 4 if rows == 16 else row // 2
         byte = row % 2 + column // 8 * 2
         return copy * (rows // 8) + half, column % 8 * 4 + lane, byte * 8
 
-    return laid_out(rows, 16, 8, place, copies=count)
+    return laid_out(rows, 16, 8, position, copies=count)

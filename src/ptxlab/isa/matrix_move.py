@@ -32,8 +32,8 @@ def two_each(m: Modifiers) -> str:
 
 def move(k: Machine, values: tuple[Value, ...], source: Layout, target: Layout, registers: int) -> tuple[Value, ...]:
     """Bring what `values` hold as `source` to `registers` that hold it as `target`."""
-    count = len(target.places)
-    statics = (count, source.bits, target.bits, source.places, target.after(len(values)))
+    count = len(target.positions)
+    statics = (count, source.bits, target.bits, source.positions, target.after(len(values)))
     return k.collect(rearrange, ALL_LANES, values, ["b32"] * registers, statics=statics, aligned=True)
 
 

@@ -108,14 +108,14 @@ def multimem_bulk() -> None:
 @form(f"{LD}{{.acc}}{{.vec}}.type d, [a]", op="min max add", vec="v2 v4", type="e5m2x4 e4m3x4", **SUM | WIDE_FP8)
 @addresses(a="data")
 def multimem_ld_reduce(k: Machine, m: Modifiers, a: AddressValue) -> Any:
-    """Read the same place in the memories of several devices, and combine what is there."""
+    """Read the same offset in the memories of several devices, and combine what is there."""
     unit, count = f"b{type_named(m.type).width}", int(m.vec[1:]) if m.vec else 1
     order = f"{m.sem}.{m.scope}" if m.sem and m.sem != "weak" else "weak"
     totals: list[list[Value]] = []
     for number in range(MOST_REPLICAS):
-        place = k.multicast.replica(a, number, type_named(unit).width // 8 * count)
-        is_there = place.value != 0
-        values = [_lanes(k, m, one) for one in k.load(place, unit, count, when=is_there, order=order)]
+        address = k.multicast.replica(a, number, type_named(unit).width // 8 * count)
+        is_there = address.value != 0
+        values = [_lanes(k, m, one) for one in k.load(address, unit, count, when=is_there, order=order)]
         if number:
             pairs = [list(zip(old, new, strict=True)) for old, new in zip(totals, values, strict=True)]
             values = [[k.select(is_there, _combine(k, m, x, y), x) for x, y in pair] for pair in pairs]
@@ -132,13 +132,13 @@ def multimem_ld_reduce(k: Machine, m: Modifiers, a: AddressValue) -> Any:
 @form(f"{ST}{{.vec}}.type [a], b", vec="v2 v4", type="e5m2x4 e4m3x4", **STORE_VECTOR | {"since": FP8})
 @addresses(a="data")
 def multimem_st(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
-    """Write to the same place in the memories of several devices."""
+    """Write to the same offset in the memories of several devices."""
     unit = f"b{type_named(m.type).width}"
     values = [k.reinterpret(one, unit) for one in (b if isinstance(b, tuple) else (b,))]
     order = f"{m.sem}.{m.scope}" if m.sem and m.sem != "weak" else "weak"
     for number in range(MOST_REPLICAS):
-        place = k.multicast.replica(a, number, type_named(unit).width // 8 * len(values))
-        k.store(place, values, when=place.value != 0, order=order)
+        address = k.multicast.replica(a, number, type_named(unit).width // 8 * len(values))
+        k.store(address, values, when=address.value != 0, order=order)
 
 
 @form(f"{RED}.type [a], b", op="min max", type="u32 s32 u64 s64", **REDUCE)
@@ -149,7 +149,7 @@ def multimem_st(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
 @form(f"{RED}.vec.type [a], b", op="min max", vec="v2 v4", type=PACKED, **REDUCE_VECTOR)
 @addresses(a="data")
 def multimem_red(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
-    """Combine a value with those at the same place in the memories of several devices."""
+    """Combine a value with those at the same offset in the memories of several devices."""
     width = type_named(m.type).width
     values = [_lanes(k, m, k.reinterpret(one, f"b{width}")) for one in (b if isinstance(b, tuple) else (b,))]
     order = f"{m.sem or 'relaxed'}.{m.scope or 'sys'}"
@@ -159,10 +159,10 @@ def multimem_red(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
         return _joined(k, m, [_combine(k, m, x, y) for x, y in pairs], f"b{width}")
 
     for number in range(MOST_REPLICAS):
-        place = k.multicast.replica(a, number, width // 8 * len(values))
+        address = k.multicast.replica(a, number, width // 8 * len(values))
         for index, own in enumerate(values):
-            part = place + index * width // 8 if index else place
-            k.update(part, f"b{width}", partial(change, own=own), order, returns=False, when=place.value != 0)
+            part = address + index * width // 8 if index else address
+            k.update(part, f"b{width}", partial(change, own=own), order, returns=False, when=address.value != 0)
 
 
 @form(
@@ -183,7 +183,7 @@ def multimem_red(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> None:
 )
 @addresses(a="data")
 def multimem_async() -> None:
-    """Start a write or a reduction at the same place in the memories of several devices."""
+    """Start a write or a reduction at the same offset in the memories of several devices."""
 
 
 def _lanes(k: Machine, m: Modifiers, unit: Value) -> list[Value]:

@@ -1,6 +1,6 @@
 """Multiplication of matrices in the registers of a warp, once for all lanes: the warp collectives of `mma` and `wmma`.
 
-`exchange` holds the registers of all lanes, operands and results one after the other; tables of places (see
+`exchange` holds the registers of all lanes, operands and results one after the other; tables of positions (see
 `layouts.py`) say where each element of a matrix is. B is laid out transposed, so that a product runs along rows of
 both.
 """
@@ -33,7 +33,7 @@ LARGEST_B = 1024  # elements
 
 @struct
 @dataclass(frozen=True)
-class Places:
+class ElementPositions:
     """Where the elements of the matrices are, by row and column."""
 
     a: Pointer[u32]
@@ -45,19 +45,19 @@ class Places:
 
 
 @native(inline=True)
-def element(exchange: Pointer[u32], place: u32) -> u32:
-    """The element at a place, in the lowest bits; the bits above it are not cleared."""
-    return exchange[place >> 5] >> (place & 31)
+def element(exchange: Pointer[u32], position: u32) -> u32:
+    """The element at a position, in the lowest bits; the bits above it are not cleared."""
+    return exchange[position >> 5] >> (position & 31)
 
 
 @native(inline=True)
-def put(exchange: Pointer[u32], place: u32, bits: u32, value: u32) -> None:
+def put(exchange: Pointer[u32], position: u32, bits: u32, value: u32) -> None:
     """Write an element of 16 or 32 bits."""
     if bits == 32:
-        exchange[place >> 5] = value
+        exchange[position >> 5] = value
     else:
-        others: u32 = u32(0xFFFF0000) >> (place & 31)
-        exchange[place >> 5] = (exchange[place >> 5] & others) | u32(value << (place & 31))
+        others: u32 = u32(0xFFFF0000) >> (position & 31)
+        exchange[position >> 5] = (exchange[position >> 5] & others) | u32(value << (position & 31))
 
 
 @native(inline=True)
@@ -71,28 +71,28 @@ def column_of(index: u32, choice: u32, kept: u32) -> u32:
 
 @native
 def unpack_row(
-    exchange: Pointer[u32], places: Pointer[u32], first: u32, count: u32, format: u32, row: Pointer[u32]
+    exchange: Pointer[u32], positions: Pointer[u32], first: u32, count: u32, format: u32, row: Pointer[u32]
 ) -> None:
-    """Unpack `count` floats, whose places start at `places[first]`, into `row`."""
+    """Unpack `count` floats, whose positions start at `positions[first]`, into `row`."""
     for i in range(count):
-        row[i] = unpack(element(exchange, places[first + i]), format)
+        row[i] = unpack(element(exchange, positions[first + i]), format)
 
 
 @native
 def unpack_a_row(
-    exchange: Pointer[u32], places: Places, index: u32, depth: u32, format: u32, row: Pointer[u32]
+    exchange: Pointer[u32], positions: ElementPositions, index: u32, depth: u32, format: u32, row: Pointer[u32]
 ) -> None:
     """Unpack a row of A; of a sparse one, half of the elements are stored, and those between them are not there."""
-    if places.kept == 0:
-        unpack_row(exchange, places.a, index * depth, depth, format, row)
+    if positions.kept == 0:
+        unpack_row(exchange, positions.a, index * depth, depth, format, row)
         return
     stored: u32 = depth >> 1
     first: u32 = index * stored
     for i in range(depth):
         row[i] = NOTHING
     for j in range(stored):
-        column: u32 = column_of(j, element(exchange, places.choices[first + j]) & 3, places.kept)
-        row[column] = unpack(element(exchange, places.a[first + j]), format)
+        column: u32 = column_of(j, element(exchange, positions.choices[first + j]) & 3, positions.kept)
+        row[column] = unpack(element(exchange, positions.a[first + j]), format)
 
 
 @struct
@@ -111,7 +111,7 @@ class FloatMma:
     step: u32  # products that are added up at a time
     late: u32  # whether C is added to the rest, and does not come first
     accumulation: Accumulation
-    places: Places
+    positions: ElementPositions
 
 
 @native(inline=True)
@@ -122,15 +122,15 @@ def multiply_floats(exchange: Pointer[u32], members: u32, mma: FloatMma) -> None
     step: u32 = mma.step
     late: u32 = mma.late
     result: u32 = mma.accumulation.result
-    places = mma.places
+    positions = mma.positions
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     for copy in range(mma.copies):
-        unpack_row(exchange, places.b, copy * columns * depth, columns * depth, mma.b_format, other)
+        unpack_row(exchange, positions.b, copy * columns * depth, columns * depth, mma.b_format, other)
         for i in range(copy * mma.rows, (copy + 1) * mma.rows):
-            unpack_a_row(exchange, places, i, depth, mma.a_format, row)
+            unpack_a_row(exchange, positions, i, depth, mma.a_format, row)
             for j in range(columns):
-                addend: u32 = element(exchange, places.c[i * columns + j])
+                addend: u32 = element(exchange, positions.c[i * columns + j])
                 if mma.c_bits == 16:
                     addend = addend & 0xFFFF
                     if result != F16:
@@ -145,19 +145,21 @@ def multiply_floats(exchange: Pointer[u32], members: u32, mma: FloatMma) -> None
                     sum = u32(soft.add(u64(sum), u64(addend), format, RN, 0))
                 if mma.d_bits == 16 and result != F16:
                     sum = u32(convert(u64(sum), parameters.F32, parameters.F16, RN, 0))
-                put(exchange, places.d[i * columns + j], mma.d_bits, sum)
+                put(exchange, positions.d[i * columns + j], mma.d_bits, sum)
 
 
 @native(inline=True)
-def multiply_quarters(exchange: Pointer[u32], members: u32, c_bits: u32, d_bits: u32, places: Places) -> None:
+def multiply_quarters(
+    exchange: Pointer[u32], members: u32, c_bits: u32, d_bits: u32, positions: ElementPositions
+) -> None:
     """Four products of 8x4 by 4x8 of f16, as ptxas has them computed from sm_80 on: in f32, by plain instructions."""
     for i in range(32):
         for j in range(8):
             products: Pointer[u64] = array(u64, 8)
             for k in range(4):
-                products[k] = u64(widen_f16(element(exchange, places.a[i * 4 + k]) & 0xFFFF))
-                products[k + 4] = u64(widen_f16(element(exchange, places.b[(i - i % 8 + j) * 4 + k]) & 0xFFFF))
-            addend: u64 = u64(element(exchange, places.c[i * 8 + j]))
+                products[k] = u64(widen_f16(element(exchange, positions.a[i * 4 + k]) & 0xFFFF))
+                products[k + 4] = u64(widen_f16(element(exchange, positions.b[(i - i % 8 + j) * 4 + k]) & 0xFFFF))
+            addend: u64 = u64(element(exchange, positions.c[i * 8 + j]))
             if c_bits == 16:
                 addend = u64(widen_f16(u32(addend & 0xFFFF)))
             sum: u64 = 0
@@ -172,7 +174,7 @@ def multiply_quarters(exchange: Pointer[u32], members: u32, c_bits: u32, d_bits:
                     pair = soft.fma(products[n + 1], products[n + 5], pair, parameters.F32, RN, 0)
                     sum = soft.add(sum, pair, parameters.F32, RN, 0)
                 sum = convert(sum, parameters.F32, parameters.F16, RN, 0)
-            put(exchange, places.d[i * 8 + j], d_bits, u32(sum))
+            put(exchange, positions.d[i * 8 + j], d_bits, u32(sum))
 
 
 @native(inline=True)
@@ -194,7 +196,7 @@ class DoubleMma:
     columns: u32  # of B and D
     depth: u32  # products for each element of D
     rounding: u32
-    places: Places
+    positions: ElementPositions
 
 
 @native(inline=True)
@@ -202,26 +204,26 @@ def multiply_doubles(exchange: Pointer[u32], members: u32, mma: DoubleMma) -> No
     """D = A * B + C in f64: one fused multiplication and addition after the other, from the first column of A on."""
     columns: u32 = mma.columns
     depth: u32 = mma.depth
-    places = mma.places
+    positions = mma.positions
     for i in range(mma.rows):
         for j in range(columns):
-            place: u32 = places.c[i * columns + j] >> 5
-            sum: u64 = u64(exchange[place]) | u64(exchange[place + 32]) << 32
+            position: u32 = positions.c[i * columns + j] >> 5
+            sum: u64 = u64(exchange[position]) | u64(exchange[position + 32]) << 32
             for k in range(depth):
-                left: u32 = places.a[i * depth + k] >> 5
-                right: u32 = places.b[j * depth + k] >> 5
+                left: u32 = positions.a[i * depth + k] >> 5
+                right: u32 = positions.b[j * depth + k] >> 5
                 a: u64 = u64(exchange[left]) | u64(exchange[left + 32]) << 32
                 b: u64 = u64(exchange[right]) | u64(exchange[right + 32]) << 32
                 sum = fused(a, b, sum, mma.rounding)
-            place = places.d[i * columns + j] >> 5
-            exchange[place] = u32(sum)
-            exchange[place + 32] = u32(sum >> 32)
+            position = positions.d[i * columns + j] >> 5
+            exchange[position] = u32(sum)
+            exchange[position + 32] = u32(sum >> 32)
 
 
 @native(inline=True)
-def integer(exchange: Pointer[u32], place: u32, bits: u32, signed: u32) -> u32:
-    """The integer at a place, extended to 32 bits."""
-    value: u32 = u32(element(exchange, place) << (32 - bits))
+def integer(exchange: Pointer[u32], position: u32, bits: u32, signed: u32) -> u32:
+    """The integer at a position, extended to 32 bits."""
+    value: u32 = u32(element(exchange, position) << (32 - bits))
     return u32(s32(value) >> s32(32 - bits)) if signed != 0 else value >> (32 - bits)
 
 
@@ -237,7 +239,7 @@ class IntegerMma:
     a_signed: u32
     b_signed: u32
     saturate: u32  # whether sums are clamped to 32 bits, and do not wrap around
-    places: Places
+    positions: ElementPositions
 
 
 @native(inline=True)
@@ -245,29 +247,29 @@ def multiply_integers(exchange: Pointer[u32], members: u32, mma: IntegerMma) -> 
     """D = A * B + C in integers, wrapped around or clamped to 32 bits."""
     columns: u32 = mma.columns
     depth: u32 = mma.depth
-    places = mma.places
+    positions = mma.positions
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     for e in range(columns * depth):
-        other[e] = integer(exchange, places.b[e], mma.bits, mma.b_signed)
+        other[e] = integer(exchange, positions.b[e], mma.bits, mma.b_signed)
     for i in range(mma.rows):
-        if places.kept == 0:
+        if positions.kept == 0:
             for f in range(depth):
-                row[f] = integer(exchange, places.a[i * depth + f], mma.bits, mma.a_signed)
+                row[f] = integer(exchange, positions.a[i * depth + f], mma.bits, mma.a_signed)
         else:
             stored: u32 = depth >> 1
             for g in range(depth):
                 row[g] = 0
             for h in range(stored):
-                column: u32 = column_of(h, element(exchange, places.choices[i * stored + h]) & 3, places.kept)
-                row[column] = integer(exchange, places.a[i * stored + h], mma.bits, mma.a_signed)
+                column: u32 = column_of(h, element(exchange, positions.choices[i * stored + h]) & 3, positions.kept)
+                row[column] = integer(exchange, positions.a[i * stored + h], mma.bits, mma.a_signed)
         for j in range(columns):
-            sum: s64 = s64(s32(element(exchange, places.c[i * columns + j])))
+            sum: s64 = s64(s32(element(exchange, positions.c[i * columns + j])))
             for k in range(depth):
                 sum = sum + s64(s32(row[k])) * s64(s32(other[j * depth + k]))
             if mma.saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
-            put(exchange, places.d[i * columns + j], 32, u32(sum))
+            put(exchange, positions.d[i * columns + j], 32, u32(sum))
 
 
 @struct
@@ -279,7 +281,7 @@ class BitMma:
     columns: u32  # of B and D
     depth: u32  # products for each element of D
     conjunction: u32  # whether two bits are combined by `&`, and not by `^`
-    places: Places
+    positions: ElementPositions
 
 
 @native(inline=True)
@@ -287,12 +289,12 @@ def multiply_bits(exchange: Pointer[u32], members: u32, mma: BitMma) -> None:
     """D = the number of ones in `a ^ b`, or in `a & b`, of each row and column, added to C; 32 bits at a time."""
     columns: u32 = mma.columns
     depth: u32 = mma.depth
-    places = mma.places
+    positions = mma.positions
     for i in range(mma.rows):
         for j in range(columns):
-            sum: u32 = element(exchange, places.c[i * columns + j])
+            sum: u32 = element(exchange, positions.c[i * columns + j])
             for k in range(0, depth, 32):
-                a: u32 = element(exchange, places.a[i * depth + k])
-                b: u32 = element(exchange, places.b[j * depth + k])
+                a: u32 = element(exchange, positions.a[i * depth + k])
+                b: u32 = element(exchange, positions.b[j * depth + k])
                 sum = u32(sum + count_ones(a & b if mma.conjunction != 0 else a ^ b))
-            put(exchange, places.d[i * columns + j], 32, sum)
+            put(exchange, positions.d[i * columns + j], 32, sum)

@@ -18,7 +18,7 @@ from ptxlab.numbers.tensor_core import (
     unpack,
 )
 
-from .multiplication import LARGEST_B, LONGEST_ROW, Places, element, put, unpack_a_row, unpack_row
+from .multiplication import LARGEST_B, LONGEST_ROW, ElementPositions, element, put, unpack_a_row, unpack_row
 
 UE8M0 = 0
 UE4M3 = 1
@@ -130,7 +130,7 @@ class ScaledMma:
     scale_format: u32  # UE8M0 or UE4M3
     scales: u32  # the first register of the scale factors
     accumulation: Accumulation
-    places: Places
+    positions: ElementPositions
 
 
 @native(inline=True)
@@ -143,12 +143,12 @@ def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> Non
     depth: u32 = mma.depth
     blocks: u32 = mma.blocks
     scales: u32 = mma.scales
-    places = mma.places
-    together: u32 = 16 if places.kept == 0 else 32
+    positions = mma.positions
+    together: u32 = 16 if positions.kept == 0 else 32
     row: Pointer[u32] = array(u32, LONGEST_ROW)
     other: Pointer[u32] = array(u32, LARGEST_B)
     factors: Pointer[u32] = array(u32, 8)
-    unpack_row(exchange, places.b, 0, 8 * depth, mma.b_format, other)
+    unpack_row(exchange, positions.b, 0, 8 * depth, mma.b_format, other)
     first_byte: u32 = exchange[scales * 32 + 32] & 0xFFFF
     first_lane: u32 = (exchange[scales * 32 + 64] & 0xFFFF) * 2
     other_byte: u32 = exchange[scales * 32 + 128] & 0xFFFF
@@ -158,14 +158,14 @@ def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> Non
             scale: u32 = factor(exchange, scales + 3, n * 4 + other_lane, other_byte)
             scale_row(other, n * depth, depth, unpack_factor(scale, mma.scale_format))
     for i in range(16):
-        unpack_a_row(exchange, places, i, depth, mma.a_format, row)
+        unpack_a_row(exchange, positions, i, depth, mma.a_format, row)
         lane: u32 = i % 8 * 4 + first_lane + i // 8
         for s in range(blocks):
             factors[s] = unpack_factor(factor(exchange, scales, lane, first_byte + s), mma.scale_format)
         if blocks == 1:
             scale_row(row, 0, depth, factors[0])
         for j in range(8):
-            sum: u32 = element(exchange, places.c[i * 8 + j])
+            sum: u32 = element(exchange, positions.c[i * 8 + j])
             if blocks == 1:
                 sum = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), sum, mma.accumulation)
             else:
@@ -173,4 +173,4 @@ def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> Non
                     pattern: u32 = factor(exchange, scales + 3, j * 4 + other_lane, other_byte + t)
                     factors[blocks + t] = unpack_factor(pattern, mma.scale_format)
                 sum = add_sums(row, other, j * depth, depth, together, factors, blocks, sum)
-            put(exchange, places.d[i * 8 + j], 32, sum)
+            put(exchange, positions.d[i * 8 + j], 32, sum)

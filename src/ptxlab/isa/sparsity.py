@@ -90,7 +90,7 @@ def spcompress() -> None:
 def spdecompress(k: Machine, m: Modifiers, indices: tuple[Value, ...], kept: tuple[Value, ...]) -> tuple[Value, ...]:
     """Put the kept elements of each group back to where their indices say, with zeros between them."""
     type, bits = f"b{element(m)}", index(m)
-    places = [
+    positions = [
         (word >> at) & ((1 << bits) - 1)
         for word in (k.cast(word, "u32") for word in indices)
         for at in range(0, 32, bits)
@@ -101,7 +101,7 @@ def spdecompress(k: Machine, m: Modifiers, indices: tuple[Value, ...], kept: tup
         for position in range(group(m)):
             found = k.constant(type, 0)
             for at in range(start, start + chosen(m)):  # of two for one position the manual takes the later one
-                found = k.select(places[at] == position, elements[at], found)
+                found = k.select(positions[at] == position, elements[at], found)
             dense.append(found)
     size = 32 // element(m)
     return tuple(k.pack(dense[at : at + size], "b32") for at in range(0, len(dense), size))

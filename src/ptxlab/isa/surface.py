@@ -5,7 +5,7 @@ from typing import Any
 
 from .form import Modifiers, form
 from .machine import AddressValue, Machine, Value
-from .texture_unit import BOUNDARIES, LAYERED, QUERIES, SurfacePlace
+from .texture_unit import BOUNDARIES, LAYERED, QUERIES, SurfaceTexel
 from .texture_unit import GEOMETRIES as KNOWN
 from .types import type_named
 
@@ -41,8 +41,8 @@ STORE = ("wb cg cs wt", "2.0 sm_20")
 def suld(k: Machine, m: Modifiers, a: AddressValue, b: Any) -> Any:
     """Load bytes from a surface, at coordinates whose first one counts bytes."""
     count = int(m.vec[1:]) if m.vec else 1
-    place = _locate(k, m, a, b, type_named(m.type).width // 8 * count, "load")
-    values = k.load(place, m.type, count, when=place.value != 0)
+    address = _locate(k, m, a, b, type_named(m.type).width // 8 * count, "load")
+    values = k.load(address, m.type, count, when=address.value != 0)
     return values if m.vec else values[0]
 
 
@@ -53,8 +53,8 @@ def _locate(k: Machine, m: Modifiers, a: AddressValue, b: Any, bytes: int, acces
     coordinates = words[is_layered : is_layered + int(m.geom[-2])]
     layer = words[0] if is_layered else 0
     geometry, boundary = KNOWN.index(m.geom), BOUNDARIES.index(m.mode)
-    place: SurfacePlace[Value] = SurfacePlace(geometry, boundary, bytes, unit, layer, coordinates, access)
-    return k.textures.locate(a, place)
+    address: SurfaceTexel[Value] = SurfaceTexel(geometry, boundary, bytes, unit, layer, coordinates, access)
+    return k.textures.locate(a, address)
 
 
 STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padded'}"}
@@ -74,8 +74,8 @@ STORED = {**SURFACE, "c": lambda m: f"type loose special {m.vec or 'single padde
 def sust(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
     """Store bytes to a surface, at coordinates whose first one counts bytes."""
     values = c if isinstance(c, tuple) else (c,)
-    place = _locate(k, m, a, b, type_named(m.type).width // 8 * len(values), "store")
-    k.store(place, values, when=place.value != 0)
+    address = _locate(k, m, a, b, type_named(m.type).width // 8 * len(values), "store")
+    k.store(address, values, when=address.value != 0)
 
 
 @form(
@@ -90,14 +90,14 @@ def sust(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
 )
 def sust_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Any) -> None:
     """Store the components of a texel to a surface, in its format; coordinates count texels."""
-    place = _locate(k, m, a, b, 0, "store", unit=0)
+    address = _locate(k, m, a, b, 0, "store", unit=0)
     values = c if isinstance(c, tuple) else (c,)
     handle = k.textures.handle(a)
     held = k.textures.texel_bytes(handle)
     words = [k.textures.texel_word(handle, values, word) for word in range(4)]
     for size in (1, 2, 4, 8, 16):
         parts = [k.cast(words[0], f"u{8 * size}")] if size < 4 else words[: size // 4]
-        k.store(place, parts, when=(place.value != 0) & (held == size))
+        k.store(address, parts, when=(address.value != 0) & (held == size))
 
 
 REDUCE: dict[str, Any] = {
@@ -127,9 +127,9 @@ def sured(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value) -> None:
 def sured_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value) -> None:
     """Combine a value with one in a surface of the type that this has; coordinates count values."""
     bytes = type_named(m.type).width // 8
-    place = _locate(k, m, a, b, bytes, "update", unit=bytes)
+    address = _locate(k, m, a, b, bytes, "update", unit=bytes)
     if m.op not in ("min", "max"):
-        _reduce(k, m, place, m.type.replace("b", "u"), c)
+        _reduce(k, m, address, m.type.replace("b", "u"), c)
         return
     is_signed = k.textures.is_signed(k.textures.handle(a))
     unsigned, signed = (k.reinterpret(c, f"{kind}{m.type[1:]}") for kind in "us")
@@ -139,12 +139,12 @@ def sured_p(k: Machine, m: Modifiers, a: AddressValue, b: Any, c: Value) -> None
         is_less = k.select(is_signed, signed < other, unsigned < old)
         return k.select(is_less if m.op == "min" else ~is_less, unsigned, old)
 
-    k.update(place, unsigned.type.name, change, "relaxed.gpu", returns=False, when=place.value != 0)
+    k.update(address, unsigned.type.name, change, "relaxed.gpu", returns=False, when=address.value != 0)
 
 
-def _reduce(k: Machine, m: Modifiers, place: AddressValue, type: str, c: Value) -> None:
+def _reduce(k: Machine, m: Modifiers, address: AddressValue, type: str, c: Value) -> None:
     value = k.reinterpret(c, type)
-    k.update(place, type, _CHANGES[m.op](k, value), "relaxed.gpu", returns=False, when=place.value != 0)
+    k.update(address, type, _CHANGES[m.op](k, value), "relaxed.gpu", returns=False, when=address.value != 0)
 
 
 _CHANGES: dict[str, Callable[[Machine, Value], Callable[[Value], Value]]] = {

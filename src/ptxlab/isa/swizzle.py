@@ -24,10 +24,10 @@ class Swizzle:
         """Bytes after which the pattern repeats; it is meant for memory that is aligned to them."""
         return 1 << (self.base + self.shift + self.bits)
 
-    def place(self, offset: int) -> int:
+    def apply(self, offset: int) -> int:
         """Where the byte at `offset` is.
 
-        What has no bits in common may be swizzled apart: `place(a ^ b) == place(a) ^ place(b)`.
+        What has no bits in common may be swizzled apart: `apply(a ^ b) == apply(a) ^ apply(b)`.
         """
         return offset ^ (offset >> self.shift & self.mask)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from .layouts import Layout, Place, laid_out
+from .layouts import Layout, RegisterBit, laid_out
 from .machine import Machine, Value
 
 LANES = 128
@@ -73,12 +73,12 @@ def moved(shape: str, repetitions: int, *, packed: bool = False) -> Layout:
             column = column + further if column >= 0 else repetitions + further
             cells[lane + more, column] = (register, thread)
 
-    def place(row: int, column: int, copy: int) -> Place:
+    def position(row: int, column: int, copy: int) -> RegisterBit:
         register, thread = cells[row, column // 2 if packed else column]
         return register, thread, column % 2 * 16 if packed else 0
 
     width = known.columns * repetitions * halves
-    return laid_out(known.lanes, width * 2 if packed else width, 16 if packed else 32, place)
+    return laid_out(known.lanes, width * 2 if packed else width, 16 if packed else 32, position)
 
 
 def first_cell(k: Machine, shape: str, address: Value, split: int, *, packed: bool) -> Value:

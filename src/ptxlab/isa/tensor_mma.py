@@ -152,12 +152,12 @@ def multiply_floats(
         unpack_a(mma, a, row_of(a, m, tile.rows), m, sparsity, row)
         first: u32 = m // tile.rows * tile.width
         for j in range(first, first + tile.width):
-            place: u32 = tile.first + lane * COLUMNS + (j - first)
+            word: u32 = tile.first + lane * COLUMNS + (j - first)
             addend: u32 = 0
             if mma.accumulate != 0:
-                addend = scale_addend(cells[place] & 0xFFFF if to_half != 0 else cells[place], mma.scale_d, to_half)
+                addend = scale_addend(cells[word] & 0xFFFF if to_half != 0 else cells[word], mma.scale_d, to_half)
             sum: u32 = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), addend, how)
-            cells[place] = cells[place] & 0xFFFF0000 | sum if to_half != 0 else sum
+            cells[word] = cells[word] & 0xFFFF0000 | sum if to_half != 0 else sum
 
 
 @native
@@ -187,10 +187,10 @@ def multiply_bytes(
             row[column_in_row(sparsity, m, k)] = byte_of(fetch_element(a, row_of(a, m, tile.rows), k), bits >> 7 & 1)
         first: u32 = m // tile.rows * tile.width
         for j in range(first, first + tile.width):
-            place: u32 = tile.first + lane * COLUMNS + (j - first)
-            sum: s64 = s64(s32(cells[place])) if mma.accumulate != 0 else s64(0)
+            word: u32 = tile.first + lane * COLUMNS + (j - first)
+            sum: s64 = s64(s32(cells[word])) if mma.accumulate != 0 else s64(0)
             for k in range(depth):
                 sum = sum + s64(row[k]) * s64(other[j * depth + k])
             if bits >> 3 & 1 != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
-            cells[place] = u32(sum)
+            cells[word] = u32(sum)

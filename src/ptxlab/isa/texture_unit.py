@@ -48,7 +48,7 @@ class Lookup(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
-class SurfacePlace(Generic[V]):
+class SurfaceTexel(Generic[V]):
     """Where a surface is accessed: `bytes` bytes; the first coordinate counts units of `unit` bytes, texels if it is 0.
 
     With texels, one is accessed, however many bytes it has.
@@ -87,7 +87,7 @@ class Textures(Protocol[V, A]):
         """Whether a handle is that of a texture, a surface or a sampler."""
 
     @step("locate", address="operand")
-    def locate(self, operand: A, place: SurfacePlace[V]) -> A:
+    def locate(self, operand: A, where: SurfaceTexel[V]) -> A:
         """The address in global memory that an access to a surface goes to; 0 where it is left out."""
 
     @step("", result="pred")

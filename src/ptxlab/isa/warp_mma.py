@@ -22,9 +22,9 @@ from .machine import Machine, Value
 from .multiplication import (
     BitMma,
     DoubleMma,
+    ElementPositions,
     FloatMma,
     IntegerMma,
-    Places,
     multiply_bits,
     multiply_doubles,
     multiply_floats,
@@ -106,13 +106,13 @@ def plan(mma: WarpMma, target: int) -> tuple[Callable[..., Any], Statics]:
     rows, columns, depth = _extents(mma)
     if mma.atype == "f64":
         rounding = ROUNDING[mma.rounding]
-        return multiply_doubles, (DoubleMma(rows, columns, depth, rounding, _places(mma)),)
+        return multiply_doubles, (DoubleMma(rows, columns, depth, rounding, _positions(mma)),)
     if mma.atype == "b1":
-        return multiply_bits, (BitMma(rows, columns, depth, int(mma.conjunction), _places(mma)),)
+        return multiply_bits, (BitMma(rows, columns, depth, int(mma.conjunction), _positions(mma)),)
     if mma.atype in ("s8", "u8", "s4", "u4"):
         return multiply_integers, (_integers(mma),)
     if mma.fragments.a.copies == 4 and target >= 80:
-        return multiply_quarters, (ELEMENT_BITS[mma.ctype], ELEMENT_BITS[mma.dtype], _places(mma))
+        return multiply_quarters, (ELEMENT_BITS[mma.ctype], ELEMENT_BITS[mma.dtype], _positions(mma))
     return multiply_floats, (_floats(mma, model),)
 
 
@@ -121,15 +121,15 @@ def _extents(mma: WarpMma) -> tuple[int, int, int]:
     return mma.fragments.a.rows, b.rows, b.columns
 
 
-def _places(mma: WarpMma, chunk: int = 0) -> Places:
-    """The places of all elements; with a `chunk`, the columns of A and B as `Layout.halves` orders them."""
+def _positions(mma: WarpMma, chunk: int = 0) -> ElementPositions:
+    """The positions of all elements; with a `chunk`, the columns of A and B as `Layout.halves` orders them."""
     a, b, c, d = mma.fragments.a, mma.fragments.b, mma.fragments.c, mma.fragments.d
     if chunk:
         a, b = a.halves(chunk), b.halves(2 * chunk if mma.sparse else chunk)
     first, second, third = mma.registers
     kept, choices = _choices(mma, chunk)
-    return Places(
-        a=constants(a.places),
+    return ElementPositions(
+        a=constants(a.positions),
         b=constants(b.after(first)),
         c=constants(c.after(first + second)),
         d=constants(d.after(first + second + third + _more(mma))),
@@ -144,13 +144,13 @@ def _more(mma: WarpMma) -> int:
 
 
 def _choices(mma: WarpMma, chunk: int = 0) -> tuple[int, tuple[int, ...]]:
-    """For a sparse A: how many elements of a chunk it keeps, and the places of metadata."""
+    """For a sparse A: how many elements of a chunk it keeps, and the positions of metadata."""
     if mma.sparse is None:
         return 0, UNUSED
     shape, selector = mma.sparse
     layout = metadata(shape, mma.atype, selector, mma.bits)
-    places = (layout.halves(chunk) if chunk else layout).after(sum(mma.registers))
-    return kept_of(layout_bits(mma)), places
+    positions = (layout.halves(chunk) if chunk else layout).after(sum(mma.registers))
+    return kept_of(layout_bits(mma)), positions
 
 
 def layout_bits(mma: WarpMma) -> int:
@@ -168,7 +168,7 @@ def _integers(mma: WarpMma) -> IntegerMma:
         a_signed=int(mma.atype[0] == "s"),
         b_signed=int(mma.btype[0] == "s"),
         saturate=int(mma.saturate),
-        places=_places(mma),
+        positions=_positions(mma),
     )
 
 
@@ -205,7 +205,7 @@ def _floats(mma: WarpMma, model: Model) -> FloatMma:
         step=depth // 2 if step.as_f16 else min(products, depth),
         late=int(step.as_f16),
         accumulation=accumulation(step.fraction, a_format, b_format, result),
-        places=_places(mma, 2 if step.as_f16 else 0),
+        positions=_positions(mma, 2 if step.as_f16 else 0),
     )
 
 
@@ -221,5 +221,5 @@ def _scaled(mma: WarpMma, model: Model) -> ScaledMma:
         scale_format=UE4M3 if type == "ue4m3" else UE8M0,
         scales=sum(mma.registers) + (1 if mma.sparse else 0),
         accumulation=accumulation(model.fp8.fraction, a_format, b_format, F32),
-        places=_places(mma),
+        positions=_positions(mma),
     )

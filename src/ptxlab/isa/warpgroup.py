@@ -124,7 +124,7 @@ def _common(mma: WarpgroupMma, accumulators: int) -> SharedMma:
     a, d = mma.fragments
     held = accumulators + HEAD
     registers = a.registers if mma.a_major == IN_REGISTERS else 0
-    a_places = tuple(place - width(mma.atype)[1] for place in a.after(held)) if registers else UNUSED
+    a_positions = tuple(position - width(mma.atype)[1] for position in a.after(held)) if registers else UNUSED
     in_words = mma.atype == "b1"  # 32 elements are one
     choices: tuple[int, ...] = UNUSED
     if mma.selector is not None:
@@ -138,8 +138,8 @@ def _common(mma: WarpgroupMma, accumulators: int) -> SharedMma:
         words=accumulators,
         results=held + registers + int(mma.selector is not None),
         kept=0 if mma.selector is None else kept_of(mma.bits),
-        a_places=constants(a_places[::32] if in_words else a_places),
-        d_places=constants(d.places),
+        a_positions=constants(a_positions[::32] if in_words else a_positions),
+        d_positions=constants(d.positions),
         choices=constants(choices),
     )
 

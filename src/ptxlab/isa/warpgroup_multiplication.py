@@ -55,9 +55,9 @@ class SharedMma:
     words: u32  # before the descriptor of A
     results: u32  # words before the new D
     kept: u32  # elements that a sparse A stores of a chunk, see `column_of`; 0: A is dense
-    a_places: Pointer[u32]  # of A in registers
-    d_places: Pointer[u32]
-    choices: Pointer[u32]  # places of the metadata of each stored element of a sparse A
+    a_positions: Pointer[u32]  # of A in registers
+    d_positions: Pointer[u32]
+    choices: Pointer[u32]  # positions of the metadata of each stored element of a sparse A
 
 
 @native(inline=True)
@@ -75,7 +75,7 @@ def fetch_row(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedMma, row: 
     count: u32 = stored_of(mma)
     if mma.a_major == IN_REGISTERS:
         for index in range(count):
-            into[index] = element(exchange, mma.a_places[row * count + index])
+            into[index] = element(exchange, mma.a_positions[row * count + index])
     else:
         first: u32 = exchange[32 * (mma.words + 2)] % 4 * ROWS
         fetch(memory, descriptor_at(exchange, mma.words), first + row, count, mma.bits, mma.a_major, into)
@@ -140,14 +140,14 @@ def multiply_shared_floats(exchange: Pointer[u32], members: u32, memory: Pointer
         for m in range(depth):
             column[m] = unpack((raw[m] ^ mma.b_sign) >> mma.padding, mma.b_format)
         for i in range(ROWS):
-            place: u32 = common.d_places[i * columns + j]
+            position: u32 = common.d_positions[i * columns + j]
             addend: u32 = 0
             if adds != 0:
-                addend = element(exchange, place)
+                addend = element(exchange, position)
                 if mma.d_bits == 16:
                     addend = addend & 0xFFFF
             sum: u32 = add_products(rows, u64(i) * u64(depth), column, 0, u64(depth), addend, mma.accumulation)
-            put(exchange, place + (common.results << 10), mma.d_bits, sum)
+            put(exchange, position + (common.results << 10), mma.d_bits, sum)
 
 
 @struct
@@ -179,13 +179,13 @@ def multiply_shared_integers(exchange: Pointer[u32], members: u32, memory: Point
     for j in range(columns):
         fetch_column(exchange, memory, common, j, raw)
         for i in range(ROWS):
-            place: u32 = common.d_places[i * columns + j]
-            sum: s64 = s64(s32(exchange[place >> 5])) if adds != 0 else s64(0)
+            position: u32 = common.d_positions[i * columns + j]
+            sum: s64 = s64(s32(exchange[position >> 5])) if adds != 0 else s64(0)
             for k in range(depth):
                 sum = sum + s64(rows[i * depth + k]) * s64(byte_of(raw[k], mma.b_signed))
             if mma.saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
-            put(exchange, place + (common.results << 10), 32, u32(sum))
+            put(exchange, position + (common.results << 10), 32, u32(sum))
 
 
 @native(inline=True)
@@ -210,8 +210,8 @@ def multiply_shared_bits(exchange: Pointer[u32], members: u32, memory: Pointer[u
     for j in range(columns):
         fetch_column(exchange, memory, mma, j, column)
         for i in range(ROWS):
-            place: u32 = mma.d_places[i * columns + j]
-            sum: u32 = exchange[place >> 5] if adds != 0 else u32(0)
+            position: u32 = mma.d_positions[i * columns + j]
+            sum: u32 = exchange[position >> 5] if adds != 0 else u32(0)
             for k in range(depth):
                 sum = u32(sum + count_ones(rows[i * depth + k] & column[k]))
-            put(exchange, place + (mma.results << 10), 32, sum)
+            put(exchange, position + (mma.results << 10), 32, sum)

@@ -37,10 +37,10 @@ def is_zero_column(descriptor: u64, column: u32, width: u32) -> u32:
     part: u64 = u64(column // width)
     skipped: u32 = (u32(descriptor >> 40) & 0xFF) + 1
     used: u32 = (u32(descriptor >> 48) & 0xFF) + 1
-    place: u32 = (column % width + (u32(descriptor >> (8 * part)) & 0xFF)) % (skipped + used)
+    position: u32 = (column % width + (u32(descriptor >> (8 * part)) & 0xFF)) % (skipped + used)
     if descriptor >> (32 + part) & 1 != 0:
-        return 1 if place < skipped else 0
-    return 1 if place >= used else 0
+        return 1 if position < skipped else 0
+    return 1 if position >= used else 0
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ def _address(array: Any) -> int:
     return int(array.data_ptr() if hasattr(array, "data_ptr") else array.ctypes.data)
 
 
-def place(array: Any, type: str, vector: int, *indices: Any) -> Any:
+def element_pointer(array: Any, type: str, vector: int, *indices: Any) -> Any:
     """Where the vector at an element of an array starts; a number added to it counts vectors."""
     found = array.view(_IN_MEMORY[type])
     for index in indices:
@@ -42,13 +42,19 @@ def place(array: Any, type: str, vector: int, *indices: Any) -> Any:
     return found.vector(vector)
 
 
-def load(load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None) -> list[Any]:
+def load(load: Any, pointer: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None) -> list[Any]:
     """One vector as f32, by the instruction `load`; `neutral` where it is not inside, and nothing is read."""
-    return widened(load_bits(load, place, type, vector, neutral, inside), type)
+    return widened(load_bits(load, pointer, type, vector, neutral, inside), type)
 
 
 def load_bits(
-    load: Any, place: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None, policy: Any = None
+    load: Any,
+    pointer: Any,
+    type: str,
+    vector: int,
+    neutral: float = 0.0,
+    inside: Any = None,
+    policy: Any = None,
 ) -> list[Any]:
     """One vector as it is in memory: f32, words with several elements, or half a word with one.
 
@@ -66,7 +72,7 @@ def load_bits(
         found = [b32() if inside is None else b32(pattern) for _ in range(vector // count)]
         bits = "b32"
     hint = () if policy is None else (policy,)
-    _vector(load, len(found))[bits](place, *hint, out=_several(found), when=inside)
+    _vector(load, len(found))[bits](pointer, *hint, out=_several(found), when=inside)
     return found
 
 
@@ -103,15 +109,15 @@ _WIDENING: dict[tuple[str, int], Callable[[Any], list[Any]]] = {
 }
 
 
-def store(place: Any, type: str, values: Sequence[Any], inside: Any = None) -> None:
+def store(pointer: Any, type: str, values: Sequence[Any], inside: Any = None) -> None:
     """Write f32 as one vector, rounded to the type that memory has."""
     if type == "f32":
-        _vector(ptx.st.global_, len(values)).f32(place, _several(values), when=inside)
+        _vector(ptx.st.global_, len(values)).f32(pointer, _several(values), when=inside)
     elif len(values) == 1:
-        ptx.st.global_.b16(place, ptx.cvt.rn.bf16.f32(values[0]), when=inside)
+        ptx.st.global_.b16(pointer, ptx.cvt.rn.bf16.f32(values[0]), when=inside)
     else:
         words = [ptx.cvt.rn.bf16x2.f32(high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
-        _vector(ptx.st.global_, len(words)).b32(place, _several(words), when=inside)
+        _vector(ptx.st.global_, len(words)).b32(pointer, _several(words), when=inside)
 
 
 def _vector(instruction: Any, count: int) -> Any:

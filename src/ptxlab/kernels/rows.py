@@ -17,7 +17,16 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, f32, kernel, ptx
-from ptxlab.kernels.elements import SIZES, WIDEST, keep_what_is_read, load_bits, place, store, vector_of, widened
+from ptxlab.kernels.elements import (
+    SIZES,
+    WIDEST,
+    element_pointer,
+    keep_what_is_read,
+    load_bits,
+    store,
+    vector_of,
+    widened,
+)
 from ptxlab.kernels.reductions import WARP, Combine, over_block
 from ptxlab.measure import Launch
 from ptxlab.measure.data import type_of
@@ -165,7 +174,7 @@ class Piece:
     def load(self, array: Any) -> list[Any]:
         """The elements of these columns in an array that all rows share; the cache keeps it."""
         spread = self.row.spread
-        bits = self._read(ptx.ld.global_.nc, place(array, spread.type, spread.vector, self.first))
+        bits = self._read(ptx.ld.global_.nc, element_pointer(array, spread.type, spread.vector, self.first))
         return [value for part in bits for value in widened(part, spread.type)]
 
     def _read(self, load: Any, source: Any, neutral: float = 0.0) -> list[list[Any]]:
@@ -183,7 +192,7 @@ class Piece:
     def store(self, matrix: Any, values: Sequence[Any]) -> None:
         """Write the elements of these columns, rounded to the type of the matrix."""
         spread = self.row.spread
-        target = place(matrix, spread.type, spread.vector, self.row.start, self.first)
+        target = element_pointer(matrix, spread.type, spread.vector, self.row.start, self.first)
         for number, inside in enumerate(self.inside):
             part = values[number * spread.vector : (number + 1) * spread.vector]
             store(target + (self.number + number) * spread.threads, spread.type, part, inside)
@@ -215,7 +224,7 @@ class Row:
         for start in ptx.range(0, self.columns, spread.step * spread.held):
             first = start + self.first
             inside = [first + number * spread.step < self.columns for number in range(spread.held)]
-            source = place(self.matrix, spread.type, spread.vector, self.start, first)
+            source = element_pointer(self.matrix, spread.type, spread.vector, self.start, first)
             yield Piece(self, first, inside, read(LOAD, source, spread, inside, self.neutral, self.policy))
 
     def vectors(self) -> Iterator[Piece]:
@@ -242,7 +251,7 @@ def own_row(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float
     if spread.where == "global":
         return row
     inside = [None] * (spread.held - 1) + [first + (spread.held - 1) * spread.step < columns]
-    source = place(matrix, spread.type, spread.vector, row.start, first)
+    source = element_pointer(matrix, spread.type, spread.vector, row.start, first)
     if spread.where == "registers":
         row.whole = Piece(row, first, inside, read(LOAD, source, spread, inside, neutral, policy))
         return row

@@ -28,13 +28,13 @@ EXPLORED = 60.0  # seconds that an exploration takes at most by default
 def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
     """Run a kernel; see `ptxlab.ir.Function.launch`."""
     module = module_of(kernel)
-    place, number = choose(module, args, options)
-    chosen = None if place == "cpu" else gpu.gpu(number)
+    chosen_kind, number = choose(module, args, options)
+    chosen = None if chosen_kind == "cpu" else gpu.gpu(number)
     context = context_of(module)
     context.refuse_wrong(module, options.on_error == "strict")
     if chosen is None:
         return _emulate(module, kernel, context, args, options)
-    if place == "cuda":
+    if chosen_kind == "cuda":
         return gpu.launch(module, kernel, chosen, context.on_gpu, args, options)
     from ptxlab.launch.comparison import compare
 
@@ -61,8 +61,8 @@ def _emulate(
 def prepare(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> gpu.Prepared:
     """A launch on a GPU to repeat: each `.launch()` is one call of the driver. Its arrays are on the GPU."""
     module = module_of(kernel)
-    place, number = read_device(options.device)
-    if place not in ("auto", "cuda"):
+    chosen_kind, number = read_device(options.device)
+    if chosen_kind not in ("auto", "cuda"):
         raise ValueError(f"device={options.device!r}: a launch is prepared for a GPU, 'cuda' or 'cuda:1'")
     context = context_of(module)
     context.refuse_wrong(module)
@@ -140,26 +140,26 @@ _DEVICE = re.compile(r"(auto|cpu|cuda|both)(?::(\d+))?")
 
 def choose(module: ir.Module, args: Sequence[Any], options: LaunchOptions) -> tuple[str, int]:
     """Where to run: `cpu`, `cuda` or `both`, and the number of the GPU."""
-    place, number = read_device(options.device)
+    chosen_kind, number = read_device(options.device)
     emulator_only, gpu_only = options.emulator_only, options.gpu_only
     there = []
-    if place in ("auto", "cpu"):
+    if chosen_kind in ("auto", "cpu"):
         there = [index for index, value in enumerate(args) if gpu.is_on_gpu(value)]
-    if place == "auto":
+    if chosen_kind == "auto":
         # The detectors are the emulator's: where they are wanted, as they are unless the user says no, it runs.
         here = emulator_only or options.arithmetic
         asked = gpu_only or (not options.detectors and not here and runs_on_gpu(module))
-        place = "cuda" if there or asked else "cpu"
-    if place == "cpu" and there:
+        chosen_kind = "cuda" if there or asked else "cpu"
+    if chosen_kind == "cpu" and there:
         raise KernelError([error("bad-argument", f"argument {there[0]} is on a GPU, the launch is not", None,
                                  helps=['launch with `device="cuda"`, or copy the array here first'])])  # fmt: skip
-    if place != "cpu" and emulator_only:
+    if chosen_kind != "cpu" and emulator_only:
         raise ValueError(f"`{emulator_only}` is for the emulator alone: launch with device='cpu'")
-    if place == "cuda" and options.arithmetic:
+    if chosen_kind == "cuda" and options.arithmetic:
         raise ValueError(f"`{options.arithmetic}` is for the emulator: launch with device='cpu' or 'both'")
-    if place != "cuda" and gpu_only:
+    if chosen_kind != "cuda" and gpu_only:
         raise ValueError(f"`{gpu_only}` is for a GPU alone: launch with device='cuda'")
-    return place, number
+    return chosen_kind, number
 
 
 @cache

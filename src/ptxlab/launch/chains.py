@@ -47,14 +47,14 @@ def chain(
     links = [_read(number, grid, common) for number, grid in enumerate(grids)]
     if any(isinstance(leaf, OPAQUE) for link in links for value in link.args for leaf in leaves(value)):
         raise ValueError("a chain of grids takes no textures and surfaces: launch the kernels one after the other")
-    places = {choose(module_of(link.kernel), link.args, link.options) for link in links}
-    place, number = max(places, key=lambda found: found[0] != "cpu") if places else ("cpu", 0)
-    if place == "both" or (place == "cuda" and seeds is not None):
-        what = "device='both'" if place == "both" else "`seeds`"
+    devices = {choose(module_of(link.kernel), link.args, link.options) for link in links}
+    kind, number = max(devices, key=lambda found: found[0] != "cpu") if devices else ("cpu", 0)
+    if kind == "both" or (kind == "cuda" and seeds is not None):
+        what = "device='both'" if kind == "both" else "`seeds`"
         raise ValueError(f"{what}: a chain of grids runs on the emulator or on a GPU, and seeds are the emulator's")
     for link in links:
         context_of(module_of(link.kernel)).refuse_wrong(module_of(link.kernel), on_error == "strict")
-    results = _on_gpu(links, number, timeout, stream) if place == "cuda" else _emulate(links, seeds)
+    results = _on_gpu(links, number, timeout, stream) if kind == "cuda" else _emulate(links, seeds)
     for result in results:
         if is_failure(result.diagnostics, on_error):
             raise KernelError(result.diagnostics)

@@ -167,14 +167,14 @@ def _difference(
     first = int(wrong.argmax())
     part = slice(first * kind.itemsize, (first + 1) * kind.itemsize)
     parameter = kernel.parameters[number]
-    place = ", ".join(map(str, numpy.unravel_index(first, region.owner.shape, order=_order(region.owner))))
+    element = ", ".join(map(str, numpy.unravel_index(first, region.owner.shape, order=_order(region.owner))))
     return [
         error(
             "disagreement",
             f"the emulator and {gpu.name} differ in {int(wrong.sum())} of {wrong.size} elements of `{parameter.name}`",
             module.span(parameter),
             "this argument",
-            notes=[f"the first is element [{place}]: {_show(here[part], kind)} on the emulator, "
+            notes=[f"the first is element [{element}]: {_show(here[part], kind)} on the emulator, "
                    f"{_show(there[part], kind)} on the GPU"],
             helps=[REASONS],
         )
@@ -248,7 +248,7 @@ class Variables:
                 found.append(
                     error(
                         "disagreement",
-                        f"the emulator and {self.gpu.name} differ in {len({place // width for place in wrong})} of "
+                        f"the emulator and {self.gpu.name} differ in {len({element // width for element in wrong})} of "
                         f"{region.size // width} elements of the variable `{variable.name}`",
                         self.module.span(variable),
                         "this variable",

@@ -78,7 +78,7 @@ class Event:
     """An operation of a thread (PTX ISA 8.4); the writes of initial values have no thread."""
 
     thread: int
-    place: Position | None
+    position: Position | None
     text: str
     reads: bool = False
     writes: bool = False
@@ -179,7 +179,7 @@ class Paths:
             case Barrier():
                 self._barrier(state, one)
             case ClusterBarrier():
-                here = self._thread.place.at("cluster")
+                here = self._thread.position.at("cluster")
                 syncs = one.order != "relaxed"
                 kinds = {"waits": True} if one.waits else {"arrives": True}
                 barrier = ("cluster", *here)
@@ -193,7 +193,7 @@ class Paths:
         yield state
 
     def _event(self, one: Instruction, **how: object) -> Event:
-        return Event(self._number, self._thread.place, one.span.text, **how)  # type: ignore[arg-type]
+        return Event(self._number, self._thread.position, one.span.text, **how)  # type: ignore[arg-type]
 
     def _access(self, state: _State, one: Load | Store | Atomic, **how: object) -> Read:
         """Append a memory operation; what it reads."""
@@ -234,7 +234,7 @@ class Paths:
     def _barrier(self, state: _State, one: Barrier) -> None:
         number = self._value(state, one.number)
         count = None if one.count is None else self._value(state, one.count)
-        barrier = ("cta", *self._thread.place.at("cta"), number)
+        barrier = ("cta", *self._thread.position.at("cta"), number)
         waits = not one.arrives_only
         state.events.append(self._event(one, barrier=barrier, arrives=True, waits=waits, count=count, order="acq_rel"))
 

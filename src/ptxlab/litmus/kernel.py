@@ -67,7 +67,7 @@ class _Writer:
         self.space = "shared::cluster" if placement.shared else "global"
         self.words = [name for name in test.locations if test.variables[name].expected is None]
         self.mbarriers = [name for name in test.locations if test.variables[name].expected is not None]
-        ctas = [thread.place.at("cta") for thread in test.threads]
+        ctas = [thread.position.at("cta") for thread in test.threads]
         self.units = [ctas[:number].count(cta) for number, cta in enumerate(ctas)]
         width = 1 if placement.lanes else WARP
         self.threads = (max(self.units) + 1) * width
@@ -137,7 +137,7 @@ class _Writer:
         if self.stress:
             self._disturb()
         for number, thread in enumerate(self.test.threads):
-            block = self.placement.blocks.index(thread.place.at("cta"))
+            block = self.placement.blocks.index(thread.position.at("cta"))
             code = block * (self.threads + 1) + self.units[number]
             self._emit(
                 f"mad.lo.u32 %n, %block, {self.threads + 1}, %unit;",
@@ -342,8 +342,8 @@ class _ThreadWriter:
             return [], str(one.count * WARP)
         if one.count is not None:
             return [f"mul.lo.u32 %c, {self._operand(one.count)}, {WARP};"], "%c"
-        cta = self.thread.place.at("cta")
-        near = [thread for thread in self.kernel.test.threads if thread.place.at("cta") == cta]
+        cta = self.thread.position.at("cta")
+        near = [thread for thread in self.kernel.test.threads if thread.position.at("cta") == cta]
         return [], str(WARP * sum(constant(self.thread, one.number) in _barriers(thread) for thread in near))
 
     def _compute(self, one: Compute) -> str:

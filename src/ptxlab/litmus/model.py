@@ -107,16 +107,18 @@ class Static:
     @cached_property
     def same_cta(self) -> Relation:
         """Operations of threads of one CTA."""
-        return self._pairs(lambda x, y: bool(x.place and y.place and x.place.at("cta") == y.place.at("cta")))
+        return self._pairs(
+            lambda x, y: bool(x.position and y.position and x.position.at("cta") == y.position.at("cta"))
+        )
 
     @cached_property
     def in_scope(self) -> Relation:
         """8.5: both have a scope, and each scope includes the thread of the other."""
 
         def includes(x: Event, y: Event) -> bool:
-            if x.scope is None or x.place is None or y.place is None:
+            if x.scope is None or x.position is None or y.position is None:
                 return False
-            return x.place.at(x.scope) == y.place.at(x.scope)
+            return x.position.at(x.scope) == y.position.at(x.scope)
 
         return self._pairs(lambda x, y: includes(x, y) and includes(y, x))
 
@@ -125,10 +127,10 @@ class Static:
         """8.7: of one thread, or both strong and in each other's scope; by one proxy; with complete overlap."""
         together = self.program_order | self.program_order.inverse() | self.in_scope.within(self.strong, self.strong)
         others = self.all & ~self.memory
-        same_place = (
+        same_barrier = (
             self.overlap | self._everything.within(others, self.all) | self._everything.within(self.all, others)
         )
-        return together & self.same_proxy & same_place
+        return together & self.same_proxy & same_barrier
 
     @cached_property
     def _everything(self) -> Relation:

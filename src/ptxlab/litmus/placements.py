@@ -23,7 +23,7 @@ class Placement:
 
     lanes: bool
     shared: bool
-    clusters: tuple[tuple[tuple[int, ...], ...], ...]  # of each cluster, its blocks, each by the place of its CTA
+    clusters: tuple[tuple[tuple[int, ...], ...], ...]  # of each cluster, its blocks, each by the position of its CTA
     clustered: bool
     narrowed: bool  # several GPUs became clusters
 
@@ -42,7 +42,7 @@ class Placement:
 
     @property
     def blocks(self) -> list[tuple[int, ...] | None]:
-        """The blocks of one instance of the test in order, each by its CTA's place."""
+        """The blocks of one instance of the test in order, each by its CTA's position."""
         size = self.cluster_size
         return [block for one in self.clusters for block in (*one, *[None] * (size - len(one)))]
 
@@ -61,7 +61,7 @@ def why_not(test: Litmus) -> str | None:
                 return f"PTX has no atomic `{getattr(one, 'operation', '')}`"
     if any(variable.location != name for name, variable in test.variables.items()):
         return "it has aliases"
-    if len({thread.place.gpu for thread in test.threads}) > 1 and _has_clusters(test):
+    if len({thread.position.gpu for thread in test.threads}) > 1 and _has_clusters(test):
         return "it has clusters on several GPUs"
     for thread, one in _instructions(test, Barrier):
         assert isinstance(one, Barrier)
@@ -74,12 +74,12 @@ def why_not(test: Litmus) -> str | None:
 
 def placements(test: Litmus) -> list[Placement]:
     """All ways to place a test, the plain one first: warps of blocks, and global memory."""
-    narrowed = len({thread.place.gpu for thread in test.threads}) > 1
+    narrowed = len({thread.position.gpu for thread in test.threads}) > 1
     explicit = narrowed or _has_clusters(test)
     level = "gpu" if narrowed else "cluster"
     groups: dict[tuple[int, ...], dict[tuple[int, ...], None]] = {}
     for thread in test.threads:
-        groups.setdefault(thread.place.at(level), {})[thread.place.at("cta")] = None
+        groups.setdefault(thread.position.at(level), {})[thread.position.at("cta")] = None
     apart = tuple(tuple(blocks) for blocks in groups.values())
     together = (tuple(block for one in apart for block in one),)
     grids = [(apart, explicit)]
@@ -102,12 +102,12 @@ def _fits(test: Litmus, placement: Placement) -> bool:
         return False
     if not placement.shared and any(variable.expected is not None for variable in test.variables.values()):
         return False  # mbarriers are in shared memory
-    waiting = {thread.place.at("cta") for thread, one in _instructions(test, Load) if _waits(test, one)}
+    waiting = {thread.position.at("cta") for thread, one in _instructions(test, Load) if _waits(test, one)}
     if not waiting <= {placement.blocks[0]}:
         return False  # only threads of its own block wait on one
     if not placement.lanes:
         return True
-    ctas = [thread.place.at("cta") for thread in test.threads]
+    ctas = [thread.position.at("cta") for thread in test.threads]
     widest = max(ctas.count(cta) for cta in ctas)
     return 1 < widest <= MOST_LANES and not _instructions(test, Barrier)
 
@@ -125,7 +125,7 @@ def _waits(test: Litmus, one: Instruction) -> bool:
 
 
 def _has_clusters(test: Litmus) -> bool:
-    return any(thread.place.cluster >= 0 for thread in test.threads) or bool(_instructions(test, ClusterBarrier))
+    return any(thread.position.cluster >= 0 for thread in test.threads) or bool(_instructions(test, ClusterBarrier))
 
 
 def _instructions(test: Litmus, kind: type[Instruction]) -> list[tuple[Thread, Instruction]]:

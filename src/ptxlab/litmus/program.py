@@ -163,7 +163,7 @@ class Thread:
     """One column of a test; registers have a value before it starts, 0 unless the test says another."""
 
     name: str
-    place: Position
+    position: Position
     instructions: tuple[Instruction, ...]
     initial: dict[str, int]
 

@@ -33,7 +33,7 @@ class _Column:
     """A thread while it is read."""
 
     name: str
-    place: Position
+    where: Position
     token: Token
     instructions: list[Instruction] = field(default_factory=list)
 
@@ -71,7 +71,7 @@ class _Reader:
         cursor.accept(";")
         quantifier, condition = self._final()
         threads = tuple(
-            Thread(column.name, column.place, tuple(column.instructions), self._registers.get(number, {}))
+            Thread(column.name, column.where, tuple(column.instructions), self._registers.get(number, {}))
             for number, column in enumerate(columns)
         )
         self._check_condition(condition, threads)
@@ -128,14 +128,14 @@ class _Reader:
             if token.text != f"P{len(columns)}":
                 refuse(token.span, f"expected thread `P{len(columns)}`, found `{token.text}`")
             cursor.expect("@", after=f"`{token.text}`")
-            place = {"cta": 0, "cluster": -1, "gpu": 0}
+            where = {"cta": 0, "cluster": -1, "gpu": 0}
             while True:
-                level = cursor.word("level", place).text
-                place[level] = cursor.number(f"the number of its {level}")
+                level = cursor.word("level", where).text
+                where[level] = cursor.number(f"the number of its {level}")
                 if not cursor.accept(","):
                     break
-            cluster = place["cluster"] if place["cluster"] >= 0 else -1 - place["cta"]  # each CTA is one of its own
-            columns.append(_Column(token.text, Position(place["cta"], cluster, place["gpu"]), token))
+            cluster = where["cluster"] if where["cluster"] >= 0 else -1 - where["cta"]  # each CTA is one of its own
+            columns.append(_Column(token.text, Position(where["cta"], cluster, where["gpu"]), token))
             if not cursor.accept("|"):
                 break
         cursor.expect(";", after="the threads")

@@ -43,11 +43,11 @@ def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, c
         scale = float((wanted * wanted).sum()) ** 0.5
         error = off / scale if scale else (0.0 if off == 0 else math.inf)
         if not error <= allowed:  # NaN is wrong, too
-            place = furthest(xp, difference)
+            index = furthest(xp, difference)
             raise WrongAnswerError(
                 f"{contender}: `{name}` is wrong: ‖answer − reference‖ is {error:.2e} of ‖reference‖, "
                 f"{allowed:.0e} is allowed; "
-                f"element {place} is {float(given[place])!r} instead of {float(wanted[place])!r}"
+                f"element {index} is {float(given[index])!r} instead of {float(wanted[index])!r}"
             )
         relative, mean = max(relative, error), max(mean, float(difference.sum()) / max(math.prod(given.shape), 1))
     return Error(relative, mean)
@@ -56,10 +56,10 @@ def check(xp: Any, entry: Entry, size: Size, arrays: Arrays, expected: Arrays, c
 def furthest(xp: Any, difference: Any) -> tuple[int, ...]:
     """Where the answer is furthest from the reference; a NaN is furthest."""
     distance = xp.where(difference == difference, difference, math.inf)
-    place, shape = int(distance.argmax()), tuple(difference.shape)
+    index, shape = int(distance.argmax()), tuple(difference.shape)
     found = []
     for extent in reversed(shape):
-        place, rest = divmod(place, extent)
+        index, rest = divmod(index, extent)
         found.append(rest)
     return tuple(reversed(found))
 

@@ -38,6 +38,6 @@ def order(names: Sequence[str], turn: int) -> list[str]:
     [['a', 'b', 'c'], ['b', 'c', 'a'], ['c', 'a', 'b'], ['c', 'b', 'a'], ['a', 'c', 'b'], ['b', 'a', 'c']]
     """
     count = len(names)
-    zigzag = [place // 2 + 1 if place % 2 else -(place // 2) for place in range(count)]  # 0, 1, -1, 2, -2 and so on
-    found = [names[(place + turn) % count] for place in zigzag]
+    zigzag = [at // 2 + 1 if at % 2 else -(at // 2) for at in range(count)]  # 0, 1, -1, 2, -2 and so on
+    found = [names[(position + turn) % count] for position in zigzag]
     return found if turn // max(count, 1) % 2 == 0 else found[::-1]

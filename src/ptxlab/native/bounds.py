@@ -29,7 +29,7 @@ FARTHEST = 4096  # how far to search for memory before an address that is wrong
 
 
 @external(symbol="ptxlab.native.check")
-def check(place: Pointer[u8], size: u64, site: Pointer[u8]) -> None:
+def check(pointer: Pointer[u8], size: u64, site: Pointer[u8]) -> None:
     """Stop the process unless `size` bytes may be accessed; `site` says who does."""
 
 
@@ -39,22 +39,22 @@ def check_index(index: u64, length: u64, site: Pointer[u8]) -> None:
 
 
 @external(symbol="ptxlab.native.share")
-def share(place: Pointer[u8], size: u64) -> None:
+def share(pointer: Pointer[u8], size: u64) -> None:
     """Let bytes be accessed, but not the `GUARD` bytes before and after them."""
 
 
 @external(symbol="ptxlab.native.share_constant")
-def share_constant(place: Pointer[u8], size: u64) -> None:
+def share_constant(pointer: Pointer[u8], size: u64) -> None:
     """Let bytes be accessed, whatever is beside them."""
 
 
 @external(symbol="ptxlab.native.unshare")
-def unshare(place: Pointer[u8], size: u64) -> None:
+def unshare(pointer: Pointer[u8], size: u64) -> None:
     """Let bytes be accessed no longer."""
 
 
 @external(symbol="ptxlab.native.share_table")
-def share_table(place: Pointer[u8], size: u64, is_shared: Pointer[u8]) -> None:
+def share_table(pointer: Pointer[u8], size: u64, is_shared: Pointer[u8]) -> None:
     """Let a constant table be accessed, once."""
 
 
@@ -150,9 +150,9 @@ def is_valid(address: u64, size: u64) -> boolean:
 
 
 @native
-def check_access(place: Pointer[u8], size: u64, site: Pointer[u8]) -> None:
-    if not is_valid(cast(u64, place), size):
-        report(cast(u64, place), size, site)
+def check_access(pointer: Pointer[u8], size: u64, site: Pointer[u8]) -> None:
+    if not is_valid(cast(u64, pointer), size):
+        report(cast(u64, pointer), size, site)
 
 
 @native
@@ -169,27 +169,27 @@ def check_element(index: u64, length: u64, site: Pointer[u8]) -> None:
 
 
 @native
-def share_bytes(place: Pointer[u8], size: u64) -> None:
-    set_bits(cast(u64, place) - GUARD, GUARD, False)
-    set_bits(cast(u64, place), size, True)
-    set_bits(cast(u64, place) + size, GUARD, False)
+def share_bytes(pointer: Pointer[u8], size: u64) -> None:
+    set_bits(cast(u64, pointer) - GUARD, GUARD, False)
+    set_bits(cast(u64, pointer), size, True)
+    set_bits(cast(u64, pointer) + size, GUARD, False)
 
 
 @native
-def share_host_bytes(place: Pointer[u8], size: u64) -> None:
+def share_host_bytes(pointer: Pointer[u8], size: u64) -> None:
     """Let bytes be accessed, whatever is beside them."""
-    set_bits(cast(u64, place), size, True)
+    set_bits(cast(u64, pointer), size, True)
 
 
 @native
-def unshare_bytes(place: Pointer[u8], size: u64) -> None:
-    set_bits(cast(u64, place), size, False)
+def unshare_bytes(pointer: Pointer[u8], size: u64) -> None:
+    set_bits(cast(u64, pointer), size, False)
 
 
 @native
-def share_table_once(place: Pointer[u8], size: u64, is_shared: Pointer[u8]) -> None:
+def share_table_once(pointer: Pointer[u8], size: u64, is_shared: Pointer[u8]) -> None:
     if is_shared[0] == 0:
-        set_bits(cast(u64, place), size, True)
+        set_bits(cast(u64, pointer), size, True)
         is_shared[0] = 1
 
 

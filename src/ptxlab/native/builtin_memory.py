@@ -39,9 +39,9 @@ def _array(e: Expressions, node: ast.Call) -> str:
         raise e.error(node, "the length of an array is a constant")
     assert isinstance(type, PointerType)
     bytes = type.element.stride * length.value
-    place = e.stack(bytes)
-    e.builder.emit(f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {bytes}, i1 false)")
-    return place
+    pointer = e.stack(bytes)
+    e.builder.emit(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {bytes}, i1 false)")
+    return pointer
 
 
 def _infer_cast(e: Inference, node: ast.Call) -> Inferred:
@@ -108,35 +108,35 @@ def _fill(e: Expressions, node: ast.Call) -> str:
 
 
 def _atomic_load(e: Expressions, node: ast.Call) -> str:
-    type, place = e.type_of(node), e.raw(node.args[0])
-    e.guard.pointed("atomic load", node.args[0], place)
-    return e.builder.value(f"load atomic {memory_name(type)}, ptr {place} seq_cst, align {type.size}")
+    type, pointer = e.type_of(node), e.raw(node.args[0])
+    e.guard.pointed("atomic load", node.args[0], pointer)
+    return e.builder.value(f"load atomic {memory_name(type)}, ptr {pointer} seq_cst, align {type.size}")
 
 
 def _atomic_store(e: Expressions, node: ast.Call) -> str:
     type = _of_element(e, node)
     assert isinstance(type, Type)
-    place, text = e.raw(node.args[0]), e.value(node.args[1], type)
-    e.guard.pointed("atomic store", node.args[0], place)
-    e.builder.emit(f"store atomic {memory_name(type)} {text}, ptr {place} seq_cst, align {type.size}")
+    pointer, text = e.raw(node.args[0]), e.value(node.args[1], type)
+    e.guard.pointed("atomic store", node.args[0], pointer)
+    e.builder.emit(f"store atomic {memory_name(type)} {text}, ptr {pointer} seq_cst, align {type.size}")
     return ""
 
 
 def _atomic(operation: str) -> Callable[[Expressions, ast.Call], str]:
     def raw(e: Expressions, node: ast.Call) -> str:
         type = e.type_of(node)
-        place, text = e.raw(node.args[0]), e.value(node.args[1], type)
-        e.guard.pointed("atomic operation", node.args[0], place)
-        return e.builder.value(f"atomicrmw {operation} ptr {place}, {type.llvm} {text} seq_cst")
+        pointer, text = e.raw(node.args[0]), e.value(node.args[1], type)
+        e.guard.pointed("atomic operation", node.args[0], pointer)
+        return e.builder.value(f"atomicrmw {operation} ptr {pointer}, {type.llvm} {text} seq_cst")
 
     return raw
 
 
 def _compare_exchange(e: Expressions, node: ast.Call) -> str:
     type = e.type_of(node)
-    place, expected, text = e.raw(node.args[0]), e.value(node.args[1], type), e.value(node.args[2], type)
-    e.guard.pointed("atomic operation", node.args[0], place)
-    pair = e.builder.value(f"cmpxchg ptr {place}, {type.llvm} {expected}, {type.llvm} {text} seq_cst seq_cst")
+    pointer, expected, text = e.raw(node.args[0]), e.value(node.args[1], type), e.value(node.args[2], type)
+    e.guard.pointed("atomic operation", node.args[0], pointer)
+    pair = e.builder.value(f"cmpxchg ptr {pointer}, {type.llvm} {expected}, {type.llvm} {text} seq_cst seq_cst")
     return e.builder.value(f"extractvalue {{ {type.llvm}, i1 }} {pair}, 0")
 
 

@@ -175,22 +175,22 @@ class Expressions(Inference):
                 return self.builder.value(f"xor {type.llvm} {operand}, -1")
             return self.builder.value(f"sub {type.llvm} 0, {operand}")
         if isinstance(node, ast.IfExp):
-            place = self.temporary(type.llvm)
+            pointer = self.temporary(type.llvm)
             yes, no, after = (self.builder.new_label(hint) for hint in ("yes", "no", "chosen"))
             self.branch_on(node.test, yes, no)
             for label, chosen in ((yes, node.body), (no, node.orelse)):
                 self.builder.label(label)
-                self.builder.emit(f"store {type.llvm} {self.operand(chosen, type)}, ptr {place}")
+                self.builder.emit(f"store {type.llvm} {self.operand(chosen, type)}, ptr {pointer}")
                 self.builder.jump(after)
             self.builder.label(after)
-            return self.builder.value(f"load {type.llvm}, ptr {place}")
+            return self.builder.value(f"load {type.llvm}, ptr {pointer}")
         raise self.error(node, f"`{ast.unparse(node)}` has no type here: write `u32(…)`, or another type")
 
     def temporary(self, llvm: str) -> str:
         """A slot on the stack."""
-        place = self.builder.fresh()
-        self.allocations.append(f"  {place} = alloca {llvm}")
-        return place
+        pointer = self.builder.fresh()
+        self.allocations.append(f"  {pointer} = alloca {llvm}")
+        return pointer
 
     # Memory.
 
@@ -212,28 +212,28 @@ class Expressions(Inference):
             return (self.builder.value(f"getelementptr i8, ptr {base}, i64 {offset}") if offset else base), type
         raise self.error(node, f"`{ast.unparse(node)}` has no address: `p[i]` and `p.field` have")
 
-    def load(self, place: str, type: Type) -> str:
+    def load(self, pointer: str, type: Type) -> str:
         if isinstance(type, StructType | ArrayType):
-            return place
-        text = self.builder.value(f"load {memory_name(type)}, ptr {place}, align {type.size}")
+            return pointer
+        text = self.builder.value(f"load {memory_name(type)}, ptr {pointer}, align {type.size}")
         return self.builder.value(f"trunc i8 {text} to i1") if isinstance(type, Boolean) else text
 
-    def store(self, place: str, type: Type, text: str) -> None:
+    def store(self, pointer: str, type: Type, text: str) -> None:
         if isinstance(type, Boolean):
             text = self.builder.value(f"zext i1 {text} to i8")
-        self.builder.emit(f"store {memory_name(type)} {text}, ptr {place}, align {type.size}")
+        self.builder.emit(f"store {memory_name(type)} {text}, ptr {pointer}, align {type.size}")
 
     def stack(self, size: int) -> str:
         """Bytes on the stack, which are gone when the function returns."""
-        place = self.builder.fresh()
+        pointer = self.builder.fresh()
         if self.guard.is_on:
             whole = self.builder.fresh()
             self.allocations.append(f"  {whole} = alloca [{size + 2 * GUARD} x i8], align 16")
-            self.allocations.append(f"  {place} = getelementptr i8, ptr {whole}, i64 {GUARD}")
+            self.allocations.append(f"  {pointer} = getelementptr i8, ptr {whole}, i64 {GUARD}")
         else:
-            self.allocations.append(f"  {place} = alloca [{size} x i8], align 16")
-        self.guard.allocate(place, size)
-        return place
+            self.allocations.append(f"  {pointer} = alloca [{size} x i8], align 16")
+        self.guard.allocate(pointer, size)
+        return pointer
 
     def _raw_name(self, node: ast.Name) -> str:
         if self.is_local(node.id):
@@ -263,12 +263,12 @@ class Expressions(Inference):
         self.guard.table(name, type.size * len(values))
         return f'@"{name}"'
 
-    def _raw_place(self, node: ast.expr) -> str:
+    def _raw_address(self, node: ast.expr) -> str:
         if isinstance(node, ast.Attribute) and self.resolve(node) is not MISSING:
             return self._raw_outer(node)
-        place, type = self.address(node)
-        self.guard.access("load", node, place, type)
-        return self.load(place, type)
+        pointer, type = self.address(node)
+        self.guard.access("load", node, pointer, type)
+        return self.load(pointer, type)
 
     def _raw_call(self, node: ast.Call) -> str:
         return raw_call(self, node)
@@ -323,15 +323,15 @@ class Expressions(Inference):
         for part in node.values:
             if not isinstance(self.infer(part), Boolean):
                 raise self.error(part, f"`{ast.unparse(part)}` is not a boolean: compare it, as with `!= 0`")
-        place = self.temporary("i1")
+        pointer = self.temporary("i1")
         yes, no, after = (self.builder.new_label(hint) for hint in ("yes", "no", "known"))
         self.branch_on(node, yes, no)
         for label, text in ((yes, "true"), (no, "false")):
             self.builder.label(label)
-            self.builder.emit(f"store i1 {text}, ptr {place}")
+            self.builder.emit(f"store i1 {text}, ptr {pointer}")
             self.builder.jump(after)
         self.builder.label(after)
-        return self.builder.value(f"load i1, ptr {place}")
+        return self.builder.value(f"load i1, ptr {pointer}")
 
     def _raw_compare(self, node: ast.Compare) -> str:
         sides = [node.left, *node.comparators]
@@ -379,8 +379,8 @@ _TABLES: dict[str, Any] = {}
 _RAW: dict[type, Any] = {
     ast.Name: Expressions._raw_name,
     ast.Constant: Expressions._raw_outer,
-    ast.Attribute: Expressions._raw_place,
-    ast.Subscript: Expressions._raw_place,
+    ast.Attribute: Expressions._raw_address,
+    ast.Subscript: Expressions._raw_address,
     ast.BoolOp: Expressions._raw_boolean,
     ast.UnaryOp: Expressions._raw_boolean,
     ast.Compare: Expressions._raw_compare,

@@ -31,21 +31,21 @@ class Guard:
         self.flags: list[str] = []
         self._allocated: list[tuple[str, int]] = []
 
-    def access(self, action: str, node: ast.expr, place: str, type: Type) -> None:
+    def access(self, action: str, node: ast.expr, pointer: str, type: Type) -> None:
         """Before a load, a store or an atomic operation; `node` is the expression of the address."""
         if not isinstance(type, StructType | ArrayType):
-            self.bytes(f"{action} of {type.size} bytes", node, place, str(type.size))
+            self.bytes(f"{action} of {type.size} bytes", node, pointer, str(type.size))
 
-    def pointed(self, action: str, node: ast.expr, place: str) -> None:
+    def pointed(self, action: str, node: ast.expr, pointer: str) -> None:
         """Before an access to what the pointer `node` points to."""
         type = pointee(self.e.infer(node))
         assert type is not None
-        self.access(action, node, place, type)
+        self.access(action, node, pointer, type)
 
-    def bytes(self, action: str, node: ast.expr, place: str, size: str) -> None:
+    def bytes(self, action: str, node: ast.expr, pointer: str, size: str) -> None:
         """Before an access to several bytes."""
         if self.is_on:
-            self._call(bounds.check, f"ptr {place}", f"i64 {size}", f"ptr {self._site(action, node)}")
+            self._call(bounds.check, f"ptr {pointer}", f"i64 {size}", f"ptr {self._site(action, node)}")
 
     def index(self, node: ast.Subscript, index: str) -> None:
         """Before an element of an array inside a structure, or of a table, is used: their lengths are known."""
@@ -72,16 +72,16 @@ class Guard:
                 self.flags.append(flag)
             self._call(bounds.share_table, f'ptr @"{name}"', f"i64 {size}", f'ptr @"{flag}"')
 
-    def allocate(self, place: str, size: int) -> None:
+    def allocate(self, pointer: str, size: int) -> None:
         """After memory is allocated on the stack."""
         if self.is_on:
-            self._allocated.append((place, size))
-            self._call(bounds.share, f"ptr {place}", f"i64 {size}")
+            self._allocated.append((pointer, size))
+            self._call(bounds.share, f"ptr {pointer}", f"i64 {size}")
 
     def leave(self) -> None:
         """Before the function returns: its stack is gone then."""
-        for place, size in self._allocated:
-            self._call(bounds.unshare, f"ptr {place}", f"i64 {size}")
+        for pointer, size in self._allocated:
+            self._call(bounds.unshare, f"ptr {pointer}", f"i64 {size}")
 
     def _site(self, action: str, node: ast.expr) -> str:
         e = self.e

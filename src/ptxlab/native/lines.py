@@ -96,10 +96,10 @@ class ObjectFile:
             if kind & 15 == 2:
                 self.symbols.append(Symbol(Reader(texts, name).text(), section, value, extent, kind >> 4 != 0))
         if ".debug_line" in found:
-            places = self._parts[found[".rela.debug_line"]] if ".rela.debug_line" in found else b""
+            relocations = self._parts[found[".rela.debug_line"]] if ".rela.debug_line" in found else b""
             relocated = {
                 offset: (self._symbols[what >> 32][3], self._symbols[what >> 32][4] + addend)
-                for offset, what, addend in struct.iter_unpack("<QQq", places)
+                for offset, what, addend in struct.iter_unpack("<QQq", relocations)
             }
             self.rows = _rows(self._parts[found[".debug_line"]], relocated)
 

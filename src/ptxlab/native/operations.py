@@ -135,7 +135,7 @@ def cast(type: type[T], value: Any) -> T:
     _compiled_only("cast")
 
 
-def address_of(place: T) -> Pointer[T]:
+def address_of(pointer: T) -> Pointer[T]:
     """The address of `p[i]` or `p.field`."""
     _compiled_only("address_of")
 
@@ -163,33 +163,33 @@ def fill_bytes(to: Pointer[Any], byte: int, count: int) -> None:
     _compiled_only("fill_bytes")
 
 
-def atomic_load(place: Pointer[T]) -> T:
+def atomic_load(pointer: Pointer[T]) -> T:
     """The value, in one order with all other atomic operations (as these all are)."""
     _compiled_only("atomic_load")
 
 
-def atomic_store(place: Pointer[T], value: T) -> None:
+def atomic_store(pointer: Pointer[T], value: T) -> None:
     _compiled_only("atomic_store")
 
 
-def atomic_add(place: Pointer[int], value: int) -> int:
+def atomic_add(pointer: Pointer[int], value: int) -> int:
     """Add, wrapping around; the result is what was there before."""
     _compiled_only("atomic_add")
 
 
-def atomic_and(place: Pointer[int], value: int) -> int:
+def atomic_and(pointer: Pointer[int], value: int) -> int:
     _compiled_only("atomic_and")
 
 
-def atomic_or(place: Pointer[int], value: int) -> int:
+def atomic_or(pointer: Pointer[int], value: int) -> int:
     _compiled_only("atomic_or")
 
 
-def atomic_exchange(place: Pointer[T], value: T) -> T:
+def atomic_exchange(pointer: Pointer[T], value: T) -> T:
     """Store; the result is what was there before."""
     _compiled_only("atomic_exchange")
 
 
-def atomic_compare_exchange(place: Pointer[T], expected: T, value: T) -> T:
+def atomic_compare_exchange(pointer: Pointer[T], expected: T, value: T) -> T:
     """Store where `expected` is found; the result is what was there before."""
     _compiled_only("atomic_compare_exchange")

@@ -42,10 +42,10 @@ def _values(e: Inference, node: ast.Call, type: StructType) -> dict[str, ast.exp
 
 def make_record(e: Expressions, node: ast.Call, type: StructType) -> str:
     """Fill a structure on the stack; its address."""
-    place = e.stack(type.stride)
+    pointer = e.stack(type.stride)
     for name, value in _values(e, node, type).items():
         offset, wanted = type.fields[name]
-        at = e.builder.value(f"getelementptr i8, ptr {place}, i64 {offset}")
+        at = e.builder.value(f"getelementptr i8, ptr {pointer}, i64 {offset}")
         if isinstance(wanted, ArrayType):
             raise e.error(value, f"`{name}` is an array: fill it element by element")
         text = e.value(value, wanted)
@@ -53,4 +53,4 @@ def make_record(e: Expressions, node: ast.Call, type: StructType) -> str:
             e.builder.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {at}, ptr {text}, i64 {wanted.stride}, i1 false)")
         else:
             e.store(at, wanted, text)
-    return place
+    return pointer

@@ -110,13 +110,13 @@ class Statements(Expressions):
         if isinstance(target, ast.Name):
             self.builder.emit(f"store {self.locals[target.id].llvm} {text}, ptr %{target.id}")
             return
-        place, type = self.address(target)
+        pointer, type = self.address(target)
         if isinstance(type, StructType | ArrayType):
             raise self.error(
                 target, f"`{ast.unparse(target)}` is a whole {type}: assign to its parts, or use `copy_bytes`"
             )
-        self.guard.access("store", target, place, type)
-        self.store(place, type, text)
+        self.guard.access("store", target, pointer, type)
+        self.store(pointer, type, text)
 
     def _unpack(self, node: ast.Assign, targets: list[ast.expr]) -> None:
         if isinstance(node.value, ast.Tuple):
@@ -204,14 +204,14 @@ class Statements(Expressions):
         counter: Integer = type if step == 1 or type.bits >= 64 else S64
         if step < 0 and not counter.signed:
             raise self.error(node, f"{type} cannot count down: count up, and subtract")
-        place = self.temporary(counter.llvm)
+        pointer = self.temporary(counter.llvm)
         first = self._limit(start, type, counter)
-        self.builder.emit(f"store {counter.llvm} {first}, ptr {place}")
+        self.builder.emit(f"store {counter.llvm} {first}, ptr {pointer}")
         end, more = self._limit(stop, type, counter), self.cast(by, counter)
         again, body, further, after = (self.builder.new_label(hint) for hint in ("for", "body", "next", "after"))
         self.builder.jump(again)
         self.builder.label(again)
-        count = self.builder.value(f"load {counter.llvm}, ptr {place}")
+        count = self.builder.value(f"load {counter.llvm}, ptr {pointer}")
         how = ("s" if counter.signed else "u") + ("lt" if step > 0 else "gt")
         self.builder.branch(self.builder.value(f"icmp {how} {counter.llvm} {count}, {end}"), body, after)
         self.builder.label(body)
@@ -222,9 +222,9 @@ class Statements(Expressions):
         if not self.builder.is_closed:
             self.builder.jump(further)
         self.builder.label(further)
-        count = self.builder.value(f"load {counter.llvm}, ptr {place}")
+        count = self.builder.value(f"load {counter.llvm}, ptr {pointer}")
         count = self.builder.value(f"add {counter.llvm} {count}, {more}")
-        self.builder.emit(f"store {counter.llvm} {count}, ptr {place}")
+        self.builder.emit(f"store {counter.llvm} {count}, ptr {pointer}")
         self.builder.jump(again)
         self.builder.label(after)
 

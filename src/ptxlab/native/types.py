@@ -264,10 +264,10 @@ def size_of(type: Any) -> int:
 
 def offset_of(owner: type, field: str) -> int:
     """The bytes from the start of a structure to one of its fields; `a.b` is the field `b` of the part `a`."""
-    return place_of(owner, field)[0]
+    return field_of(owner, field)[0]
 
 
-def place_of(owner: type, field: str) -> tuple[int, Type]:
+def field_of(owner: type, field: str) -> tuple[int, Type]:
     """The offset and the type of a field of a structure; `a.b` is the field `b` of the part `a`."""
     offset, found = 0, type_of(owner, {})
     for name in field.split("."):

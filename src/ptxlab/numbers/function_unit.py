@@ -48,9 +48,9 @@ def square(x: u32) -> u32:
 @native(inline=True)
 def interpolate(interval: u32, x: u32) -> u64:
     """The function of an interval, at `x` of its 2**17 parts, with 40 bits after the point."""
-    place: u32 = interval * 3
-    linear: s64 = COEFFICIENTS[place] + COEFFICIENTS[place + 1] * s64(x)
-    return u64(linear + COEFFICIENTS[place + 2] * s64(square(x)))
+    row: u32 = interval * 3
+    linear: s64 = COEFFICIENTS[row] + COEFFICIENTS[row + 1] * s64(x)
+    return u64(linear + COEFFICIENTS[row + 2] * s64(square(x)))
 
 
 @native(inline=True)
@@ -214,8 +214,8 @@ def tangent(a: u32) -> u32:
         return sign | ONE
     if magnitude < 0x3B80_0000:
         return a
-    place: u32 = (magnitude >> 23) - 119
+    row: u32 = (magnitude >> 23) - 119
     fraction: u32 = magnitude & 0x7F_FFFF
-    rest: u32 = 23 - _CHOOSING[place]
-    interval: u32 = TANGENT + _FIRST[place] + (fraction >> rest)
+    rest: u32 = 23 - _CHOOSING[row]
+    interval: u32 = TANGENT + _FIRST[row] + (fraction >> rest)
     return _cut(interpolate(interval, fraction >> (rest - 17) & 0x1_FFFF), 40) | sign

@@ -58,8 +58,8 @@ class Diagnostic:
         return render([self]).rstrip("\n")
 
     def __repr__(self) -> str:
-        place = f" at {self.file}:{self.line}:{self.column}" if self.labels else ""
-        return f"<{self.level}[{self.code}]{place}: {self.message}>"
+        location = f" at {self.file}:{self.line}:{self.column}" if self.labels else ""
+        return f"<{self.level}[{self.code}]{location}: {self.message}>"
 
     @property
     def file(self) -> str | None:

@@ -12,7 +12,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """`text` with the edits carried out; they must not overlap, and one given twice counts once."""
     parts: list[str] = []
     done = 0
-    for edit in sorted(dict.fromkeys(edits), key=_place):
+    for edit in sorted(dict.fromkeys(edits), key=_range):
         if edit.span.start < done:
             raise ValueError(f"edits overlap at offset {edit.span.start}")
         parts += (text[done : edit.span.start], edit.replacement)
@@ -28,20 +28,20 @@ def certain_edits(diagnostics: Iterable[Diagnostic]) -> list[Edit]:
         if any(_collides(edit, chosen) for edit in edits):
             continue
         for edit in edits:
-            insort(chosen, edit, key=_place)
+            insort(chosen, edit, key=_range)
     return list(dict.fromkeys(chosen))
 
 
 def _collides(edit: Edit, chosen: list[Edit]) -> bool:
     """Whether `edit` touches characters of a chosen edit, which are in order; the same edit again does not collide."""
-    at = bisect_left(chosen, _place(edit), key=_place)
+    at = bisect_left(chosen, _range(edit), key=_range)
     for other in chosen[max(at - 1, 0) : at + 1]:
-        same_place = _place(edit) == _place(other)
+        same_range = _range(edit) == _range(other)
         overlap = edit.span.start < other.span.end and other.span.start < edit.span.end
-        if (same_place or overlap) and edit != other:
+        if (same_range or overlap) and edit != other:
             return True
     return False
 
 
-def _place(edit: Edit) -> tuple[int, int]:
+def _range(edit: Edit) -> tuple[int, int]:
     return edit.span.start, edit.span.end

@@ -40,10 +40,9 @@ def summary(diagnostics: Iterable[Diagnostic], name: str) -> str:
 
 def _concise(diagnostic: Diagnostic, color: bool) -> str:
     paint = colored if color else plain
-    place = f"{printable(diagnostic.file)}:{diagnostic.line}:{diagnostic.column}: " if diagnostic.file else ""
-    return (
-        f"{place}{paint(diagnostic.level, f'{diagnostic.level}[{diagnostic.code}]')}: {printable(diagnostic.message)}"
-    )
+    location = f"{printable(diagnostic.file)}:{diagnostic.line}:{diagnostic.column}: " if diagnostic.file else ""
+    level = paint(diagnostic.level, f"{diagnostic.level}[{diagnostic.code}]")
+    return f"{location}{level}: {printable(diagnostic.message)}"
 
 
 def _json(diagnostics: Iterable[Diagnostic]) -> str:
@@ -57,13 +56,13 @@ def _as_object(diagnostic: Diagnostic) -> dict[str, Any]:
         "level": diagnostic.level,
         "code": diagnostic.code,
         "message": diagnostic.message,
-        **_place(diagnostic.labels[0].span if diagnostic.labels else None),
-        "labels": [{"text": label.text, **_place(label.span)} for label in diagnostic.labels],
+        **_location(diagnostic.labels[0].span if diagnostic.labels else None),
+        "labels": [{"text": label.text, **_location(label.span)} for label in diagnostic.labels],
         "notes": list(diagnostic.notes),
         "helps": [
             {
                 "text": help.text,
-                "edits": [{"replacement": edit.replacement, **_place(edit.span)} for edit in help.edits],
+                "edits": [{"replacement": edit.replacement, **_location(edit.span)} for edit in help.edits],
             }
             for help in diagnostic.helps
         ],
@@ -71,7 +70,7 @@ def _as_object(diagnostic: Diagnostic) -> dict[str, Any]:
     }
 
 
-def _place(span: Span | None) -> dict[str, str | int | None]:
+def _location(span: Span | None) -> dict[str, str | int | None]:
     if span is None:
         return dict.fromkeys(("file", "line", "column", "end_line", "end_column"))
     line, column = span.source.position(span.start)

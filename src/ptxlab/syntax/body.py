@@ -244,14 +244,14 @@ class BodyReader:
         self.scope.forget()
 
     def _unclosed(self, cursor: Cursor, resume: int | None = None) -> NoReturn:
-        place = self.open[-1][0] if self.open else self.opening
+        offset = self.open[-1][0] if self.open else self.opening
         raise ParseError(
             "unclosed-brace",
             f"expected `}}` to end the body of `{self.function.name}`, found {cursor.found}",
             cursor.start,
             cursor.end,
             help=f"close `{self.function.name}` with `}}`",
-            other=(place, place + 1, "this brace is still open"),
+            other=(offset, offset + 1, "this brace is still open"),
             resume=resume,
         )
 

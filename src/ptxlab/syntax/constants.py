@@ -93,15 +93,15 @@ def read_constant(cursor: Cursor, depth: int = 0) -> Immediate:
     condition = _binary(cursor, 1, depth)
     if not cursor.at("?"):
         return condition
-    place = cursor.start
-    _need_integer(condition, "?", place)
+    offset = cursor.start
+    _need_integer(condition, "?", offset)
     cursor.advance()
     yes = read_constant(cursor, _deeper(cursor, depth))
     cursor.expect(":", "between the two values of `?`")
     no = read_constant(cursor, _deeper(cursor, depth))
     # The manual allows floating-point values here; ptxas does not.
-    _need_integer(yes, "?", place)
-    _need_integer(no, "?", place)
+    _need_integer(yes, "?", offset)
+    _need_integer(no, "?", offset)
     # Nor does it convert the two values to a common type, as the manual says: the chosen one stays what it is.
     return yes if condition.value else no
 
@@ -146,10 +146,10 @@ def _binary(cursor: Cursor, lowest: int, depth: int) -> Immediate:
         if left.kind == "f32":
             # PTX ISA 4.5.2: a single-precision hex constant may not be used in an expression.
             cursor.expected("the end of the operand after a single-precision constant", help="use a `0d` constant")
-        place = cursor.start
+        offset = cursor.start
         symbol = cursor.advance()
         right = _binary(cursor, level + 1, _deeper(cursor, depth))
-        left = _apply(symbol, left, right, place)
+        left = _apply(symbol, left, right, offset)
     return left
 
 
@@ -161,7 +161,7 @@ def _unary(cursor: Cursor, depth: int) -> Immediate:
     if cursor.value == "WARP_SZ":
         cursor.advance()
         return Immediate(32)
-    place = cursor.start
+    offset = cursor.start
     symbol = cursor.value
     if symbol == "(" and cursor.kind == "sign":
         return _parenthesis(cursor, _deeper(cursor, depth))
@@ -172,7 +172,7 @@ def _unary(cursor: Cursor, depth: int) -> Immediate:
         cursor.expected(f"an integer or double-precision constant after `{symbol}`", help="put the sign into its bits")
     operand = _unary(cursor, _deeper(cursor, depth))
     if symbol in "~!":
-        _need_integer(operand, symbol, place)
+        _need_integer(operand, symbol, offset)
     if symbol == "+":
         return operand
     if symbol == "!":
@@ -185,22 +185,22 @@ def _unary(cursor: Cursor, depth: int) -> Immediate:
 
 
 def _parenthesis(cursor: Cursor, depth: int) -> Immediate:
-    place = cursor.start
+    offset = cursor.start
     cursor.advance()
     if cursor.kind == "dotted" and cursor.value in (".s64", ".u64"):
         kind = cursor.advance()[1:]
         cursor.expect(")", "after the type of a cast")
         operand = _unary(cursor, depth)
-        _need_integer(operand, f"(.{kind})", place)
+        _need_integer(operand, f"(.{kind})", offset)
         return wrap(operand.value, kind, operand.base)
     inner = read_constant(cursor, depth)
     cursor.expect(")", "to close the `(` of the expression")
     return inner
 
 
-def _apply(symbol: str, left: Immediate, right: Immediate, place: int) -> Immediate:
+def _apply(symbol: str, left: Immediate, right: Immediate, offset: int) -> Immediate:
     if symbol not in ("&&", "||", "<<", ">>", "%"):
-        _need_same(left, right, symbol, place)
+        _need_same(left, right, symbol, offset)
     if left.is_float and symbol in _COMPARE:
         return Immediate(int(_COMPARE[symbol](left.number, right.number)))
     if left.is_float and symbol in _FLOAT:
@@ -211,12 +211,12 @@ def _apply(symbol: str, left: Immediate, right: Immediate, place: int) -> Immedi
         raise ParseError(
             "division-by-zero",
             f"the constant expression divides by zero with `{symbol}`",
-            place,
-            place + 1,
+            offset,
+            offset + 1,
             help="give the divisor a value that is not zero",
         )
-    _need_integer(left, symbol, place)
-    _need_integer(right, symbol, place)
+    _need_integer(left, symbol, offset)
+    _need_integer(right, symbol, offset)
     kind = _usual(left, right)
     first, second = wrap(left.value, kind).value, wrap(right.value, kind).value
     if symbol in _COMPARE:
@@ -242,24 +242,24 @@ def _usual(left: Immediate, right: Immediate) -> str:
     return "u64" if "u64" in (left.kind, right.kind) else "s64"
 
 
-def _need_integer(value: Immediate, symbol: str, place: int) -> None:
+def _need_integer(value: Immediate, symbol: str, offset: int) -> None:
     if value.is_float:
         raise ParseError(
             "constant-type-mismatch",
             f"`{symbol}` takes integer constants, and one is floating point",
-            place,
-            place + len(symbol),
+            offset,
+            offset + len(symbol),
             help="PTX has no cast between integer and floating-point constants: write the value itself",
         )
 
 
-def _need_same(left: Immediate, right: Immediate, symbol: str, place: int) -> None:
+def _need_same(left: Immediate, right: Immediate, symbol: str, offset: int) -> None:
     if left.is_float != right.is_float:
         raise ParseError(
             "constant-type-mismatch",
             f"`{symbol}` takes two integers or two floating-point constants, not one of each",
-            place,
-            place + len(symbol),
+            offset,
+            offset + len(symbol),
             help="write both as integers (`2`) or both as floating point (`2.0`)",
         )
 

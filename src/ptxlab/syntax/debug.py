@@ -38,16 +38,16 @@ def make_location(match: re.Match[str]) -> Location:
     _, file, line, column, name, offset, inlined_file, inlined_line, inlined_column = match.groups()
     if name is None:
         return Location(int(file), int(line), int(column), None, None, match.start(1), match.end())
-    place = (int(inlined_file), int(inlined_line), int(inlined_column))
+    caller = (int(inlined_file), int(inlined_line), int(inlined_column))
     function_name = (name, int(offset or 0))
-    return Location(int(file), int(line), int(column), function_name, place, match.start(1), match.end())
+    return Location(int(file), int(line), int(column), function_name, caller, match.start(1), match.end())
 
 
 def read_location(cursor: Cursor) -> Location:
     """Read a `.loc` in any spelling."""
     start = cursor.start
     cursor.advance()
-    file, line, column = _read_place(cursor)
+    file, line, column = _read_location(cursor)
     location = Location(file, line, column, None, None, start, cursor.previous_end)
     while cursor.at(","):
         cursor.advance()
@@ -58,14 +58,14 @@ def read_location(cursor: Cursor) -> Location:
             offset = read_integer(cursor, "an offset") if cursor.accept("+") else 0
             location.function_name = (name, offset)
         elif cursor.accept("inlined_at"):
-            location.inlined_at = _read_place(cursor)
+            location.inlined_at = _read_location(cursor)
         else:
             cursor.expected("`function_name` or `inlined_at`")
     location.end = cursor.previous_end
     return location
 
 
-def _read_place(cursor: Cursor) -> tuple[int, int, int]:
+def _read_location(cursor: Cursor) -> tuple[int, int, int]:
     file = read_small_integer(cursor, "the number of a file")
     line = read_small_integer(cursor, "the number of a line")
     column = read_small_integer(cursor, "the number of a column")

@@ -94,23 +94,23 @@ _OF_CUDA = {
 }
 
 
-def _refuse_foreign(cursor: Cursor, word: str, place: tuple[int, int], is_first: bool) -> None:
+def _refuse_foreign(cursor: Cursor, word: str, span: tuple[int, int], is_first: bool) -> None:
     """Refuse a call as C++ writes it, and a label without its colon, where the next token shows that it is one."""
     if word in heads():
         return
     if cursor.at("("):
         meant = _OF_CUDA.get(word)
         help = f"write `{meant}`" if meant else "`call` calls a function: `call f, (a, b);`"
-        raise ParseError("unexpected-token", f"`{word}(...)` is not PTX", *place, "a call as C++ writes it", help=help)
-    begins_line = "\n" in cursor.text[place[1] : cursor.start]
+        raise ParseError("unexpected-token", f"`{word}(...)` is not PTX", *span, "a call as C++ writes it", help=help)
+    begins_line = "\n" in cursor.text[span[1] : cursor.start]
     if is_first and begins_line and cursor.kind == "name" and cursor.value in heads():
         raise ParseError(
             "missing-colon",
             f"expected `:` after the label `{word}`, found {cursor.found}",
-            *place,
+            *span,
             "a label has a colon",
             help=f"write `{word}:`",
-            repair=(place[1], place[1], ":"),
+            repair=(span[1], span[1], ":"),
         )
 
 

@@ -193,12 +193,12 @@ def _read_address(cursor: Cursor, scope: Scope) -> Operand:
 
 
 def _read_offset(cursor: Cursor) -> int:
-    place, end = cursor.start, cursor.end
+    begin, end = cursor.start, cursor.end
     if not begins_constant(cursor):
         cursor.expected("a constant offset", help="PTX adds only constants in an address: add registers beforehand")
     offset = read_constant(cursor)
     if offset.is_float:
         raise ParseError(
-            "constant-type-mismatch", "an offset must be an integer", place, end, help="write it without `.`"
+            "constant-type-mismatch", "an offset must be an integer", begin, end, help="write it without `.`"
         )
     return offset.value

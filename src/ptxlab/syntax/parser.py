@@ -93,15 +93,15 @@ class _ModuleReader:
     def _is_ascii(self) -> bool:
         if self.text.isascii():
             return True
-        place = next(place for place, character in enumerate(self.text) if not character.isascii())
-        character = self.text[place]
-        is_mark = place == 0 and character == "\ufeff"
+        offset = next(offset for offset, character in enumerate(self.text) if not character.isascii())
+        character = self.text[offset]
+        is_mark = offset == 0 and character == "\ufeff"
         self.reader.note(
             ParseError(
                 "non-ascii-character",
                 f"PTX is ASCII, and this is {character!a}",
-                place,
-                place + 1,
+                offset,
+                offset + 1,
                 notes=("ptxas refuses such a character even in a comment",),
                 help="remove the byte order mark" if is_mark else "write it with ASCII characters only",
                 repair=(0, 1, "") if is_mark else None,
@@ -135,12 +135,12 @@ class _ModuleReader:
             )
         cursor.advance()
         module.version = (int(match[1]), int(match[2]))
-        module.places["version"] = (start, cursor.previous_end)
+        module.header_spans["version"] = (start, cursor.previous_end)
         if not cursor.at(".target"):
             cursor.expected("`.target` after `.version`", code="missing-target", help="name one: `.target sm_80`")
         target = read_target(cursor)
         words = list(target.names)
-        module.places["target"] = (target.start or 0, target.end or 0)
+        module.header_spans["target"] = (target.start or 0, target.end or 0)
         while cursor.at(".target"):  # ptxas takes several
             words.extend(read_target(cursor).names)
         module.targets = words
@@ -148,7 +148,7 @@ class _ModuleReader:
             start = cursor.start
             cursor.advance()
             module.address_size = read_integer(cursor, "32 or 64 after `.address_size`")
-            module.places["address_size"] = (start, cursor.previous_end)
+            module.header_spans["address_size"] = (start, cursor.previous_end)
         self._header_comments()
 
     def _header_comments(self) -> None:
@@ -263,12 +263,12 @@ class _ModuleReader:
             comment.trailing = False
 
     def _body(self, function: Function) -> None:
-        place = len(self.items) - 1
+        offset = len(self.items) - 1
         scope = self.reader.scope.function()
         for variable in (*function.returns, *function.parameters):
             scope.declare(variable)
         function.end = BodyReader(self.reader, function, scope, self.cursor.start).read()
-        self.items[place:place] = self.reader.prototypes
+        self.items[offset:offset] = self.reader.prototypes
         self.reader.prototypes.clear()
         self.cursor.move(function.end)
 

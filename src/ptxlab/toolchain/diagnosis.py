@@ -10,7 +10,7 @@ from ptxlab.toolchain.advisories import Advisory, find_advisory
 from ptxlab.toolchain.crashes import find_cause
 from ptxlab.toolchain.header import unterminated_comment
 from ptxlab.toolchain.messages import Message
-from ptxlab.toolchain.placement import place
+from ptxlab.toolchain.placement import locate
 from ptxlab.toolchain.process import Outcome
 from ptxlab.toolchain.tools import Tool
 
@@ -46,7 +46,7 @@ def diagnose(message: Message, source: Source, tool: Tool) -> Diagnostic:
         return _advise(advisory, message, source, tool)
     first, *others = message.text.split("\n")
     notes = [line.strip() for line in others if line.strip()]
-    span = place(source, message.text, message.line)
+    span = locate(source, message.text, message.line)
     helps = [help for pattern, help in _HELPS if re.search(pattern, message.text)]
     if message.level == "error":
         code = next((code for code, pattern in CODES if re.search(pattern, first)), "ptxas-error")
@@ -81,7 +81,7 @@ def diagnose_unterminated_comment(source: Source) -> Diagnostic | None:
 
 
 def _advise(advisory: Advisory, message: Message, source: Source, tool: Tool) -> Diagnostic:
-    span = place(source, message.text, message.line, advisory.instruction)
+    span = locate(source, message.text, message.line, advisory.instruction)
     say = error if message.level == "error" else warning
     number = f" ({message.number})" if message.number else ""
     notes = [advisory.explanation]

@@ -104,7 +104,7 @@ def read_listing(listing: str) -> list[SassFunction]:
     label: str | None = None
     pending: tuple[int, str, int] | None = None
     for row in listing.splitlines():
-        section, place, marked, code = _SECTION.match(row), _LINE.match(row), _LABEL.match(row), _CODE.match(row)
+        section, location, marked, code = _SECTION.match(row), _LINE.match(row), _LABEL.match(row), _CODE.match(row)
         symbol = _SYMBOL.match(row)
         start = section or symbol
         if start:
@@ -112,8 +112,8 @@ def read_listing(listing: str) -> list[SassFunction]:
             if not functions or functions[-1][0] != start[1]:
                 functions.append((start[1], []))
             line, label = None, None
-        elif place:
-            line = int(place[2])
+        elif location:
+            line = int(location[2])
         elif marked:
             label = marked[1]
         elif code:

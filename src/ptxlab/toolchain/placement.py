@@ -16,7 +16,7 @@ _INSTRUCTION = re.compile(r"(?:[Ii]nstruction|[Ff]eature|for|of) '([\w.:]+)'|'([
 _FUNCTION = re.compile(r"(?:[Ff]unction|entry) '?([A-Za-z_$%][\w$]*)")
 
 
-def place(source: Source, text: str, line: int | None, instruction: str = "") -> Span | None:
+def locate(source: Source, text: str, line: int | None, instruction: str = "") -> Span | None:
     """The smallest span a message names; `instruction` is what it is about where it names nothing."""
     if line is None or not 1 <= line <= source.line_count:
         return _place_in_text(source, text, instruction)
@@ -36,7 +36,7 @@ def place(source: Source, text: str, line: int | None, instruction: str = "") ->
     return _trimmed(source, *source.line_bounds(line))
 
 
-def place_function(source: Source, name: str) -> Span | None:
+def locate_function(source: Source, name: str) -> Span | None:
     """The name of a function where it is defined."""
     pattern = rf"\.(?:entry|func)\b[^{{}};]*?(?<![\w$%])({re.escape(name)})(?![\w$])"
     found = re.search(pattern, source.text)
@@ -46,7 +46,7 @@ def place_function(source: Source, name: str) -> Span | None:
 def _place_in_text(source: Source, text: str, instruction: str) -> Span | None:
     """A message without a line: the instruction it is about, the function, or the first of its words."""
     function = _FUNCTION.search(text)
-    defined = place_function(source, function[1]) if function else None
+    defined = locate_function(source, function[1]) if function else None
     if instruction:
         found = _find(source, instruction, defined.end if defined else 0, len(source.text), whole_opcode=True)
         if found:

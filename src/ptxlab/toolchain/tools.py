@@ -48,7 +48,7 @@ class Tool:
 
 def find(name: Name, option: str | Path | None = None) -> Tool:
     """The first `name` there is; a missing one raises `PtxError` with what to install."""
-    for path, origin in _places(name, option):
+    for path, origin in _candidates(name, option):
         return _tool(name, path, origin)
     raise PtxError(
         [
@@ -65,7 +65,7 @@ def find(name: Name, option: str | Path | None = None) -> Tool:
 
 def can_find(*names: Name) -> bool:
     """Whether these tools are all there."""
-    return all(next(_places(name, None), None) is not None for name in names)
+    return all(next(_candidates(name, None), None) is not None for name in names)
 
 
 def find_assembler(version: Version | None, option: str | Path | None = None) -> Tool:
@@ -73,7 +73,7 @@ def find_assembler(version: Version | None, option: str | Path | None = None) ->
     first = find("ptxas", option)
     if version is None or option is not None or _accepts(first, version):
         return first
-    for path, origin in _places("ptxas", option):
+    for path, origin in _candidates("ptxas", option):
         other = _tool("ptxas", path, origin)
         if _accepts(other, version):
             newest = newest_version(first)
@@ -103,7 +103,7 @@ def _variable(name: Name) -> str:
     return f"PTXLAB_{name.upper()}"
 
 
-def _places(name: Name, option: str | Path | None) -> Iterator[tuple[Path, str]]:
+def _candidates(name: Name, option: str | Path | None) -> Iterator[tuple[Path, str]]:
     """Every path at which the tool is, best first; an explicit one that does not exist is an error."""
     variable = _variable(name)
     for chosen, origin in ((option, "the option"), (os.environ.get(variable), f"`{variable}`")):

@@ -113,8 +113,8 @@ class Body:
             if targets and not barred.intersection(targets):
                 self.once.update(targets)
         for index in self.once:
-            place = written_at[index]
-            self.read_until[place] = max(self.read_until[place], last_read.get(index, 0))
+            writer = written_at[index]
+            self.read_until[writer] = max(self.read_until[writer], last_read.get(index, 0))
 
     def _named(self) -> Iterator[str]:
         """Registers by their names, where these appear in text."""

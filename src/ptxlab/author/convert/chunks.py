@@ -201,10 +201,10 @@ def _cut(line: str, first: int) -> int:
     """The comma to break a line at: the last that fits, rather between arguments than inside of one."""
     depth, best = 0, {}
     counters = [found.span() for found in _COUNTERS.finditer(line)]
-    for place, character in enumerate(line[:WIDTH]):
+    for position, character in enumerate(line[:WIDTH]):
         depth += (character in "([{") - (character in ")]}")
-        if character == "," and place >= first and not any(start < place < end for start, end in counters):
-            best[depth] = place
+        if character == "," and position >= first and not any(start < position < end for start, end in counters):
+            best[depth] = position
     return next((best[depth] for depth in sorted(best) if best[depth] > WIDTH // 2), max(best.values(), default=-1))
 
 

@@ -64,7 +64,7 @@ class Loop:
         self.listed_names = [group[self.level - 1] for group in (names.first, names.second, names.third)]
         self.local = names.locals[self.level - 1]
         self.collector = names.collector[0]
-        self.places = range(len(rows[0].leaves))
+        self.indexes = range(len(rows[0].leaves))
         self.made = [{row.leaves[t].text: t for t in row.targets if not row.leaves[t].steps} for row in rows]
         self.all_made = {name for row in rows for target in row.targets for name in row.leaves[target].names}
         self.lists: list[list[list[Leaf]]] = []
@@ -73,10 +73,10 @@ class Loop:
 
     def counted(self) -> int:
         """How many rows there are at most in which nothing needs to be listed."""
-        return min((self._holds(place) for place in self.places), default=len(self.rows))
+        return min((self._holds(position) for position in self.indexes), default=len(self.rows))
 
-    def _holds(self, place: int) -> int:
-        column = [row.leaves[place] for row in self.rows]
+    def _holds(self, position: int) -> int:
+        column = [row.leaves[position] for row in self.rows]
         first, second = column[0], column[1]
         best = 1
         if first.alike(second):
@@ -84,20 +84,20 @@ class Loop:
             best = _while(column, lambda n, leaf: leaf.alike(first) and leaf.base == first.base + n * step)
         if first == second:
             best = max(best, _while(column, lambda n, leaf: leaf == first))
-        if first.names and not first.steps and place not in self.rows[0].targets:
-            source = self._source(1, place)
+        if first.names and not first.steps and position not in self.rows[0].targets:
+            source = self._source(1, position)
             if source is not None:
                 start = 1 if source.is_before else 0
                 n = start
-                while n < len(column) and self._source(n, place) == source:
+                while n < len(column) and self._source(n, position) == source:
                     n += 1
                 best = max(best, n)
         return best
 
-    def _source(self, row: int, place: int) -> _Source | None:
-        name = self.rows[row].leaves[place].text
+    def _source(self, row: int, position: int) -> _Source | None:
+        name = self.rows[row].leaves[position].text
         target = self.made[row].get(name)
-        if target is not None and target < place:
+        if target is not None and target < position:
             return _Source(target, False)
         target = self.made[row - 1].get(name) if row else None
         return None if target is None else _Source(target, True)
@@ -124,22 +124,22 @@ class Loop:
                 texts.update(dict.fromkeys((target, *found[1]), f"\1{target}\1"))
         leaves: dict[int, Leaf] = {}
         collected: list[int] = []
-        for place in self.places:
-            if place in texts:
+        for position in self.indexes:
+            if position in texts:
                 continue
-            leaf = self._over_rows(place)
+            leaf = self._over_rows(position)
             if leaf is not None:
-                leaves[place] = leaf
-            elif place in targets:
-                texts[place] = f"\1{place}\1"
-                collected.append(place)
+                leaves[position] = leaf
+            elif position in targets:
+                texts[position] = f"\1{position}\1"
+                collected.append(position)
             elif listed:
-                if f"\0{place}\0" in self.template:  # not in a vector that is listed already
-                    texts[place] = self._listed(place)
+                if f"\0{position}\0" in self.template:  # not in a vector that is listed already
+                    texts[position] = self._listed(position)
             else:
                 raise _NoLoopError
         # What is collected has no name before the loop ends, so that nothing in it can read it.
-        read = {name for place, leaf in leaves.items() if place not in targets for name in leaf.names}
+        read = {name for position, leaf in leaves.items() if position not in targets for name in leaf.names}
         if collected and (not listed or any(self.rows[0].leaves[t].steps for t in collected)):
             raise _NoLoopError
         if any(row.leaves[target].text in read for target in collected for row in self.rows):
@@ -157,9 +157,9 @@ class Loop:
             flat.other = None if collected else loop
         return loop if counted and measure(flat) > WIDTH - 8 else flat
 
-    def _over_rows(self, place: int) -> Leaf | None:
+    def _over_rows(self, position: int) -> Leaf | None:
         """The leaf of all rows: the same, or in equal steps."""
-        column = [row.leaves[place] for row in self.rows]
+        column = [row.leaves[position] for row in self.rows]
         first, second = column[0], column[1]
         if all(leaf == first for leaf in column):
             return first
@@ -185,7 +185,7 @@ class Loop:
             expected = reads if expected is None else expected
             if reads != expected or self.uses[leaf.text] != len(reads) + 1:
                 return None
-            if any(row.leaves[place].steps for place in reads):
+            if any(row.leaves[position].steps for position in reads):
                 return None
         return expected
 
@@ -195,14 +195,14 @@ class Loop:
         if self.rows[0].leaves[target].steps:
             return None
         before, own = self._reads(1, name), self._reads(0, name)
-        if not before or len({self.rows[0].leaves[place] for place in before}) != 1:
+        if not before or len({self.rows[0].leaves[position] for position in before}) != 1:
             return None
         start = self.rows[0].leaves[before[0]]
         if start.steps or not start.names or start.text in self.all_made:
             return None
         ends = self.rows[0].template.find("\n", self.rows[0].template.index(f"\0{target}\0"))
         last = self.rows[0].template[: ends if ends >= 0 else None].count("\0") // 2  # later locations are other lines
-        if any(place >= last for place in before) or any(place < last for place in own):
+        if any(position >= last for position in before) or any(position < last for position in own):
             return None
         for number, row in enumerate(self.rows):
             name = row.leaves[target].text
@@ -213,15 +213,15 @@ class Loop:
                 return None
         return start, [*before, *own]
 
-    def _listed(self, place: int) -> str:
+    def _listed(self, position: int) -> str:
         """The name of a listed leaf; the vector that it is in is listed as a whole."""
-        places = [place]
+        indexes = [position]
         for found in _VECTOR.finditer(self.template):
             inside = [int(number) for number in MARK.findall(found[0])]
-            if place in inside:
-                places = inside
-                self.template = self.template.replace(found[0], f"\0{place}\0")
-        values = [[row.leaves[place] for place in places] for row in self.rows]
+            if position in inside:
+                indexes = inside
+                self.template = self.template.replace(found[0], f"\0{position}\0")
+        values = [[row.leaves[position] for position in indexes] for row in self.rows]
         if any(leaf.steps or leaf.text in self.all_made for value in values for leaf in value):
             raise _NoLoopError
         if values not in self.lists:
@@ -249,18 +249,18 @@ class Loop:
             return f"\0{len(out) - 1}\0"
 
         def leaf(found: re.Match[str]) -> str:
-            place = int(found[1])
-            if place in texts:
-                return re.sub("\1(\\d+)\1", lambda match: locals_[int(match[1])], texts[place])
-            chosen = leaves[place]
+            position = int(found[1])
+            if position in texts:
+                return re.sub("\1(\\d+)\1", lambda match: locals_[int(match[1])], texts[position])
+            chosen = leaves[position]
             if self._grows(chosen) and (start, step) != (0, 1):
                 chosen = replace(chosen, base=0, steps=((self.level, 1),))
-            return mark(chosen, place in self.rows[0].targets)
+            return mark(chosen, position in self.rows[0].targets)
 
         growing = [leaf for leaf in leaves.values() if self._grows(leaf)]
         if flat:
             growing = [
-                leaf for place, leaf in leaves.items() if self._grows(leaf) and place not in self.rows[0].targets
+                leaf for position, leaf in leaves.items() if self._grows(leaf) and position not in self.rows[0].targets
             ]
         starts = {(leaf.base, leaf.steps[-1][1]) for leaf in growing}
         inner = any(len(leaf.steps) > 1 for leaf in growing)
@@ -330,8 +330,8 @@ def _while(column: Sequence[Leaf], holds: Callable[[int, Leaf], bool]) -> int:
 def _read_at(row: Chunk) -> dict[str, list[int]]:
     """Where a row reads each register."""
     found: dict[str, list[int]] = {}
-    for place, leaf in enumerate(row.leaves):
-        if place not in row.targets:
+    for position, leaf in enumerate(row.leaves):
+        if position not in row.targets:
             for name in dict.fromkeys(leaf.names):
-                found.setdefault(name, []).append(place)
+                found.setdefault(name, []).append(position)
     return found

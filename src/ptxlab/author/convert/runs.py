@@ -97,8 +97,8 @@ class _Folder:
         return chunks
 
     def _pass(self, chunks: list[Chunk], longest: int, listed: bool) -> list[Chunk]:
-        places = [place for place, chunk in enumerate(chunks) if not chunk.is_noise]
-        line = [chunks[place].other or chunks[place] for place in places]
+        indexes = [position for position, chunk in enumerate(chunks) if not chunk.is_noise]
+        line = [chunks[position].other or chunks[position] for position in indexes]
         repeats = _repeats(line, longest)
         result: list[Chunk] = []
         at = done = 0  # done: of the chunks, those between the others included
@@ -117,10 +117,10 @@ class _Folder:
                     best = found
             if best is not None:
                 _, loop, size = best
-                result += chunks[done : places[at]]
+                result += chunks[done : indexes[at]]
                 result.append(loop)
                 at += size
-                done = places[at - 1] + 1
+                done = indexes[at - 1] + 1
             else:
                 at += 1
         return result + chunks[done:]
@@ -162,13 +162,13 @@ def _may_count(line: list[Chunk], at: int, period: int, listed: bool) -> bool:
     if listed:
         return True
     made = {
-        line[place].leaves[target].text: ((place - at) // period, (place - at) % period, target)
-        for place in range(at, at + few * period)
-        for target in line[place].targets
+        line[position].leaves[target].text: ((position - at) // period, (position - at) % period, target)
+        for position in range(at, at + few * period)
+        for target in line[position].targets
     }
-    for place, chunk in enumerate(row, at):
+    for position, chunk in enumerate(row, at):
         for number, first in enumerate(chunk.leaves):
-            leaves = [line[place + n * period].leaves[number] for n in range(1, few)]
+            leaves = [line[position + n * period].leaves[number] for n in range(1, few)]
             step = leaves[0].base - first.base
             if number in chunk.targets or leaves.count(first) == few - 1:
                 continue
@@ -206,8 +206,8 @@ def _repeats(line: list[Chunk], longest: int) -> list[list[int]]:
     result = []
     for period in range(1, min(longest, len(line) // 2) + 1):
         repeated = [0] * len(line)
-        for place in range(len(line) - period - 1, -1, -1):
-            if keys[place] == keys[place + period]:
-                repeated[place] = repeated[place + 1] + 1
+        for position in range(len(line) - period - 1, -1, -1):
+            if keys[position] == keys[position + period]:
+                repeated[position] = repeated[position + 1] + 1
         result.append(repeated)
     return result

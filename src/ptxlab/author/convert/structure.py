@@ -35,9 +35,9 @@ class Structures:
 
     def __init__(self, function: ir.Function, is_contained: Callable[[int, int], bool]) -> None:
         self.is_contained = is_contained  # whether what instructions from a number up to another return is read there
-        self.places: dict[int, int] = {}  # of each statement in the body or block that holds it, by its identity
+        self.positions: dict[int, int] = {}  # of each statement in the body or block that holds it, by its identity
         self.numbers: dict[int, int] = {}  # how many instructions precede each statement
-        self._place(function.body or [], 0)
+        self._position(function.body or [], 0)
         uses: Counter[str] = Counter()
         self.branches: dict[str, ir.Instruction] = {}  # by the label that they go to
         self.labels: dict[str, ir.Label] = {}
@@ -60,13 +60,13 @@ class Structures:
         statement = body[at]
         if isinstance(statement, ir.Label) and statement.name in self.sole:
             branch = self.branches[statement.name]
-            end = self._place_in(body, branch)
+            end = self._index_in(body, branch)
             return Structure(True, branch.guard, body[at + 1 : end], end + 1) if end > at else None
         name = _target(statement)
         if name not in self.sole or not isinstance(statement, ir.Instruction) or statement.guard is None:
             return None
         label = self.labels[name]
-        end = self._place_in(body, label)
+        end = self._index_in(body, label)
         if end <= at or not self.is_contained(self.numbers[id(statement)] + 1, self.numbers[id(label)]):
             return None
         region = body[at + 1 : end]
@@ -83,26 +83,26 @@ class Structures:
         if name not in self.sole or not isinstance(jump, ir.Instruction) or jump.guard is not None:
             return None
         label = self.labels[name]
-        end = self._place_in(body, label)
+        end = self._index_in(body, label)
         if end <= middle or not self.is_contained(self.numbers[id(body[middle])], self.numbers[id(label)]):
             return None
         return Structure(False, guard, region[:-1], end + 1, body[middle + 1 : end])
 
-    def _place(self, body: list[ir.Statement], number: int) -> int:
+    def _position(self, body: list[ir.Statement], number: int) -> int:
         """Record where each statement is; `number` instructions precede the body. Return that of its end."""
-        for place, statement in enumerate(body):
-            self.places[id(statement)] = place
+        for position, statement in enumerate(body):
+            self.positions[id(statement)] = position
             self.numbers[id(statement)] = number
             if isinstance(statement, ir.BlockStatement):
-                number = self._place(statement.body, number)
+                number = self._position(statement.body, number)
             elif isinstance(statement, ir.Instruction):
                 number += 1
         return number
 
-    def _place_in(self, body: list[ir.Statement], statement: ir.Statement) -> int:
+    def _index_in(self, body: list[ir.Statement], statement: ir.Statement) -> int:
         """Where a statement is in a part of a body, or -1."""
-        place = self.places[id(statement)] - self.places[id(body[0])]
-        return place if 0 <= place < len(body) and body[place] is statement else -1
+        position = self.positions[id(statement)] - self.positions[id(body[0])]
+        return position if 0 <= position < len(body) and body[position] is statement else -1
 
 
 def _target(statement: ir.Statement) -> str | None:

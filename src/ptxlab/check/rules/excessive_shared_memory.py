@@ -59,13 +59,13 @@ def check(program: Program) -> Iterator[Diagnostic]:
         total = sum(map(_bytes, used.values()))
         if total > most:
             largest = max(used.values(), key=_bytes)
-            place = module.span(largest)
+            declared = module.span(largest)
             yield error(
                 "excessive-shared-memory",
                 f"`{kernel.function.name}` uses {total} bytes of shared memory, `{program.target_name}` has {most}",
                 module.name_span(kernel.function),
                 "too much shared memory",
-                others=[Label(place, f"{_bytes(largest)} bytes")] if place else [],
+                others=[Label(declared, f"{_bytes(largest)} bytes")] if declared else [],
                 helps=["declare an `.extern .shared` array of open size, and give its bytes at launch"],
             )
 

@@ -143,12 +143,12 @@ def _calls(program: Program, calls: Calls, kernel: FunctionFacts, reached: list[
 
 
 def _explain(program: Program, dropped: list[FunctionFacts], reason: Reason) -> Diagnostic:
-    places = [facts.instructions[at] for facts in dropped for at in facts.where(_changes_registers)]
-    more = len(places) - 1
+    ignored = [facts.instructions[at] for facts in dropped for at in facts.where(_changes_registers)]
+    more = len(ignored) - 1
     return warning(
         "ignored-setmaxnreg",
         f"`setmaxnreg` has no effect: {reason.message}",
-        program.module.opcode_span(places[0]),
+        program.module.opcode_span(ignored[0]),
         "ptxas leaves this out" + (f", and {more} more" if more else ""),
         others=[reason.label] if reason.label else [],
         notes=[f"ptxas says so only in an info line, {reason.info}"],

@@ -54,11 +54,11 @@ def _check(program: Program, facts: FunctionFacts, call: ir.Instruction) -> Iter
         span = program.module.span(call)
         yield error("illegal-call", "the call names no function", span, "what is called?")
         return
-    place = len(call.operands) - len(parts)
+    position = len(call.operands) - len(parts)
     target = parts.pop(0)
     arguments = parts.pop(0) if parts and isinstance(parts[0], ir.Arguments) else None
     prototype = parts.pop(0) if parts else None
-    span = program.module.operand_span(call, place)
+    span = program.module.operand_span(call, position)
     given = (
         results.elements if isinstance(results, ir.Arguments) else (),
         arguments.elements if isinstance(arguments, ir.Arguments) else (),

@@ -38,20 +38,20 @@ def check(program: Program) -> Iterator[Diagnostic]:
     for variable in module.variables:
         yield from _check(program, variable, "module")
     for function in module.functions:
-        place = "entry" if function.kind == "entry" else "function"
+        context = "entry" if function.kind == "entry" else "function"
         is_defined = function.body is not None
         for parameter in function.returns:
-            yield from _check(program, parameter, f"{place} result", is_defined)
+            yield from _check(program, parameter, f"{context} result", is_defined)
         for parameter in function.parameters:
-            yield from _check(program, parameter, f"{place} parameter", is_defined)
+            yield from _check(program, parameter, f"{context} parameter", is_defined)
         for parameter in function.parameters[:-1]:
-            if place == "function" and parameter.dimensions and not parameter.elements:
+            if context == "function" and parameter.dimensions and not parameter.elements:
                 yield _wrong(program, parameter, f"array `{parameter.name}` has no size",
                              "only the last parameter may leave it open")  # fmt: skip
         if function.linkage == "extern" and function.body is not None:
             yield error("illegal-declaration", f"`{function.name}` is `.extern` and has a body",
                         module.name_span(function), "defined elsewhere", helps=["remove `.extern`"])  # fmt: skip
-        if place == "entry" and parameter_bytes(function.parameters) > _MOST_PARAMETERS:
+        if context == "entry" and parameter_bytes(function.parameters) > _MOST_PARAMETERS:
             yield error("illegal-declaration",
                         f"`{function.name}` has {parameter_bytes(function.parameters)} bytes of parameters",
                         module.name_span(function), f"the most is {_MOST_PARAMETERS}")  # fmt: skip
@@ -70,9 +70,9 @@ _WIDEST_PARAMETER = 128  # bytes of alignment
 _MOST_ELEMENTS = 1 << 32
 
 
-def _wrong_texture(program: Program, variable: ir.Variable, place: str) -> str | None:
+def _wrong_texture(program: Program, variable: ir.Variable, context: str) -> str | None:
     """Why a variable cannot be in `.tex`, the space that textures had before they had a type."""
-    if place != "module":
+    if context != "module":
         return "only for the module"
     if variable.type.name not in ("u32", "u64") or variable.dimensions or variable.vector > 1:
         return "only for `.u32` and `.u64`"
@@ -83,28 +83,28 @@ def _wrong(program: Program, variable: ir.Variable, message: str, label: str, *h
     return error("illegal-declaration", message, program.module.span(variable), label, helps=helps)
 
 
-def _check(program: Program, variable: ir.Variable, place: str, is_defined: bool = True) -> Iterator[Diagnostic]:
+def _check(program: Program, variable: ir.Variable, context: str, is_defined: bool = True) -> Iterator[Diagnostic]:
     """The first thing that is wrong with a declaration; ptxas checks less of functions that are not defined."""
     name, space = variable.name, variable.state_space.partition("::")[0]
     # PTX 3.0 brought functions with a stack, and took registers and local variables out of the module.
-    if place == "module" and space in (("param",) if program.version < (3, 0) else ("reg", "local", "param")):
+    if context == "module" and space in (("param",) if program.version < (3, 0) else ("reg", "local", "param")):
         yield _wrong(program, variable, f"`{name}` is in `.{space}`, which exists only inside functions",
                      f"no `.{space}` variable at module level", "declare it in the function that uses it")  # fmt: skip
         return
-    if place == "entry parameter" and space != "param":
+    if context == "entry parameter" and space != "param":
         yield _wrong(program, variable, f"parameter `{name}` of a kernel must be in `.param`", "not a `.param`")
         return
     if variable.align is not None and (variable.align <= 0 or variable.align & (variable.align - 1)):
         yield _wrong(program, variable, f"`.align {variable.align}` of `{name}` is not a power of two",
                      "alignments are 1, 2, 4, 8, 16, ...")  # fmt: skip
-    if space == "tex" and _wrong_texture(program, variable, place):
-        yield _wrong(program, variable, f"`{name}` is in `.tex`, which is {_wrong_texture(program, variable, place)}",
+    if space == "tex" and _wrong_texture(program, variable, context):
+        yield _wrong(program, variable, f"`{name}` is in `.tex`, which is {_wrong_texture(program, variable, context)}",
                      "not a texture", "declare a `.global .texref`, or pass a texture object")  # fmt: skip
         return
     if is_defined:
-        yield from _check_place(program, variable, place, space)
-    elif "result" in place or "parameter" in place:
-        yield from _check_pointer(program, variable, place)
+        yield from _check_context(program, variable, context, space)
+    elif "result" in context or "parameter" in context:
+        yield from _check_pointer(program, variable, context)
     if variable.linkage == "common" and (space != "global" or variable.type.kind == "o"):
         what = f"in `.{space}`" if space != "global" else f"of type `.{variable.type.name}`"
         yield _wrong(program, variable, f"`{name}` {what} is `.common`", "only plain `.global` variables are common")
@@ -114,7 +114,12 @@ def _check(program: Program, variable: ir.Variable, place: str, is_defined: bool
     if variable.bank and (variable.linkage != "extern" or variable.elements is not None):
         yield _wrong(program, variable, f"`{name}` is in bank {variable.bank} of `.const`",
                      "banks 1 to 10 are for `.extern` arrays of open size")  # fmt: skip
-    if variable.dimensions and variable.linkage != "extern" and place != "function parameter" and not variable.elements:
+    if (
+        variable.dimensions
+        and variable.linkage != "extern"
+        and context != "function parameter"
+        and not variable.elements
+    ):
         yield _wrong(program, variable, f"array `{name}` has no size",
                      "only an `.extern` array and the last parameter of a function may leave it open")  # fmt: skip
     if space != "global" and any(attribute.name == "managed" for attribute in variable.attributes):
@@ -122,10 +127,10 @@ def _check(program: Program, variable: ir.Variable, place: str, is_defined: bool
     yield from _check_initialiser(program, variable, space)
 
 
-def _check_place(program: Program, variable: ir.Variable, place: str, space: str) -> Iterator[Diagnostic]:
+def _check_context(program: Program, variable: ir.Variable, context: str, space: str) -> Iterator[Diagnostic]:
     """What cannot be where it is."""
     name = variable.name
-    if variable.type.kind == "o" and (place not in ("module", "entry parameter") or space == "reg"):
+    if variable.type.kind == "o" and (context not in ("module", "entry parameter") or space == "reg"):
         yield _wrong(program, variable, f"`{name}` of type `.{variable.type.name}` is neither in the module nor a "
                      "parameter of a kernel", "textures, samplers and surfaces live there")  # fmt: skip
         return
@@ -133,11 +138,11 @@ def _check_place(program: Program, variable: ir.Variable, place: str, space: str
         yield _wrong(program, variable, f"`{name}` in `.param` is a vector", "parameters are scalars or arrays",
                      "make it an array with an alignment")  # fmt: skip
         return
-    if place == "function parameter" and any((extent or 0) >= _MOST_ELEMENTS for extent in variable.dimensions):
+    if context == "function parameter" and any((extent or 0) >= _MOST_ELEMENTS for extent in variable.dimensions):
         yield _wrong(
             program, variable, f"`{name}` has {variable.dimensions[0]} elements", "more than 32 bits can count"
         )
-    if space == "param" and place != "entry parameter" and (variable.align or 0) > _WIDEST_PARAMETER:
+    if space == "param" and context != "entry parameter" and (variable.align or 0) > _WIDEST_PARAMETER:
         yield _wrong(program, variable, f"`{name}` in `.param` is aligned to {variable.align} bytes",
                      f"the most here is {_WIDEST_PARAMETER}")  # fmt: skip
     if variable.type.kind == "p" and space != "reg":
@@ -150,14 +155,14 @@ def _check_place(program: Program, variable: ir.Variable, place: str, space: str
         yield _wrong(program, variable, f"`{name}` is an array in `.reg`", "registers form no arrays",
                      f"write `{name}<count>` for numbered registers")  # fmt: skip
         return
-    yield from _check_pointer(program, variable, place)
+    yield from _check_pointer(program, variable, context)
 
 
-def _check_pointer(program: Program, variable: ir.Variable, place: str) -> Iterator[Diagnostic]:
+def _check_pointer(program: Program, variable: ir.Variable, context: str) -> Iterator[Diagnostic]:
     if variable.pointer is None:
         return
     name, align = variable.name, variable.pointer.align
-    if place != "entry parameter":
+    if context != "entry parameter":
         yield _wrong(program, variable, f"`{name}` has `.ptr`, which only parameters of kernels have",
                      "not a parameter of a kernel", "remove `.ptr` and what belongs to it")  # fmt: skip
     elif align is not None and (align <= 0 or align & (align - 1)):

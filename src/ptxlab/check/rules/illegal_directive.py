@@ -47,18 +47,18 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 for text in statement.strings:
                     yield from _check_pragma(program, statement, text)
     yield from _misplaced_pragmas(program)
-    yield from _unknown_places(program)
+    yield from _unknown_locations(program)
 
 
-def _unknown_places(program: Program) -> Iterator[Diagnostic]:
+def _unknown_locations(program: Program) -> Iterator[Diagnostic]:
     """Code is inlined at a location that a `.loc` before it names."""
     known: set[tuple[int, int, int]] = set()
     for facts in program.functions:
         for statement in facts.others:
             if isinstance(statement, ir.Location):
-                place = statement.inlined_at
-                if place is not None and place not in known:
-                    text = "{} {} {}".format(*place)
+                location = statement.inlined_at
+                if location is not None and location not in known:
+                    text = "{} {} {}".format(*location)
                     yield error(
                         "illegal-directive",
                         f"`.loc` says that it is inlined at {text}, which is not a location of earlier code",
@@ -86,14 +86,14 @@ def _misplaced_pragmas(program: Program) -> Iterator[Diagnostic]:
     module = program.module
     for item in module.items:
         if isinstance(item, ir.Pragma):
-            yield from _check_place(program, item, item.strings)
+            yield from _check_context(program, item, item.strings)
     for function in module.functions:
         for directive in function.directives:
             if directive.name == "pragma":
-                yield from _check_place(program, directive, [str(text) for text in directive.arguments])
+                yield from _check_context(program, directive, [str(text) for text in directive.arguments])
 
 
-def _check_place(program: Program, part: ir.Pragma | ir.Directive, texts: Iterable[str]) -> Iterator[Diagnostic]:
+def _check_context(program: Program, part: ir.Pragma | ir.Directive, texts: Iterable[str]) -> Iterator[Diagnostic]:
     for text in texts:
         if text.startswith(_PRAGMAS_OF_BODIES):
             message = f"the pragma `{text}` is outside of a function's body"

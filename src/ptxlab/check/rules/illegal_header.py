@@ -47,7 +47,7 @@ def _check_version(module: ir.Module) -> Iterator[Diagnostic]:
         yield error(
             "illegal-header",
             f"there is no PTX version {module.version[0]}.{module.version[1]}",
-            module.span_of(module.places.get("version")),
+            module.span_of(module.header_spans.get("version")),
             "unknown version",
             notes=[f"the newest that ptxlab knows is {newest[0]}.{newest[1]}"],
         )
@@ -55,7 +55,7 @@ def _check_version(module: ir.Module) -> Iterator[Diagnostic]:
 
 def _check_options(module: ir.Module) -> Iterator[Diagnostic]:
     """Words of `.target` after the architecture."""
-    target_span = module.span_of(module.places.get("target"))
+    target_span = module.span_of(module.header_spans.get("target"))
     if module.targets and module.targets[0] in OPTIONS:
         yield error("illegal-header", f"`.target` begins with `{module.targets[0]}`, not with an architecture",
                     target_span, "an architecture comes first",
@@ -73,8 +73,8 @@ def _check_options(module: ir.Module) -> Iterator[Diagnostic]:
 
 
 def _check_targets(module: ir.Module) -> Iterator[Diagnostic]:
-    version_span = module.span_of(module.places.get("version"))
-    target_span = module.span_of(module.places.get("target"))
+    version_span = module.span_of(module.header_spans.get("version"))
+    target_span = module.span_of(module.header_spans.get("target"))
     for word in module.targets:
         if word in OPTIONS:
             continue
@@ -106,7 +106,7 @@ def _check_address_size(module: ir.Module) -> Iterator[Diagnostic]:
         yield error(
             "illegal-header",
             "`.address_size 32` is no longer supported",
-            module.span_of(module.places.get("address_size")),
+            module.span_of(module.header_spans.get("address_size")),
             "CUDA 13 compiles for 64-bit addresses only",
             helps=["write `.address_size 64`, and keep addresses in 64-bit registers"],
         )
@@ -114,6 +114,6 @@ def _check_address_size(module: ir.Module) -> Iterator[Diagnostic]:
         yield error(
             "illegal-header",
             f"`.address_size` is {module.address_size}, expected 64",
-            module.span_of(module.places.get("address_size")),
+            module.span_of(module.header_spans.get("address_size")),
             "64 belongs here",
         )

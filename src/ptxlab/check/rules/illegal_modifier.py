@@ -119,8 +119,8 @@ def _spare(modifiers: tuple[str, ...], form: Form) -> int | None:
     """The first modifier that finds no free slot in the form."""
     free = [*({name} for name in form.name[1:]), *(set(slot.values) for slot in form.slots)]
     for index, word in enumerate(modifiers):
-        place = next((values for values in free if word in values), None)
-        if place is None:
+        free_slot = next((values for values in free if word in values), None)
+        if free_slot is None:
             return index
-        free.remove(place)
+        free.remove(free_slot)
     return None

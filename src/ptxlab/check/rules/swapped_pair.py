@@ -79,8 +79,8 @@ class Half(NamedTuple):
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        places = facts.where(lambda match: match.effects.computes is Operation.PACKING)
-        pairs = [at for at in places if _is_pair(facts.instructions[at])]
+        packings = facts.where(lambda match: match.effects.computes is Operation.PACKING)
+        pairs = [at for at in packings if _is_pair(facts.instructions[at])]
         if pairs:
             follow = _Follow(facts)
             for at in pairs:
@@ -130,7 +130,7 @@ class _Follow:
             return None
         if first == second and one == other:
             return SAME
-        here, there = self._place(one, first), self._place(other, second)
+        here, there = self._byte_range(one, first), self._byte_range(other, second)
         if here is not None and there is not None:
             if here.key != there.key or here.size != there.size or abs(here.offset - there.offset) != here.size:
                 return None
@@ -159,7 +159,7 @@ class _Follow:
             found = found or order
         return found
 
-    def _place(self, at: int, register: int) -> ByteRange | None:
+    def _byte_range(self, at: int, register: int) -> ByteRange | None:
         """The memory that instruction `at` loads a register from, or takes it out of a register that was loaded."""
         instruction = self._facts.instructions[at]
         if self._only(at, "load"):
@@ -171,7 +171,7 @@ class _Follow:
             index = _index(parts, register)
             if isinstance(source, ir.Register) and index is not None:
                 before = self._values.definition(at, source.index)
-                whole = None if before is None else self._place(before, source.index)
+                whole = None if before is None else self._byte_range(before, source.index)
                 size = source.type.width // 8 // len(parts)
                 if whole is not None and whole.size == size * len(parts):
                     return ByteRange(whole.key, whole.offset + index * size, size)
@@ -272,11 +272,11 @@ class _Follow:
         """Stores of the pair: 1 if its lower half comes first in memory, as it should, -1 if the upper one does."""
         for carrier in self._carriers(at, packed):
             for use in self._values.uses(carrier.at, carrier.register):
-                place = self._stored(use, carrier.register)
-                if place is not None and place.size * 8 == self._width(carrier.at):
+                bytes = self._stored(use, carrier.register)
+                if bytes is not None and bytes.size * 8 == self._width(carrier.at):
                     yield use, 1
-        low = [(use, place) for half in halves[0] for use, place in self._stored_all(half)]
-        high = [(use, place) for half in halves[1] for use, place in self._stored_all(half)]
+        low = [(use, bytes) for half in halves[0] for use, bytes in self._stored_all(half)]
+        high = [(use, bytes) for half in halves[1] for use, bytes in self._stored_all(half)]
         for use, here in low:
             for _, there in high:
                 if here.key == there.key and here.size == there.size and abs(here.offset - there.offset) == here.size:
@@ -297,9 +297,9 @@ class _Follow:
 
     def _stored_all(self, half: Half) -> Iterator[tuple[int, ByteRange]]:
         for use in self._values.uses(half.at, half.register):
-            place = self._stored(use, half.register)
-            if place is not None:
-                yield use, place
+            bytes = self._stored(use, half.register)
+            if bytes is not None:
+                yield use, bytes
 
     def _stored(self, at: int, register: int) -> ByteRange | None:
         address = self._facts.instructions[at].operands[0] if self._only(at, "store") else None

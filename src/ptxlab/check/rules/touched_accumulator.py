@@ -55,8 +55,8 @@ from ptxlab.check.wgmma import OPEN, Mmas, Running
 from ptxlab.ir.effects import registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..places import span_of_name
 from ..program import FunctionFacts, Program
+from ..spans import span_of_name
 
 
 class Touch(NamedTuple):

@@ -76,7 +76,7 @@ def _special_registers(program: Program) -> Iterator[tuple[str, Span | None]]:
 def _uses(program: Program) -> Iterator[Use]:
     module = program.module
     if module.address_size is not None:
-        yield "address_size", module.span_of(module.places.get("address_size"))
+        yield "address_size", module.span_of(module.header_spans.get("address_size"))
     for item in module.items:
         span = None if isinstance(item, ir.Function) else module.span(item)
         match item:

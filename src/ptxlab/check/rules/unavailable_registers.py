@@ -113,11 +113,11 @@ def _most_registers(kernel: ir.Function) -> int:
 
 def _counts(facts: FunctionFacts, holds: Callable[[Match], bool]) -> dict[int, int]:
     """The `setmaxnreg` of a kind that execution can get to, and their counts; ptxas drops the others."""
-    places = facts.where(holds)
-    if not places:
+    positions = facts.where(holds)
+    if not positions:
         return {}
     reachable = facts.flow.reachable()
-    return {at: _count(facts.instructions[at]) for at in places if reachable[facts.values.block_of(at)]}
+    return {at: _count(facts.instructions[at]) for at in positions if reachable[facts.values.block_of(at)]}
 
 
 def _count(instruction: ir.Instruction) -> int:

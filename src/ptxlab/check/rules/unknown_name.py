@@ -40,8 +40,8 @@ from ptxlab.isa.special_registers import SPECIAL_REGISTERS
 from ptxlab.report import Diagnostic, Edit, Help, Span, error
 from ptxlab.report.nearest import distance, nearest
 
-from ..places import span_of_name
 from ..program import Program
+from ..spans import span_of_name
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

@@ -122,10 +122,10 @@ class _Reads:
             if isinstance(base, ir.VariableReference):
                 yield id(base.variable)
             for register in registers_in(base):
-                for place in self._facts.values.definitions(where, register.index):
-                    if place not in seen and len(seen) < 200:
-                        seen.add(place)
-                        pending.extend((source, place) for source in self._facts.instructions[place].operands[1:])
+                for written in self._facts.values.definitions(where, register.index):
+                    if written not in seen and len(seen) < 200:
+                        seen.add(written)
+                        pending.extend((source, written) for source in self._facts.instructions[written].operands[1:])
 
 
 def check(program: Program) -> Iterator[Diagnostic]:

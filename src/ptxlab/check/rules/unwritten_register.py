@@ -49,8 +49,8 @@ from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.isa import Match, Operation
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..places import span_of_name
 from ..program import FunctionFacts, Program
+from ..spans import span_of_name
 
 # What passes a value on, which may never be used.
 MOVES = frozenset((Operation.COPY, Operation.SELECTION, Operation.SHUFFLE, Operation.PERMUTATION))
@@ -188,8 +188,8 @@ def _explain(program: Program, facts: FunctionFacts, at: int, index: int) -> Dia
     register = next(r for r in _registers(instruction) if r.index == index)
     how, writes = _how(facts, at, index)
     if writes:
-        place, text = facts.instructions[writes[0]], "written here"
-        span = program.module.span(place)
+        write, text = facts.instructions[writes[0]], "written here"
+        span = program.module.span(write)
     else:
         span, text = (program.module.span(register.variable) if register.variable else None), "declared here"
     return warning(
@@ -204,7 +204,7 @@ def _explain(program: Program, facts: FunctionFacts, at: int, index: int) -> Dia
 
 def _how(facts: FunctionFacts, at: int, register: int) -> tuple[str, list[int]]:
     """On which of the ways to a read nothing is written, in words, and the writes that may be meant."""
-    writes = [place for place, written in enumerate(facts.effects.writes) if register in written]
+    writes = [write for write, written in enumerate(facts.effects.writes) if register in written]
     if not writes:
         return "; nothing writes it", []
     blocks = facts.flow.blocks

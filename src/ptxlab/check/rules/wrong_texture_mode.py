@@ -80,6 +80,6 @@ def _kind(address: ir.Address) -> str:
 
 
 def _explain(program: Program, message: str, span: Span | None, label: str, help: str) -> Diagnostic:
-    place = program.module.span_of(program.module.places.get("target"))
-    others = [Label(place, "says how textures are used")] if place else []
+    declared = program.module.span_of(program.module.header_spans.get("target"))
+    others = [Label(declared, "says how textures are used")] if declared else []
     return error("wrong-texture-mode", message, span, label, others=others, helps=[help])

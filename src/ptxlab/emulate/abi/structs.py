@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
-from ptxlab.native.types import StructType, place_of
+from ptxlab.native.types import StructType, field_of
 
 _LINE = 128  # bytes of memory that cores pass to each other at a time
 
@@ -40,35 +40,35 @@ class StructArray:
 
     def part(self, name: str, index: int = 0) -> StructArray:
         """A structure inside one of them."""
-        offset, type = place_of(self.owner, name)
+        offset, type = field_of(self.owner, name)
         assert isinstance(type, StructType), name
         return StructArray.at(type.owner, self.address + index * self.stride + offset)
 
     def set(self, index: int = 0, **fields: int) -> None:
         """Write fields of one of them."""
         for name, value in fields.items():
-            self._place(name, index).value = value
+            self._element(name, index).value = value
 
     def fill(self, name: str, values: Sequence[int], index: int = 0, bytes: int = 4) -> None:
         """Write the elements of a field that is an array of numbers of so many bytes."""
-        offset, _ = place_of(self.owner, name)
+        offset, _ = field_of(self.owner, name)
         start = self.address + index * self.stride + offset
         for number, value in enumerate(values):
             _KINDS[bytes].from_address(start + bytes * number).value = value
 
     def get(self, name: str, index: int = 0) -> int:
         """Read a field; `a.b` is the field `b` of the part `a`."""
-        return int(self._place(name, index).value)
+        return int(self._element(name, index).value)
 
-    def _place(self, name: str, index: int) -> Any:
-        offset, kind = _place(self.owner, name)
+    def _element(self, name: str, index: int) -> Any:
+        offset, kind = _element(self.owner, name)
         return kind.from_address(self.address + index * self.stride + offset)
 
 
 @cache
-def _place(owner: type, name: str) -> tuple[int, Any]:
+def _element(owner: type, name: str) -> tuple[int, Any]:
     """The offset of a field, and how Python reads it."""
-    offset, type = place_of(owner, name)
+    offset, type = field_of(owner, name)
     return offset, _KINDS[type.size]
 
 

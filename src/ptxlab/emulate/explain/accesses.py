@@ -143,7 +143,7 @@ def are_companions(launch: RunningLaunch, one: Party, other: Party) -> bool:
 
 def excuse(launch: RunningLaunch, earlier: Party, later: Party) -> str | None:
     """Why a race does no harm on the hardware that there is, if so: it is a warning then."""
-    instructions = [launch.compiled.places[party.instruction][1] for party in (earlier, later)]
+    instructions = [launch.compiled.instructions[party.instruction][1] for party in (earlier, later)]
     kinds = [earlier.kind, later.kind]
     if earlier.flags & later.flags & shadow.STRONG:
         scope = shadow.CLUSTER if are_companions(launch, earlier, later) else shadow.WIDE
@@ -158,17 +158,17 @@ def excuse(launch: RunningLaunch, earlier: Party, later: Party) -> str | None:
         return None
     same_warp = earlier.block == later.block and earlier.thread // 32 == later.thread // 32
     if same_warp and kinds == [address_spaces.LOAD, address_spaces.STORE]:
-        places = [_place(instruction) for instruction in instructions]
-        if places[0] is not None and places[0] == places[1] and _is_straight(launch, earlier, later):
+        addresses = [_address(instruction) for instruction in instructions]
+        if addresses[0] is not None and addresses[0] == addresses[1] and _is_straight(launch, earlier, later):
             return "harmless as long as the lanes of the warp stay together, which nothing guarantees"
     return None
 
 
 def _is_straight(launch: RunningLaunch, earlier: Party, later: Party) -> bool:
     """Whether no branch or label is between two instructions, so that lanes which run the first run the second."""
-    places = launch.compiled.places
-    function = places[earlier.instruction][0]
-    first = next(number for number, (owner, _) in enumerate(places) if owner is function)
+    code = launch.compiled.instructions
+    function = code[earlier.instruction][0]
+    first = next(number for number, (owner, _) in enumerate(code) if owner is function)
     return any(
         block.start <= earlier.instruction - first and later.instruction - first < block.end
         for block in flow_of(function).blocks
@@ -176,7 +176,7 @@ def _is_straight(launch: RunningLaunch, earlier: Party, later: Party) -> bool:
     )
 
 
-def _place(instruction: ir.Instruction) -> tuple[int, int] | None:
+def _address(instruction: ir.Instruction) -> tuple[int, int] | None:
     """The register and the offset of an address."""
     for operand in instruction.operands:
         if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Register):

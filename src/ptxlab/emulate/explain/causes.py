@@ -105,8 +105,8 @@ def _one_a_fence(launch: RunningLaunch, found: StructArray, unfenced: list[int])
 def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[str]:
     """A note on the pairs of lines of one cause beside the first, if there are any."""
     beside = parties_of(found, numbers[0])[1].instruction
-    places = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
-    lines = ([launch.name_line(number, beside) for number in pair] for pair in places)
+    numbered = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
+    lines = ([launch.name_line(number, beside) for number in pair] for pair in numbered)
     pairs = list(dict.fromkeys(f"{low} and {high}" for low, high in lines))[1:]
     if not pairs:
         return []
@@ -119,7 +119,7 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
     kind, space = found.get("kind", number), found.get("space", number)
     earlier, later = parties
     is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != address_spaces.TENSOR_SPACE
-    functions = frozenset(id(launch.compiled.places[party.instruction][0]) for party in parties)
+    functions = frozenset(id(launch.compiled.instructions[party.instruction][0]) for party in parties)
     if is_plain and kind == reports.RACE and all(party.is_async for party in parties) and len(functions) == 1:
         names = frozenset(operation_of(launch.compiled.effects(party.instruction)).name for party in parties)
         return kind, functions, names, earlier.block == later.block, earlier.kind, later.kind
@@ -138,9 +138,9 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
 
 def _sources(launch: RunningLaunch) -> dict[int, Source]:
     """The source line that each instruction was compiled from, where there is one."""
-    numbers = {id(instruction): number for number, (_, instruction) in enumerate(launch.compiled.places)}
+    numbers = {id(instruction): number for number, (_, instruction) in enumerate(launch.compiled.instructions)}
     found: dict[int, Source] = {}
-    for function in {id(function): function for function, _ in launch.compiled.places}.values():
+    for function in {id(function): function for function, _ in launch.compiled.instructions}.values():
         source = None
         for statement in function.statements():
             if isinstance(statement, ir.Location):

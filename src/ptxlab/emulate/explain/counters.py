@@ -45,15 +45,15 @@ _CLASS = {chapter: name for name, chapters in _CLASSES.items() for chapter in ch
 def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
     """What was executed: instructions and bytes, by kind and by line; and how faithful it was."""
     compiled = running.compiled
-    places = [instruction for _, instruction in compiled.places]
+    code = [instruction for _, instruction in compiled.instructions]
     counters = [sum(found) for found in zip(*(worker.counters for worker in running.workers), strict=True)]
-    times = _times(places, compiled.facts["counters"], counters)
+    times = _times(code, compiled.facts["counters"], counters)
     lines: dict[int, dict[str, int]] = {}
-    at = [running.line_of(number) or 0 for number in range(len(places))]
+    at = [running.line_of(number) or 0 for number in range(len(code))]
     by_instruction: dict[str, int] = {}
     by_class: dict[str, int] = {}
     by_form: dict[Candidate | None, int] = {}
-    for number, instruction in enumerate(places):
+    for number, instruction in enumerate(code):
         if times[number]:
             match = match_of(instruction)
             _add(by_instruction, instruction.opcode.mnemonic, times[number])
@@ -72,7 +72,7 @@ def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
         "by_instruction": _descending(by_instruction),
         "bytes": bytes,
         "lines": dict(sorted(lines.items())),
-        **count_units(running, places, times, counters),
+        **count_units(running, code, times, counters),
     }
     if running.profiles:
         found["requests"] = _requests(running, at, lines)
@@ -100,14 +100,14 @@ def fidelity_of(running: RunningLaunch, by_form: dict[Candidate | None, int]) ->
     )
 
 
-def _times(places: list[ir.Instruction], blocks: list[tuple[int, int]], counters: list[int]) -> list[int]:
+def _times(code: list[ir.Instruction], blocks: list[tuple[int, int]], counters: list[int]) -> list[int]:
     """How often each instruction was executed."""
-    times = [0] * len(places)
+    times = [0] * len(code)
     for (start, end), count in zip(blocks, counters, strict=False):
         if start == end and start >= 0:
             times[start] = count
         for number in range(start, end):
-            if not is_counted_apart(places[number]):
+            if not is_counted_apart(code[number]):
                 times[number] = count
     return times
 
@@ -140,12 +140,12 @@ def _patterns(running: RunningLaunch, at: list[int]) -> dict[int, dict[str, Any]
 
 
 def _pattern(request: StructArray) -> dict[str, Any]:
-    places = (ctypes.c_uint64 * 32).from_address(request.address + offset_of(Request, "addresses"))
+    addresses = (ctypes.c_uint64 * 32).from_address(request.address + offset_of(Request, "addresses"))
     lanes = request.get("lanes")
     return {
         "space": "shared" if request.get("shared") else "global",
         "size": request.get("size"),
-        "addresses": [places[lane] if lanes >> lane & 1 else None for lane in range(32)],
+        "addresses": [addresses[lane] if lanes >> lane & 1 else None for lane in range(32)],
     }
 
 

@@ -79,7 +79,7 @@ class FaultSnapshot:
 
     @property
     def instruction(self) -> ir.Instruction:
-        return self.launch.compiled.places[self.number][1]
+        return self.launch.compiled.instructions[self.number][1]
 
     @property
     def effects(self) -> Effects:

@@ -64,7 +64,7 @@ def explain_divergence(
     """Why lanes of one warp, which must execute an instruction together, do not."""
     groups = grouped(lanes)
     groups.sort(key=lambda group: culprit.number not in [thread.number for thread in group])
-    opcode = launch.compiled.places[culprit.instruction][1].opcode
+    opcode = launch.compiled.instructions[culprit.instruction][1].opcode
     gone = [thread for thread in snapshot.threads if thread.warp == culprit.warp and thread.status == thread_parts.DONE]
     if len(groups) == 1 and gone:
         message = f"lanes of one warp have exited before `{opcode.text}`, which needs the whole warp"
@@ -160,7 +160,7 @@ def _explain_cluster(launch: RunningLaunch, group: Group, label: str, others: li
 
 
 def _explain_pair(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
-    opcode, peer = launch.compiled.places[group.instruction][1].opcode, group.snapshot.peer
+    opcode, peer = launch.compiled.instructions[group.instruction][1].opcode, group.snapshot.peer
     assert peer is not None
     gone = all(thread.status == thread_parts.DONE for thread in peer.threads)
     return error(

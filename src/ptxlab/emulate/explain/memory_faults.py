@@ -109,7 +109,7 @@ def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
         return "all memory the kernel has", ["the address is 0: a null pointer"] if address < 4096 else []
     past = address - region.base
     if past < region.size:
-        place = f"starts at byte {past} of it"
+        start = f"starts at byte {past} of it"
     else:
-        place = f"starts {past - region.size} bytes past its end" if past > region.size else "starts at its end"
-    return region.name, [f"{region.name} has {region.size} bytes; the access {place}"]
+        start = f"starts {past - region.size} bytes past its end" if past > region.size else "starts at its end"
+    return region.name, [f"{region.name} has {region.size} bytes; the access {start}"]

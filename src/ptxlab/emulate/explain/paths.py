@@ -1,7 +1,7 @@
 """Where a thread could come if it continued: paths through the control flow of a kernel, between two instructions.
 
-Instructions have the numbers of `Compiled.places`. A path that leaves a function is not followed: what is in another
-function counts as within reach.
+Instructions have the numbers of `Compiled.instructions`. A path that leaves a function is not followed: what is in
+another function counts as within reach.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Paths:
     """The paths of all functions of a compiled kernel; control flow is read when it is first asked for."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self.places = compiled.places
+        self.instructions = compiled.instructions
         self.effects = compiled.effects
         self._flows: dict[int, tuple[Flow, int, dict[int, int]]] = {}
 
@@ -32,7 +32,7 @@ class Paths:
 
     def rejoins(self, start: int, end: int) -> bool:
         """Whether a lane at `start` gets to `end` without passing again the branch where the two parted."""
-        if self.places[start][0] is not self.places[end][0]:
+        if self.instructions[start][0] is not self.instructions[end][0]:
             return True
         flow, first, dominators = self._flow(start)
         parted = _nearest(dominators, flow.block_at(start - first), flow.block_at(end - first))
@@ -46,17 +46,17 @@ class Paths:
 
     def like(self, number: int) -> list[int]:
         """The instructions of the same function with the same opcode as this one."""
-        function, instruction = self.places[number]
+        function, instruction = self.instructions[number]
         return [
             other
-            for other, (owner, candidate) in enumerate(self.places)
+            for other, (owner, candidate) in enumerate(self.instructions)
             if owner is function and candidate.opcode == instruction.opcode
         ]
 
     def at_barrier(self, barrier: int) -> list[int]:
         """The instructions by which threads come to a barrier of the block: those that name its number, or none."""
         found = []
-        for number, (_, instruction) in enumerate(self.places):
+        for number, (_, instruction) in enumerate(self.instructions):
             if self.effects(number).barrier == "block":
                 named = [operand.value for operand in instruction.operands if isinstance(operand, ir.Immediate)]
                 if not named or barrier in named:
@@ -65,18 +65,18 @@ class Paths:
 
     def at_cluster_barrier(self) -> list[int]:
         """The instructions by which threads arrive at the cluster barrier."""
-        effects = (self.effects(number) for number in range(len(self.places)))
+        effects = (self.effects(number) for number in range(len(self.instructions)))
         return [number for number, one in enumerate(effects) if one.barrier == "cluster" and not one.waits]
 
     def of_pairs(self) -> list[int]:
         """The instructions that a warp of each block of a pair may have to execute together."""
-        effects = (self.effects(number) for number in range(len(self.places)))
+        effects = (self.effects(number) for number in range(len(self.instructions)))
         steps = ("allocate", "free", "relinquish")
         return [number for number, one in enumerate(effects) if any(one.does("tensor_memory", step) for step in steps)]
 
     def giving_registers(self) -> list[int]:
         """The instructions by which warps give registers to the pool of their block."""
-        return [number for number in range(len(self.places)) if self.effects(number).fewer_registers]
+        return [number for number in range(len(self.instructions)) if self.effects(number).fewer_registers]
 
     def synchronizations_before(self, number: int) -> frozenset[int]:
         """The synchronization that an instruction may directly follow, with no `tcgen05.fence` between the two."""
@@ -99,7 +99,7 @@ class Paths:
         return frozenset(found)
 
     def _reaches(self, start: int, end: int, avoided: int | None) -> bool:
-        if self.places[start][0] is not self.places[end][0]:
+        if self.instructions[start][0] is not self.instructions[end][0]:
             return True
         flow, first, _ = self._flow(start)
         source, target = flow.block_at(start - first), flow.block_at(end - first)
@@ -108,13 +108,13 @@ class Paths:
         return any(target in flow.blocks[number].successors for number in _within_reach(flow, source, avoided))
 
     def _may_end(self, number: int) -> bool:
-        return self.places[number][1].opcode.jump in (Jump.RETURN, Jump.EXIT)
+        return self.instructions[number][1].opcode.jump in (Jump.RETURN, Jump.EXIT)
 
     def _flow(self, number: int) -> tuple[Flow, int, dict[int, int]]:
         """The control flow of the function of an instruction, the number of its first one, and its dominators."""
-        function = self.places[number][0]
+        function = self.instructions[number][0]
         if id(function) not in self._flows:
-            first = next(index for index, (other, _) in enumerate(self.places) if other is function)
+            first = next(index for index, (other, _) in enumerate(self.instructions) if other is function)
             flow = flow_of(function)
             self._flows[id(function)] = flow, first, flow.dominators()
         return self._flows[id(function)]

@@ -28,27 +28,27 @@ class Spin:
     inside: tuple[int, ...]
 
 
-def spin_around(launch: RunningLaunch, place: int) -> Spin | None:
+def spin_around(launch: RunningLaunch, instruction: int) -> Spin | None:
     """The smallest loop around an instruction that polls something, or else the smallest; None if there is none."""
-    places = launch.compiled.places
-    function = places[place][0]
-    first = next(index for index, (other, _) in enumerate(places) if other is function)
+    code = launch.compiled.instructions
+    function = code[instruction][0]
+    first = next(index for index, (other, _) in enumerate(code) if other is function)
     flow = flow_of(function)
-    bodies = [loop.body for loop in loops_of(flow) if _block_of(flow, place - first) in loop.body]
+    bodies = [loop.body for loop in loops_of(flow) if _block_of(flow, instruction - first) in loop.body]
     spins = []
     for body in sorted(bodies, key=len):
         inside = [first + at for number in sorted(body) for at in range(*_range(flow, number))]
-        looks = [number for number in inside if _looks(places[number][1])]
+        looks = [number for number in inside if _looks(code[number][1])]
         spins.append(Spin(inside[0], looks[-1] if looks else None, tuple(inside)))
     return next((spin for spin in spins if spin.look is not None), spins[0] if spins else None)
 
 
 def polled_by(launch: RunningLaunch, thread: ThreadSnapshot, spin: Spin) -> int | None:
     """The generic address that a thread polls in a loop, if the loop does not change it: then its frame has it."""
-    places = launch.compiled.places
+    code = launch.compiled.instructions
     if spin.look is None:
         return None
-    _, look = places[spin.look]
+    _, look = code[spin.look]
     address = polled_address(look, match_of(look))
     if address is None:
         return None
@@ -58,7 +58,7 @@ def polled_by(launch: RunningLaunch, thread: ThreadSnapshot, spin: Spin) -> int 
         base = launch.compiled.variables.address(address.base.variable) + address.base.offset
     elif isinstance(address.base, ir.Register):
         slot = dict(launch.compiled.facts["address_slots"]).get(spin.look)
-        loop = [places[number][1] for number in spin.inside]
+        loop = [code[number][1] for number in spin.inside]
         writes = Effects(loop, [match_of(instruction) for instruction in loop]).writes
         if slot is None or any(address.base.index in written for written in writes):
             return None

@@ -29,23 +29,23 @@ def explain_stop(launch: RunningLaunch, outcome: str, timeout: float | None) -> 
         return error(
             outcome, message, launch.compiled.module.name_span(launch.compiled.kernel), "this kernel", notes=[done]
         )
-    place, _ = Counter(thread.instruction for _, thread in running).most_common(1)[0]
-    snapshot = next(snapshot for snapshot, thread in running if thread.instruction == place)
-    spinning = [thread for other, thread in running if other is snapshot and thread.instruction == place]
-    others, loops = _loop(launch, place)
+    at, _ = Counter(thread.instruction for _, thread in running).most_common(1)[0]
+    snapshot = next(snapshot for snapshot, thread in running if thread.instruction == at)
+    spinning = [thread for other, thread in running if other is snapshot and thread.instruction == at]
+    others, loops = _loop(launch, at)
     helps = ["let the loop end, or raise the time limit"] if loops and outcome == "timeout" else []
     waiting = [thread for thread in snapshot.threads if thread.status in WAITING and thread not in spinning]
     notes = [done]
     if waiting:
-        line = launch.name_line(waiting[0].instruction, place)
+        line = launch.name_line(waiting[0].instruction, at)
         notes.append(f"{do(waiting, snapshot.threads, 'waits', 'wait')} meanwhile, on {line}")
     verb = "was here"
     if loops:
-        verb = "jumps back here" if launch.compiled.places[place][1].opcode.jump is Jump.BRANCH else "loops here"
+        verb = "jumps back here" if launch.compiled.instructions[at][1].opcode.jump is Jump.BRANCH else "loops here"
     return error(
         outcome,
         message,
-        launch.span_of(place),
+        launch.span_of(at),
         f"{thread_name(launch, snapshot.number, spinning[0].number)} {verb}{_and_others(len(spinning))}",
         others=others,
         notes=notes,
@@ -58,14 +58,14 @@ def _runs(thread: ThreadSnapshot) -> bool:
     return thread.status in (thread_parts.READY, thread_parts.YIELDED) and thread.instruction != 0
 
 
-def _loop(launch: RunningLaunch, place: int) -> tuple[list[Label], bool]:
+def _loop(launch: RunningLaunch, at: int) -> tuple[list[Label], bool]:
     """What is said of the loop around an instruction; false if there is none."""
-    spin = spin_around(launch, place)
+    spin = spin_around(launch, at)
     if spin is None:
         return [], False
     labels: list[Label] = []
     for number, text in ((spin.start, "the loop starts here"), (spin.look, "it polls memory here")):
-        span = None if number is None or number == place else launch.span_of(number)
+        span = None if number is None or number == at else launch.span_of(number)
         if span is not None and all(label.span != span for label in labels):
             labels.append(Label(span, text))
     return labels, True

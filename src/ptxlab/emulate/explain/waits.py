@@ -198,10 +198,10 @@ class Waits:
             return thread
         if thread.asked:
             return replace(thread, status=thread_parts.AT_PHASE, instruction=thread.asked - 1)
-        place = thread.instruction
-        if place not in self._spins:
-            self._spins[place] = spin_around(self.launch, place)
-        spin = self._spins[place]
+        position = thread.instruction
+        if position not in self._spins:
+            self._spins[position] = spin_around(self.launch, position)
+        spin = self._spins[position]
         if spin is None or spin.look is None:
             return replace(thread, status=SPINS, waits_at=0)
         return replace(thread, status=SPINS, instruction=spin.look, waits_at=polled_by(self.launch, thread, spin) or 0)

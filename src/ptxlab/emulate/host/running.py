@@ -161,7 +161,7 @@ class RunningLaunch:
 
     def span_of(self, number: int) -> Span | None:
         """Where an instruction is in the text."""
-        return self.compiled.module.span(self.compiled.places[number][1])
+        return self.compiled.module.span(self.compiled.instructions[number][1])
 
     def line_of(self, number: int) -> int | None:
         """The line of an instruction in the PTX."""
@@ -314,15 +314,15 @@ class RunningLaunch:
 
     def note_fault(self, thread: int, kind: int, address: int) -> None:
         """Record what went wrong in what the host did for a thread, unless something did before."""
-        place = StructArray.at(state.Thread, thread)
-        place.set(status=thread_parts.FAILED)
-        block = StructArray.at(state.Block, place.get("block"))
+        failed = StructArray.at(state.Thread, thread)
+        failed.set(status=thread_parts.FAILED)
+        block = StructArray.at(state.Block, failed.get("block"))
         for worker in self.workers:
-            if worker.record.address == place.get("worker") and worker.fault.get("kind") == 0:
+            if worker.record.address == failed.get("worker") and worker.fault.get("kind") == 0:
                 worker.fault.set(
                     kind=kind,
-                    instruction=place.get("waiting.instruction"),
-                    thread=place.get("number"),
+                    instruction=failed.get("waiting.instruction"),
+                    thread=failed.get("number"),
                     block=block.get("number"),
                     address=address,
                 )

@@ -103,12 +103,12 @@ class Services:
 
     def _argument(self, thread: int, address: int, size: int) -> bytes:
         """An argument of `printf`."""
-        place = self._host(thread, address, size)
-        if place is None:
+        pointer = self._host(thread, address, size)
+        if pointer is None:
             raise UnreadableError(f"would be at {address:#x}, where the kernel has no memory")
         if not self._is_written(thread, address, size):
             raise UnreadableError("is missing: the kernel has stored nothing there")
-        return ctypes.string_at(place, size)
+        return ctypes.string_at(pointer, size)
 
     def _is_written(self, thread: int, address: int, size: int) -> bool:
         """Whether bytes of local memory were written, as far as that is tracked; other memory counts as written."""
@@ -127,11 +127,11 @@ class Services:
         """The text at an address, up to the byte 0 that ends it."""
         found = bytearray()
         while len(found) < _LONGEST:
-            place = self._host(thread, address + len(found), 1)
-            if place is None:
+            pointer = self._host(thread, address + len(found), 1)
+            if pointer is None:
                 problem = "does not end" if found else "is not in memory the kernel has"
                 raise UnreadableError(f"the string at {address:#x} {problem}")
-            byte = ctypes.string_at(place, 1)
+            byte = ctypes.string_at(pointer, 1)
             if byte == b"\0":
                 break
             found += byte

@@ -23,12 +23,12 @@ def written_parameters(launch: RunningLaunch) -> int:
         for at in range(start, start + layout.size_of_variable(parameter) - 7, 8):
             address = int.from_bytes(parameters[at : at + 8], "little")
             address = launch.textures.addresses.get(address, address)
-            for place in launch.multicast.replicas_of(address):
-                region = regions.at(place)
+            for replica in launch.multicast.replicas_of(address):
+                region = regions.at(replica)
                 if region is not None and region.tensor:
-                    place = region.tensor
-                    region = regions.at(place)
-                if region is not None and place <= region.base + region.size:
+                    replica = region.tensor
+                    region = regions.at(replica)
+                if region is not None and replica <= region.base + region.size:
                     pointers.setdefault(region.base, []).append(number)
     found = written & VARIABLE
     for numbers in pointers.values():

@@ -31,7 +31,7 @@ class Outcome:
     """What arrays among the arguments hold in the end, and a schedule by which they do."""
 
     arrays: tuple[Any, ...]
-    places: tuple[int, ...]
+    arguments: tuple[int, ...]
     """Which of the arguments they are."""
     schedule: str
     executions: int = 1
@@ -201,7 +201,7 @@ def follow(program: Program, args: Sequence[Any], schedule: Sequence[int]) -> Re
 
 
 def _count(outcomes: dict[tuple[bytes, ...], Outcome], args: Iterable[Any], schedule: str, codes: set[str]) -> None:
-    found = {place: value for place, value in enumerate(args) if hasattr(value, "__array_interface__")}
+    found = {argument: value for argument, value in enumerate(args) if hasattr(value, "__array_interface__")}
     key = tuple(array.tobytes() for array in found.values())
     known = outcomes.get(key)
     if known is None:

@@ -41,13 +41,13 @@ def locate(function: Function, address: LlvmAddress, bytes: int, kind: int, cond
     then a distance that is too far and one that is not aligned are both too large, and one comparison finds them.
     """
     if address.space in (None, "global", "const"):
-        place = _by_hint(function, address, bytes, kind)
+        pointer = _by_hint(function, address, bytes, kind)
     elif address.space == "shared::cluster":
-        place = _in_cluster(function, address, bytes, kind)
+        pointer = _in_cluster(function, address, bytes, kind)
     else:
-        place = _in_window(function, address, bytes, kind)
+        pointer = _in_window(function, address, bytes, kind)
     function.unit.counting.count_access(function, address, bytes, kind, condition)
-    return place
+    return pointer
 
 
 def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
@@ -158,12 +158,12 @@ def load(
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.counting.count_here(function)
-    place = locate(function, address, size * count, address_spaces.LOAD, condition)
+    pointer = locate(function, address, size * count, address_spaces.LOAD, condition)
     log(function, address, size * count, address_spaces.LOAD)
     function.unit.counting.note_look(function, address.space)
     function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
     texts = [
-        builder.value(f"load {bits_of(type)}, ptr {_offset(function, place, size * index)}, align 1")
+        builder.value(f"load {bits_of(type)}, ptr {_offset(function, pointer, size * index)}, align 1")
         for index in range(count)
     ]
     if when is not None:
@@ -189,9 +189,9 @@ def store(
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.counting.count_here(function)
-    place = locate(function, address, size * len(values), address_spaces.STORE, condition)
+    pointer = locate(function, address, size * len(values), address_spaces.STORE, condition)
     if function.unit.tracking.checks or function.unit.preemption == LOGGED:
-        unchanged = _holds(function, place, values, size)
+        unchanged = _holds(function, pointer, values, size)
         log(function, address, size * len(values), address_spaces.STORE, builder.value(f"xor i1 {unchanged}, true"))
         function.unit.tracking.note_access(
             function, address, size * len(values), address_spaces.STORE, order, size, unchanged
@@ -200,17 +200,17 @@ def store(
     else:
         function.unit.counting.note_change(function, address.space)
     for index, value in enumerate(values):
-        builder.emit(f"store {value.typed}, ptr {_offset(function, place, size * index)}, align 1")
+        builder.emit(f"store {value.typed}, ptr {_offset(function, pointer, size * index)}, align 1")
     if when is not None:
         builder.jump(after)
         builder.label(after)
 
 
-def _holds(function: Function, place: str, values: Sequence[LlvmValue], size: int) -> str:
+def _holds(function: Function, pointer: str, values: Sequence[LlvmValue], size: int) -> str:
     """Whether memory holds these values already."""
     builder, found = function.builder, "true"
     for index, value in enumerate(values):
-        at = _offset(function, place, size * index)
+        at = _offset(function, pointer, size * index)
         old = builder.value(f"load {bits_of(value.type)}, ptr {at}, align 1")
         same = builder.value(f"icmp eq {bits_of(value.type)} {old}, {value.text}")
         found = builder.value(f"and i1 {found}, {same}")
@@ -240,11 +240,11 @@ def update(
         builder.branch(when.text, then, after)
         builder.label(then)
         condition = function.unit.counting.count_here(function)
-    place = locate(function, address, size, address_spaces.ATOMIC, condition)
-    old = LlvmValue(function, type, builder.value(f"load {bits_of(type)}, ptr {place}, align 1"))
+    pointer = locate(function, address, size, address_spaces.ATOMIC, condition)
+    old = LlvmValue(function, type, builder.value(f"load {bits_of(type)}, ptr {pointer}, align 1"))
     function.unit.tracking.note_update(function, address, size, order, writes and writes(old), returns)
     new = change(old)
-    builder.emit(f"store {new.typed}, ptr {place}, align 1")
+    builder.emit(f"store {new.typed}, ptr {pointer}, align 1")
     function.unit.counting.note_look(function, address.space)
     changed = builder.value(f"icmp ne {old.typed}, {new.text}")
     log(function, address, size, address_spaces.ATOMIC, changed)
@@ -275,5 +275,5 @@ def stop_if_failed(function: Function) -> None:
     builder.label(on)
 
 
-def _offset(function: Function, place: str, bytes: int) -> str:
-    return function.builder.value(f"getelementptr i8, ptr {place}, i64 {bytes}") if bytes else place
+def _offset(function: Function, pointer: str, bytes: int) -> str:
+    return function.builder.value(f"getelementptr i8, ptr {pointer}, i64 {bytes}") if bytes else pointer

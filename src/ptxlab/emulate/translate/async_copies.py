@@ -23,7 +23,7 @@ class AsyncCopies:
         unit.counting.note_change(machine.function, "shared")
         tracked = unit.tracking.tracks(machine.function, 1)
         given = (machine.shared_offset(destination), source.value, size, source_size, tracked)
-        machine.runtime("start_copy", *given, machine.place)
+        machine.runtime("start_copy", *given, machine.number)
         machine.check()
         unit.counting.count_access(machine.function, destination, size, address_spaces.STORE)
         unit.counting.count_access(machine.function, source, source_size, address_spaces.LOAD)
@@ -39,5 +39,5 @@ class AsyncCopies:
     def arrive(self, barrier: LlvmAddress, noinc: bool) -> None:
         machine = self._machine
         machine.function.unit.counting.note_change(machine.function, "shared")
-        machine.runtime("arrive_after_copies", machine.shared_offset(barrier), int(noinc), machine.place)
+        machine.runtime("arrive_after_copies", machine.shared_offset(barrier), int(noinc), machine.number)
         machine.check()

@@ -46,7 +46,7 @@ class BulkCopies:
             counter=self._count(destination.space, source.space, *_loaded(blocks)),
             **self._blocks(blocks),
         )
-        self._machine.runtime("start_load", record, self._machine.place)
+        self._machine.runtime("start_load", record, self._machine.number)
         self._end(destination.space)
 
     def store(
@@ -61,7 +61,7 @@ class BulkCopies:
         given = {"destination": destination.value, "source": machine.shared_offset(source), "size": size, "mask": mask}
         counter = self._count(destination.space, source.space, STORED, kind=_kind(reduction))
         record = OperationRecord(BulkStore, **given, counter=counter, **_numbers(reduction))
-        machine.runtime("start_store", record, machine.place)
+        machine.runtime("start_store", record, machine.number)
         machine.function.unit.tracking.note_written(machine.function, 0)
         self._end(destination.space)
 
@@ -83,7 +83,7 @@ class BulkCopies:
             counter=self._count(destination.space, source.space, EXCHANGED, kind=_kind(reduction)),
             **_numbers(reduction),
         )
-        machine.runtime("start_exchange", record, machine.place)
+        machine.runtime("start_exchange", record, machine.number)
         self._end(destination.space)
 
     def put(
@@ -101,7 +101,7 @@ class BulkCopies:
             size=size,
             **_numbers(reduction),
         )
-        machine.runtime("start_async_store", record, machine.place)
+        machine.runtime("start_async_store", record, machine.number)
         machine.check()
         counting = machine.function.unit.counting
         counting.note_change(machine.function, "shared")
@@ -128,7 +128,7 @@ class BulkCopies:
             **_shape(machine, box),
             **self._blocks(blocks),
         )
-        machine.runtime("start_load", record, machine.place)
+        machine.runtime("start_load", record, machine.number)
         self._end(destination.space)
 
     def store_tensor(
@@ -145,36 +145,36 @@ class BulkCopies:
             **_shape(machine, box),
             **_numbers(reduction),
         )
-        machine.runtime("start_store", record, machine.place)
+        machine.runtime("start_store", record, machine.number)
         function.unit.tracking.note_written_map(function, 0)
         self._end("global")
 
     def prefetch(self, source: LlvmAddress, size: LlvmValue) -> None:
-        self._machine.runtime("check_prefetch", source.value, size, self._machine.place)
+        self._machine.runtime("check_prefetch", source.value, size, self._machine.number)
         self._machine.check()
 
     def prefetch_tensor(self, map: LlvmAddress, box: Box[LlvmValue]) -> None:
         function = self._machine.function
         tracked = function.unit.tracking.tracks(function, 0)
         record = OperationRecord(BulkLoad, source=_generic(map), map_tracked=tracked, **_shape(self._machine, box))
-        self._machine.runtime("check_map", record, self._machine.place)
+        self._machine.runtime("check_map", record, self._machine.number)
         self._machine.check()
 
     def change_map(self, map: LlvmAddress, is_warp: bool) -> None:
         if map.space != "shared":
-            self._machine.runtime("change_map", map.value, int(is_warp), self._machine.place)
+            self._machine.runtime("change_map", map.value, int(is_warp), self._machine.number)
 
     def release_maps(self) -> None:
         self._machine.runtime("release_maps")
 
     def acquire_map(self, map: LlvmAddress) -> None:
-        self._machine.runtime("acquire_map", map.value, self._machine.place)
+        self._machine.runtime("acquire_map", map.value, self._machine.number)
         self._machine.check()
 
     def cancel(self, destination: LlvmAddress, barrier: LlvmAddress, multicast: bool) -> None:
         machine = self._machine
         addresses = (machine.shared_offset(destination), machine.shared_offset(barrier))
-        machine.runtime("start_cancel", *addresses, int(multicast), machine.place)
+        machine.runtime("start_cancel", *addresses, int(multicast), machine.number)
         machine.check()
         machine.function.unit.counting.note_change(machine.function, "shared")
         machine.function.unit.counting.count_bytes(machine.function, destination, 16, address_spaces.STORE)

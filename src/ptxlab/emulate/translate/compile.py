@@ -39,7 +39,7 @@ class Compiled:
         self.arithmetic = arithmetic
         self.functions = layout.reachable(module, kernel)
         self.variables = layout.Variables(module, self.functions)
-        self.places = [(f, instruction) for f in self.functions for instruction in f.instructions()]
+        self.instructions = [(f, instruction) for f in self.functions for instruction in f.instructions()]
         self.facts = facts
         self.library = library
 
@@ -48,7 +48,7 @@ class Compiled:
 
     def effects(self, number: int) -> Effects:
         """What an instruction does; nothing is known of calls."""
-        match = match_of(self.places[number][1])
+        match = match_of(self.instructions[number][1])
         return Effects() if match is None else match.effects
 
 

@@ -131,8 +131,8 @@ class Pairs:
 
     def constant_quotients(self) -> list[int]:
         """Approximate divisions by a constant, written out or moved to a register."""
-        places = [at for at, match in enumerate(self.matches) if match is not None and is_quotient(match)]
-        return [at for at in places if self._is_constant(at, self.instructions[at].operands[2])]
+        quotients = [at for at, match in enumerate(self.matches) if match is not None and is_quotient(match)]
+        return [at for at in quotients if self._is_constant(at, self.instructions[at].operands[2])]
 
     def _is_constant(self, at: int, read: ir.Operand) -> bool:
         for _ in range(MOST_COPIES):
@@ -149,12 +149,12 @@ class Pairs:
         """The product that an operand of a sum is, perhaps after copies."""
         total = self.matches[at]
         instruction = self.instructions[at]
-        read, place, is_negated = instruction.operands[operand + 1], at, False
+        read, position, is_negated = instruction.operands[operand + 1], at, False
         others = instruction.operands[2 - operand]
         if read is others:  # twice the product is exact
             return None
         for _ in range(MOST_COPIES):
-            written = self._written_by(place, read)
+            written = self._written_by(position, read)
             match = None if written is None else self.matches[written]
             if written is None or match is None or total is None:
                 return None
@@ -163,7 +163,7 @@ class Pairs:
             if not self._is_copy(written):
                 return None
             is_negated ^= negates(match)
-            place, read = written, self.instructions[written].operands[1]
+            position, read = written, self.instructions[written].operands[1]
         return None
 
     def _is_copy(self, at: int) -> bool:
@@ -182,10 +182,10 @@ class Pairs:
         values = self._facts.values
         if values.steps > MOST_STEPS:
             return None
-        places = values.definitions(at, read.index)
-        if len(places) != 1 or self.instructions[places[0]].guard is not None:
+        writes = values.definitions(at, read.index)
+        if len(writes) != 1 or self.instructions[writes[0]].guard is not None:
             return None
-        return places[0]
+        return writes[0]
 
 
 def contract(

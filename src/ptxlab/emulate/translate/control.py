@@ -99,12 +99,12 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     function.fail()
     builder.label(on)
     for variable, argument in zip(parameters, arguments, strict=True):
-        passing.pass_argument(function, variable, argument, _place(function, top, area.offsets[id(variable)]))
+        passing.pass_argument(function, variable, argument, _pointer(function, top, area.offsets[id(variable)]))
     function.frame.wait(None, function.live.across(function.position), calls=True)
     # Back again: results lie where the callee left them, above the local memory of this function.
     top = function.load_field("memory.local_top", "i64") if results else ""
     for variable, result in zip(returns, results, strict=True):
-        passing.receive_result(function, variable, result, _place(function, top, area.offsets[id(variable)]))
+        passing.receive_result(function, variable, result, _pointer(function, top, area.offsets[id(variable)]))
 
 
 def _unless_null(function: Function, pointer: str) -> str:
@@ -130,7 +130,7 @@ def _prototype(function: Function, operands: list[ir.Operand]) -> tuple[list[ir.
     return target.function.returns, target.function.parameters
 
 
-def _place(function: Function, base: str, offset: int) -> str:
+def _pointer(function: Function, base: str, offset: int) -> str:
     at = function.builder.value(f"add i64 {base}, {offset}")
     return function.builder.value(f"getelementptr i8, ptr %local, i64 {at}")
 

@@ -74,7 +74,7 @@ def _called(text: str) -> list[bytes]:
 
 
 def _too_large(unit: Unit) -> Diagnostic:
-    count = len(unit.places)
+    count = len(unit.instructions)
     return error(
         "too-large",
         f"`{unit.entry.name}`: its {count} instructions are more than LLVM can compile on this machine",

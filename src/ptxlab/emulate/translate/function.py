@@ -140,7 +140,7 @@ class Function:
             for element in range(register.vector):
                 self.registers.put(register, "false" if register.type.width == 1 else "0", element)
         for register, variable in self._formal(self.function.parameters):
-            load_register(self, register, self._formal_place(variable))
+            load_register(self, register, self._formal_pointer(variable))
         builder.emit("store i1 false, ptr %carry")
         if self.iterations is not None:
             self.iterations.begin()
@@ -298,11 +298,11 @@ class Function:
             self.exit()
             return
         for register, variable in self._formal(self.function.returns):
-            store_register(self, register, self._formal_place(variable))
+            store_register(self, register, self._formal_pointer(variable))
         self.unit.calls.runtime_call(self, "leave", (), None)
         self.builder.close("ret void")
 
-    def _formal_place(self, variable: ir.Variable) -> str:
+    def _formal_pointer(self, variable: ir.Variable) -> str:
         """Where a parameter or result is in local memory."""
         at = self.builder.value(f"add i64 %local_base, {self.locals.offsets[id(variable)]}")
         return self.builder.value(f"getelementptr i8, ptr %local, i64 {at}")

@@ -253,7 +253,7 @@ class LlvmMachine:
     def fill(self, address: LlvmAddress, size: LlvmValue) -> None:
         """Write that many zero bytes to shared memory."""
         offset = self.shared_offset(address)
-        self.runtime("fill_shared", offset, size, self.place)
+        self.runtime("fill_shared", offset, size, self.number)
         self.check()
         self.function.unit.counting.note_change(self.function, "shared")
         self.function.unit.counting.count_access(
@@ -307,10 +307,10 @@ class LlvmMachine:
         assert self.match is not None
         how = ALIGNED if self.match.effects.aligned else 0
         if waits:
-            self.runtime("wait_at_cluster", how, self.place)
+            self.runtime("wait_at_cluster", how, self.number)
             self.wait()
         else:
-            self.runtime("arrive_at_cluster", how, int(releases), self.place)
+            self.runtime("arrive_at_cluster", how, int(releases), self.number)
             self.check()
 
     def address_in(self, address: LlvmValue, rank: LlvmValue, space: str | None) -> LlvmValue:
@@ -339,7 +339,7 @@ class LlvmMachine:
         self.runtime("start_dependents")
 
     def set_registers(self, count: int, *, more: bool) -> None:
-        self.runtime("set_registers", count, int(more), self.place)
+        self.runtime("set_registers", count, int(more), self.number)
         if more:
             self.wait()
 
@@ -350,7 +350,7 @@ class LlvmMachine:
         brought = 0 if value is None else value
         assert self.match is not None
         how = int(waits) | (ALIGNED if self.match.effects.aligned else 0)
-        self.runtime("arrive_at_barrier", number, 0 if count is None else count, how, brought, self.place)
+        self.runtime("arrive_at_barrier", number, 0 if count is None else count, how, brought, self.number)
         if waits:
             self.wait()
         else:
@@ -358,7 +358,7 @@ class LlvmMachine:
         return LlvmValue(self.function, type_named("u64"), self.function.load_field("waiting.answer", "i64"))
 
     @property
-    def place(self) -> int:
+    def number(self) -> int:
         """The number of the instruction in the program."""
         return self.function.instruction_number
 

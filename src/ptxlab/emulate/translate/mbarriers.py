@@ -31,7 +31,7 @@ class Mbarriers:
     def layout(self, barrier: LlvmAddress) -> LlvmValue:
         machine = self._machine
         found = machine.ask_runtime(
-            "layout_of_phase", *self._own(barrier, address_spaces.LOAD), machine.place, result="u32"
+            "layout_of_phase", *self._own(barrier, address_spaces.LOAD), machine.number, result="u32"
         )
         machine.function.unit.counting.note_look(machine.function, "shared")
         machine.check()
@@ -54,7 +54,7 @@ class Mbarriers:
 
     def wait(self, barrier: LlvmAddress, parity: LlvmValue, order: int) -> LlvmValue:
         machine = self._machine
-        machine.runtime("wait_for_phase", *self._own(barrier, address_spaces.LOAD), parity, order, machine.place)
+        machine.runtime("wait_for_phase", *self._own(barrier, address_spaces.LOAD), parity, order, machine.number)
         machine.function.unit.counting.note_look(machine.function, "shared")
         machine.wait()
         answer = LlvmValue(machine.function, type_named("u64"), machine.function.load_field("waiting.answer", "i64"))
@@ -65,7 +65,7 @@ class Mbarriers:
         located = self._any(barrier)
         if order & RELAXED_ORDER:
             machine.runtime("release_tensor_work", *located)
-        found = machine.ask_runtime(name, *located, count, order, machine.place, result="u64")
+        found = machine.ask_runtime(name, *located, count, order, machine.number, result="u64")
         self._end_change()
         return found
 
@@ -76,7 +76,7 @@ class Mbarriers:
         self._change(name, located, bytes)
 
     def _change(self, name: str, located: Located, *values: LlvmValue | int) -> None:
-        self._machine.runtime(name, *located, *values, self._machine.place)
+        self._machine.runtime(name, *located, *values, self._machine.number)
         self._end_change()
 
     def _end_change(self) -> None:
@@ -106,7 +106,7 @@ class Mbarriers:
         if address.space == "shared::cluster":
             located = machine.owner(address.value), address.value & address_spaces.OFFSET_MASK
         if kind != address_spaces.STORE and machine.function.unit.tracking.checks:
-            machine.runtime("check_intact", *located, machine.place)
+            machine.runtime("check_intact", *located, machine.number)
         machine.function.unit.tracking.note_access(machine.function, address, 8, kind, "barrier", 8)
         access.log(machine.function, address, 8, kind, "false" if kind == address_spaces.LOAD else "true")
         return located

@@ -18,7 +18,7 @@ class MulticastUnit:
 
     def replica(self, operand: LlvmAddress, number: int, bytes: int) -> LlvmAddress:
         machine = self._machine
-        found = machine.ask_runtime("locate_replica", operand.value, number, bytes, machine.place, result="u64")
+        found = machine.ask_runtime("locate_replica", operand.value, number, bytes, machine.number, result="u64")
         if number == 0:
             machine.check()
         return LlvmAddress("global", found)

@@ -29,48 +29,48 @@ def signature(returns: Sequence[ir.Variable], parameters: Sequence[ir.Variable])
     )
 
 
-def pass_argument(function: Function, formal: ir.Variable, argument: ir.Operand, place: str) -> None:
-    """Copy an argument to `place`."""
+def pass_argument(function: Function, formal: ir.Variable, argument: ir.Operand, pointer: str) -> None:
+    """Copy an argument to `pointer`."""
     if isinstance(argument, ir.VariableReference):
-        _copy(function, place, local_place(function, argument), formal)
+        _copy(function, pointer, local_pointer(function, argument), formal)
     elif isinstance(argument, ir.Register):
-        store_register(function, argument, place)
+        store_register(function, argument, pointer)
     else:
         assert isinstance(argument, ir.Immediate)
         type = _whole(formal)
         function.builder.emit(
-            f"store {bits_of(type)} {constant_text(_constant(argument, type), type)}, ptr {place}, align 1"
+            f"store {bits_of(type)} {constant_text(_constant(argument, type), type)}, ptr {pointer}, align 1"
         )
 
 
-def receive_result(function: Function, formal: ir.Variable, result: ir.Operand, place: str) -> None:
-    """Copy a result from `place` to where the call wants it."""
+def receive_result(function: Function, formal: ir.Variable, result: ir.Operand, pointer: str) -> None:
+    """Copy a result from `pointer` to where the call wants it."""
     if isinstance(result, ir.VariableReference):
-        _copy(function, local_place(function, result), place, formal)
+        _copy(function, local_pointer(function, result), pointer, formal)
     elif isinstance(result, ir.Register):
-        load_register(function, result, place)
+        load_register(function, result, pointer)
     else:
         assert isinstance(result, ir.Sink)
 
 
-def store_register(function: Function, register: ir.Register, place: str) -> None:
+def store_register(function: Function, register: ir.Register, pointer: str) -> None:
     """Write a register to memory."""
-    for element, at in _elements(function, register, place):
+    for element, at in _elements(function, register, pointer):
         function.builder.emit(f"store {function.registers.get(register, element).typed}, ptr {at}, align 1")
 
 
-def load_register(function: Function, register: ir.Register, place: str) -> None:
+def load_register(function: Function, register: ir.Register, pointer: str) -> None:
     """Read a register from memory."""
-    for element, at in _elements(function, register, place):
+    for element, at in _elements(function, register, pointer):
         loaded = function.builder.value(f"load {bits_of(register.type)}, ptr {at}, align 1")
         function.registers.put(register, loaded, element)
 
 
-def _elements(function: Function, register: ir.Register, place: str) -> Iterator[tuple[int, str]]:
+def _elements(function: Function, register: ir.Register, pointer: str) -> Iterator[tuple[int, str]]:
     bytes = max(register.type.width // 8, 1)
     for element in range(register.vector):
         offset = element * bytes
-        yield element, function.builder.value(f"getelementptr i8, ptr {place}, i64 {offset}") if offset else place
+        yield element, function.builder.value(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
 
 
 def argument_value(function: Function, formal: ir.Variable, argument: ir.Operand) -> LlvmValue:
@@ -80,9 +80,9 @@ def argument_value(function: Function, formal: ir.Variable, argument: ir.Operand
         return function.machine.pack(parts, _whole(formal).name)
     if not isinstance(argument, ir.VariableReference):
         return scalar(function, formal.type, argument)
-    place = local_place(function, argument)
+    pointer = local_pointer(function, argument)
     return LlvmValue(
-        function, formal.type, function.builder.value(f"load {bits_of(formal.type)}, ptr {place}, align 1")
+        function, formal.type, function.builder.value(f"load {bits_of(formal.type)}, ptr {pointer}, align 1")
     )
 
 
@@ -90,14 +90,14 @@ def receive_value(function: Function, formal: ir.Variable, result: ir.Operand, v
     """Put what the host returned into the variable or register of the call's result."""
     text = resize(value, formal.type.width, signed=False)
     if isinstance(result, ir.VariableReference):
-        function.builder.emit(f"store {bits_of(formal.type)} {text}, ptr {local_place(function, result)}, align 1")
+        function.builder.emit(f"store {bits_of(formal.type)} {text}, ptr {local_pointer(function, result)}, align 1")
     elif isinstance(result, ir.Register):
         parts = function.machine.unpack(LlvmValue(function, formal.type, text), result.type.name)
         for element, part in enumerate(parts):
             function.registers.put(result, part.text, element)
 
 
-def local_place(function: Function, reference: ir.VariableReference) -> str:
+def local_pointer(function: Function, reference: ir.VariableReference) -> str:
     """Where a variable of the function is in the host's memory."""
     address = function.unit.address_of(function, reference.variable)
     return function.builder.value(f"getelementptr i8, ptr %local, i64 {address.text}")

@@ -92,7 +92,7 @@ def _missing(module: ir.Module, names: _Names, function: ir.Function) -> Iterato
     if module.address_size == 32:
         yield (
             "addresses of 32 bits are not emulated",
-            module.span_of(module.places.get("address_size")),
+            module.span_of(module.header_spans.get("address_size")),
             "asked for here",
         )
     for parameter in function.parameters:

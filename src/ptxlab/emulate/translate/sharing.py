@@ -14,19 +14,19 @@ from ptxlab.native.translate import declaration_text
 TABLES = ("share.tables", "share.constants")  # functions of a kernel that is checked, for the host
 
 
-def sharing(place: str, type: str, share: Callable[..., None] = bounds.share) -> list[str]:
+def sharing(pointer: str, type: str, share: Callable[..., None] = bounds.share) -> list[str]:
     """Lines that let native code access memory of the LLVM type `type`; none where code is unchecked."""
     if not CHECKED:
         return []
     size = f"ptrtoint (ptr getelementptr ({type}, ptr null, i64 1) to i64)"
-    return [f'  call void @"{signature(share).symbol}"(ptr {place}, i64 {size})']
+    return [f'  call void @"{signature(share).symbol}"(ptr {pointer}, i64 {size})']
 
 
-def sharing_function(name: str, places: Mapping[str, str], beside: str = "") -> str:
+def sharing_function(name: str, pointers: Mapping[str, str], beside: str = "") -> str:
     """A function `name` that does so for constants, given with their types; `beside` is the text it becomes part of."""
     if not CHECKED:
         return ""
-    lines = [line for place, type in places.items() for line in sharing(place, type, bounds.share_constant)]
+    lines = [line for pointer, type in pointers.items() for line in sharing(pointer, type, bounds.share_constant)]
     declarations = [declaration_text(share) for share in (bounds.share, bounds.share_constant)]
     known = "".join(declaration for declaration in declarations if declaration not in beside)
     return "\n".join([f"{known}define void @{name}() nounwind {{", *lines, "  ret void", "}\n"])

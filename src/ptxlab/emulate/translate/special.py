@@ -72,9 +72,9 @@ def special_register(function: Function, operand: ir.SpecialRegister) -> LlvmVal
     if name in _CONSTANTS:
         return LlvmValue(function, _U32, str(_CONSTANTS[name]))
     if operand.name in _CLUSTER:
-        place = special_register(function, ir.SpecialRegister(_CLUSTER[operand.name], operand.component))
+        rank = special_register(function, ir.SpecialRegister(_CLUSTER[operand.name], operand.component))
         size = special_register(function, ir.SpecialRegister("%cluster_nctaid", operand.component))
-        return place % size if operand.name == "%cluster_ctaid" else place // size
+        return rank % size if operand.name == "%cluster_ctaid" else rank // size
     if name in _WIDE:
         return LlvmValue(function, _U64, str(_WIDE[name]))
     for names, owner, pointer in (

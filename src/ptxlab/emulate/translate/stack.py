@@ -31,6 +31,6 @@ class Stack:
     def allocate(self, size: LlvmValue, alignment: int, type: str) -> LlvmValue:
         machine = self._machine
         machine.function.unit.uses_stack = True
-        found = machine.ask_runtime("grow_stack", size, alignment, machine.place, result=type)
+        found = machine.ask_runtime("grow_stack", size, alignment, machine.number, result=type)
         machine.check()
         return found

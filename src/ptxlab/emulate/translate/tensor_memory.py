@@ -32,14 +32,14 @@ class TensorMemory:
     def allocate(self, columns: LlvmValue, is_pair: bool) -> LlvmValue:
         if is_pair:
             self._join(ALLOCATE, columns)
-        found = self._machine.ask_runtime("allocate_columns", columns, self._machine.place, result="u32")
+        found = self._machine.ask_runtime("allocate_columns", columns, self._machine.number, result="u32")
         self._machine.check()
         return found
 
     def free(self, address: LlvmValue, columns: LlvmValue, is_pair: bool) -> None:
         if is_pair:
             self._join(FREE, columns)
-        self._machine.runtime("free_columns", address, columns, self._machine.place)
+        self._machine.runtime("free_columns", address, columns, self._machine.number)
         self._machine.check()
 
     def relinquish(self, is_pair: bool) -> None:
@@ -88,7 +88,7 @@ class TensorMemory:
             zero_columns=0 if mma.zero_columns is None else mma.zero_columns,
             disabled_lanes=mma.disabled_lanes,
         )
-        machine.runtime("start_mma", record, machine.place)
+        machine.runtime("start_mma", record, machine.number)
         machine.check()
         described = (mma.instruction_descriptor, mma.kind, int(mma.metadata is not None))
         counting = machine.function.unit.counting
@@ -110,18 +110,18 @@ class TensorMemory:
             bits=copy.bits,
             is_pair=int(copy.is_pair),
         )
-        machine.runtime("start_tensor_copy", record, machine.place)
+        machine.runtime("start_tensor_copy", record, machine.number)
         machine.check()
 
     def shift(self, address: LlvmAddress, is_pair: bool) -> None:
         machine = self._machine
-        machine.runtime("start_shift", self.address(address), int(is_pair), machine.place)
+        machine.runtime("start_shift", self.address(address), int(is_pair), machine.number)
         machine.check()
 
     def commit(self, barrier: LlvmAddress, blocks: LlvmValue | None = None) -> None:
         machine = self._machine
         given = 0 if blocks is None else blocks | SEVERAL
-        machine.runtime("start_commit", machine.shared_offset(barrier), given, machine.place)
+        machine.runtime("start_commit", machine.shared_offset(barrier), given, machine.number)
         machine.check()
         machine.function.unit.counting.note_change(machine.function, "shared")
 
@@ -136,7 +136,7 @@ class TensorMemory:
 
     def _join(self, what: int, columns: LlvmValue | int) -> None:
         """Have a warp of each block of a pair execute an operation together."""
-        self._machine.runtime("join_peer", what, columns, self._machine.place)
+        self._machine.runtime("join_peer", what, columns, self._machine.number)
         self._machine.wait()
 
     def _move(self, kind: int, address: LlvmValue, is_uniform: LlvmValue, lanes: int, columns: int, split: int) -> None:
@@ -150,5 +150,5 @@ class TensorMemory:
             kind=kind,
             channel=TENSOR_LOADS if kind == address_spaces.LOAD else TENSOR_STORES,
         )
-        self._machine.runtime("access_cells", record, self._machine.place)
+        self._machine.runtime("access_cells", record, self._machine.number)
         self._machine.check()

@@ -9,7 +9,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.textures import SurfaceAccess, TextureLookup
 from ptxlab.emulate.translate.records import OperationRecord, read_field
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
-from ptxlab.isa.texture_unit import Lookup, SurfacePlace
+from ptxlab.isa.texture_unit import Lookup, SurfaceTexel
 from ptxlab.isa.types import type_named
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class TextureUnit:
             gradients=_spread(lookup.gradients),
             offsets=lookup.offsets,
         )
-        self._machine.runtime("look_up_texture", record, self._machine.place)
+        self._machine.runtime("look_up_texture", record, self._machine.number)
         self._machine.check()
 
     def found(self, component: int) -> LlvmValue:
@@ -55,28 +55,28 @@ class TextureUnit:
 
     def query(self, handle: LlvmValue, query: int, level: LlvmValue | int) -> LlvmValue:
         machine = self._machine
-        found = machine.ask_runtime("query_texture", handle, query, level, machine.place, result="u32")
+        found = machine.ask_runtime("query_texture", handle, query, level, machine.number, result="u32")
         machine.check()
         return found
 
     def is_kind(self, handle: LlvmValue, kind: int) -> LlvmValue:
         return self._machine.ask_runtime("is_handle_of", handle, kind, result="u32") != 0
 
-    def locate(self, operand: LlvmAddress, place: SurfacePlace[LlvmValue]) -> LlvmAddress:
+    def locate(self, operand: LlvmAddress, where: SurfaceTexel[LlvmValue]) -> LlvmAddress:
         machine = self._machine
         record = OperationRecord(
             SurfaceAccess,
             surface=self.handle(operand),
-            geometry=place.geometry,
-            mode=place.boundary,
-            bytes=place.bytes,
-            unit=place.unit,
-            access=_ACCESSES[place.access],
-            layer=place.layer,
-            coordinates=place.coordinates,
+            geometry=where.geometry,
+            mode=where.boundary,
+            bytes=where.bytes,
+            unit=where.unit,
+            access=_ACCESSES[where.access],
+            layer=where.layer,
+            coordinates=where.coordinates,
         )
         name = machine.function.unit.calls.runtime_call(
-            machine.function, "locate_in_surface", (record, machine.place), "u64"
+            machine.function, "locate_in_surface", (record, machine.number), "u64"
         )
         assert name is not None
         machine.check()

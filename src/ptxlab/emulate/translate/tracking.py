@@ -135,8 +135,8 @@ class Tracking:
 
     def _is_watched(self, function: Function, roots: int) -> str:
         builder = function.builder
-        place = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.tracked')}")
-        watched = builder.value(f"load i64, ptr {place}, !invariant.load !2")
+        pointer = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.tracked')}")
+        watched = builder.value(f"load i64, ptr {pointer}, !invariant.load !2")
         return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
 
 

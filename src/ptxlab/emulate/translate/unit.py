@@ -63,7 +63,7 @@ class Unit:
         self.entry = entry
         self.calls = Calls()
         self.counting = Counting(profile)
-        self.places: list[tuple[ir.Function, ir.Instruction]] = []
+        self.instructions: list[tuple[ir.Function, ir.Instruction]] = []
         self.hints = 0
         self.uses_stack = False
         self._signatures: dict[Signature, int] = {}
@@ -127,8 +127,8 @@ class Unit:
 
     def number_instructions(self, function: ir.Function) -> int:
         """Number the instructions of a function within the program, and return the first number."""
-        first = len(self.places)
-        self.places.extend((function, instruction) for instruction in function.instructions())
+        first = len(self.instructions)
+        self.instructions.extend((function, instruction) for instruction in function.instructions())
         return first
 
     def hint(self, function: Function) -> str:
@@ -152,7 +152,7 @@ class Unit:
 
         So they do by taking over the work of others.
         """
-        return any(_is_loud(instruction) for _, instruction in self.places)
+        return any(_is_loud(instruction) for _, instruction in self.instructions)
 
     def call_builtin(
         self,

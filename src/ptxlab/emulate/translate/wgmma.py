@@ -32,14 +32,14 @@ class WarpgroupMma:
             first_chunk=matrix.first_chunk,
             chunks=matrix.chunks,
         )
-        machine.runtime("read_matrix", record, machine.place)
+        machine.runtime("read_matrix", record, machine.number)
         machine.check()
 
     def fence(self) -> None:
         """Registers are always up to date here."""
 
     def compare(self) -> None:
-        self._machine.runtime("compare_products", self._machine.place)
+        self._machine.runtime("compare_products", self._machine.number)
         self._machine.check()
 
     def commit(self) -> None:
@@ -47,5 +47,5 @@ class WarpgroupMma:
         self._machine.check()
 
     def wait(self, groups: int) -> None:
-        self._machine.runtime("wait_for_products", groups, self._machine.place)
+        self._machine.runtime("wait_for_products", groups, self._machine.number)
         self._machine.wait()

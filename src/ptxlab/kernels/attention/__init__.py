@@ -65,12 +65,12 @@ def arrays(draw: Draw, batch: int, heads: int, length: int, size: int, type: str
 def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Arrays:
     """The formula, head by head."""
     answer = xp.empty_like(q)
-    for place in product(range(q.shape[0]), range(q.shape[1])):
-        scores = q[place] @ k[place].T / math.sqrt(q.shape[3])
+    for head in product(range(q.shape[0]), range(q.shape[1])):
+        scores = q[head] @ k[head].T / math.sqrt(q.shape[3])
         if mask == "causal":
             scores = xp.where(xp.tril(xp.ones_like(scores)) > 0, scores, -math.inf)
         weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
-        answer[place] = weights @ v[place] / weights.sum(1)[:, None]
+        answer[head] = weights @ v[head] / weights.sum(1)[:, None]
     return {"o": answer}
 
 

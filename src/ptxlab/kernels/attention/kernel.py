@@ -94,26 +94,26 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
     row, column = thread // across, thread % across * CHUNK
 
     def row_of(matrix: Any, number: Any) -> Any:
-        place = ptx.mad.wide.u32(head * length + number, 2 * plan.size, matrix.address)
-        return ptx.pointer_to(b16, "global", place)
+        element = ptx.mad.wide.u32(head * length + number, 2 * plan.size, matrix.address)
+        return ptx.pointer_to(b16, "global", element)
 
-    def copy(place: Any, source: Any, rows: int, remaining: Any) -> None:
+    def copy(element: Any, source: Any, rows: int, remaining: Any) -> None:
         """Copy rows to shared memory; those that do not remain become zeros."""
         for start in range(0, rows, step):
             given = ptx.selp.b32(16, 0, remaining > start)
             ptx.cp["async"].cg.shared.global_(
-                place.move(rows=start), ptx.address(source, 2 * plan.size * start), 16, given
+                element.move(rows=start), ptx.address(source, 2 * plan.size * start), 16, given
             )
 
-    k_place, v_place = k_tile.at(row, column), v_tile.at(row, column)
+    k_target, v_target = k_tile.at(row, column), v_tile.at(row, column)
     k_source, v_source = (row_of(matrix, row) + column for matrix in (k, v))
     k_source, v_source = k_source.copy(), v_source.copy()
     remaining = (end - row).view(s32)
     pipeline = ptx.copy_pipeline(plan.stages)
 
     def fetch(stage: Any) -> None:
-        copy(k_place.move(copy=stage), k_source, plan.keys, remaining)
-        copy(v_place.move(copy=stage), v_source, plan.keys, remaining)
+        copy(k_target.move(copy=stage), k_source, plan.keys, remaining)
+        copy(v_target.move(copy=stage), v_source, plan.keys, remaining)
         pipeline.commit()
         for moving in (k_source, v_source):
             moving += plan.keys * plan.size
@@ -140,11 +140,11 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
     def multiply_keys(stage: Any) -> list[Any]:
         """Q Kᵀ: the scores of some keys."""
         scores = [[f32.several(4) for _ in range(plan.keys // 8)] for _ in tiles]
-        place = k_rows.move(copy=stage)
+        element = k_rows.move(copy=stage)
         for depth in range(0, plan.size, 16):
             lefts = [left.load(q_rows.move(rows=16 * tile, columns=depth)) for tile in tiles]
             for key in range(0, plan.keys, 16):
-                rights = some_keys.load(place.move(rows=key, columns=depth))
+                rights = some_keys.load(element.move(rows=key, columns=depth))
                 for tile in tiles:
                     for half in range(2):
                         out = scores[tile][key // 8 + half]
@@ -153,8 +153,8 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
 
     def multiply_values(scores: list[Any], stage: Any) -> None:
         """Sums += weights V, for 16 keys at a time."""
-        place = v_rows.move(copy=stage)
-        columns = [place.move(columns=at) for at in range(0, plan.size, 16)]
+        element = v_rows.move(copy=stage)
+        columns = [element.move(columns=at) for at in range(0, plan.size, 16)]
         offsets = softmax.offsets()
         for key in range(0, plan.keys, 16):
             lefts = [softmax.weigh(tile, scores[tile][key // 8 :][:2], offsets[tile], pack) for tile in tiles]
@@ -194,8 +194,8 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
         for half, inverse in enumerate(softmax.inverses(tile)):
             for number, block in enumerate(sums[tile]):
                 low, high = (sum * inverse for sum in block[2 * half :][:2])
-                place = q_tile.at(own + held_row + (16 * tile + 8 * half), held_column + 8 * number)
-                ptx.st.shared.b32(place, pack(high, low))
+                element = q_tile.at(own + held_row + (16 * tile + 8 * half), held_column + 8 * number)
+                ptx.st.shared.b32(element, pack(high, low))
     ptx.bar.warp.sync(ALL)
     for start in range(0, 16 * plan.tiles, 32 // across):
         row, column = own + lane // across + start, lane % across * CHUNK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, kernel, pointer, ptx, u32
-from ptxlab.kernels.elements import load_bits, place, store, widened
+from ptxlab.kernels.elements import element_pointer, load_bits, store, widened
 from ptxlab.kernels.reductions import add, over_block
 
 THREADS = 128
@@ -40,12 +40,12 @@ def gemv(
                 ptx.fma.rn.f32(one, other, total, out=total)
     product = over_block(total, add, THREADS)
     with ptx.when(thread == 0):
-        store(place(y, "bf16", 1, number), "bf16", [product])
+        store(element_pointer(y, "bf16", 1, number), "bf16", [product])
 
 
 def row_of(matrix: Any, number: Any, k: Any, type: str) -> Any:
     """Where a row starts."""
-    return place(matrix, type, 1, ptx.mul.wide.u32(number, k))
+    return element_pointer(matrix, type, 1, ptx.mul.wide.u32(number, k))
 
 
 def read(load: Any, row: Any, column: Any, type: str, vector: int, inside: list[Any]) -> list[list[Any]]:

@@ -46,9 +46,9 @@ class Copies:
             row = ptx.min.u32(row, rows - 1)
             last = rows - 1 - row
         source = matrix.view(b8) + ptx.mul.wide.u32(row, self.row_bytes) + self.column
-        place = tile.at(self.row, self.column // self.kind.size)
+        target = tile.at(self.row, self.column // self.kind.size)
         stride = None if self.short else ptx.mul.wide.u32(self.row_bytes, self.at_once)
-        self.sources.append(Source(self, place, source.copy(), count // self.at_once, stride, last))
+        self.sources.append(Source(self, target, source.copy(), count // self.at_once, stride, last))
         return tile
 
     def next(self, stage: Any) -> list[Copy]:
@@ -74,7 +74,7 @@ class Source:
     """Rows of a matrix, `at_once` apart, that a thread copies."""
 
     owner: Copies
-    place: Any
+    target: Any
     pointer: Any
     count: int
     stride: Any  # bytes from one to the next
@@ -82,12 +82,12 @@ class Source:
 
     def copies(self, stage: Any) -> list[Copy]:
         """One copy a row."""
-        place, rows = self.place.move(copy=stage), [self.pointer]
+        target, rows = self.target.move(copy=stage), [self.pointer]
 
         def copy(number: int) -> None:
             if number:
                 rows.append(self.row(number) if self.stride is None else ptx.address(rows[-1], self.stride))
-            COPY(place.move(rows=number * self.owner.at_once), rows[-1], CHUNK, self.owner.bytes)
+            COPY(target.move(rows=number * self.owner.at_once), rows[-1], CHUNK, self.owner.bytes)
 
         return [partial(copy, number) for number in range(self.count)]
 

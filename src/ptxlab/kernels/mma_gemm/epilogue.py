@@ -124,9 +124,9 @@ def store_wide(epilogue: Epilogue, fragment: Fragment, finished: Any, part: Part
     ptx.cp["async"].wait_all()
     ptx.bar.sync(0)
     row, column = fragment.first(lane)
-    place = tile.at(row, column, part.warp, below=8)
+    first = tile.at(row, column, part.warp, below=8)
     for j in range(columns // 8):
-        here = place.move(columns=8 * j)
+        here = first.move(columns=8 * j)
         for i in range(rows // 16):
             for down, pair in ((0, finished[i][j][:2]), (8, finished[i][j][2:])):
                 there = here.move(rows=16 * i + down)

@@ -35,7 +35,7 @@ def specialize(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
         k: u32,
     ) -> None:
         lane, warp = ptx.tid.x & 31, ptx.tid.x >> 5
-        tile_row, tile_column = row, column = place_of_block(shape, m, n)
+        tile_row, tile_column = row, column = tile_of_block(shape, m, n)
         if epilogue.edges:  # a tile at the end starts earlier, and stores only what no other tile does
             row = ptx.min.u32(row, m - ptx.min.u32(m, shape.rows))
             column = ptx.min.u32(column, n - ptx.min.u32(n, shape.columns))
@@ -51,7 +51,7 @@ def specialize(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
     return found
 
 
-def place_of_block(shape: Shape, m: Any, n: Any) -> tuple[Any, Any]:
+def tile_of_block(shape: Shape, m: Any, n: Any) -> tuple[Any, Any]:
     """The first row and column of the block's tile.
 
     Blocks that run together make `group` rows of tiles, column after column: what they read then fits the L2 cache.
@@ -88,7 +88,7 @@ def multiply(kind: Kind, shape: Shape, copies: Copies, a: Any, b: Any, lane: Any
     def load(step: int) -> None:
         """The fragments of a step of the stage that is read now."""
         stage, turn = pipeline.reading.index, step % 2
-        a_here, b_here = (place.move(copy=stage).move(columns=step * STEP // kind.size) for place in (a_rows, b_rows))
+        a_here, b_here = (start.move(copy=stage).move(columns=step * STEP // kind.size) for start in (a_rows, b_rows))
         for i, registers in zip(down, left[turn], strict=True):
             held.a.load(a_here.move(rows=i), out=registers)
         for j, registers in zip(across, right[turn], strict=True):

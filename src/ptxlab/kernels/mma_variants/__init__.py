@@ -42,7 +42,7 @@ def multiply(a: pointer[b32], b: pointer[b32], c: pointer[b32], d: pointer[b32],
     held = ptx.fragments(instruction)
     lane, tile = ptx.tid.x, ptx.ctaid.x
 
-    def places(base: Any, fragment: Any, word: Any = b32) -> list[Any]:
+    def elements(base: Any, fragment: Any, word: Any = b32) -> list[Any]:
         """Where each register of this lane is in memory: its elements are neighbours there."""
         each = 32 // fragment.bits
         rows, columns = fragment.layout.rows, fragment.layout.columns
@@ -51,11 +51,11 @@ def multiply(a: pointer[b32], b: pointer[b32], c: pointer[b32], d: pointer[b32],
         return [corner + (down * columns + right) // each for down, right in fragment.offsets[::each]]
 
     sum_word = _WORDS[SPELLING.split(".")[3]]
-    left = [place[0] for place in places(a, held.a)]
-    right = [place[0] for place in places(b, held.b)]
-    sums = [place[0] for place in places(c, held.c, sum_word)]
-    for place, value in zip(places(d, held.d, sum_word), instruction(left, right, sums), strict=True):
-        place[0] = value
+    left = [element[0] for element in elements(a, held.a)]
+    right = [element[0] for element in elements(b, held.b)]
+    sums = [element[0] for element in elements(c, held.c, sum_word)]
+    for element, value in zip(elements(d, held.d, sum_word), instruction(left, right, sums), strict=True):
+        element[0] = value
 
 
 def one_tile_a_warp(a: Any, b: Any, c: Any, d: Any) -> Launch:

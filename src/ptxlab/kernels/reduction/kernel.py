@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, kernel, pointer, ptx, u32, u64
-from ptxlab.kernels.elements import load, load_bits, place, widened
+from ptxlab.kernels.elements import element_pointer, load, load_bits, widened
 from ptxlab.kernels.reductions import add, over_block
 
 THREADS = 512
@@ -51,7 +51,7 @@ def sum_share(x: Any, n: Any, share: Any, thread: Any, block: Any, type: str, ve
     end = ptx.min.u64(start + ptx.cvt.u64.u32(share), whole)
     sums = [f32(0.0) for _ in range(vector)]
     for position in ptx.range(start + ptx.cvt.u64.u32(thread * vector), end, THREADS * ahead * vector):
-        source = place(x, type, vector, position)
+        source = element_pointer(x, type, vector, position)
         inside = [None if number == 0 else position + number * THREADS * vector < end for number in range(ahead)]
         vectors = [
             load_bits(LOAD, source + number * THREADS, type, vector, inside=within)
@@ -63,7 +63,7 @@ def sum_share(x: Any, n: Any, share: Any, thread: Any, block: Any, type: str, ve
     if vector > 1:  # fewer than a vector are left
         rest = whole + ptx.cvt.u64.u32(thread)
         with ptx.when((rest < n) & (block == 0)):
-            for value in load(LOAD, place(x, type, 1, rest), type, 1):
+            for value in load(LOAD, element_pointer(x, type, 1, rest), type, 1):
                 sums[0].set(sums[0] + value)
     while len(sums) > 1:
         sums = [first + second for first, second in zip(sums[::2], sums[1::2], strict=True)]

@@ -87,7 +87,7 @@ def by_warps(thread: Any, tiling: Tiling) -> Share:
     )
 
 
-def place_of_block(m: Any, n: Any, tiling: Tiling) -> tuple[Any, Any]:
+def tile_of_block(m: Any, n: Any, tiling: Tiling) -> tuple[Any, Any]:
     """The first row and column of this block's tile.
 
     Blocks run in about the order of their numbers. They go down some rows of tiles and then one column on: those that
@@ -128,12 +128,12 @@ def write(
     """Store the sums of a thread: a piece at a time, or single elements where rows of C are not aligned."""
     row, column = row + share.row, column + share.column
     for number, below in enumerate(offset + piece for piece in share.rows for offset in range(PIECE)):
-        place = c + ptx.mul.wide.u32(row + below, n) + column
+        target = c + ptx.mul.wide.u32(row + below, n) + column
         for piece, right in enumerate(share.columns):
             values = sums[number][piece * PIECE : (piece + 1) * PIECE]
             for part in range(0, PIECE, vector):
                 inside = (row + below < m) & (column + (right + part) < n) if edges else None
-                where = place + (right + part)
+                where = target + (right + part)
                 if vector == 1:
                     ptx.st.global_.f32(where, values[part], when=inside)
                 else:

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, u32
-from ptxlab.kernels.sgemm.blocks import PAD, PIECE, Tiling, by_warps, multiply, place_of_block, write, zeros
+from ptxlab.kernels.sgemm.blocks import PAD, PIECE, Tiling, by_warps, multiply, tile_of_block, write, zeros
 
 COPY, COPY_16 = ptx.cp["async"].ca.shared.global_, ptx.cp["async"].cg.shared.global_
 ALONG_K = 8  # lanes that copy neighbouring elements of a row of A: 32 bytes, what memory moves at least
@@ -31,7 +31,7 @@ def sgemm(
     a_tile = ptx.tile(f32, tiling.k, tiling.m, pitch=tiling.m + PAD, copies=tiling.stages, at=memory)
     b_tile = ptx.tile(f32, tiling.k, tiling.n, copies=tiling.stages, at=memory + a_tile.bytes)
     thread = ptx.tid.x
-    row, column = place_of_block(m, n, tiling)
+    row, column = tile_of_block(m, n, tiling)
     share = by_warps(thread, tiling)
     pipeline = ptx.copy_pipeline(tiling.stages)
     fill_a = transposed_copy(a_tile, a, thread, row, m, k, tiling, edges)
@@ -70,10 +70,10 @@ def sgemm(
     write(c, sums, share, row, column, m, n, vector, edges)
 
 
-def read_pieces(values: list[Any], place: Any, pieces: list[int]) -> None:
+def read_pieces(values: list[Any], element: Any, pieces: list[int]) -> None:
     """A thread's numbers of a row of shared memory, 16 bytes at a time."""
     for number, piece in enumerate(pieces):
-        ptx.ld.shared.v4.f32(place + piece, out=tuple(values[number * PIECE : (number + 1) * PIECE]))
+        ptx.ld.shared.v4.f32(element + piece, out=tuple(values[number * PIECE : (number + 1) * PIECE]))
 
 
 def transposed_copy(
@@ -82,14 +82,14 @@ def transposed_copy(
     """What fills a stage with a tile of A, an element at a time: what is a row there is a column here."""
     right, down = thread % ALONG_K, thread // ALONG_K
     step = tiling.threads // ALONG_K  # rows that the block copies at a time
-    place = tile.at(right, down)
+    element = tile.at(right, down)
     source = (matrix + ptx.mul.wide.u32(row + down, columns) + right).copy()
     stride = columns * step
     outside = [row + down + below >= rows for below in range(0, tiling.m, step)] if edges else []
 
     def fill(stage: Any, start: Any) -> None:
         nonlocal source
-        target, line = place.move(copy=stage), source.copy()
+        target, line = element.move(copy=stage), source.copy()
         parts = range(0, tiling.k, ALONG_K)
         beyond = [start + right + across >= columns for across in parts] if edges else [start >= columns] * len(parts)
         for number, below in enumerate(range(0, tiling.m, step)):
@@ -109,14 +109,14 @@ def plain_copy(
     across = tiling.n // vector  # copies for a row
     right, down = thread % across * vector, thread // across
     step = tiling.threads // across
-    place = tile.at(down, right)
+    element = tile.at(down, right)
     source = (matrix + ptx.mul.wide.u32(down, columns) + (column + right)).copy()
     stride, depth = columns * step, columns * tiling.k
     outside = column + right >= columns if edges else None
 
     def fill(stage: Any, start: Any) -> None:
         nonlocal source
-        target, line = place.move(copy=stage), source.copy()
+        target, line = element.move(copy=stage), source.copy()
         for below in range(0, tiling.k, step):
             ignored = (start + down + below >= rows) | outside if edges else start >= rows
             (COPY if vector == 1 else COPY_16)(target.move(rows=below), line, 4 * vector, ignored)

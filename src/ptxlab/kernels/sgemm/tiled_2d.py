@@ -12,7 +12,7 @@ from ptxlab.kernels.sgemm.blocks import (
     by_warps,
     in_a_square,
     multiply,
-    place_of_block,
+    tile_of_block,
     write,
     zeros,
 )
@@ -31,7 +31,7 @@ def tiled_2d(
     a_tile = ptx.tile(f32, tiling.k, tiling.m, pitch=tiling.m + PAD, name="a_tile")  # transposed
     b_tile = ptx.tile(f32, tiling.k, tiling.n, name="b_tile")
     thread = ptx.tid.x
-    row, column = place_of_block(m, n, tiling)
+    row, column = tile_of_block(m, n, tiling)
     share = (by_warps if warps else in_a_square)(thread, tiling)
     a_read, b_read = a_tile.at(0, share.row), b_tile.at(0, share.column)
     sums = zeros(tiling)
@@ -67,25 +67,25 @@ def fill(
     right, down = thread % across * vector, thread // across
     for below in range(0, tiling.k, tiling.threads // across):
         values = read_global(matrix, row + down + below, column + right, rows, columns, vector)
-        place = tile.at(down, right).move(rows=below)
+        element = tile.at(down, right).move(rows=below)
         if vector == 1:
-            place.store(values[0])
+            element.store(values[0])
         else:
-            place.vector(vector).store(tuple(values))
+            element.vector(vector).store(tuple(values))
 
 
 def read_global(matrix: Any, row: Any, column: Any, rows: Any, columns: Any, vector: int) -> list[Any]:
     """So many elements of a matrix, zeros outside of it."""
     values = [f32(0.0) for _ in range(vector)]
     inside = (row < rows) & (column < columns)
-    place = matrix + ptx.mul.wide.u32(row, columns) + column
+    element = matrix + ptx.mul.wide.u32(row, columns) + column
     load = ptx.ld.global_.f32 if vector == 1 else ptx.ld.global_.v4.f32
-    load(place, out=values[0] if vector == 1 else tuple(values), when=inside)
+    load(element, out=values[0] if vector == 1 else tuple(values), when=inside)
     return values
 
 
-def read(place: Any, pieces: list[int], wide: bool) -> list[Any]:
+def read(element: Any, pieces: list[int], wide: bool) -> list[Any]:
     """A thread's numbers of a row of shared memory."""
     if wide:
-        return [value for piece in pieces for value in place.move(columns=piece).v4[0]]
-    return [place.move(columns=piece + offset).load() for piece in pieces for offset in range(PIECE)]
+        return [value for piece in pieces for value in element.move(columns=piece).v4[0]]
+    return [element.move(columns=piece + offset).load() for piece in pieces for offset in range(PIECE)]

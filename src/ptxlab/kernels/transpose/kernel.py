@@ -69,8 +69,8 @@ def transpose_squares(
         line = down + number * ACROSS  # of the tile
         row = ptx.ctaid.y * extent + line
         words = tile.at(line, across ^ ((line // side) & 7), 0).v4[0]
-        place = y.view(element) + ptx.mul.wide.u32(row, rows) + column
-        ptx.st.global_.v4.b32(place, words, when=(row < columns) & (column < rows))
+        start = y.view(element) + ptx.mul.wide.u32(row, rows) + column
+        ptx.st.global_.v4.b32(start, words, when=(row < columns) & (column < rows))
 
 
 def turned(lines: list[list[Any]]) -> list[list[Any]]:

@@ -144,9 +144,9 @@ def write(type: str, shape: Shape, accumulators: Any, tile: Any, d: Any, row: An
     each = 2 * block.registers
     for number in range(0, len(accumulators), each):
         at = number // each * 16
-        place = tile.matrices(block, ptx.laneid, warp * 16, at % BOX, group * copies + at // BOX)
+        element = tile.matrices(block, ptx.laneid, warp * 16, at % BOX, group * copies + at // BOX)
         pairs = [accumulators[pair : pair + 2] for pair in range(number, number + each, 2)]
-        block.store(place, [ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32) for low, high in pairs])
+        block.store(element, [ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32) for low, high in pairs])
     ptx.fence.proxy.async_["shared::cta"]()
     synchronize(group)
     with ptx.when(first):

@@ -50,8 +50,8 @@ def start_copy(
     if wanted > size:
         fail_with(thread, BAD_COPY_SIZE, instruction, u64(wanted), u64(size))
         return
-    place = find_memory(thread, destination, size, size, SHARED_SPACE, STORE, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
+    found = find_memory(thread, destination, size, size, SHARED_SPACE, STORE, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, found) == 0:
         return
     if wanted != 0:
         memory = find_memory(thread, source, wanted, size, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
@@ -81,20 +81,20 @@ def fill_shared(thread: Pointer[Thread], offset: u64, size: u64, instruction: u3
     nowhere = cast(Pointer[Hint], 0)
     if size == 0:
         return
-    place = find_memory(thread, offset, u32(size), 8, SHARED_SPACE, STORE, instruction, nowhere)
-    if cast(u64, place) == 0:
+    found = find_memory(thread, offset, u32(size), 8, SHARED_SPACE, STORE, instruction, nowhere)
+    if cast(u64, found) == 0:
         return
     if thread.worker.checks != 0:
         for at in range(size // 8):
             note_shared(thread, offset + 8 * at, 8, STORE | 3 << SIZE_SHIFT, instruction)
-    fill_bytes(place, 0, size)
+    fill_bytes(found, 0, size)
 
 
 @native
 def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, instruction: u32) -> None:
     """Arrive at an mbarrier when all copies of the thread so far are done; not `counted`: it is to expect one more."""
-    place = find_memory(thread, barrier, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
+    found = find_memory(thread, barrier, 8, 8, SHARED_SPACE, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, found) == 0:
         return
     if thread.worker.checks != 0:
         note_shared(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
@@ -127,15 +127,15 @@ def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
 @native
 def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
     """Do a copy; its source may have been freed since it started."""
-    place = thread.memory.shared + copy.destination
+    found = thread.memory.shared + copy.destination
     wanted: u32 = copy.source_size
     if wanted != 0:
         nowhere = cast(Pointer[Hint], 0)
         memory = find_memory(thread, copy.source, wanted, 1, GLOBAL_SPACE, LOAD, copy.instruction, nowhere)
         if cast(u64, memory) == 0:
             return
-        copy_bytes(place, memory, u64(wanted))
-    fill_bytes(place + wanted, 0, u64(copy.size) - u64(wanted))
+        copy_bytes(found, memory, u64(wanted))
+    fill_bytes(found + wanted, 0, u64(copy.size) - u64(wanted))
 
 
 @native

@@ -171,9 +171,9 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         return
     read: u32 = transfer.size - transfer.left - transfer.right
     begin: u64 = transfer.source + u64(transfer.left)
-    place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, transfer.instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) != 0:
-        copy_bytes(data + transfer.left, place, u64(read))
+    found = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, transfer.instruction, cast(Pointer[Hint], 0))
+    if cast(u64, found) != 0:
+        copy_bytes(data + transfer.left, found, u64(read))
 
 
 @native
@@ -192,9 +192,9 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
             address: u64 = in_block(transfer.destination, transfer.to.rank)
             access: u32 = write_of(transfer.reduction)
             note_exited(block.threads + transfer.thread, transfer.instruction, address, transfer.size, access)
-        place = transfer.to.memory.shared + transfer.destination
+        found = transfer.to.memory.shared + transfer.destination
     else:
-        place = find_memory(
+        found = find_memory(
             block.threads + transfer.thread,
             transfer.destination,
             transfer.size,
@@ -204,16 +204,16 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
             transfer.instruction,
             cast(Pointer[Hint], 0),
         )
-        if cast(u64, place) == 0:
+        if cast(u64, found) == 0:
             return
     if transfer.reduction != 0:
-        reduce_bytes(place, transfer.data, u64(transfer.size), transfer.reduction, transfer.type)
+        reduce_bytes(found, transfer.data, u64(transfer.size), transfer.reduction, transfer.type)
     elif transfer.mask & EVERY_BYTE == EVERY_BYTE:
-        copy_bytes(place, transfer.data, u64(transfer.size))
+        copy_bytes(found, transfer.data, u64(transfer.size))
     else:
         for at in range(transfer.size):
             if transfer.mask >> at % ALIGNMENT & 1 != 0:
-                place[at] = transfer.data[at]
+                found[at] = transfer.data[at]
 
 
 @native

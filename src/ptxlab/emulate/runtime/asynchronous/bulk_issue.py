@@ -85,8 +85,8 @@ def start_byte_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instructio
     if cast(u64, to) == 0:
         return
     begin: u64 = load.source + u64(load.left)
-    place = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
+    found = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, found) == 0:
         return
     transfer = next_transfer(thread, instruction)
     if cast(u64, transfer) == 0:

@@ -26,8 +26,8 @@ SELDOM = 4  # with a seed, one of that many has started
 def start_cancel(thread: Pointer[Thread], destination: u64, barrier: u64, everyone: u32, instruction: u32) -> None:
     """Ask for a cluster that has not started; the answer goes to the thread's block or to `everyone` of the cluster."""
     nowhere = cast(Pointer[Hint], 0)
-    place = find_memory(thread, destination, ANSWER, ANSWER, SHARED_SPACE, STORE, instruction, nowhere)
-    if cast(u64, place) == 0 or cast(u64, target_of(thread, destination, barrier, SHARED_SPACE, instruction)) == 0:
+    found = find_memory(thread, destination, ANSWER, ANSWER, SHARED_SPACE, STORE, instruction, nowhere)
+    if cast(u64, found) == 0 or cast(u64, target_of(thread, destination, barrier, SHARED_SPACE, instruction)) == 0:
         return
     worker = thread.worker
     block = thread.block

@@ -91,13 +91,13 @@ def report_overwritten(
     if fault.kind == 0 and thread.worker.checks != 0:
         page = find_page(thread.worker.history, address_of(block.order.pages), at)
         if cast(u64, page) != 0:
-            place = page.accesses + ((at & (PAGE - 1)) if page.fine != 0 else (at & (PAGE - 1)) >> 2)
-            if place.epoch != 0:
-                fault.other_instruction = place.instruction + 1
-                fault.other_block = u64(place.block)
-                fault.other_thread = place.flags >> WARP_SHIFT
-                if place.flags & ASYNC == 0:
-                    fault.other_thread = fault.other_thread * 32 + trailing_zeros(u32, place.lanes)
+            cell = page.accesses + ((at & (PAGE - 1)) if page.fine != 0 else (at & (PAGE - 1)) >> 2)
+            if cell.epoch != 0:
+                fault.other_instruction = cell.instruction + 1
+                fault.other_block = u64(cell.block)
+                fault.other_thread = cell.flags >> WARP_SHIFT
+                if cell.flags & ASYNC == 0:
+                    fault.other_thread = fault.other_thread * 32 + trailing_zeros(u32, cell.lanes)
     fail_barrier(thread, block, offset, BarrierReason.OVERWRITTEN, changed, instruction)
 
 

@@ -105,8 +105,8 @@ def is_barrier(thread: Pointer[Thread], block: Pointer[Block], offset: u64, inst
 def target_of(thread: Pointer[Thread], destination: u64, barrier: u64, space: u32, instruction: u32) -> Pointer[Block]:
     """The block that `destination` is in and whose mbarrier can be signalled; null, with the fault noted, if none."""
     nothing = cast(Pointer[Block], 0)
-    place = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
+    found = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, found) == 0:
         return nothing
     to = owner_of(thread, barrier)
     if owner_of(thread, destination) != to:
@@ -121,8 +121,8 @@ def signalled_in_pair(
 ) -> Pointer[Block]:
     """The block whose mbarrier can be signalled: that of `destination`, or the other one of its pair."""
     nothing = cast(Pointer[Block], 0)
-    place = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
-    if cast(u64, place) == 0:
+    found = find_memory(thread, barrier, 8, 8, space, ATOMIC, instruction, cast(Pointer[Hint], 0))
+    if cast(u64, found) == 0:
         return nothing
     signals = owner_of(thread, barrier)
     if owner_of(thread, destination).rank | 1 != signals.rank | 1:

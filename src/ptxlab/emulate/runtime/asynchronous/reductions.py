@@ -93,9 +93,9 @@ def is_less(a: u64, b: u64, type: u32) -> boolean:
     if type == SIGNED64:
         return s64(a) < s64(b)
     if type == FLOAT16:
-        return is_nan(b, F16) or (not is_nan(a, F16) and place_of(a, F16) < place_of(b, F16))
+        return is_nan(b, F16) or (not is_nan(a, F16) and rank_of(a, F16) < rank_of(b, F16))
     if type == BFLOAT16:
-        return is_nan(b, BF16) or (not is_nan(a, BF16) and place_of(a, BF16) < place_of(b, BF16))
+        return is_nan(b, BF16) or (not is_nan(a, BF16) and rank_of(a, BF16) < rank_of(b, BF16))
     return a < b
 
 
@@ -103,14 +103,14 @@ def is_less(a: u64, b: u64, type: u32) -> boolean:
 def is_greater(a: u64, b: u64, type: u32) -> boolean:
     """Whether `a` is the larger one; against a NaN every number is."""
     if type == FLOAT16:
-        return is_nan(b, F16) or (not is_nan(a, F16) and place_of(a, F16) > place_of(b, F16))
+        return is_nan(b, F16) or (not is_nan(a, F16) and rank_of(a, F16) > rank_of(b, F16))
     if type == BFLOAT16:
-        return is_nan(b, BF16) or (not is_nan(a, BF16) and place_of(a, BF16) > place_of(b, BF16))
+        return is_nan(b, BF16) or (not is_nan(a, BF16) and rank_of(a, BF16) > rank_of(b, BF16))
     return is_less(b, a, type)
 
 
 @native
-def place_of(pattern: u64, format: u32) -> s64:
+def rank_of(pattern: u64, format: u32) -> s64:
     """The rank of a float among all others; both zeros at 0."""
     sign: u64 = SIGN[format]
     return s64(pattern) if pattern & sign == 0 else 0 - s64(pattern ^ sign)

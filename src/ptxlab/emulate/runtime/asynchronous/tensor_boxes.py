@@ -149,14 +149,14 @@ def find_row(transfer: Pointer[Transfer], position: Pointer[s64]) -> u64:
     map = address_of(transfer.map)
     address: u64 = map.address
     for dimension in range(1, map.dimensions):
-        place: s64 = position[dimension]
+        coordinate: s64 = position[dimension]
         if transfer.mode == IM2COL and dimension < map.rank - 1:
-            place += s64(transfer.offsets[dimension - 1])
+            coordinate += s64(transfer.offsets[dimension - 1])
         elif transfer.mode >= IM2COL_W and dimension == 1:
-            place += s64(transfer.offsets[1])
-        if place < 0 or place >= s64(map.sizes[dimension]):
+            coordinate += s64(transfer.offsets[1])
+        if coordinate < 0 or coordinate >= s64(map.sizes[dimension]):
             return 0
-        address += u64(place) * map.strides[dimension - 1]
+        address += u64(coordinate) * map.strides[dimension - 1]
     return address
 
 
@@ -211,8 +211,8 @@ def visit_piece(
     if transfer.is_global == 0:
         access = ATOMIC if transfer.reduction != 0 else STORE
     nowhere = cast(Pointer[Hint], 0)
-    place = find_memory(thread, address, bytes, 1, GLOBAL_SPACE, access, transfer.instruction, nowhere)
-    if cast(u64, place) == 0:
+    found = find_memory(thread, address, bytes, 1, GLOBAL_SPACE, access, transfer.instruction, nowhere)
+    if cast(u64, found) == 0:
         return
     if what == NOTE:
         note_global_work(
@@ -225,13 +225,13 @@ def visit_piece(
             transfer.instruction,
         )
     elif what == READ:
-        copy_bytes(transfer.data + offset, place, u64(bytes))
+        copy_bytes(transfer.data + offset, found, u64(bytes))
         if transfer.map.rounds != 0:
             round_elements(transfer.data + offset, bytes)
     elif what == WRITE and transfer.reduction != 0:
-        reduce_bytes(place, transfer.data + offset, u64(bytes), transfer.reduction, transfer.type)
+        reduce_bytes(found, transfer.data + offset, u64(bytes), transfer.reduction, transfer.type)
     elif what == WRITE:
-        copy_bytes(place, transfer.data + offset, u64(bytes))
+        copy_bytes(found, transfer.data + offset, u64(bytes))
 
 
 @native
@@ -269,8 +269,8 @@ def note_box(
         return
     for row in range(transfer.rows):
         for chunk in range(bytes // CHUNK):
-            place: u64 = swizzled(map, start + u64(row) * u64(map.pitch) + u64(chunk) * CHUNK)
-            note_shared_work(thread, block, place, CHUNK, flags, channel, number, instruction)
+            offset: u64 = swizzled(map, start + u64(row) * u64(map.pitch) + u64(chunk) * CHUNK)
+            note_shared_work(thread, block, offset, CHUNK, flags, channel, number, instruction)
 
 
 @native
@@ -292,16 +292,16 @@ def copy_chunk(
     map: Pointer[TensorMap], data: Pointer[u8], shared: Pointer[u8], offset: u64, to_shared: boolean
 ) -> None:
     """Copy a chunk to shared memory, or from there."""
-    place = shared + offset
+    chunk = shared + offset
     if to_shared and map.flip != 0 and offset >> 7 & 1 != 0:
-        copy_bytes(place, data + 8, 8)
-        copy_bytes(place + 8, data, 8)
+        copy_bytes(chunk, data + 8, 8)
+        copy_bytes(chunk + 8, data, 8)
     elif to_shared:
-        copy_bytes(place, data, u64(map.unit))
+        copy_bytes(chunk, data, u64(map.unit))
     elif map.unit == 12:
-        pack_elements(data, place)
+        pack_elements(data, chunk)
     else:
-        copy_bytes(data, place, u64(map.unit))
+        copy_bytes(data, chunk, u64(map.unit))
 
 
 @native

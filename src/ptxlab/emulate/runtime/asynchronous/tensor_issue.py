@@ -54,8 +54,8 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     transfer.flags = LOAD
     extent: u32 = extent_of_box(transfer)
     nowhere = cast(Pointer[Hint], 0)
-    place = find_memory(thread, load.destination, extent, BOX_ALIGNMENT, load.space, STORE, instruction, nowhere)
-    if cast(u64, place) == 0:
+    found = find_memory(thread, load.destination, extent, BOX_ALIGNMENT, load.space, STORE, instruction, nowhere)
+    if cast(u64, found) == 0:
         return
     signals = cast(Pointer[Block], 0)
     if load.is_pair != 0:
@@ -117,8 +117,8 @@ def start_box_store(thread: Pointer[Thread], store: Pointer[BulkStore], instruct
     transfer.flags = flags_of_write(store.reduction, transfer.type)
     extent: u32 = extent_of_box(transfer)
     nowhere = cast(Pointer[Hint], 0)
-    place = find_memory(thread, store.source, extent, BOX_ALIGNMENT, SHARED_SPACE, LOAD, instruction, nowhere)
-    if cast(u64, place) == 0:
+    found = find_memory(thread, store.source, extent, BOX_ALIGNMENT, SHARED_SPACE, LOAD, instruction, nowhere)
+    if cast(u64, found) == 0:
         return
     if store.map_tracked != 0:
         note_use(thread, store.destination, 0, 0, instruction)

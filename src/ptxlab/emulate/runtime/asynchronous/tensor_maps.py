@@ -74,11 +74,11 @@ def take_map(thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64,
     nowhere = cast(Pointer[Hint], 0)
     if address >= SHARED_WINDOW and address < LOCAL_WINDOW:
         return refuse_map(thread, transfer, TensorMapReason.IN_SHARED, 0, instruction)
-    place = find_memory(thread, address, MAP_SIZE, MAP_ALIGNMENT, GENERIC_SPACE, LOAD, instruction, nowhere)
-    if cast(u64, place) == 0:
+    found = find_memory(thread, address, MAP_SIZE, MAP_ALIGNMENT, GENERIC_SPACE, LOAD, instruction, nowhere)
+    if cast(u64, found) == 0:
         return False
     map = address_of(transfer.map)
-    field: u32 = read_map(map, cast(Pointer[u32], place))
+    field: u32 = read_map(map, cast(Pointer[u32], found))
     dimension: u32 = 0
     if field == 0:
         field, dimension = wrong_field(map)
@@ -92,7 +92,7 @@ def take_map(thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64,
         transfer.coordinates[0] = 0
     transfer.rows = u32(rows_of(map, transfer.mode, transfer.offsets[0]))
     transfer.size = transfer.rows * bytes_of_row(map)
-    return has_place(thread, transfer, instruction)
+    return has_legal_start(thread, transfer, instruction)
 
 
 @native
@@ -321,7 +321,7 @@ def has_halo(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: 
 
 
 @native
-def has_place(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
+def has_legal_start(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
     """Whether a box starts where its copy can have it; a fault otherwise, as on an H200: an illegal instruction."""
     map = address_of(transfer.map)
     start: u32 = transfer.coordinates[0]
@@ -340,11 +340,11 @@ def has_place(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction:
     if transfer.mode >= IM2COL_W and not has_halo(thread, transfer, instruction):
         return False
     for dimension in range(1 if transfer.mode >= IM2COL_W else map.rank - 2):
-        place: s64 = s64(s32(transfer.coordinates[dimension + 1]))
+        coordinate: s64 = s64(s32(transfer.coordinates[dimension + 1]))
         end: s64 = s64(map.sizes[dimension + 1]) + s64(s32(map.upper[dimension]))
-        if (place < s64(s32(map.lower[dimension])) and transfer.mode == IM2COL) or place >= end:
+        if (coordinate < s64(s32(map.lower[dimension])) and transfer.mode == IM2COL) or coordinate >= end:
             if thread.worker.fault.kind == 0:
                 thread.worker.fault.dimension = dimension + 1
-            fail_because(thread, BAD_COORDINATE, CoordinateReason.OUT_OF_CORNERS, instruction, u64(place))
+            fail_because(thread, BAD_COORDINATE, CoordinateReason.OUT_OF_CORNERS, instruction, u64(coordinate))
             return False
     return True

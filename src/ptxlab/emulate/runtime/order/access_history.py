@@ -86,11 +86,11 @@ def is_linked(thread: Pointer[Thread], write: Pointer[Access], flags: u32) -> bo
 
 
 @native
-def next_link(thread: Pointer[Thread], place: Pointer[Access], flags: u32) -> u32:
+def next_link(thread: Pointer[Thread], cell: Pointer[Access], flags: u32) -> u32:
     """The link of a new write, which continues the generation of the last one or starts another."""
-    if flags & KIND == ATOMIC and is_linked(thread, place, flags):
-        return place.link if place.link & IN_GENERATION == IN_GENERATION else place.link + 1
-    return max((place.link | IN_GENERATION) + 1, u32(1 << GENERATION))
+    if flags & KIND == ATOMIC and is_linked(thread, cell, flags):
+        return cell.link if cell.link & IN_GENERATION == IN_GENERATION else cell.link + 1
+    return max((cell.link | IN_GENERATION) + 1, u32(1 << GENERATION))
 
 
 @native(inline=True)
@@ -103,14 +103,14 @@ def observes(access: Pointer[Access], write: Pointer[Access]) -> boolean:
 
 @native
 def is_observed(
-    thread: Pointer[Thread], place: Pointer[Access], write: Pointer[Access], flags: u32, space: u32
+    thread: Pointer[Thread], cell: Pointer[Access], write: Pointer[Access], flags: u32, space: u32
 ) -> boolean:
     """Whether a thread comes after an access that observed a write."""
     if write.link == 0 or write.flags & KIND == LOAD or write.flags & COPY != 0:
         return False
-    if observes(place, write) and is_reached(thread, place, flags, space):
+    if observes(cell, write) and is_reached(thread, cell, flags, space):
         return True
-    number: u32 = place.next
+    number: u32 = cell.next
     while number != 0:
         access = thread.worker.history.chained.items + number
         if observes(access, write) and is_reached(thread, access, flags, space):
@@ -134,11 +134,11 @@ def is_reached(thread: Pointer[Thread], access: Pointer[Access], flags: u32, spa
 
 @native
 def comes_after(
-    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], flags: u32, space: u32
+    thread: Pointer[Thread], cell: Pointer[Access], access: Pointer[Access], flags: u32, space: u32
 ) -> boolean:
     """Whether a new access comes after one that its thread does not know of: by what was observed of these bytes."""
-    if is_observed(thread, place, access, flags, space):
+    if is_observed(thread, cell, access, flags, space):
         return True
     if access.flags & BEFORE == 0:
         return False
-    return is_reached(thread, place, flags, space) or is_observed(thread, place, place, flags, space)
+    return is_reached(thread, cell, flags, space) or is_observed(thread, cell, cell, flags, space)

@@ -29,7 +29,7 @@ from ptxlab.native import Pointer, boolean, native, u32, u64
 
 @native(inline=True)
 def is_conflict(
-    thread: Pointer[Thread], place: Pointer[Access], access: Pointer[Access], flags: u32, space: u32
+    thread: Pointer[Thread], cell: Pointer[Access], access: Pointer[Access], flags: u32, space: u32
 ) -> boolean:
     """Whether a new access races with one before it to the same bytes; two writes of the same value do not.
 
@@ -45,7 +45,7 @@ def is_conflict(
         return False
     if is_known(thread, access):
         return flags & (ASYNC | GENERIC) == ASYNC and not is_fenced(thread, access, flags, space, 0)
-    if is_compatible(thread, access, flags) or comes_after(thread, place, access, flags, space):
+    if is_compatible(thread, access, flags) or comes_after(thread, cell, access, flags, space):
         return False
     if flags & UNCHANGED == 0 or flags & KIND == LOAD or access.flags & (KIND | COPY) != STORE:
         return True  # a `cas` that failed is a read
@@ -53,16 +53,16 @@ def is_conflict(
 
 
 @native
-def has_conflict(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space: u32) -> boolean:
+def has_conflict(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, space: u32) -> boolean:
     """Whether a new access races with any of those before it."""
-    if place.epoch != 0 and is_conflict(thread, place, place, flags, space):
+    if cell.epoch != 0 and is_conflict(thread, cell, cell, flags, space):
         return True
-    if flags & KIND == LOAD and place.flags & HAS_WRITES == 0:
+    if flags & KIND == LOAD and cell.flags & HAS_WRITES == 0:
         return False
-    number: u32 = place.next
+    number: u32 = cell.next
     while number != 0:
         access = thread.worker.history.chained.items + number
-        if is_conflict(thread, place, access, flags, space):
+        if is_conflict(thread, cell, access, flags, space):
             return True
         number = access.next
     return False
@@ -71,7 +71,7 @@ def has_conflict(thread: Pointer[Thread], place: Pointer[Access], flags: u32, sp
 @native
 def report_conflicts(
     thread: Pointer[Thread],
-    place: Pointer[Access],
+    cell: Pointer[Access],
     address: u64,
     bytes: u32,
     flags: u32,
@@ -79,11 +79,11 @@ def report_conflicts(
     space: u32,
 ) -> None:
     """Note every race of a new access."""
-    if place.epoch != 0 and is_conflict(thread, place, place, flags, space):
-        report_race(thread, place, address, bytes, flags, instruction, space)
-    number: u32 = place.next
+    if cell.epoch != 0 and is_conflict(thread, cell, cell, flags, space):
+        report_race(thread, cell, address, bytes, flags, instruction, space)
+    number: u32 = cell.next
     while number != 0:
         access = thread.worker.history.chained.items + number
-        if is_conflict(thread, place, access, flags, space):
+        if is_conflict(thread, cell, access, flags, space):
             report_race(thread, access, address, bytes, flags, instruction, space)
         number = access.next

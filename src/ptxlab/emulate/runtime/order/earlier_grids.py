@@ -94,31 +94,31 @@ def mark_page(history: Pointer[History], page: Pointer[Page]) -> None:
     address: u64 = (page.number - 1) << PAGE_SHIFT
     is_shared = history.grids.shared_from <= address and address < history.grids.shared_up_to
     for index in range(PAGE if page.fine != 0 else u32(WORDS)):
-        place = page.accesses + index
+        cell = page.accesses + index
         if not is_shared:
-            place.epoch = 0
-            place.flags = 0
-            place.next = 0
+            cell.epoch = 0
+            cell.flags = 0
+            cell.next = 0
             continue
-        mark_chain(history, place)
-        if place.epoch != 0 and place.block == EARLIER_BLOCK and history.grids.keeps_older == 0:
-            place.epoch = 0
-            place.flags = place.flags & (HAS_WRITES | ALL_BEFORE)
-        elif place.epoch != 0:
-            mark(place)
+        mark_chain(history, cell)
+        if cell.epoch != 0 and cell.block == EARLIER_BLOCK and history.grids.keeps_older == 0:
+            cell.epoch = 0
+            cell.flags = cell.flags & (HAS_WRITES | ALL_BEFORE)
+        elif cell.epoch != 0:
+            mark(cell)
 
 
 @native
-def mark_chain(history: Pointer[History], place: Pointer[Access]) -> None:
+def mark_chain(history: Pointer[History], cell: Pointer[Access]) -> None:
     """Make the accesses of a chain those of an earlier grid; those of older grids are kept where these may run."""
     before: u32 = 0
-    number: u32 = place.next
+    number: u32 = cell.next
     while number != 0:
         access = history.chained.items + number
         next: u32 = access.next
         if access.block == EARLIER_BLOCK and history.grids.keeps_older == 0:
             if before == 0:
-                place.next = next
+                cell.next = next
             else:
                 history.chained.items[before].next = next
             access.next = history.chained_free

@@ -26,7 +26,7 @@ def notes_at(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
 
 
 @native
-def place_at(block: Pointer[Block], offset: u64) -> Pointer[Access]:
+def cell_at(block: Pointer[Block], offset: u64) -> Pointer[Access]:
     """What is remembered of a byte of shared memory; null if there is no memory for it."""
     page = find_page(block.worker.history, address_of(block.order.pages), offset)
     if cast(u64, page) == 0:
@@ -60,13 +60,13 @@ def note_early_read(thread: Pointer[Thread], offset: u64, instruction: u32) -> N
     for index in range(notes.early_count):
         if notes.early[index].instruction == instruction:
             return
-    place = place_at(thread.block, offset)
-    if cast(u64, place) == 0:
+    cell = cell_at(thread.block, offset)
+    if cast(u64, cell) == 0:
         return
     read = cast(Pointer[EarlyRead], notes.early + notes.early_count)
     notes.early_count += 1
     read.offset = offset
-    read.generation = place.link >> GENERATION
+    read.generation = cell.link >> GENERATION
     read.instruction = instruction
     read.wait = thread.order.early_wait
     read.thread = thread.number
@@ -78,18 +78,18 @@ def note_filled(block: Pointer[Block], notes: Pointer[Phase], thread: Pointer[Th
     """Phase 0 gets an arrival of a thread, or bytes of copies (`channel`): is what was read early written by now?"""
     for index in range(notes.early_count):
         read = cast(Pointer[EarlyRead], notes.early + index)
-        place = place_at(block, read.offset)
-        if cast(u64, place) == 0 or place.link >> GENERATION != read.generation + 1:
+        cell = cell_at(block, read.offset)
+        if cast(u64, cell) == 0 or cell.link >> GENERATION != read.generation + 1:
             continue
-        is_own: boolean = place.flags & ASYNC != 0 and place.lanes == channel
-        if channel == 0 and place.flags & ASYNC == 0 and place.block == u32(thread.block.number):
+        is_own: boolean = cell.flags & ASYNC != 0 and cell.lanes == channel
+        if channel == 0 and cell.flags & ASYNC == 0 and cell.block == u32(thread.block.number):
             is_own = (
-                place.epoch == thread.order.epoch
-                and place.flags >> WARP_SHIFT == thread.number // 32
-                and place.lanes >> thread.lane & 1 != 0
+                cell.epoch == thread.order.epoch
+                and cell.flags >> WARP_SHIFT == thread.number // 32
+                and cell.lanes >> thread.lane & 1 != 0
             )
         if is_own:
-            read.filled_at = place.instruction + 1
+            read.filled_at = cell.instruction + 1
 
 
 @native

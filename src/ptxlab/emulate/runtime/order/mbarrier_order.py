@@ -32,8 +32,8 @@ def begin_phases(thread: Pointer[Thread], block: Pointer[Block], offset: u64) ->
     """An mbarrier starts or ends: nothing that happened with the one before it matters."""
     if thread.worker.checks == 0:
         return
-    for place in range(2):
-        variable = find_sync_variable(address_of(block.order.variables), offset + MBARRIER * (u64(place) + 1))
+    for replica in range(2):
+        variable = find_sync_variable(address_of(block.order.variables), offset + MBARRIER * (u64(replica) + 1))
         if cast(u64, variable) != 0:
             variable.known.count = 0
             variable.near.count = 0
@@ -96,8 +96,8 @@ def order_phase(block: Pointer[Block], offset: u64) -> None:
     """A phase has completed: what came with its arrivals can be acquired."""
     if block.worker.checks == 0:
         return
-    for place in range(min(block.cluster.count, u32(2))):
-        variable = find_sync_variable(address_of(block.order.variables), offset + MBARRIER * (u64(place) + 1))
+    for replica in range(min(block.cluster.count, u32(2))):
+        variable = find_sync_variable(address_of(block.order.variables), offset + MBARRIER * (u64(replica) + 1))
         if cast(u64, variable) != 0:
             join(address_of(variable.near), address_of(variable.known))
             variable.known.count = 0

@@ -153,17 +153,17 @@ def is_read_again(
     page = pages.slots + slot_of(pages, number)
     if page.number != number or page.fine != 0:
         return False
-    place = page.accesses + ((address & (PAGE - 1)) >> 2)
+    cell = page.accesses + ((address & (PAGE - 1)) >> 2)
     block = thread.block
-    if place.epoch != 0 and (
-        place.epoch > block.order.settled_epoch
-        or place.flags & (COPY | HAS_WRITES) != 0
-        or place.block != u32(block.number)
+    if cell.epoch != 0 and (
+        cell.epoch > block.order.settled_epoch
+        or cell.flags & (COPY | HAS_WRITES) != 0
+        or cell.block != u32(block.number)
     ):
         return False
-    read = thread.worker.history.chained.items + place.next
+    read = thread.worker.history.chained.items + cell.next
     if (
-        place.next == 0
+        cell.next == 0
         or read.epoch != thread.order.epoch
         or read.block != u32(block.number)
         or read.flags != (flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
@@ -190,34 +190,34 @@ def note_word(
         if page.written == 0 and space == GLOBAL_SPACE:
             keep_page(thread, address)
         page.written = 1
-    place = page.accesses + ((address & (PAGE - 1)) >> 2)
-    written: u32 = place.epoch
-    strong: u32 = place.flags
-    if not is_polled_again(thread, place, flags, instruction):
-        note_place(thread, place, address, 4, flags, instruction, space)
+    cell = page.accesses + ((address & (PAGE - 1)) >> 2)
+    written: u32 = cell.epoch
+    strong: u32 = cell.flags
+    if not is_polled_again(thread, cell, flags, instruction):
+        note_cell(thread, cell, address, 4, flags, instruction, space)
     if written == 0:
         note_unwritten(thread, address, address, 4, flags, instruction, space)
     note_synchronization(thread, variables, address, 4, flags, strong)
 
 
 @native(inline=True)
-def is_polled_again(thread: Pointer[Thread], place: Pointer[Access], flags: u32, instruction: u32) -> boolean:
+def is_polled_again(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, instruction: u32) -> boolean:
     """Whether a strong read is as one before it, by a lane of the same warp, that represents it: it polls.
 
     It conflicts with nothing: there is no write, or it is morally strong with the last one, and there are no others.
     """
-    if flags & (KIND | STRONG | STALE | ASYNC | UNCHANGED) != LOAD | STRONG or place.flags & HAS_WRITES != 0:
+    if flags & (KIND | STRONG | STALE | ASYNC | UNCHANGED) != LOAD | STRONG or cell.flags & HAS_WRITES != 0:
         return False
-    if place.next == 0 or (place.epoch != 0 and not is_compatible(thread, place, flags)):
+    if cell.next == 0 or (cell.epoch != 0 and not is_compatible(thread, cell, flags)):
         return False
-    read = thread.worker.history.chained.items + place.next
+    read = thread.worker.history.chained.items + cell.next
     bit = u32(1) << thread.lane
     if (
         read.epoch != thread.order.epoch
         or read.block != u32(thread.block.number)
         or read.flags != (flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
         or (read.lanes & bit == 0 and read.instruction != instruction)
-        or read.link != (place.link if place.epoch != 0 else u32(0))
+        or read.link != (cell.link if cell.epoch != 0 else u32(0))
     ):
         return False
     read.lanes = read.lanes | bit
@@ -261,19 +261,19 @@ def note(
         if page.fine == 0 and ((at | stop) & 3) != 0 and not split_page(history, page):
             history.unwatched += 1
             return
-        place = page.accesses
+        cell = page.accesses
         step: u64 = 4
         if page.fine != 0:
-            place = place + (at & (PAGE - 1))
+            cell = cell + (at & (PAGE - 1))
             step = 1
         else:
-            place = place + ((at & (PAGE - 1)) >> 2)
+            cell = cell + ((at & (PAGE - 1)) >> 2)
         while at < stop:
-            written = written | place.epoch
-            strong = strong | place.flags
-            if not is_polled_again(thread, place, flags, instruction):
-                note_place(thread, place, address, bytes, flags, instruction, space)
-            place = place + 1
+            written = written | cell.epoch
+            strong = strong | cell.flags
+            if not is_polled_again(thread, cell, flags, instruction):
+                note_cell(thread, cell, address, bytes, flags, instruction, space)
+            cell = cell + 1
             at += step
     if written == 0:
         note_unwritten(thread, address, start, bytes, flags, instruction, space)
@@ -281,16 +281,16 @@ def note(
 
 
 @native
-def note_place(
-    thread: Pointer[Thread], place: Pointer[Access], address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
+def note_cell(
+    thread: Pointer[Thread], cell: Pointer[Access], address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
 ) -> None:
     """Compare an access with those before it to the same word or byte, and remember it there."""
-    if unlikely(has_conflict(thread, place, flags, space)):
-        report_conflicts(thread, place, address, bytes, flags, instruction, space)
+    if unlikely(has_conflict(thread, cell, flags, space)):
+        report_conflicts(thread, cell, address, bytes, flags, instruction, space)
     if flags & KIND == LOAD:
-        remember_read(thread, place, flags, instruction, space)
+        remember_read(thread, cell, flags, instruction, space)
     else:
-        remember_write(thread, place, flags, instruction, space)
+        remember_write(thread, cell, flags, instruction, space)
 
 
 @native(inline=True)

@@ -36,10 +36,10 @@ LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
 
 
 @native
-def remember_read(thread: Pointer[Thread], place: Pointer[Access], flags: u32, instruction: u32, space: u32) -> None:
+def remember_read(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, instruction: u32, space: u32) -> None:
     """Remember a read; reads that it follows need not be remembered any more, it represents what they observed."""
     history = thread.worker.history
-    link: u32 = place.link if flags & STRONG != 0 and is_linked(thread, place, flags) else 0
+    link: u32 = cell.link if flags & STRONG != 0 and is_linked(thread, cell, flags) else 0
     what: u32 = flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT
     bit: u32 = u32(1) << thread.lane
     epoch: u32 = thread.order.epoch
@@ -48,15 +48,15 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], flags: u32, i
         bit = thread.starting.channel
         epoch = thread.starting.number
     block: u32 = u32(thread.block.number)
-    if joins_read(history, place, epoch, block, what, bit, instruction, link):
+    if joins_read(history, cell, epoch, block, what, bit, instruction, link):
         return
-    link = forget_followed_reads(thread, place, link, flags, space)
-    new: u32 = chain(history, place.next)
+    link = forget_followed_reads(thread, cell, link, flags, space)
+    new: u32 = chain(history, cell.next)
     if new == 0:
         history.unwatched += 1
         return
-    place.next = new
-    place.flags = place.flags & ~u32(ALL_BEFORE)
+    cell.next = new
+    cell.flags = cell.flags & ~u32(ALL_BEFORE)
     access = history.chained.items + new
     access.epoch = epoch
     access.block = block
@@ -69,7 +69,7 @@ def remember_read(thread: Pointer[Thread], place: Pointer[Access], flags: u32, i
 @native
 def joins_read(
     history: Pointer[History],
-    place: Pointer[Access],
+    cell: Pointer[Access],
     epoch: u32,
     block: u32,
     flags: u32,
@@ -78,7 +78,7 @@ def joins_read(
     link: u32,
 ) -> boolean:
     """Whether a read is one more of a remembered one, by another lane or again by the same; if so it is added there."""
-    number: u32 = place.next
+    number: u32 = cell.next
     before: u32 = 0
     while number != 0:
         access = history.chained.items + number
@@ -94,8 +94,8 @@ def joins_read(
             access.link = link if replaces(link, access.link) else access.link
             if before != 0:  # a thread that polls finds it first next time
                 history.chained.items[before].next = access.next
-                access.next = place.next
-                place.next = number
+                access.next = cell.next
+                cell.next = number
             return True
         before = number
         number = access.next
@@ -103,12 +103,12 @@ def joins_read(
 
 
 @native
-def forget_followed_reads(thread: Pointer[Thread], place: Pointer[Access], link: u32, flags: u32, space: u32) -> u32:
+def forget_followed_reads(thread: Pointer[Thread], cell: Pointer[Access], link: u32, flags: u32, space: u32) -> u32:
     """Forget reads that a new one follows, and the oldest of too many; returns its link, with what they observed."""
     history = thread.worker.history
     before: u32 = 0
-    length: u32 = chain_length(history, place)
-    number: u32 = place.next
+    length: u32 = chain_length(history, cell)
+    number: u32 = cell.next
     if number != 0 and length & (length - 1) != 0 and not is_known(thread, history.chained.items + number):
         number = 0  # the latest is needed, so most are; now and then all are checked
     length = 0
@@ -125,7 +125,7 @@ def forget_followed_reads(thread: Pointer[Thread], place: Pointer[Access], link:
                 is_over = False
         if is_over or length == LONGEST:
             if before == 0:
-                place.next = next
+                cell.next = next
             else:
                 history.chained.items[before].next = next
             unchain(history, number)
@@ -137,10 +137,10 @@ def forget_followed_reads(thread: Pointer[Thread], place: Pointer[Access], link:
 
 
 @native(inline=True)
-def chain_length(history: Pointer[History], place: Pointer[Access]) -> u32:
+def chain_length(history: Pointer[History], cell: Pointer[Access]) -> u32:
     """How many accesses are chained to one."""
     length: u32 = 0
-    number: u32 = place.next
+    number: u32 = cell.next
     while number != 0:
         number = history.chained.items[number].next
         length += 1
@@ -154,63 +154,63 @@ def replaces(link: u32, other: u32) -> boolean:
 
 
 @native
-def remember_write(thread: Pointer[Thread], place: Pointer[Access], flags: u32, instruction: u32, space: u32) -> None:
+def remember_write(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, instruction: u32, space: u32) -> None:
     """Remember a write in place of the last one, and forget whatever it makes pointless to remember."""
     kept: u32 = 0
     if flags & STRONG != 0:
-        kept = make_way(thread, place, flags, space)
+        kept = make_way(thread, cell, flags, space)
     else:
-        if place.next != 0:
-            forget_chain(thread.worker.history, place)
-        place.link = max((place.link | IN_GENERATION) + 1, u32(1 << GENERATION))
-    place.epoch = thread.order.epoch
+        if cell.next != 0:
+            forget_chain(thread.worker.history, cell)
+        cell.link = max((cell.link | IN_GENERATION) + 1, u32(1 << GENERATION))
+    cell.epoch = thread.order.epoch
     if flags & (COPY | ASYNC) == COPY:
-        place.epoch = (thread.copies.group + 1) << SERIAL_SHIFT | thread.copies.index
-    place.block = u32(thread.block.number)
-    place.lanes = u32(1) << thread.lane
-    place.instruction = instruction
-    place.flags = flags & REMEMBERED | kept | (thread.number // 32) << WARP_SHIFT
+        cell.epoch = (thread.copies.group + 1) << SERIAL_SHIFT | thread.copies.index
+    cell.block = u32(thread.block.number)
+    cell.lanes = u32(1) << thread.lane
+    cell.instruction = instruction
+    cell.flags = flags & REMEMBERED | kept | (thread.number // 32) << WARP_SHIFT
     if flags & ASYNC != 0:
-        place.epoch = thread.starting.number
-        place.lanes = thread.starting.channel
-        place.flags = flags & REMEMBERED | kept | thread.number << WARP_SHIFT
+        cell.epoch = thread.starting.number
+        cell.lanes = thread.starting.channel
+        cell.flags = flags & REMEMBERED | kept | thread.number << WARP_SHIFT
 
 
 @native
-def forget_chain(history: Pointer[History], place: Pointer[Access]) -> None:
+def forget_chain(history: Pointer[History], cell: Pointer[Access]) -> None:
     """Forget all accesses but the last write: whatever conflicts with one of them conflicts with a weak write, too."""
-    number: u32 = place.next
+    number: u32 = cell.next
     while number != 0:
         next: u32 = history.chained.items[number].next
         unchain(history, number)
         number = next
-    place.next = 0
+    cell.next = 0
 
 
 @native
-def make_way(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space: u32) -> u32:
+def make_way(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, space: u32) -> u32:
     """Forget what a strong write makes pointless to remember, and keep the rest in the chain, perhaps the last write.
 
     The result is `HAS_WRITES` if writes are kept, and `ALL_BEFORE` if all that is kept is ordered before the new write.
     """
     history = thread.worker.history
-    link: u32 = next_link(thread, place, flags)
+    link: u32 = next_link(thread, cell, flags)
     is_after = False
     is_last_kept = False
-    if place.epoch != 0:
+    if cell.epoch != 0:
         is_after = (
-            link >> GENERATION == place.link >> GENERATION
-            or is_known(thread, place)
-            or is_observed(thread, place, place, flags, space)
+            link >> GENERATION == cell.link >> GENERATION
+            or is_known(thread, cell)
+            or is_observed(thread, cell, cell, flags, space)
         )
-        is_last_kept = not (is_after and is_covered(thread, place, flags, space))
-        if not is_last_kept and place.flags & ALL_BEFORE != 0:
-            place.link = link
-            return place.flags & (HAS_WRITES | ALL_BEFORE)
-    if is_after and place.flags & HAS_WRITES != 0:
-        mark_observed(thread, place, flags, space)
+        is_last_kept = not (is_after and is_covered(thread, cell, flags, space))
+        if not is_last_kept and cell.flags & ALL_BEFORE != 0:
+            cell.link = link
+            return cell.flags & (HAS_WRITES | ALL_BEFORE)
+    if is_after and cell.flags & HAS_WRITES != 0:
+        mark_observed(thread, cell, flags, space)
     before: u32 = 0
-    number: u32 = place.next
+    number: u32 = cell.next
     length: u32 = 0
     kept: u32 = ALL_BEFORE
     while number != 0:
@@ -220,7 +220,7 @@ def make_way(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space:
         if is_kept:
             if (is_after and access.flags & BEFORE != 0) or is_known(thread, access):
                 is_kept = not is_covered(thread, access, flags, space)
-                is_kept = is_kept and not (is_last_kept and is_after and is_between(thread, access, place, flags))
+                is_kept = is_kept and not (is_last_kept and is_after and is_between(thread, access, cell, flags))
                 access.flags = access.flags | BEFORE
             else:
                 access.flags = access.flags & ~u32(BEFORE)
@@ -233,53 +233,53 @@ def make_way(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space:
                 kept = kept & ~u32(ALL_BEFORE)
         else:
             if before == 0:
-                place.next = next
+                cell.next = next
             else:
                 history.chained.items[before].next = next
             unchain(history, number)
         number = next
     if is_last_kept:
-        keep_write(history, place, u32(BEFORE if is_after else 0))
+        keep_write(history, cell, u32(BEFORE if is_after else 0))
         kept = kept | HAS_WRITES
         if not is_after:
             kept = kept & ~u32(ALL_BEFORE)
-    place.link = link
+    cell.link = link
     return kept
 
 
 @native
-def mark_observed(thread: Pointer[Thread], place: Pointer[Access], flags: u32, space: u32) -> None:
+def mark_observed(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, space: u32) -> None:
     """Mark those writes of a chain that a thread comes after, by what it observed, as it comes after the last one."""
-    number: u32 = place.next
+    number: u32 = cell.next
     while number != 0:
         access = thread.worker.history.chained.items + number
-        if access.flags & BEFORE == 0 and is_observed(thread, place, access, flags, space):
+        if access.flags & BEFORE == 0 and is_observed(thread, cell, access, flags, space):
             access.flags = access.flags | BEFORE
         number = access.next
 
 
 @native
-def keep_write(history: Pointer[History], place: Pointer[Access], before: u32) -> None:
+def keep_write(history: Pointer[History], cell: Pointer[Access], before: u32) -> None:
     """Move the last write into the chain."""
-    flags: u32 = place.flags & ~u32(HAS_WRITES | ALL_BEFORE) | before
-    number: u32 = place.next
+    flags: u32 = cell.flags & ~u32(HAS_WRITES | ALL_BEFORE) | before
+    number: u32 = cell.next
     while number != 0:
         access = history.chained.items + number
         if (
-            access.epoch == place.epoch
-            and access.block == place.block
+            access.epoch == cell.epoch
+            and access.block == cell.block
             and access.flags == flags
-            and access.instruction == place.instruction
-            and (place.flags & ASYNC == 0 or access.lanes == place.lanes)
+            and access.instruction == cell.instruction
+            and (cell.flags & ASYNC == 0 or access.lanes == cell.lanes)
         ):
-            access.lanes = access.lanes | place.lanes
+            access.lanes = access.lanes | cell.lanes
             access.link = 0
             return
         number = access.next
-    number = chain(history, place.next)
+    number = chain(history, cell.next)
     if number == 0:
         history.unwatched += 1
         return
-    copy_access(history.chained.items + number, place)
+    copy_access(history.chained.items + number, cell)
     history.chained.items[number].flags = flags
-    place.next = number
+    cell.next = number

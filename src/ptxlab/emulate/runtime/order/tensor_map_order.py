@@ -52,13 +52,13 @@ def acquire_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None
     """A thread acquires a tensor map in global memory."""
     nowhere = cast(Pointer[Hint], 0)
     space: u32 = GENERIC_SPACE if address < SHARED_WINDOW else u32(GLOBAL_SPACE)
-    place = find_memory(thread, address, BYTES, ALIGNMENT, space, LOAD, instruction, nowhere)
-    if cast(u64, place) == 0 or thread.worker.checks == 0:
+    bytes = find_memory(thread, address, BYTES, ALIGNMENT, space, LOAD, instruction, nowhere)
+    if cast(u64, bytes) == 0 or thread.worker.checks == 0:
         return
     digest: u64 = digest_of(thread.worker.history, address)
     if digest == 0 or cast(u64, find_unreleased(thread, address)) != 0:
         return
-    content: u64 = content_of(cast(Pointer[u64], place))
+    content: u64 = content_of(cast(Pointer[u64], bytes))
     note_content(thread, address, digest, content, instruction)
     acquires = thread.block.order.acquires
     for index in range(acquires.count):
@@ -220,8 +220,8 @@ def write_at(history: Pointer[History], address: u64) -> Pointer[Access]:
     if page.number != number:
         return nothing
     at: u64 = address & (PAGE - 1)
-    place = page.accesses + (at if page.fine != 0 else at >> 2)
-    return place if place.epoch != 0 else nothing
+    cell = page.accesses + (at if page.fine != 0 else at >> 2)
+    return cell if cell.epoch != 0 else nothing
 
 
 @native

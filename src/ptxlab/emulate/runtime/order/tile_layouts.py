@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.address_spaces import LOAD, SHARED_SPACE
 from ptxlab.emulate.abi.clocks import Finding
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tiles import LAYOUTS, TILES, TileRead, WrittenTile
-from ptxlab.emulate.runtime.order.early_waits import place_at
+from ptxlab.emulate.runtime.order.early_waits import cell_at
 from ptxlab.emulate.runtime.order.reports import MISMATCHED, add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ASYNC, SCATTER
 from ptxlab.isa.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
@@ -51,8 +51,8 @@ def tile_at(block: Pointer[Block], offset: u64) -> Pointer[WrittenTile]:
     for index in range(min(tiles.count, u32(TILES))):
         tile = cast(Pointer[WrittenTile], tiles.written + index)
         if offset >= tile.offset and offset < tile.offset + u64(tile.size):
-            place = place_at(block, offset)
-            if cast(u64, place) == 0 or place.flags & ASYNC == 0 or place.instruction != tile.instruction:
+            cell = cell_at(block, offset)
+            if cast(u64, cell) == 0 or cell.flags & ASYNC == 0 or cell.instruction != tile.instruction:
                 continue
             return tile
     return nothing
@@ -219,10 +219,10 @@ def next_part(read: TileRead, start: u64) -> u64:
 @native
 def writer_at(block: Pointer[Block], offset: u64) -> u32:
     """The instruction that wrote a byte of shared memory last, plus 1; 0 if none did."""
-    place = place_at(block, offset)
-    if cast(u64, place) == 0 or place.epoch == 0:
+    cell = cell_at(block, offset)
+    if cast(u64, cell) == 0 or cell.epoch == 0:
         return 0
-    return place.instruction + 1
+    return cell.instruction + 1
 
 
 @native

@@ -31,16 +31,16 @@ def accumulator_at(pages: Pointer[Pages], lane: u32, column: u32) -> Pointer[Acc
     page = pages.slots + slot_of(pages, number)
     if page.number != number or page.fine != 0:
         return nothing
-    place = page.accesses + ((address & (PAGE - 1)) >> 2)
-    if place.epoch == 0 or place.flags & SIZE != PRODUCT << SIZE_SHIFT:
+    cell = page.accesses + ((address & (PAGE - 1)) >> 2)
+    if cell.epoch == 0 or cell.flags & SIZE != PRODUCT << SIZE_SHIFT:
         return nothing
-    return place
+    return cell
 
 
 @native
-def is_read(thread: Pointer[Thread], place: Pointer[Access]) -> boolean:
+def is_read(thread: Pointer[Thread], cell: Pointer[Access]) -> boolean:
     """Whether anything has read a word since it was last written."""
-    number: u32 = place.next
+    number: u32 = cell.next
     while number != 0:
         access = thread.worker.history.chained.items + number
         if access.flags & KIND == LOAD:
@@ -106,13 +106,13 @@ def report_unread(
     lane: u32 = 0
     while bands >> lane & 1 == 0:
         lane += 1
-    place = accumulator_at(address_of(block.tensor.pages), lane * BAND, column)
-    if cast(u64, place) == 0 or history.finding_count == history.finding_capacity:
+    cell = accumulator_at(address_of(block.tensor.pages), lane * BAND, column)
+    if cast(u64, cell) == 0 or history.finding_count == history.finding_capacity:
         return
-    if has_finding(history, UNREAD, place.instruction):
+    if has_finding(history, UNREAD, cell.instruction):
         return
     address: u64 = (u64(lane) * BAND * COLUMNS + u64(column)) * 4
-    found = add_finding(thread, UNREAD, address, columns * 4, LOAD, place.instruction, TENSOR_SPACE)
+    found = add_finding(thread, UNREAD, address, columns * 4, LOAD, cell.instruction, TENSOR_SPACE)
     found.block = block.number
     found.other_instruction = instruction
     found.other_flags = bands

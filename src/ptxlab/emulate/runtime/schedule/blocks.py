@@ -46,7 +46,7 @@ def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
     ):
         end_block(block)
         return cast(Pointer[Block], 0)
-    place_threads(block)
+    lay_out_threads(block)
     start_threads(block)
     return block
 
@@ -99,7 +99,7 @@ def name_block(block: Pointer[Block], number: u64) -> None:
 
 
 @native
-def place_threads(block: Pointer[Block]) -> None:
+def lay_out_threads(block: Pointer[Block]) -> None:
     """Give every thread of new memory its index in the block and its own memory: these stay for all blocks to come."""
     worker = block.worker
     x: u32 = 0

@@ -49,8 +49,8 @@ def log_access(thread: Pointer[Thread], address: u64, size: u32, kind: u32, spac
         log(thread.worker, number_of(thread), kind, address, size, how)
         return
     owner = owner_of(thread, shared)
-    place: u64 = u64(SHARED_MARK) | owner.number << 32 | shared & OFFSET_MASK
-    log(thread.worker, number_of(thread), kind, place, size, how)
+    location: u64 = u64(SHARED_MARK) | owner.number << 32 | shared & OFFSET_MASK
+    log(thread.worker, number_of(thread), kind, location, size, how)
 
 
 @native

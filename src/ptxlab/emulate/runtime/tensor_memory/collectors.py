@@ -44,14 +44,14 @@ def use_collector(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction:
 
 @native(inline=True)
 def shape_in(mma: Pointer[TensorMma], buffer: u32) -> u32:
-    """The kind, the size and the place of the matrix that a buffer is for, and how its descriptor is read."""
+    """The kind, the size and the memory of the matrix that a buffer is for, and how its descriptor is read."""
     bits: u32 = mma.instruction_descriptor
     size: u32 = rows_of(bits, mma.kind) if buffer == 0 else columns_of(bits)
     read: u32 = bits >> 7 & 7 | (bits >> 15 & 1) << 3 | (bits >> 13 & 1) << 4
     if buffer != 0:
         read = bits >> 10 & 7 | (bits >> 16 & 1) << 3 | (bits >> 14 & 1) << 4
-    place: u32 = mma.a_in_tensor_memory if buffer == 0 else u32(0)
-    return mma.kind | mma.is_sparse << 3 | place << 4 | read << 5 | size << 16
+    from_tensor_memory: u32 = mma.a_in_tensor_memory if buffer == 0 else u32(0)
+    return mma.kind | mma.is_sparse << 3 | from_tensor_memory << 4 | read << 5 | size << 16
 
 
 @native

@@ -14,8 +14,8 @@ def judge_metadata(thread: Pointer[Thread], mma: Pointer[TensorMma], found: u32,
     """Stop at what `isa.tensor_mma.find_bad_metadata` found, if it found something."""
     if found == 0:
         return
-    place: u64 = u64(found) - 1
+    position: u64 = u64(found) - 1
     if thread.worker.fault.kind == 0:
         thread.worker.fault.mma_kind = mma.kind
-        thread.worker.fault.limit = place // 16
-    fail(thread, BAD_METADATA, instruction, place % 16)
+        thread.worker.fault.limit = position // 16
+    fail(thread, BAD_METADATA, instruction, position % 16)

@@ -28,14 +28,14 @@ def project(lookup: Pointer[TextureLookup], direction: Pointer[u32]) -> u32:
     z: u32 = direction[2]
     sign: u32 = 0x80000000
     if z & _MAGNITUDE >= max(x & _MAGNITUDE, y & _MAGNITUDE):
-        return _place(direction, 4 + (z >> 31), x ^ (z & sign), y ^ sign)
+        return _project(direction, 4 + (z >> 31), x ^ (z & sign), y ^ sign)
     if y & _MAGNITUDE >= x & _MAGNITUDE:
-        return _place(direction, 2 + (y >> 31), x, z ^ (y & sign))
-    return _place(direction, x >> 31, z ^ sign ^ (x & sign), y ^ sign)
+        return _project(direction, 2 + (y >> 31), x, z ^ (y & sign))
+    return _project(direction, x >> 31, z ^ sign ^ (x & sign), y ^ sign)
 
 
 @native
-def _place(direction: Pointer[u32], face: u32, column: u32, row: u32) -> u32:
+def _project(direction: Pointer[u32], face: u32, column: u32, row: u32) -> u32:
     """Coordinates from -1 to 1 as such from 0 to 1."""
     direction[0] = _from_zero(column)
     direction[1] = _from_zero(row)

@@ -33,7 +33,7 @@ class Cell:
 
 
 @struct
-class Place:
+class Reading:
     """Where a lookup reads: its coordinates, and the layer or face."""
 
     texture: Pointer[TextureObject]
@@ -107,13 +107,13 @@ def _sample(texture: Pointer[TextureObject], sampler: Pointer[SamplerState], loo
     if texture.geometry == _CUBE or texture.geometry == _ACUBE:
         layer = min(layer, s64(texture.layers) // FACES - 1) * FACES
         layer += s64(project(lookup, coordinates))
-    place = array(Place, 1)
-    place.texture = texture
-    place.sampler = sampler
-    place.lookup = lookup
-    place.layer = min(layer, s64(texture.layers) - 1)
-    place.coordinates = coordinates
-    place.is_linear = sampler.filter == LINEAR
+    reading = array(Reading, 1)
+    reading.texture = texture
+    reading.sampler = sampler
+    reading.lookup = lookup
+    reading.layer = min(layer, s64(texture.layers) - 1)
+    reading.coordinates = coordinates
+    reading.is_linear = sampler.filter == LINEAR
     level: s64 = level_of(texture, sampler, lookup)
     weight: u32 = 0
     number: u32 = u32(level >> 8)
@@ -122,39 +122,39 @@ def _sample(texture: Pointer[TextureObject], sampler: Pointer[SamplerState], loo
     else:
         number = u32(level + 128 >> 8)
     if lookup.operation == GATHER:
-        _gather(place, texture.levels + u32(level + 128 >> 8))
+        _gather(reading, texture.levels + u32(level + 128 >> 8))
         return
     for channel in range(4):
         lookup.found[channel] = 0
         if u32(channel) < texture.channels:
-            lookup.found[channel] = _component(place, number, weight, u32(channel))
+            lookup.found[channel] = _component(reading, number, weight, u32(channel))
 
 
 @native
-def _component(place: Pointer[Place], number: u32, weight: u32, channel: u32) -> u32:
+def _component(reading: Pointer[Reading], number: u32, weight: u32, channel: u32) -> u32:
     """One component of a texel, or of those that are blended; `weight` is that of the next level, in 256ths."""
-    if weight == 0 or place.texture.geometry != _3D:
-        return _blended_component(place, number, weight, channel)
-    lower: u32 = _blended_component(place, number, 0, channel)
-    return blend_levels(lower, _blended_component(place, number + 1, 0, channel), weight)
+    if weight == 0 or reading.texture.geometry != _3D:
+        return _blended_component(reading, number, weight, channel)
+    lower: u32 = _blended_component(reading, number, 0, channel)
+    return blend_levels(lower, _blended_component(reading, number + 1, 0, channel), weight)
 
 
 @native
-def _blended_component(place: Pointer[Place], number: u32, weight: u32, channel: u32) -> u32:
-    texture = place.texture
+def _blended_component(reading: Pointer[Reading], number: u32, weight: u32, channel: u32) -> u32:
+    texture = reading.texture
     level = texture.levels + number
     cells = array(Cell, 3)
-    _set_cells(place, level, cells, place.is_linear)
-    if not place.is_linear and weight == 0:
-        return decoded(texture, _texel(place, level, cells, 0, channel), channel)
+    _set_cells(reading, level, cells, reading.is_linear)
+    if not reading.is_linear and weight == 0:
+        return decoded(texture, _texel(reading, level, cells, 0, channel), channel)
     texels = array(u32, CORNERS)
     weights = array(u32, CORNERS)
     if weight != 0:  # the weights of the next level come from where the position is in that
-        _set_cells(place, level + 1, cells, place.is_linear)
+        _set_cells(reading, level + 1, cells, reading.is_linear)
         set_weights(weights, 1, cells[0].fraction, cells[1].fraction, weight)
         for corner in range(4):
-            texels[4 + corner] = _texel(place, level + 1, cells, u32(corner), channel)
-        _set_cells(place, level, cells, place.is_linear)
+            texels[4 + corner] = _texel(reading, level + 1, cells, u32(corner), channel)
+        _set_cells(reading, level, cells, reading.is_linear)
     is_volume: boolean = texture.geometry == _3D
     upper: u32 = cells[2].fraction if is_volume else weight
     set_weights(weights, 0, cells[0].fraction, cells[1].fraction, upper)
@@ -164,16 +164,18 @@ def _blended_component(place: Pointer[Place], number: u32, weight: u32, channel:
         spread_corner(weights, _outside(cells, level.width), _outside(cells + 1, level.width))
     for corner in range(CORNERS):
         if corner < 4 or is_volume:
-            texels[corner] = _texel(place, level, cells, u32(corner), channel)
+            texels[corner] = _texel(reading, level, cells, u32(corner), channel)
         elif weight == 0:
             texels[corner] = 0
     return blend(texture, texels, weights, channel)
 
 
 @native
-def _set_cells(place: Pointer[Place], level: Pointer[TextureLevel], cells: Pointer[Cell], is_linear: boolean) -> None:
+def _set_cells(
+    reading: Pointer[Reading], level: Pointer[TextureLevel], cells: Pointer[Cell], is_linear: boolean
+) -> None:
     """The texels around a position in a level; a texture with one dimension has one row, at 0."""
-    is_cube: boolean = place.texture.geometry == _CUBE or place.texture.geometry == _ACUBE
+    is_cube: boolean = reading.texture.geometry == _CUBE or reading.texture.geometry == _ACUBE
     largest: u32 = max(max(level.width, level.height), level.depth)
     for axis in range(3):
         extent: u32 = level.width
@@ -185,12 +187,12 @@ def _set_cells(place: Pointer[Place], level: Pointer[TextureLevel], cells: Point
         cell.first = 0
         cell.second = 0
         cell.fraction = 0
-        if axis < 2 or place.texture.geometry == _3D:
-            mode: u32 = place.sampler.address[axis]
-            is_normalized: boolean = place.sampler.normalized != 0 or is_cube
-            at: s64 = position(place.coordinates[axis], extent, largest, is_normalized, mode)
-            moved: s64 = signed_offset(place.lookup.offsets[axis])
-            if is_linear and is_cube and place.texture.is_seamless != 0:
+        if axis < 2 or reading.texture.geometry == _3D:
+            mode: u32 = reading.sampler.address[axis]
+            is_normalized: boolean = reading.sampler.normalized != 0 or is_cube
+            at: s64 = position(reading.coordinates[axis], extent, largest, is_normalized, mode)
+            moved: s64 = signed_offset(reading.lookup.offsets[axis])
+            if is_linear and is_cube and reading.texture.is_seamless != 0:
                 at = blended(at)
                 cell.fraction = u32(at & 255)
                 cell.first = at >> 8
@@ -212,35 +214,37 @@ def _outside(cell: Pointer[Cell], extent: u32) -> u32:
 
 
 @native
-def _texel(place: Pointer[Place], level: Pointer[TextureLevel], cells: Pointer[Cell], corner: u32, channel: u32) -> u32:
+def _texel(
+    reading: Pointer[Reading], level: Pointer[TextureLevel], cells: Pointer[Cell], corner: u32, channel: u32
+) -> u32:
     """The bits of a component of a texel, or of the border."""
     column: s64 = cells[0].second if corner & 1 != 0 else cells[0].first
     row: s64 = cells[1].second if corner & 2 != 0 else cells[1].first
     slice: s64 = cells[2].second if corner & 4 != 0 else cells[2].first
-    if place.texture.is_seamless != 0 and place.texture.geometry >= _CUBE:
+    if reading.texture.is_seamless != 0 and reading.texture.geometry >= _CUBE:
         size: s64 = s64(level.width)
         if 0 <= column < size and 0 <= row < size:
-            return raw_component(place.texture, level, place.layer, row, column, channel)
-        found: s64 = neighbor(place.layer % FACES, column, row, size)
-        layer: s64 = place.layer // FACES * FACES + (found >> 40)
-        return raw_component(place.texture, level, layer, found >> 20 & 0xFFFFF, found & 0xFFFFF, channel)
+            return raw_component(reading.texture, level, reading.layer, row, column, channel)
+        found: s64 = neighbor(reading.layer % FACES, column, row, size)
+        layer: s64 = reading.layer // FACES * FACES + (found >> 40)
+        return raw_component(reading.texture, level, layer, found >> 20 & 0xFFFFF, found & 0xFFFFF, channel)
     if column == OUTSIDE or row == OUTSIDE or slice == OUTSIDE:
-        return border_component(place.texture, place.sampler.border[channel])
-    return raw_component(place.texture, level, place.layer + slice, row, column, channel)
+        return border_component(reading.texture, reading.sampler.border[channel])
+    return raw_component(reading.texture, level, reading.layer + slice, row, column, channel)
 
 
 @native
-def _gather(place: Pointer[Place], level: Pointer[TextureLevel]) -> None:
+def _gather(reading: Pointer[Reading], level: Pointer[TextureLevel]) -> None:
     """One component of four texels, counterclockwise from the lower left."""
     cells = array(Cell, 3)
-    _set_cells(place, level, cells, True)
-    channel: u32 = place.lookup.component
+    _set_cells(reading, level, cells, True)
+    channel: u32 = reading.lookup.component
     for number in range(4):
         corner: u32 = (3 if number == 1 else 2) if number < 2 else 3 - u32(number)
-        place.lookup.found[number] = 0
-        if channel < place.texture.channels:
-            raw: u32 = _texel(place, level, cells, corner, channel)
-            place.lookup.found[number] = decoded(place.texture, raw, channel)
+        reading.lookup.found[number] = 0
+        if channel < reading.texture.channels:
+            raw: u32 = _texel(reading, level, cells, corner, channel)
+            reading.lookup.found[number] = decoded(reading.texture, raw, channel)
 
 
 @native
