@@ -6,8 +6,10 @@ A page has a table between `<!-- measured: NAME -->` and `<!-- end -->`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 EVIDENCE = Path(__file__).parent.parent / "evidence"
@@ -49,3 +51,47 @@ def core_matrices() -> str:
         right, same = (sum(tile[key][what] for tile in tiles) for what in ("is right", "as emulated"))
         lines.append(f"| {name} | {right} of {len(tiles)} | {same} of {len(tiles)} |")
     return "\n".join([*lines, source(found)])
+
+
+@table
+def tensor_map_cycles() -> str:
+    """What each instruction takes that a change of a tensor map consists of."""
+    found = kept("tensor_map_cost")
+    (one, alone), (blocks, together) = found["cycles"].items()
+    lines = [f"| instruction | {one} block | {blocks} blocks |", "|---|---:|---:|"]
+    lines += [f"| {spelled(name)} | {median(alone[name]):.0f} | {median(together[name]):.0f} |" for name in alone]
+    return "\n".join([*lines, source(found)])
+
+
+def spelled(name: str) -> str:
+    """A name with its instructions as code."""
+    return re.sub(r"(?<!\S)[\w:]+\.[\w.:]+( (release|acquire)\.\w+)?", lambda found: f"`{found[0]}`", name)
+
+
+@table
+def tensor_map_seconds() -> str:
+    """A kernel over groups, by where its tensor maps come from; and what a change of three maps adds."""
+    found = kept("tensor_map_cost")
+    tiles = list(found["seconds"])
+    names = list(found["seconds"][tiles[-1]])
+    lines = [
+        "| maps | "
+        + " | ".join(f"{count} tile{'s' * (count != '1')} a group" for count in tiles)
+        + " | for each change |",
+        "|---" + "|---:" * (len(tiles) + 1) + "|",
+    ]
+    for name in names:
+        times = [median(found["seconds"][count].get(name, [0])) * 1e6 for count in tiles]
+        shown = [f"{time:.1f} µs" if time else "" for time in times]
+        lines.append(f"| {name} | {' | '.join(shown)} | {change_of(found, name)} |")
+    return "\n".join([*lines, source(found)])
+
+
+def change_of(found: Any, name: str) -> str:
+    """Microseconds that each change of three maps adds to what the host's maps take, at most and at least."""
+    base, added = "the host's maps", []
+    for count, taken in found["seconds"].items():
+        if name in taken and name != base:
+            changes = found["groups"] * (int(count) if "a tile" in name else 1)
+            added.append((median(taken[name]) - median(taken[base])) / changes * 1e6)
+    return f"{min(added):.1f} to {max(added):.1f} µs" if added else ""

@@ -156,6 +156,6 @@ def explain_unchanged_map(launch: RunningLaunch, found: StructArray, number: int
         launch.span_of(written.instruction),
         f"{thread_name(launch, written.block, written.thread)} writes the bytes that were there",
         others=[] if span is None else [Label(span, "acquired before, and here again")],
-        notes=["all accesses of the block wait for the release, and the next copy reads the map anew"],
+        notes=["a change of a map takes an H200 0.5 to 1 µs: release, acquire, and a copy that reads the map anew"],
         helps=["change maps only where the next one differs, once for each group of tiles"],
     )
