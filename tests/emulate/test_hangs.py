@@ -151,8 +151,9 @@ def test_all_mbarriers_of_a_hang_are_listed() -> None:
     (found,) = ptxlab.parse(LEDGER)["k"].launch(1, 64, device="cpu", on_error="collect", timeout=20).diagnostics
     assert found.notes[-1].splitlines() == [
         "mbarriers in use:",
-        "`fulls`+8: phase 0: 1 of 2 arrivals (line 18: thread 0); 0 of 64 bytes; warp 1 waits for parity 0 (line 27)",
-        "`empty`: phase 0: 0 of 1 arrivals; warp 0 waits for parity 0 (line 20)",
+        "`fulls`+8 (initialised on line 12): phase 0: 1 of 2 arrivals (line 18: thread 0); 0 of 64 bytes; "
+        "warp 1 waits for parity 0 (line 27)",
+        "`empty` (initialised on line 13): phase 0: 0 of 1 arrivals; warp 0 waits for parity 0 (line 20)",
     ]
     listed = {entry["mbarrier"]: entry for entry in found.facts["mbarriers"]}
     assert list(listed) == ["fulls+8", "empty", "fulls"]

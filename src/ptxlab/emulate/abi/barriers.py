@@ -81,7 +81,8 @@ class Phase:
     passed: u32  # how many waits have succeeded
     bits: u64  # what the last operation on it left in memory
     arrived_order: u32  # of the last arrival, as `isa.mbarrier` has it
-    unused: u32
+    passed_at: u32  # 1 + the instruction of the last wait that has succeeded; 0: there was none
+    passed_phases: u64  # how many phases were complete then
     early_count: u32  # how many of `early` there are
     skipped: u32  # phases that no wait saw complete before the next one did
     early: Array[EarlyRead, 4]

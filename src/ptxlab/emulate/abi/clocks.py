@@ -137,6 +137,11 @@ class Finding:
     weak: u32  # of a race: why that wait, or an arrival that it saw, hands nothing over; see `reports`
     wait: u64  # of such a race: the offset of the mbarrier
     wait_phases: u64  # of such a race: how many phases of it were complete
+    initialised: u32  # of such a race: 1 + the instruction that initialised the mbarrier; 0: it is not known
+    completed_by: u32  # of such a race: 1 + the first instruction that arrived in the last complete phase
+    phase_arrivals: u32  # of such a race: the arrivals of that phase
+    group_wait: u32  # of a race: 1 + the last wait for groups of the thread that started the other operation
+    phase_bytes: u64  # of such a race: the bytes that were expected in that phase
 
 
 @struct

@@ -116,7 +116,8 @@ class ClusterArrival:
     phase: u32  # 1 + the phase in which it arrived; 0 once it has waited
     instruction: u32
     released: u32  # the epoch up to which it handed over what it did
-    arrived: u32  # the epoch of an arrival without a release
+    arrived: u32  # the epoch of the last arrival without a release; 0: there was none
+    relaxed_at: u32  # the instruction of that arrival
 
 
 @struct
@@ -159,7 +160,11 @@ class ThreadOrder:
     early_wait: u32  # the instruction of its last wait that no phase had to complete for
     wait_at: u32  # the instruction of its last wait on an mbarrier that is over
     wait_order: u32  # of that wait, as `isa.mbarrier` has it
-    unused: u32
+    weak: u32  # why its last wait on an mbarrier that handed nothing over did not; see `last_waits`
+    weak_at: u32  # the instruction of that wait, or of the arrival that it saw
+    copies_wait: u32  # 1 + the instruction of its last wait for groups of `cp.async`
+    bulk_wait: u32  # 1 + the instruction of its last wait for groups of bulk copies
+    products_wait: u32  # 1 + the instruction of its last wait for groups of `wgmma`
     wait: u64  # 1 + the offset of that mbarrier; 0: there was none
     wait_phases: u64  # how many phases of it were complete then
     early: u64  # 1 + the offset of the mbarrier of that wait; 0: there was none, or it has seen a phase complete since

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ptxlab import ir
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import thread_name
-from ptxlab.emulate.runtime.order import reports
+from ptxlab.emulate.runtime.order import last_waits, reports
 from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
@@ -38,19 +39,54 @@ def explain_stale_phase(launch: RunningLaunch, found: StructArray, number: int) 
 
 
 def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
-    """A note on the wait of a race that was over too early, if there is one."""
-    wait, phases = found.get("third_instruction", number), found.get("wait_phases", number)
-    if not wait or found.get("kind", number) != reports.RACE:
+    """Notes on the waits of a race that were over too early, if there are any."""
+    if found.get("kind", number) != reports.RACE:
+        return []
+    return [*_group_wait(launch, found, number), *_mbarrier_wait(launch, found, number)]
+
+
+def _group_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
+    """A note on the last wait for groups before a race with an operation of one."""
+    wait = found.get("group_wait", number)
+    if not wait:
         return []
     line = launch.name_line(wait - 1, found.get("instruction", number))
-    mbarrier = name_mbarrier(launch, found.get("wait", number))
+    (_, instruction), count = launch.compiled.instructions[wait - 1], 0
+    if instruction.operands and isinstance(instruction.operands[0], ir.Immediate):
+        count = instruction.operands[0].value
+    left = f"leaves {'the latest group' if count == 1 else f'the latest {count} groups'} in flight"
+    return [f"its last wait for groups, on {line}, {left if count else 'came before it'}"]
+
+
+def _mbarrier_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
+    """A note on a wait on an mbarrier."""
+    wait, phases = found.get("third_instruction", number), found.get("wait_phases", number)
+    if not wait:
+        return []
+    line = launch.name_line(wait - 1, found.get("instruction", number))
     if weak := found.get("weak", number):
-        what = "wait" if weak == reports.WEAK_WAIT else "arrival"
+        what = "wait" if weak == last_waits.WEAK_WAIT else "arrival"
         return [f"the {what} on {line} hands nothing over: it is `.relaxed`, or its scope is too small"]
+    mbarrier = name_mbarrier(launch, found.get("wait", number))
     if not phases:
         return [
             f"the wait on {line} was over at once, before phase 0 of {mbarrier}: parity 1 is of the phase before it"
         ]
     return [
-        f"the wait on {line} was over by phase {phases - 1} of {mbarrier}; what is awaited here comes with a later one"
+        f"the wait on {line} was over by phase {phases - 1} of {mbarrier}{_completed(launch, found, number)}; "
+        "what is awaited here comes with a later one"
     ]
+
+
+def _completed(launch: RunningLaunch, found: StructArray, number: int) -> str:
+    """`, initialised on line 40 and complete with 1 arrival (line 109) and 16 bytes`"""
+    beside = found.get("instruction", number)
+    start, first = found.get("initialised", number), found.get("completed_by", number)
+    text = f", initialised on {launch.name_line(start - 1, beside)}" if start else ""
+    if not first:
+        return text
+    arrivals, bytes = found.get("phase_arrivals", number), found.get("phase_bytes", number)
+    plural = "s" * (arrivals != 1)
+    with_bytes = f" and {bytes} bytes" if bytes else ""
+    text += f"{' and' if start else ','} complete with {arrivals} arrival{plural}"
+    return f"{text} ({launch.name_line(first - 1, beside)}){with_bytes}"

@@ -36,6 +36,11 @@ class Entry:
         return not self.waiting and not self.mbarrier.has_started
 
     @property
+    def has_earlier_phases(self) -> bool:
+        """Whether nothing has arrived in its phase, and there were others before."""
+        return not self.mbarrier.arrived and len(self.phases) > 1
+
+    @property
     def name(self) -> str:
         """`full`, or a variable and the bytes from its start"""
         name, start = layout.shared_variable_at(self.launch.compiled.variables, self.offset)
@@ -52,7 +57,9 @@ class Entry:
         return [_record(notes, number) for number in range(first, last + 1)]
 
     def line(self) -> str:
-        """``full`: phase 0: 1 of 2 arrivals (line 29: thread 0); warp 1 waits for parity 0 (line 39)`"""
+        """``full` (initialised on line 9): phase 0: 1 of 2 arrivals (line 29: thread 0); warp 1 waits …`"""
+        notes = self.mbarrier.phase
+        assert notes is not None
         *before, now = self.phases
         arrivals = f"{self.mbarrier.arrived} of {self.mbarrier.expected} arrivals{self._sources(now)}"
         parts = [f"phase {now.get('number')}: {arrivals}"]
@@ -65,7 +72,8 @@ class Entry:
             waits = "waits" if len(group.threads) == 1 or len(group.warps) == 1 else "wait"
             threads = who(group.threads, self.snapshot.threads)
             parts.append(f"{threads} {waits} for parity {group.first.waits_for & 1} ({line})")
-        return f"{self.name}: {'; '.join(parts)}"
+        start = self.launch.name_line(notes.get("instruction"), self.beside)
+        return f"{self.name} (initialised on {start}): {'; '.join(parts)}"
 
     def fact(self) -> dict[str, Any]:
         """The same for programs, with all phases that are remembered."""
@@ -139,9 +147,9 @@ def entries_of(launch: RunningLaunch, snapshot: BlockSnapshot, groups: Sequence[
 
 
 def list_entries(entries: Sequence[Entry]) -> str:
-    """A note with a line for each of them, of many the first; empty if one mbarrier is all there is to say."""
+    """A note with a line for each of them, of many the first; empty if one mbarrier in phase 0 is all there is."""
     busy = [entry for entry in entries if not entry.is_idle]
-    if len(busy) < 2:
+    if len(busy) < 2 and not any(entry.has_earlier_phases for entry in busy):
         return ""
     several = len({entry.snapshot.number for entry in busy}) > 1
     lines = [f"{entry.snapshot.name}: {entry.line()}" if several else entry.line() for entry in busy[:MOST]]

@@ -33,7 +33,7 @@ class AsyncCopies:
         self._machine.check()
 
     def wait(self, groups: int) -> None:
-        self._machine.runtime("wait_for_copies", groups)
+        self._machine.runtime("wait_for_copies", groups, self._machine.number)
         self._machine.check()
 
     def arrive(self, barrier: LlvmAddress, noinc: bool) -> None:

@@ -183,7 +183,7 @@ class BulkCopies:
         self._machine.runtime("commit_transfers")
 
     def wait(self, groups: int, reads: bool) -> None:
-        self._machine.runtime("wait_for_transfers", groups, int(reads))
+        self._machine.runtime("wait_for_transfers", groups, int(reads), self._machine.number)
         self._machine.check()
 
     def _blocks(self, blocks: LlvmValue | None) -> dict[str, LlvmValue | int]:

@@ -115,8 +115,9 @@ def commit_copies(thread: Pointer[Thread]) -> None:
 
 
 @native
-def wait_for_copies(thread: Pointer[Thread], groups: u32) -> None:
+def wait_for_copies(thread: Pointer[Thread], groups: u32, instruction: u32) -> None:
     """Finish all but the latest `groups` groups."""
+    thread.order.copies_wait = instruction + 1
     if thread.copies.group > groups:
         finish_copies(thread, groups + 1)
         done: u32 = serial_of(thread.copies.group - groups + 1, 0) - 1

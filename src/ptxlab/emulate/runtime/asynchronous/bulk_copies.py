@@ -122,8 +122,9 @@ def commit_transfers(thread: Pointer[Thread]) -> None:
 
 
 @native
-def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32) -> None:
+def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32, instruction: u32) -> None:
     """Finish all but the latest `groups` groups of a thread, or with `reads` only have them read what they copy."""
+    thread.order.bulk_wait = instruction + 1
     if thread.copies.bulk_group <= groups:
         return
     block = thread.block

@@ -117,6 +117,7 @@ def wait_for_products(thread: Pointer[Thread], groups: u32, instruction: u32) ->
 
     Warps that have closed as many groups must have given the same descriptors.
     """
+    thread.order.products_wait = instruction + 1
     first: u32 = first_of_warpgroup(thread)
     for warp in range(4):
         other = thread.block.threads + (first + 32 * warp)

@@ -28,6 +28,7 @@ def order_cluster_arrival(thread: Pointer[Thread], releases: u32) -> None:
     else:
         thread.arrival.released = max(thread.order.fence.cluster, thread.order.init_fence)
         thread.arrival.arrived = thread.order.epoch
+        thread.arrival.relaxed_at = thread.arrival.instruction
     if thread.arrival.released != 0:
         gathered = address_of(thread.block.cluster.gathered)
         join(gathered, address_of(thread.order.known))

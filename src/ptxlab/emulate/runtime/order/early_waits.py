@@ -15,6 +15,7 @@ from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
 from ptxlab.emulate.runtime.order.access_history import GENERATION
+from ptxlab.emulate.runtime.order.last_waits import note_pass
 from ptxlab.emulate.runtime.order.reports import STALE_PHASE, add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
@@ -44,6 +45,7 @@ def note_wait(thread: Pointer[Thread], notes: Pointer[Phase]) -> None:
     thread.order.wait_at = thread.waiting.instruction
     thread.order.wait_order = u32(thread.target.number >> 1)
     thread.order.wait_phases = notes.completed
+    note_pass(thread, notes)
     if notes.completed == 0:
         thread.order.early = notes.offset + 1
         thread.order.early_wait = thread.waiting.instruction

@@ -7,15 +7,14 @@ is what they write, however many instructions they need for that.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
-from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Phase
 from ptxlab.emulate.abi.clocks import Access, Finding, History
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
+from ptxlab.emulate.runtime.order.last_waits import note_last_wait
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
 from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE, is_started, order_of
-from ptxlab.emulate.runtime.order.vector_clocks import FAILED, PHASES, RANK_IN_CHANNEL
-from ptxlab.isa.mbarrier import IN_CLUSTER, RELAXED_ORDER
+from ptxlab.emulate.runtime.order.vector_clocks import FAILED
 from ptxlab.isa.tensor_map import BYTES as MAP_BYTES
 from ptxlab.native import Pointer, atomic_store, boolean, cast, native, trailing_zeros, u32, u64
 
@@ -35,10 +34,6 @@ MISMATCHED = 23  # a matrix that is not read as it was written
 STALE_MAP = 24  # a copy by a tensor map of which it may see an older version
 COLLECTOR = 26  # a collector buffer that does not hold the matrix of an MMA that uses it
 UNCHANGED_MAP = 30  # a tensor map that is released and acquired again with the same bytes
-
-# Why the last wait before a race hands nothing over: it is relaxed or of too small a scope, or the arrival is.
-WEAK_WAIT = 1
-WEAK_ARRIVAL = 2
 
 
 @native
@@ -95,83 +90,6 @@ def report_race(
     found.other_block = u64(other.block)
     found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
     note_last_wait(thread, other, flags, found)
-
-
-@native
-def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, found: Pointer[Finding]) -> None:
-    """Add to a race the wait that should have ordered it: of the later access, or of one that came too early.
-
-    It is on the mbarrier that the asynchronous operation signals, or one that was over at once.
-    """
-    found.third_instruction = 0
-    earlier = thread
-    if other.block == u32(thread.block.number):
-        earlier = thread.block.threads + found.other_thread
-    channel: u32 = other.lanes if other.flags & ASYNC != 0 else u32(0)
-    own: u32 = thread.starting.channel if flags & ASYNC != 0 else u32(0)
-    if is_signalled(thread, channel, found.other_thread):
-        add_wait(found, thread)
-    elif thread.order.early != 0 and channel == channel_of_mbarrier(thread, thread.order.early - 1):
-        add_wait(found, thread)
-        found.third_instruction = thread.order.early_wait + 1
-        found.wait = thread.order.early - 1
-        found.wait_phases = 0
-    elif is_signalled(earlier, own, thread.number):
-        add_wait(found, earlier)
-    elif thread.order.wait != 0 and thread.order.wait == thread.order.early:
-        add_wait(found, thread)
-    elif earlier.order.wait != 0 and earlier.order.wait == earlier.order.early and other.flags & KIND == LOAD:
-        add_wait(found, earlier)
-    elif thread.order.wait != 0:
-        note_weak_wait(thread, other, found)
-
-
-@native
-def note_weak_wait(thread: Pointer[Thread], other: Pointer[Access], found: Pointer[Finding]) -> None:
-    """Add to a race the last wait before it if that hands nothing over, or the arrival that it saw if that does not."""
-    is_far: boolean = other.block != u32(thread.block.number)
-    offset: u64 = thread.order.wait - 1
-    notes = cast(Pointer[Phase], thread.block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
-    if is_weak(thread.order.wait_order, is_far):
-        add_wait(found, thread)
-        found.weak = WEAK_WAIT
-    elif notes.arrived_order != 0 and is_weak(notes.arrived_order, is_far):
-        add_wait(found, thread)
-        found.third_instruction = notes.arrived_at + 1
-        found.weak = WEAK_ARRIVAL
-
-
-@native(inline=True)
-def is_weak(order: u32, is_far: boolean) -> boolean:
-    """Whether an operation on an mbarrier is relaxed, or its scope does not include another block."""
-    return order & RELAXED_ORDER != 0 or (is_far and order & IN_CLUSTER == 0)
-
-
-@native(inline=True)
-def channel_of_mbarrier(thread: Pointer[Thread], offset: u64) -> u32:
-    """The channel of the copies that signal an mbarrier of a thread's block."""
-    return PHASES + (thread.block.rank << RANK_IN_CHANNEL) + u32(offset >> 3)
-
-
-@native
-def is_signalled(waiter: Pointer[Thread], channel: u32, by: u32) -> boolean:
-    """Whether the mbarrier that a thread last waited on is signalled by an operation: by its channel, or its thread."""
-    if waiter.order.wait == 0 or channel == 0:
-        return False
-    offset: u64 = waiter.order.wait - 1
-    if channel >= PHASES:
-        return channel == channel_of_mbarrier(waiter, offset)
-    notes = cast(Pointer[Phase], waiter.block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
-    return notes.arrived_at != 0 and notes.arrived_by == by
-
-
-@native
-def add_wait(found: Pointer[Finding], waiter: Pointer[Thread]) -> None:
-    """Add the last wait of a thread to a race."""
-    found.weak = 0
-    found.third_instruction = waiter.order.wait_at + 1
-    found.wait = waiter.order.wait - 1
-    found.wait_phases = waiter.order.wait_phases
 
 
 @native

@@ -55,6 +55,10 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.order.unfenced = 0
         thread.order.early = 0
         thread.order.wait = 0
+        thread.order.weak = 0
+        thread.order.copies_wait = 0
+        thread.order.bulk_wait = 0
+        thread.order.products_wait = 0
         thread.arrival.arrived = 0
         thread.arrival.released = 0
         thread.order.exit_epoch = 0
