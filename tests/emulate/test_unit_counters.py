@@ -23,14 +23,15 @@ def test_tcgen05() -> None:
     boxes = 2 * 64 * 2 * (128 + 64)
     assert found["tma"] == {"loaded": boxes, "stored": 2 * 128 * 64}
     assert found["bytes"]["global"] == {"read": 2 * 72 * (100 + 40), "written": 2 * 100 * 40}  # within the matrices
-    assert found["mmas"] == {"tcgen05": {"count": 8, "flops": 8 * 2 * 128 * 64 * 16}}
+    done = {"count": 8, "flops": 8 * 2 * 128 * 64 * 16, "operand_bytes": 8 * 32 * (128 + 64)}
+    assert found["mmas"] == {"tcgen05": done}
     assert found["tensor_memory"] == {"columns": 64}
     assert found["waves"] == {
         "blocks": 1, "blocks_per_sm": 3, "limiter": "shared", "resident": 3 * 148, "gpu": "B200", "waves": 1 / 444,
     }  # fmt: skip
     shown = [line for line in profile_lines(launch.function, found) if ":" in line]
     assert "TMA: 49,152 bytes to shared memory, 16,384 bytes to global memory" in shown
-    assert "tcgen05: 8 MMAs, 2,097,152 FLOPs" in shown
+    assert "tcgen05: 8 MMAs, 2,097,152 FLOPs, 49,152 bytes of shared memory" in shown
     assert "tensor memory: 64 columns of a block allocated at most" in shown
     assert (
         "waves: 0.00, 1 of 444 blocks that fit on a B200 at once, registers not counted; 3 an SM, limited by shared "

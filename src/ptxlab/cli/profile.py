@@ -19,6 +19,7 @@ COPIED = {
     "stored": "to global memory",
     "exchanged": "to other blocks",
 }
+OPERANDS = {"operand_bytes": "of shared memory", "collector_bytes": "of them from a collector buffer at best"}
 LIMITERS = {"shared": "shared memory", "blocks": "the number of blocks", "warps": "the number of warps"}
 
 
@@ -46,7 +47,9 @@ def _units(counters: dict[str, Any]) -> Iterator[str]:
     if "tma" in counters:
         yield "TMA: " + ", ".join(f"{amount:,} bytes {COPIED[name]}" for name, amount in counters["tma"].items())
     for unit, done in counters.get("mmas", {}).items():
-        yield f"{unit}: {done['count']:,} MMA{'s' * (done['count'] != 1)}, {done['flops']:,} FLOPs"
+        parts = [f"{done['count']:,} MMA{'s' * (done['count'] != 1)}, {done['flops']:,} FLOPs"]
+        parts += [f"{done[name]:,} bytes {text}" for name, text in OPERANDS.items() if name in done]
+        yield f"{unit}: {', '.join(parts)}"
     if "tensor_memory" in counters:
         yield f"tensor memory: {counters['tensor_memory']['columns']} columns of a block allocated at most"
     if "waves" in counters:

@@ -14,3 +14,13 @@ def collector_of(modifier: str | None) -> int:
     """`collector::b1::use` as a number: four for each buffer, and the use; without one, A is discarded."""
     _, buffer, use = (modifier or "collector::a::discard").split("::")
     return BUFFERS.index(buffer) * len(USES) + USES.index(use)
+
+
+def may_be_kept(collector: int) -> bool:
+    """Whether the hardware may take the matrix from the buffer instead of from memory."""
+    return collector % len(USES) in (USE, LAST_USE)
+
+
+def is_kept_of_a(collector: int) -> bool:
+    """Whether the buffer is that of A."""
+    return collector < len(USES)

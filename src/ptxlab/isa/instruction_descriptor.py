@@ -89,6 +89,18 @@ def operations_of(bits: u32, kind: u32, is_sparse: u32) -> u64:
 
 
 @native
+def bytes_of_a(bits: u32, kind: u32) -> u64:
+    """The bytes of A that an MMA reads: 32 of each row, of a sparse one as it is stored."""
+    return u64(rows_of(bits, kind)) * 32
+
+
+@native
+def bytes_of_b(bits: u32, is_sparse: u32) -> u64:
+    """The bytes of B that an MMA reads: 32 of each column, and for a sparse A as many again."""
+    return u64(columns_of(bits)) * 32 << is_sparse
+
+
+@native
 def violation_of_sparsity(bits: u32, kind: u32, is_sparse: u32) -> u32:
     """Whether the descriptor and the instruction say different things of A, or the selector is not one; 0: no."""
     if bits >> 2 & 1 != is_sparse:

@@ -85,6 +85,7 @@ class Collector:
     filled_at: u32  # 1 + the instruction that filled it; 0: it is empty
     emptied_at: u32  # 1 + the instruction that last emptied it; 0: it never was full
     unused: u32
+    contents: u64  # a mark of the elements that the matrix had then
 
 
 @struct

@@ -17,7 +17,7 @@ from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stal
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.races import explain_race, started
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
-from ptxlab.emulate.explain.tensor_findings import explain_collector, explain_unread
+from ptxlab.emulate.explain.tensor_findings import explain_collectors, explain_unread
 from ptxlab.emulate.explain.tensor_map_faults import explain_stale_map, explain_unchanged_map
 from ptxlab.emulate.runtime.order import reports
 from ptxlab.report import Diagnostic, error, warning
@@ -68,9 +68,7 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     for number in numbers:
         if kinds[number] == reports.MISMATCHED:
             yield explain_mismatch(launch, found, number)
-    for number in numbers:
-        if kinds[number] == reports.COLLECTOR:
-            yield explain_collector(launch, found, number)
+    yield from explain_collectors(launch, found, [n for n in numbers if kinds[n] == reports.COLLECTOR])
     for number in numbers:
         if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
             yield explain_unread(launch, found, number)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import ranges
-from ptxlab.emulate.runtime.tensor_memory.collectors import FULL
+from ptxlab.emulate.runtime.tensor_memory.collectors import CHANGED, FULL
 from ptxlab.isa.collector import BUFFERS
 from ptxlab.isa.tensor_memory import BAND, COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.explain.accesses import Party, Race
     from ptxlab.emulate.host.running import RunningLaunch
 
+MOST_LINES = 4  # that a note lists
 _WHERE = {"load": " of tensor memory", "store": " to tensor memory"}
 
 
@@ -109,6 +112,24 @@ def explain_unread(launch: RunningLaunch, found: StructArray, number: int) -> Di
     )
 
 
+def explain_collectors(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
+    """Of each collector buffer that MMAs use in vain, the first; one with another matrix if there is one."""
+    by_flags: dict[int, list[int]] = {}
+    for number in numbers:
+        by_flags.setdefault(found.get("other_flags", number), []).append(number)
+    for flags, (first, *others) in sorted(by_flags.items(), reverse=True):
+        if flags < FULL and {flags | FULL, flags | CHANGED} & by_flags.keys():
+            continue  # the buffer is empty before it is wrong: one cause
+        diagnostic = explain_collector(launch, found, first)
+        places = [found.get("instruction", number) for number in (first, *others)]
+        lines = [launch.name_line(place, places[0]) for place in places[1:]]
+        if lines:
+            listed = ", ".join(lines[:MOST_LINES])
+            more = f", and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
+            diagnostic = replace(diagnostic, notes=(*diagnostic.notes, f"the same is the case on {listed}{more}"))
+        yield diagnostic
+
+
 def explain_collector(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """A collector buffer that an MMA uses, and that does not hold its matrix."""
     flags, instruction = found.get("other_flags", number), found.get("instruction", number)
@@ -120,6 +141,9 @@ def explain_collector(launch: RunningLaunch, found: StructArray, number: int) ->
     if flags & FULL:
         make, label = error, "filled here"
         message = f"collector buffer `{buffer}` is used for another {matrix} than it was filled with"
+    elif flags & CHANGED:
+        make, label = error, "filled here"
+        message = f"collector buffer `{buffer}` is used for {matrix}, which was overwritten after the buffer was filled"
     else:
         make, label = warning, "emptied here"
         message = f"collector buffer `{buffer}` is used, but {'is empty' if span else 'no MMA has filled it'}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.emulate.translate.counting import EXCHANGED, FLOPS, LOADED, MULTICAST, STORED
+from ptxlab.emulate.translate.counting import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.gpus import SMS
 from ptxlab.isa.tensor_memory import COLUMNS
@@ -36,6 +36,8 @@ def count_units(
     multiplied = _mmas(places, times, operations)
     if multiplied:
         found["mmas"] = multiplied
+    if OPERANDS in amounts and amounts[OPERANDS]:
+        multiplied["tcgen05"] |= {name: amounts[name] for name in (OPERANDS, COLLECTED) if amounts.get(name)}
     columns = max(worker.record.get("tensor_columns") for worker in running.workers)
     if columns:
         found["tensor_memory"] = {"columns": columns}

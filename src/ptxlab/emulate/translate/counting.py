@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
 _SHARED = "shared", "shared::cluster"
-# What is counted besides bytes by state space: operations of MMAs whose descriptor says how many, and bytes of TMA
-# copies: to shared memory, of these by multicast, to global memory, and to shared memory of another block.
-FLOPS, LOADED, MULTICAST, STORED, EXCHANGED = "flops", "loaded", "multicast", "stored", "exchanged"
+# What is counted besides bytes by state space: operations of MMAs whose descriptor says how many, bytes that these read
+# of shared memory, and of these, bytes that a collector buffer may hold; and bytes of TMA copies: to shared memory, of
+# these by multicast, to global memory, and to shared memory of another block.
+FLOPS, OPERANDS, COLLECTED = "flops", "operand_bytes", "collector_bytes"
+LOADED, MULTICAST, STORED, EXCHANGED = "loaded", "multicast", "stored", "exchanged"
 _SEEN_BY_OTHERS = (None, "global", *_SHARED)
 
 

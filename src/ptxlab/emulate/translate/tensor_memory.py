@@ -8,11 +8,12 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.tensor_memory import ALLOCATE, FREE, RELINQUISH, TensorCopy, TensorMove
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_LOADS, TENSOR_STORES
 from ptxlab.emulate.runtime.tensor_memory.commits import SEVERAL
-from ptxlab.emulate.translate.counting import FLOPS
+from ptxlab.emulate.translate.counting import COLLECTED, FLOPS, OPERANDS
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
-from ptxlab.isa.instruction_descriptor import operations_of
+from ptxlab.isa.collector import is_kept_of_a, may_be_kept
+from ptxlab.isa.instruction_descriptor import bytes_of_a, bytes_of_b, operations_of
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.types import type_named
 
@@ -90,10 +91,20 @@ class TensorMemory:
         )
         machine.runtime("start_mma", record, machine.number)
         machine.check()
-        described = (mma.instruction_descriptor, mma.kind, int(mma.metadata is not None))
-        counting = machine.function.unit.counting
-        counting.count_amount(machine.function, FLOPS, machine.call(operations_of, *described, type="u64").text)
-        counting.note_change(machine.function, "shared")
+        self._count(mma)
+        machine.function.unit.counting.note_change(machine.function, "shared")
+
+    def _count(self, mma: Mma[LlvmValue, LlvmAddress]) -> None:
+        """Count the operations of an MMA, the bytes of its operands in shared memory, and those that may be kept."""
+        machine, bits, is_sparse = self._machine, mma.instruction_descriptor, int(mma.metadata is not None)
+        count = machine.function.unit.counting.count_amount
+        count(machine.function, FLOPS, machine.call(operations_of, bits, mma.kind, is_sparse, type="u64").text)
+        a = machine.call(bytes_of_a, bits, mma.kind, type="u64")
+        b = machine.call(bytes_of_b, bits, is_sparse, type="u64")
+        count(machine.function, OPERANDS, b.text if mma.a_in_tensor_memory else (a + b).text)
+        of_a = is_kept_of_a(mma.collector)
+        if may_be_kept(mma.collector) and not (of_a and mma.a_in_tensor_memory):
+            count(machine.function, COLLECTED, a.text if of_a else b.text)
 
     def copy(self, copy: MatrixCopy[LlvmValue, LlvmAddress]) -> None:
         machine = self._machine

@@ -1,7 +1,8 @@
 """What the collector buffers of a block hold, and whether an MMA may use it (see `isa.collector`).
 
 A use of a buffer that is empty is a warning: public kernels have `lastuse` on every MMA, and the hardware reads the
-matrix from memory then. A use of a buffer that holds another matrix is an error.
+matrix from memory then. A use of a buffer that holds another matrix is an error, and so is one of a matrix of which
+memory has other elements than when the buffer was filled.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Collector
 from ptxlab.emulate.runtime.order.reports import COLLECTOR, add_finding, has_finding
 from ptxlab.isa.collector import DISCARD, FILL, LAST_USE
-from ptxlab.isa.instruction_descriptor import columns_of, rows_of
+from ptxlab.emulate.runtime.tensor_memory.operands import MatrixRead, contents_of
+from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, columns_of, depth_of, rows_of
 from ptxlab.isa.tensor_tile import TensorMma
+from ptxlab.isa.zero_column_mask import shift_of
 from ptxlab.native import Pointer, address_of, native, u32, u64
 
-FULL = 8  # in the flags of a finding, beside the number of the buffer: it holds another matrix
+# In the flags of a finding, beside the number of the buffer: it holds another matrix, or one that has since changed.
+FULL, CHANGED = 8, 16
 
 
 @native
@@ -26,20 +30,44 @@ def use_collector(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction:
     collector = address_of(thread.block.tensor.collectors[buffer])
     matrix: u64 = mma.a if buffer == 0 else mma.b
     shape: u32 = shape_in(mma, buffer)
+    contents: u64 = 0
+    if use != DISCARD and thread.worker.checks != 0:
+        contents = contents_in(thread, mma, buffer)
     if use == FILL:
         collector.matrix = matrix
         collector.shape = shape
+        collector.contents = contents
         collector.filled_at = instruction + 1
         return
     if use != DISCARD:
-        is_other: u32 = 1 if collector.matrix != matrix or collector.shape != shape else 0
-        if collector.filled_at == 0 or is_other != 0:
+        if collector.filled_at == 0:
             report_collector(thread, collector, buffer, instruction)
+        elif collector.matrix != matrix or collector.shape != shape:
+            report_collector(thread, collector, buffer | FULL, instruction)
+        elif collector.contents != contents:
+            report_collector(thread, collector, buffer | CHANGED, instruction)
         if use != LAST_USE:
             return
     if collector.filled_at != 0:
         collector.filled_at = 0
         collector.emptied_at = instruction + 1
+
+
+@native
+def contents_in(thread: Pointer[Thread], mma: Pointer[TensorMma], buffer: u32) -> u64:
+    """A mark of the elements of the matrix that a buffer is for; 0 if that is in tensor memory."""
+    bits: u32 = mma.instruction_descriptor
+    kind: u32 = mma.kind
+    if buffer != 0:
+        columns: u32 = columns_of(bits) + shift_of(mma.zero_columns)
+        depth: u32 = depth_of(kind, mma.is_sparse)
+        b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=columns, depth=depth, kind=kind, is_b=1, number=0)
+        return contents_of(thread.block, b)
+    if mma.a_in_tensor_memory != 0:
+        return 0
+    rows: u32 = rows_of(bits, kind) // 2 if mma.form == PAIR else rows_of(bits, kind)
+    a = MatrixRead(descriptor=mma.a, major=bits >> 15 & 1, rows=rows, depth=DEPTHS[kind], kind=kind, is_b=0, number=0)
+    return contents_of(thread.block, a)
 
 
 @native(inline=True)
@@ -55,7 +83,7 @@ def shape_in(mma: Pointer[TensorMma], buffer: u32) -> u32:
 
 
 @native
-def report_collector(thread: Pointer[Thread], collector: Pointer[Collector], buffer: u32, instruction: u32) -> None:
+def report_collector(thread: Pointer[Thread], collector: Pointer[Collector], flags: u32, instruction: u32) -> None:
     """Note that a buffer does not hold what an MMA uses, and what filled or emptied it."""
     history = thread.worker.history
     if thread.worker.checks == 0 or history.finding_count == history.finding_capacity:
@@ -66,4 +94,4 @@ def report_collector(thread: Pointer[Thread], collector: Pointer[Collector], buf
     found = add_finding(thread, COLLECTOR, 0, 0, LOAD, instruction, TENSOR_SPACE)
     found.block = thread.block.number
     found.other_instruction = at - 1 if at != 0 else instruction
-    found.other_flags = buffer | (FULL if collector.filled_at != 0 else u32(0))
+    found.other_flags = flags

@@ -29,11 +29,11 @@ def start_mma(thread: Pointer[Thread], mma: Pointer[TensorMma], instruction: u32
     if cast(u64, thread.block.tensor) == 0:
         refuse_without_allocation(thread, mma.d, instruction)
         return
-    use_collector(thread, mma, instruction)
     number: u32 = next_number(thread)
     thread.block.tensor.accumulators[number % RECENT] = u64(mma.d) | shape_of(mma)
     if not use_all_operands(thread, mma, number, instruction):
         return
+    use_collector(thread, mma, instruction)
     operation = next_operation(thread, MULTIPLY, instruction)
     if cast(u64, operation) == 0:
         return

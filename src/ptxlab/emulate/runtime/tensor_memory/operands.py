@@ -17,6 +17,7 @@ from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.tile_layouts import check_layout, check_shared
 from ptxlab.emulate.runtime.order.unread_accumulators import check_unread
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
+from ptxlab.emulate.runtime.schedule.quiescence import mixed
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.emulate.runtime.tensor_memory.scale_factors import are_factors_apart, use_factors
 from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
@@ -25,7 +26,7 @@ from ptxlab.isa.tensor_matrix import each_of
 from ptxlab.isa.tensor_sparsity import metadata_address, metadata_columns
 from ptxlab.isa.tensor_tile import TensorMma, width_of
 from ptxlab.isa.zero_column_mask import shift_of
-from ptxlab.native import Pointer, boolean, native, struct, u32, u64
+from ptxlab.native import Pointer, boolean, cast, native, struct, u32, u64
 
 COLUMNS_OF_A = 8  # that rows of A take in tensor memory
 
@@ -225,3 +226,17 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
                 return False
             note_shared_work(thread, block, offset, CHUNK, LOAD, channel, read.number, instruction)
     return True
+
+
+@native
+def contents_of(block: Pointer[Block], read: MatrixRead) -> u64:
+    """A mark of the elements of a matrix in shared memory, which was inspected: as good as never equal for others."""
+    tile = TileRead(descriptor=read.descriptor, is_tensor=1, major=read.major, first=0, lines=0, chunks=0, is_b=0)
+    set_extent(tile, read)
+    mark: u64 = 0
+    for row in range(tile.lines):
+        for chunk in range(tile.chunks):
+            offset: u64 = tensor_chunk_offset(read.descriptor, row, chunk, read.major)
+            words = cast(Pointer[u64], block.memory.shared + offset)
+            mark = mixed(mixed(mark, words[0]), words[1])
+    return mark
