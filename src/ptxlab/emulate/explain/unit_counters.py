@@ -36,7 +36,7 @@ def count_units(
     multiplied = _mmas(places, times, operations)
     if multiplied:
         found["mmas"] = multiplied
-    if OPERANDS in amounts and amounts[OPERANDS]:
+    if amounts.get(OPERANDS):
         multiplied["tcgen05"] |= {name: amounts[name] for name in (OPERANDS, COLLECTED) if amounts.get(name)}
     columns = max(worker.record.get("tensor_columns") for worker in running.workers)
     if columns:

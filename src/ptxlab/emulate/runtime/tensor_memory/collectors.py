@@ -11,8 +11,8 @@ from ptxlab.emulate.abi.address_spaces import LOAD, TENSOR_SPACE
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Collector
 from ptxlab.emulate.runtime.order.reports import COLLECTOR, add_finding, has_finding
-from ptxlab.isa.collector import DISCARD, FILL, LAST_USE
 from ptxlab.emulate.runtime.tensor_memory.operands import MatrixRead, contents_of
+from ptxlab.isa.collector import DISCARD, FILL, LAST_USE
 from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, columns_of, depth_of, rows_of
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.zero_column_mask import shift_of
