@@ -13,7 +13,7 @@ from ptxlab.isa.targets import TARGETS
 from ptxlab.isa.types import TYPES
 
 from ..isa.mutants import akin, words
-from . import damage_declarations
+from . import damage_declarations, damage_text
 
 Line = str
 _INSTRUCTION = re.compile(r"^(\s*(?:@!?[\w%$]+\s+)?)([a-z][\w.:]*)(\s+[^;]*)?;(.*)$")
@@ -282,4 +282,5 @@ KINDS: dict[str, Callable[[list[str], int, random.Random], str | None]] = {
     "insert token": _insert_token,
     "drop token": _drop_token,
     **damage_declarations.KINDS,
+    **damage_text.KINDS,
 }

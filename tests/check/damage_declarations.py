@@ -1,4 +1,4 @@
-"""Damage to what is not an instruction: declarations, functions, calls, directives, debug information, comments.
+"""Damage to what is not an instruction: declarations, functions, calls, directives, debug information.
 
 Each kind takes the lines of a file and the number of one, and returns that line changed, or None where it has nothing
 to change. `KINDS` lists them, for `damage.py`.
@@ -6,9 +6,8 @@ to change. `KINDS` lists them, for `damage.py`.
 
 import random
 import re
-from collections.abc import Callable
 
-Damage = Callable[[list[str], int, random.Random], str | None]
+from tests.check.damage_text import NUMBER, Damage, any_match, code, replace
 
 _SPACES = "reg global shared local const param tex".split()
 _TYPES = "pred b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s32 s64 f16 f16x2 f32 f64 bf16 texref".split()
@@ -25,28 +24,14 @@ _DIRECTIVES = (
     ".reqntid -1 .minnctapersm 1,2"
 )
 _ARRAY = re.compile(r"([\w$%]+)\[(\w*)\]")
-_NUMBER = re.compile(r"(?<![\w.%$])(?:0[xXfFdD][0-9a-fA-F]+|\d+)(?![\w.])")
 _CALL = re.compile(r"^(\s*(?:@!?[\w%$]+\s+)?call\S*\s+)(.*);(.*)$")
 
 
 def _in_declarations(change: Damage) -> Damage:
     def mutate(lines: list[str], at: int, generator: random.Random) -> str | None:
-        return change(lines, at, generator) if _DECLARATION.search(_code(lines[at])) else None
+        return change(lines, at, generator) if _DECLARATION.search(code(lines[at])) else None
 
     return mutate
-
-
-def _code(line: str) -> str:
-    return line.partition("//")[0]
-
-
-def _replace(line: str, found: re.Match[str] | None, text: str, group: int | str = 0) -> str | None:
-    return None if found is None else line[: found.start(group)] + text + line[found.end(group) :]
-
-
-def _any_match(pattern: re.Pattern[str], line: str, generator: random.Random) -> re.Match[str] | None:
-    found = list(pattern.finditer(_code(line)))
-    return generator.choice(found) if found else None
 
 
 def _alignment(lines: list[str], at: int, generator: random.Random) -> str | None:
@@ -54,19 +39,19 @@ def _alignment(lines: list[str], at: int, generator: random.Random) -> str | Non
     found = re.search(r"\.align\s+(\S+)", line)
     if found is None:
         typed = re.search(r"(?=\.[busf]\d+\b)", line)
-        return _replace(line, typed, f".align {generator.choice('0 1 2 3 4 8 16 128 512 1024'.split())} ")
+        return replace(line, typed, f".align {generator.choice('0 1 2 3 4 8 16 128 512 1024'.split())} ")
     values = "0 1 2 3 4 8 16 24 32 64 128 256 1024 65536 -4 8.0 x 4+4 0x10 4U 4294967296".split()
     changed = generator.choice(["", ".align", *(f".align {value}" for value in values)])
-    return _replace(line, found, changed)
+    return replace(line, found, changed)
 
 
 def _array_size(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
-    found = _any_match(_ARRAY, line, generator)
+    found = any_match(_ARRAY, line, generator)
     if found is None:
-        named = re.search(r"([\w$%]+)(\s*[,;)=]|\s*$)", _code(line))
+        named = re.search(r"([\w$%]+)(\s*[,;)=]|\s*$)", code(line))
         extent = generator.choice(["[4]", "[]", "[0]", "[1][2]"])
-        return None if named is None else _replace(line, named, named[1] + extent + named[2])
+        return None if named is None else replace(line, named, named[1] + extent + named[2])
     half = str(int(found[2]) // 2) if found[2].isdigit() else "2"
     extents = [
         "[]",
@@ -84,7 +69,7 @@ def _array_size(lines: list[str], at: int, generator: random.Random) -> str | No
         "[0x8]",
     ]
     extents += ["[4294967296]", "[%r1]", "[2, 3]", "[", "[100000000]", "[4U]"]
-    return _replace(line, found, found[1] + generator.choice(extents))
+    return replace(line, found, found[1] + generator.choice(extents))
 
 
 def _initialiser(lines: list[str], at: int, generator: random.Random) -> str | None:
@@ -115,42 +100,42 @@ def _initialiser(lines: list[str], at: int, generator: random.Random) -> str | N
     ]
     found = re.search(r"=\s*(.*?);", line)
     if found is None:
-        return _replace(line, re.search(r"\s*;", line), f" = {generator.choice(values)};")
-    number = _any_match(_NUMBER, line[found.start() :], generator)
+        return replace(line, re.search(r"\s*;", line), f" = {generator.choice(values)};")
+    number = any_match(NUMBER, line[found.start() :], generator)
     if number is not None and generator.random() < 0.6:
         start = found.start()
         changed = generator.choice([v for v in values if v[0] not in "{"] + ["1, 2", ""])
         return line[: start + number.start()] + changed + line[start + number.end() :]
-    return _replace(line, found, generator.choice(values), 1)
+    return replace(line, found, generator.choice(values), 1)
 
 
 def _declared_type(lines: list[str], at: int, generator: random.Random) -> str | None:
-    found = _any_match(re.compile(r"\.(?:[busf]\d+|f16x2|pred|texref|samplerref|surfref)\b"), lines[at], generator)
-    return _replace(lines[at], found, generator.choice(["", ".v2 .f32", ".v4 .f64", ".v2", *(f".{t}" for t in _TYPES)]))
+    found = any_match(re.compile(r"\.(?:[busf]\d+|f16x2|pred|texref|samplerref|surfref)\b"), lines[at], generator)
+    return replace(lines[at], found, generator.choice(["", ".v2 .f32", ".v4 .f64", ".v2", *(f".{t}" for t in _TYPES)]))
 
 
 def _declared_space(lines: list[str], at: int, generator: random.Random) -> str | None:
-    found = _any_match(re.compile(r"\.(?:reg|global|shared|local|const|param)\b"), lines[at], generator)
-    return _replace(lines[at], found, generator.choice(["", *(f".{space}" for space in _SPACES)]))
+    found = any_match(re.compile(r"\.(?:reg|global|shared|local|const|param)\b"), lines[at], generator)
+    return replace(lines[at], found, generator.choice(["", *(f".{space}" for space in _SPACES)]))
 
 
 def _declared_name(lines: list[str], at: int, generator: random.Random) -> str | None:
-    found = _any_match(re.compile(r"(?<![.\w%$])[A-Za-z_$%][\w$]*"), lines[at], generator)
+    found = any_match(re.compile(r"(?<![.\w%$])[A-Za-z_$%][\w$]*"), lines[at], generator)
     names = re.findall(r"(?<![.\w%$])[A-Za-z_$%][\w$]*", " ".join(lines[max(0, at - 6) : at + 6]))
-    return _replace(
+    return replace(
         lines[at], found, generator.choice([*names, "_", "%tid", "add", "9lives", "a.b", "$x", "%", "fresh"])
     )
 
 
 def _register_range(lines: list[str], at: int, generator: random.Random) -> str | None:
-    found = re.search(r"<(\d+)>", _code(lines[at]))
+    found = re.search(r"<(\d+)>", code(lines[at]))
     counts = ["", "<0>", "<1>", "<-1>", "<x>", "<2", "2>", "<1000000>", "<2.0>", "<1+1>", "<0x40>", "[4]", "<4><4>"]
-    return _replace(lines[at], found, generator.choice(counts))
+    return replace(lines[at], found, generator.choice(counts))
 
 
 def _parameter(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
-    found = re.search(r"\.param\b[^,;()]*", _code(line))
+    found = re.search(r"\.param\b[^,;()]*", code(line))
     if found is None or line.strip().endswith(";"):
         return None
     whole = found[0].rstrip()
@@ -166,7 +151,7 @@ def _parameter(lines: list[str], at: int, generator: random.Random) -> str | Non
         whole.replace(".align", ".ptr .align"),
         whole.replace(" .", " , .", 1),
     ]
-    return _replace(line, found, generator.choice(choices))
+    return replace(line, found, generator.choice(choices))
 
 
 def _call(lines: list[str], at: int, generator: random.Random) -> str | None:
@@ -199,23 +184,23 @@ def _call(lines: list[str], at: int, generator: random.Random) -> str | None:
 def _directive(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
     extra = generator.choice(re.findall(r"\.[^.]+", _DIRECTIVES)).strip()
-    found = _DIRECTIVE.search(_code(line))
+    found = _DIRECTIVE.search(code(line))
     if found is None:
         if not re.match(r"^\s*\)\s*$", line) or not lines[min(at + 1, len(lines) - 1)].strip().startswith((".", "{")):
             return None
         return f"{line} {extra}"
-    number = _any_match(_NUMBER, line, generator)
-    choices: list[str | None] = [f"{line} {extra}", _replace(line, found, extra.split()[0]), f"{line} {line.strip()}"]
+    number = any_match(NUMBER, line, generator)
+    choices: list[str | None] = [f"{line} {extra}", replace(line, found, extra.split()[0]), f"{line} {line.strip()}"]
     if number is not None:
         values = ["0", "-1", "1, 1", "1.5", "", "100000", "4294967295", "x", "1, 1, 1, 1", "0x20", "1025", "2+2"]
-        choices += [_replace(line, number, value) for value in values]
+        choices += [replace(line, number, value) for value in values]
     return generator.choice(choices)
 
 
 def _linkage(lines: list[str], at: int, generator: random.Random) -> str | None:
     found = _LINKED.match(lines[at])
     words = ["", ".visible ", ".extern ", ".weak ", ".common ", ".visible .visible ", ".visible .weak ", ".static "]
-    return _replace(lines[at], found, generator.choice(words))
+    return replace(lines[at], found, generator.choice(words))
 
 
 def _pragma(lines: list[str], at: int, generator: random.Random) -> str | None:
@@ -237,7 +222,7 @@ def _pragma(lines: list[str], at: int, generator: random.Random) -> str | None:
     ]
     if found is None:
         return f"{line}\n.pragma {generator.choice(values)};" if re.match(r"^\s*[a-z].*;\s*$", line) else None
-    return _replace(line, found, generator.choice(values), 1)
+    return replace(line, found, generator.choice(values), 1)
 
 
 def _location(lines: list[str], at: int, generator: random.Random) -> str | None:
@@ -246,7 +231,7 @@ def _location(lines: list[str], at: int, generator: random.Random) -> str | None
         return (
             f"{line}\n.loc {generator.choice(['1 1 1', '99 1 1', '1 2', '1 0 0', ''])}" if line.endswith(";") else None
         )
-    token = _any_match(re.compile(r'"[^"]*"|[\w.$]+|[,+]'), line, generator)
+    token = any_match(re.compile(r'"[^"]*"|[\w.$]+|[,+]'), line, generator)
     values = [
         "0",
         "-1",
@@ -263,14 +248,14 @@ def _location(lines: list[str], at: int, generator: random.Random) -> str | None
         "function_name",
         "inlined_at",
     ]
-    return _replace(line, token, generator.choice(values))
+    return replace(line, token, generator.choice(values))
 
 
 def _data(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
     if not re.match(r"^\s*\.b(8|16|32|64)\s", line) and not re.match(r"^\s*\.section\b", line):
         return None
-    token = _any_match(re.compile(r"[\w.$+-]+"), line, generator)
+    token = any_match(re.compile(r"[\w.$+-]+"), line, generator)
     values = [
         "0",
         "-1",
@@ -297,129 +282,15 @@ def _data(lines: list[str], at: int, generator: random.Random) -> str | None:
         "1 2",
         "1+1",
     ]
-    return _replace(line, token, generator.choice(values))
+    return replace(line, token, generator.choice(values))
 
 
 def _block(lines: list[str], at: int, generator: random.Random) -> str | None:
     line = lines[at]
     if not re.match(r"^\s*(@|[a-z]|\.reg|\$?\w+:|\.loc)", line):
         return None
-    body = _code(line)
+    body = code(line)
     return generator.choice([f"{{ {body} }}", f"{{ {{ {body} }} }}", f"{{ {body}", f"}} {body} {{", f"{{ }} {body}"])
-
-
-def _comment(lines: list[str], at: int, generator: random.Random) -> str | None:
-    line = lines[at]
-    if not line.strip():
-        return None
-    place = generator.randrange(len(line) + 1)
-    mark = generator.choice(
-        ["/*", "//", "/* a comment */", "*/", "/", "/**/", "/* // */", "# a comment", "/* /* */", "/*/"]
-    )
-    return line[:place] + mark + line[place:]
-
-
-def _quote(lines: list[str], at: int, generator: random.Random) -> str | None:
-    line = lines[at]
-    places = [place for place, character in enumerate(line) if character == '"']
-    if not places:
-        if not line.strip() or generator.random() < 0.8:
-            return None
-        place = generator.randrange(len(line) + 1)
-        return line[:place] + '"' + line[place:]
-    place = generator.choice(places)
-    return line[:place] + generator.choice(["", "'", '""', '\\"', '" "', '"\n']) + line[place + 1 :]
-
-
-def _number(lines: list[str], at: int, generator: random.Random) -> str | None:
-    found = _any_match(_NUMBER, lines[at], generator)
-    values = (
-        "0 1 -1 08 0x 0xFG 12ab 1e5 1. .5 1.5.2 4294967296 18446744073709551616 0f3F80 0f3F800000 0d3FF 1U 1u 1L 0b12 "
-        "0b101 +1 --1 1+1 (1) (1 ~0 !1 1<<3 1/0 1? 1?2:3 WARP_SZ 1_000 017 0X1F 1.0f 'a' $ -0"
-    ).split()
-    return _replace(lines[at], found, generator.choice(values))
-
-
-def _element(lines: list[str], at: int, generator: random.Random) -> str | None:
-    line = lines[at]
-    found = _any_match(re.compile(r"\{([^{};]+)\}"), line, generator)
-    if found is None or "=" in line:
-        return None
-    inside = [part.strip() for part in found[1].split(",")]
-    spot = generator.randrange(len(inside))
-    nearby = re.findall(r"%[A-Za-z_]+\d+", " ".join(generator.sample(lines, min(60, len(lines))))) or ["%r1"]
-    others = [
-        *(generator.choice(nearby) for _ in range(8)),
-        "0",
-        "_",
-        "1.0",
-        "%tid.x",
-        "nowhere",
-        "{%r1, %r2}",
-        "[%r1]",
-        "",
-    ]
-    inside[spot] = generator.choice(others)
-    return _replace(line, found, ", ".join(inside), 1)
-
-
-def _guard(lines: list[str], at: int, generator: random.Random) -> str | None:
-    line = lines[at]
-    found = re.match(r"^(\s*)(@!?\s*[\w%$]+)?\s*(?=[a-z][\w.:]*[\s;])", line)
-    if found is None or ";" not in line:
-        return None
-    guards = [
-        "",
-        "@%p1 ",
-        "@!%p1 ",
-        "@%r1 ",
-        "@1 ",
-        "@ ",
-        "@!! ",
-        "@%p99999 ",
-        "@p ",
-        "@!%p2 @%p1 ",
-        "@%p1, ",
-        "@(%p1) ",
-        "%p1 ",
-        "@-%p1 ",
-        "@_ ",
-    ]
-    return f"{found[1]}{generator.choice(guards)}{line[found.end() :]}"
-
-
-def _header(lines: list[str], at: int, generator: random.Random) -> str | None:
-    line = lines[at]
-    found = re.match(r"^\s*\.(version|target|address_size)\s+(.*)$", _code(line))
-    if found is None:
-        return None
-    values = {
-        "version": ["9", "9.0.1", "99.0", "7", "1.0", "x", "", "8,0", "08.0", "8.00", "-8.0", "8 . 0", "3.0", "6.5;"],
-        "target": [
-            "",
-            "sm_",
-            "sm_1000",
-            "compute_80",
-            "sm_80, debug",
-            "sm_80, sm_90",
-            "debug",
-            "sm_90, texmode_unified",
-            "SM_80",
-            "sm_80;",
-            "sm_90, texmode_independent",
-            "sm_80 debug",
-            "sm_80, map_f64_to_f32",
-            "sm_52, sm_53",
-            "80",
-        ],
-        "address_size": ["32", "64;", "16", "", "x", "0x40", "64 64", "64.0", "-64", "32+32"],
-    }
-    return f".{found[1]} {generator.choice(values[found[1]])}"
-
-
-def _copy_line(lines: list[str], at: int, generator: random.Random) -> str | None:
-    other = generator.choice(lines)
-    return f"{lines[at]}\n{other}" if other.strip() else None
 
 
 KINDS: dict[str, Damage] = {
@@ -438,11 +309,4 @@ KINDS: dict[str, Damage] = {
     "location": _location,
     "debug data": _data,
     "block": _block,
-    "comment": _comment,
-    "quote": _quote,
-    "number": _number,
-    "vector element": _element,
-    "guard": _guard,
-    "header": _header,
-    "copy line": _copy_line,
 }

@@ -1,12 +1,7 @@
-"""Tensor maps of all kinds: im2col, interleaved and packed elements, gathered rows; and maps that kernels make.
-
-Of what an H200 has (im2col, interleave, tf32), the oracles here are what one did; `python -m tests.gpu.tensor_maps`
-asks it. The rest is modelled after the manual.
-"""
+"""Tensor maps themselves: which there are, how they are encoded, and what is reported of damaged ones."""
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,360 +9,171 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab import gpu
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.report import Diagnostic
+from tests.emulate.tensor_boxes import TILE, Array, arguments, kernel, load, placed, run, some, store
 
-TILE = 16384
-Array = np.ndarray[Any, Any]
-
-
-def kernel(work: str, target: str = "sm_100a") -> str:
-    """Shared memory from `source`, then `work`, then shared memory to `out`; `%c…` and `%h…` from `where`."""
-    return f""".version 8.8
-.target {target}
-.address_size 64
-.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u64 source, .param .u64 where,
-    .param .u32 bytes)
-{{
-    .reg .pred %p<4>;
-    .reg .b16 %h<3>;
-    .reg .b32 %r<8>, %c<5>;
-    .reg .b64 %rd<8>;
-    .shared .align 1024 .b8 tile[{TILE}];
-    .shared .align 8 .b64 full;
-    ld.param.u64 %rd1, [out];
-    ld.param.u64 %rd2, [source];
-    ld.param.u64 %rd3, [where];
-    ld.param.u32 %r1, [bytes];
-    mov.b64 %rd4, map;
-    cvta.param.u64 %rd4, %rd4;
-    {" ".join(f"ld.global.b32 %c{at}, [%rd3+{4 * at}];" for at in range(5))}
-    {" ".join(f"ld.global.b16 %h{at}, [%rd3+{20 + 4 * at}];" for at in range(3))}
-    mov.u32 %r2, %tid.x;
-    mov.u32 %r3, tile;
-    setp.ne.u32 %p1, %r2, 0;
-    @!%p1 mbarrier.init.shared::cta.b64 [full], 1;
-    mov.u32 %r4, %r2;
-fill:
-    mad.wide.u32 %rd5, %r4, 4, %rd2;
-    ld.global.u32 %r5, [%rd5];
-    mad.lo.u32 %r6, %r4, 4, %r3;
-    st.shared.u32 [%r6], %r5;
-    add.u32 %r4, %r4, 128;
-    setp.lt.u32 %p2, %r4, {TILE // 4};
-    @%p2 bra fill;
-    fence.proxy.async;
-    bar.sync 0;
-{work}
-    mov.u32 %r4, %r2;
-copy:
-    mad.lo.u32 %r6, %r4, 4, %r3;
-    ld.shared.u32 %r5, [%r6];
-    mad.wide.u32 %rd5, %r4, 4, %rd1;
-    st.global.u32 [%rd5], %r5;
-    add.u32 %r4, %r4, 128;
-    setp.lt.u32 %p2, %r4, {TILE // 4};
-    @%p2 bra copy;
-    ret;
-}}
-"""
-
-
-def load(rank: int, mode: str, offsets: int = 0) -> str:
-    count = 5 if "gather" in mode else rank
-    rest = f", {{{', '.join(f'%h{at}' for at in range(offsets))}}}" if offsets else ""
-    return f"""    @!%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], %r1;
-    @!%p1 cp.async.bulk.tensor.{rank}d.shared::cta.global.{mode}.mbarrier::complete_tx::bytes
-        [tile], [%rd4, {{{", ".join(f"%c{at}" for at in range(count))}}}], [full]{rest};
-wait:
-    mbarrier.try_wait.parity.shared::cta.b64 %p3, [full], 0;
-    @!%p3 bra wait;
-"""
-
-
-def store(rank: int, mode: str, reduction: str = "") -> str:
-    count = 5 if "scatter" in mode else rank
-    opcode = "cp.reduce.async" if reduction else "cp.async"
-    return f"""    @!%p1 {opcode}.bulk.tensor.{rank}d.global.shared::cta{reduction}.{mode}.bulk_group
-        [%rd4, {{{", ".join(f"%c{at}" for at in range(count))}}}], [tile];
-    @!%p1 cp.async.bulk.commit_group;
-    @!%p1 cp.async.bulk.wait_group 0;
-    bar.sync 0;
-"""
-
-
-def run(
-    map: TensorMap, work: str, coordinates: Sequence[int], offsets: Sequence[int] = (), *, rows: int = 0,
-    source: Array | None = None,
-) -> tuple[Array, list[Diagnostic]]:  # fmt: skip
-    """What is in shared memory afterwards, and what is wrong; `rows` if the map does not say how many there are."""
-    out = np.zeros(TILE, np.uint8)
-    given = np.full(TILE, 0xEE, np.uint8) if source is None else source
-    where = np.array([*coordinates, *[0] * (5 - len(coordinates)), *offsets, *[0] * (3 - len(offsets))], np.int32)
-    bytes = rows * map.box[0] * map.bits // 8 if rows else map.box_bytes
-    result = ptxlab.parse(kernel(work), name="k.ptx")["k"].launch(
-        1, 128, [map, out, given, where, bytes], device="cpu", timeout=30, on_error="collect"
-    )
-    return out, result.diagnostics
-
-
-def pixels(map: TensorMap, start: Sequence[int], offsets: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Where the pixels of im2col are, in the order of the map without channels."""
-    position = list(start)
-    for _ in range(map.pixels):
-        moved = [place + offset for place, offset in zip(position, [*offsets, 0], strict=True)]
-        yield tuple(moved)
-        for number in range(len(map.lower)):
-            position[number] += map.steps[number + 1]
-            if position[number] < map.sizes[number + 1] + map.upper[number]:
-                break
-            position[number] = map.lower[number]
-        else:
-            position[-1] += map.steps[-1]
-
-
-def rows_at(array: Array, places: Iterator[tuple[int, ...]], first: int, count: int) -> Array:
-    """Rows of an array, innermost dimension of the places first; zeros where they are out of bounds."""
-    found = []
-    for place in places:
-        row = np.zeros(count, array.dtype)
-        if all(0 <= at < size for at, size in zip(reversed(place), array.shape[:-1], strict=True)):
-            for number in range(count):
-                if 0 <= first + number < array.shape[-1]:
-                    row[number] = array[(*reversed(place), first + number)]
-        found.append(row)
-    return np.array(found)
-
-
-def laid_out(rows: Array, swizzle: str | None = None, *, place: Callable[[int], int] | None = None) -> Array:
-    """Shared memory with rows in it, each of them where the swizzle puts it."""
-    tile = np.full(TILE, 0xEE, np.uint8)
-    data = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), -1)
-    span = int(swizzle[: swizzle.index("B")]) if swizzle else data.shape[1]
-    bits = {None: 0, "32B": 1, "64B": 3, "128B": 7}.get(swizzle, 0)
-    for number, row in enumerate(data):
-        for at in range(0, len(row), 16):
-            offset = number * span + at
-            offset = place(offset) if place else offset ^ (offset >> 7 & bits) << 4
-            tile[offset : offset + 16] = row[at : at + 16]
-    return tile
-
-
-def some(shape: Sequence[int], type: Any = np.uint8) -> Array:
-    count = int(np.prod(shape)) * np.dtype(type).itemsize
-    return np.random.default_rng(7).integers(1, 120, count, dtype=np.uint8).view(type).reshape(shape)
-
-
-IMAGES = [
-    # shape, channels, pixels, lower, upper, strides, coordinates, offsets: the last two innermost first
-    ((3, 9, 16), 16, 20, (-1,), (-1,), (2, 1, 1), (0, 5, 0), (1,)),
-    ((4, 6, 7, 32), 16, 30, (-1, -1), (-1, -1), (1, 1, 1, 1), (16, 2, -1, 1), (2, 1)),
-    ((4, 6, 7, 32), 32, 25, (0, 0), (-2, -2), (1, 2, 2, 1), (0, 4, 2, 0), (0, 2)),
-    ((2, 3, 4, 5, 16), 16, 40, (-1, 0, 0), (0, 0, 1), (1, 1, 1, 2, 1), (0, 2, 1, -1, 0), (3, 0, 1)),
+DEVICES = [
+    "cpu",
+    pytest.param("both", marks=[pytest.mark.gpu, pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")]),
 ]
 
 
-@pytest.mark.parametrize(("shape", "channels", "count", "lower", "upper", "steps", "start", "offsets"), IMAGES)
-@pytest.mark.parametrize("swizzle", [None, "64B"])
-def test_im2col(
-    shape: Any, channels: int, count: int, lower: Any, upper: Any, steps: Any, start: Any, offsets: Any,
-    swizzle: str | None,
-) -> None:  # fmt: skip
-    images = some(shape)
-    map = ptxlab.im2col_map(images, channels, count, lower=lower, upper=upper, element_strides=steps, swizzle=swizzle)
-    tile, found = run(map, load(len(shape), "im2col", len(shape) - 2), start, offsets)
-    assert found == []
-    wanted = rows_at(images, pixels(map, start[1:], offsets), start[0], channels)
-    np.testing.assert_array_equal(tile, laid_out(wanted, swizzle))
+def loaded_by(map: bytes) -> list[Diagnostic]:
+    """What is wrong with a copy by a map of these bytes."""
+    module = ptxlab.parse(kernel(load(2)))
+    return module["k"].launch(1, 128, arguments(map), device="cpu", on_error="collect").diagnostics
 
 
-def test_stores_by_im2col() -> None:
-    images = some((3, 5, 6, 16))
-    before = images.copy()
-    map = ptxlab.im2col_map(images, 16, 10, lower=(1, 0), upper=(0, -1))
-    source = some((TILE,))
-    _, found = run(map, store(4, "im2col_no_offs"), (0, 3, 2, 1), source=source)
-    assert found == []
-    wanted = before.copy()
-    for number, (w, h, n) in enumerate(pixels(map, (3, 2, 1), (0, 0))):
-        if n < 3:
-            wanted[n, h, w] = source[16 * number : 16 * number + 16]
-    np.testing.assert_array_equal(images, wanted)
+def test_what_is_not_a_tensor_map() -> None:
+    map = ptxlab.tensor_map(some((64, 64)), (32, 64))
+    (found,) = run(map, load(1), (0, 0))[1]
+    assert (found.code, found.message) == ("bad-tensor-map", "a tensor map of 2 dimensions for a copy with 1")
+    (found,) = loaded_by(bytes(128))
+    assert (found.code, found.message) == ("bad-tensor-map", "the address of a tensor map points to something else")
 
 
-def test_reductions_by_im2col() -> None:
-    images = some((3, 6, 8), np.uint32)
-    before = images.copy()
-    map = ptxlab.im2col_map(images, 8, 4, lower=(0,), upper=(0,))
-    source = some((TILE,))
-    _, found = run(map, store(3, "im2col_no_offs", ".add"), (0, 4, 1), source=source)
-    assert found == []
-    added = source[: 4 * 32].view(np.uint32).reshape(4, 8)
-    for number, (w, n) in enumerate([(4, 1), (5, 1), (0, 2), (1, 2)]):
-        before[n, w] += added[number]
-    np.testing.assert_array_equal(images, before)
-
-
-def test_interleaved_tiles() -> None:
-    # N, C/8, H, W slices of 16 bytes: the innermost dimension of the map counts slices.
-    slices = some((2, 3, 5, 6, 16))
-    map = TensorMap(
-        array=slices, offset=0, type="u16", sizes=(6, 5, 3, 2), strides=(96, 480, 1440), box=(8, 2, 2, 1),
-        steps=(1, 1, 1, 1), swizzle=None, l2_promotion=None, fill="zeros", interleave="16B",
-    )  # fmt: skip
-    tile, found = run(map, load(4, "tile"), (1, 3, 2, 1), rows=16)
-    assert found == []
-    wanted = np.zeros((2, 8, 16), np.uint8)
-    wanted[:, :5] = slices[1, 2, 3:5, 1:]
-    np.testing.assert_array_equal(tile, laid_out(wanted.reshape(16, 16)))
-
-
-def test_interleaved_images() -> None:
-    slices = some((2, 3, 5, 6, 32))
-    map = TensorMap(
-        array=slices, offset=0, type="u16", sizes=(6, 5, 3, 2), strides=(192, 960, 2880), box=(16,), steps=(1, 1, 1, 1),
-        swizzle="32B", l2_promotion=None, fill="zeros", interleave="32B", pixels=9, lower=(-1, 0), upper=(0, -1),
-    )  # fmt: skip
-    tile, found = run(map, load(4, "im2col", 2), (4, 3, 2, 0), (1, 0))
-    assert found == []
-    places = [(5, 3, 0), (6, 3, 0), *((w, 0, 1) for w in range(7))]
-    wanted = np.array([slices[n, 2, h, w] if w < 6 else np.zeros(32, np.uint8) for w, h, n in places])
-    np.testing.assert_array_equal(tile, laid_out(wanted, "32B"))
-
-
-def test_gathered_and_scattered_rows() -> None:
-    array = some((20, 64))
-    map = ptxlab.tensor_map(array, (1, 32), swizzle="32B")
-    tile, found = run(map, load(2, "tile::gather4"), (16, 3, 19, 0, 20), rows=4)
-    assert found == []
-    wanted = np.array([*array[[3, 19, 0], 16:48], np.zeros(32, np.uint8)])
-    np.testing.assert_array_equal(tile, laid_out(wanted, "32B"))
-    before, source = array.copy(), some((TILE,))
-    _, found = run(ptxlab.tensor_map(array, (1, 32)), store(2, "tile::scatter4"), (16, 7, 1, 25, 2), source=source)
-    assert found == []
-    before[7, 16:48], before[1, 16:48], before[2, 16:48] = source[:32], source[32:64], source[96:128]
-    np.testing.assert_array_equal(array, before)
-
-
-@pytest.mark.parametrize(("type", "bits", "unit"), [("b4x16", 4, 16), ("b4x16_p64", 4, 8), ("b6x16_p32", 6, 12)])
-def test_packed_elements(type: str, bits: int, unit: int) -> None:
-    array = some((6, 256 * bits // 8))
-    map = ptxlab.tensor_map(array, (4, 128), type=type, swizzle="128B")
-    assert (map.sizes, map.box_bytes) == ((256, 6), 4 * 16 * bits)
-    tile, found = run(map, load(2, "tile"), (128, 3))
-    assert found == []
-    wanted = np.full((4, 128 * bits // 8 // unit, 16), 0xEE, np.uint8)
-    wanted[:, :, :unit] = 0
-    wanted[:3, :, :unit] = array[3:, 16 * bits :].reshape(3, -1, unit)
-    np.testing.assert_array_equal(tile, laid_out(wanted.reshape(4, -1), "128B"))
-
-
-def test_elements_of_6_bits_are_packed_by_stores() -> None:
-    array = np.zeros((2, 96), np.uint8)
-    source = some((TILE,))
-    _, found = run(ptxlab.tensor_map(array, (2, 128), type="b6x16_p32"), store(2, "tile"), (0, 0), source=source)
-    assert found == []
-    elements = source[:256].reshape(2, 128) & 63
-    bits = (elements[:, :, None] >> np.arange(6) & 1).reshape(2, -1)
-    np.testing.assert_array_equal(array, np.packbits(bits, axis=1, bitorder="little"))
-
-
+# Of a map of 64 x 64 bytes: words as `isa.tensor_map` places them.
 @pytest.mark.parametrize(
-    ("swizzle", "bits", "shift"), [("128B_ATOM_32B", 3, 5), ("128B_ATOM_64B", 1, 6), ("96B", 1, 4)]
-)
-def test_swizzles_of_blackwell(swizzle: str, bits: int, shift: int) -> None:
-    array = some((32, 128))
-    width = 96 if swizzle == "96B" else 128
-    tile, found = run(ptxlab.tensor_map(array, (16, width), swizzle=swizzle), load(2, "tile"), (0, 4))
-    assert found == []
-    wanted = laid_out(array[4:20, :width], swizzle, place=lambda offset: offset ^ (offset >> 7 & bits) << shift)
-    np.testing.assert_array_equal(tile, wanted)
-
-
-def test_a_swizzle_that_flips_8_bytes() -> None:
-    array = some((16, 128))
-    map = ptxlab.tensor_map(array, (8, 128), swizzle="128B_ATOM_32B_FLIP_8B")
-    tile, found = run(map, load(2, "tile"), (0, 0))
-    assert found == []
-    wanted = laid_out(array[:8], "128B", place=lambda offset: offset ^ (offset >> 7 & 3) << 5)
-    halves = wanted[:1024].reshape(8, 8, 2, 8)
-    halves[1::2] = halves[1::2, :, ::-1].copy()
-    np.testing.assert_array_equal(tile, wanted)
-    (problem,) = run(map, store(2, "tile"), (0, 0))[1]
-    assert problem.code == "bad-tensor-map"
-
-
-def test_pixels_along_w() -> None:
-    images = some((4, 2, 7, 32))
-    map = ptxlab.im2col_map(images, 32, 12, lower=(0, 0), upper=(0, -1), swizzle="32B")
-    tile, found = run(map, load(4, "im2col::w", 2), (0, 3, 1, 1), (2, 1), rows=14)
-    assert found == []
-    along = [(w, n) for n in range(1, 4) for w in range(3 if n == 1 else 0, 6)][:12]
-    places = [*along, (along[-1][0] + 1, along[-1][1]), (along[-1][0] + 2, along[-1][1])]
-    wanted = rows_at(images, iter([(w + 1, 1, n) for w, n in places]), 0, 32)
-    np.testing.assert_array_equal(tile, laid_out(wanted, "32B"))
-
-
-def test_pixels_along_w_with_halos_in_between() -> None:
-    images = some((1, 2, 140, 32))
-    map = ptxlab.im2col_map(images, 32, 1, lower=(0, 0), upper=(0, -2), swizzle="32B")
-    tile, found = run(map, load(4, "im2col::w::128", 2), (0, 4, 1, 0), (2, 0), rows=136)
-    assert found == []
-    places = [(4 + 32 * group + at, 1, 0) for group in range(4) for at in range(34)]
-    np.testing.assert_array_equal(tile, laid_out(rows_at(images, iter(places), 0, 32), "32B"))
-
-
-def test_halos_that_there_are_not() -> None:
-    map = ptxlab.im2col_map(some((1, 40, 32)), 32, 1, lower=(0,), upper=(0,), swizzle="32B")
-    (found,) = run(map, load(3, "im2col::w::128", 2), (0, 0, 0), (32, 0))[1]
-    assert found.message == "a copy of pixels along W with halo 32: it is at most 31"
-    (found,) = run(map, load(3, "im2col::w::128", 2), (0, 0, 0), (31, 32))[1]
-    assert found.message == "a copy of pixels along W with offset 32: it is at most 31"
-
-
-def test_elements_of_tf32_are_rounded() -> None:
-    array = np.array([[0x3F801000, 0x3F803000, 0x3F801001, 0xFFC00001, 0x7F800000, 0x80001001, 0, 1]], np.uint32)
-    map = ptxlab.tensor_map(array.view(np.float32), (1, 8), type="tf32")
-    tile, found = run(map, load(2, "tile"), (0, 0))
-    assert found == []
-    wanted = [0x3F800000, 0x3F804000, 0x3F802000, 0x7FFFE000, 0x7F800000, 0x80002000, 0, 0]
-    assert tile[:32].view(np.uint32).tolist() == wanted
-
-
-def test_stores_write_whole_pieces_of_16_bytes() -> None:
-    memory = np.zeros((3, 64), np.uint8)
-    map = ptxlab.tensor_map(memory[:, :20], (2, 32))
-    _, found = run(map, store(2, "tile"), (0, 1), source=np.full(TILE, 7, np.uint8))
-    assert found == []
-    assert (memory[1:] == 7).sum(axis=1).tolist() == [32, 32]
-
-
-@pytest.mark.parametrize(
-    ("work", "start", "code", "message"),
+    ("offset", "value", "message"),
     [
-        (load(3, "tile"), (0, 0, 0), "bad-tensor-map", "a tensor map for im2col, for a copy of a tile"),
-        (load(3, "im2col", 1), (0, 3, 0), "out-of-bounds", "pixels that start out of the bounding box of their tensor "
-         "map: at 3 in dimension 1"),
-        (load(3, "im2col::w", 2), (0, 0, 0), "bad-tensor-map", "`.im2col::w` with a tensor map without a swizzle, or "
-         "with one that flips 8 bytes"),
-        (store(3, "im2col_no_offs"), (0, 0, 0), "bad-tensor-map", "a store by a tensor map whose bounding box is "
-         "larger than the image in dimension 1"),
+        (0, 0x1008, "`globalAddress` is 0x1008, not a multiple of 16, or of 32 where that is needed"),
+        (8, 7 << 4, "`tensorRank` is 8, not 1 to 5, and 3 to 5 of im2col"),
+        (8, 1 << 4 | 1, "`tensorRank` is 2, not 1 to 5, and 3 to 5 of im2col"),
+        (8, 1 << 4 | 15 << 7, "`tensorDataType` is 15, not 0 to 13"),
+        (8, 1 << 4 | 1 << 11, "`interleave` is 1, not 0 to 2, and 0 with fewer than 3 dimensions"),
+        (8, 1 << 4 | 1 << 19, "`swizzle_atomicity` is 1, not 0 to 3, and 0 but with a swizzle of 128 bytes"),
+        (8, 1 << 4 | 1 << 15, "`oobFill` is NaN, and its elements are not floats"),
+        (8, 1 << 4 | 1 << 22 | 1 << 13, "it has two swizzles at once"),
+        (8, 1 << 4 | 1 << 13, "a row of its box has 64 bytes"),
+        (52, 14 << 24, "a row of its box has 15 bytes"),
+        (8, 1 << 4 | 12 << 7, "a row of its box has 64 padded elements"),
     ],
 )  # fmt: skip
-def test_images_that_do_not_fit_their_copy(work: str, start: Any, code: str, message: str) -> None:
-    map = ptxlab.im2col_map(some((2, 4, 16)), 16, 4, lower=(-1,), upper=(-1,))
-    (found,) = run(map, work, start)[1]
-    assert (found.code, found.message) == (code, message)
+def test_a_damaged_tensor_map_names_its_field(offset: int, value: int, message: str) -> None:
+    encoded = bytearray(ptxlab.tensor_map(some((64, 64)), (32, 64)).encode(0x1000))
+    encoded[offset : offset + 4] = value.to_bytes(4, "little")
+    (found,) = loaded_by(bytes(encoded))
+    assert (found.code, found.message) == ("bad-tensor-map", f"a damaged tensor map: {message}")
 
 
-def test_tiles_that_do_not_fit_their_copy() -> None:
-    map = ptxlab.tensor_map(some((8, 64)), (2, 16))
-    (found,) = run(map, load(2, "tile::gather4"), (0, 0, 1, 2, 3))[1]
-    assert found.message == "a tensor map with a box of 2 rows, for a copy of 4 single rows"
-    (found,) = run(ptxlab.tensor_map(some((4, 4, 16)), (1, 1, 16)), load(3, "im2col", 1), (0, 0, 0))[1]
-    assert found.message == "a tensor map for tiles, for a copy by im2col"
-    (found,) = run(ptxlab.tensor_map(some((4, 128)), (1, 128), type="b4x16_p64"), load(2, "tile"), (64, 0))[1]
-    assert found.message == "a box that starts at element 64 of a tensor row, not a multiple of 128"
+@pytest.mark.parametrize(("offset", "value"), [(8, 0x8000_0010), (28, 1 << 16), (52, 1 << 15)])
+def test_bits_that_no_tensor_map_has(offset: int, value: int) -> None:
+    encoded = bytearray(ptxlab.tensor_map(some((64, 64)), (32, 64)).encode(0x1000))
+    encoded[offset : offset + 4] = value.to_bytes(4, "little")
+    (found,) = loaded_by(bytes(encoded))
+    assert (found.code, found.message) == ("bad-tensor-map", "the address of a tensor map points to something else")
+
+
+def test_a_forged_tensor_map_reaches_no_memory_of_the_host() -> None:
+    map = ptxlab.tensor_map(some((64, 64)), (32, 64))
+    for address in (0x1000, 0x7000_0001_0000, (1 << 57) - 4096):
+        assert [found.code for found in loaded_by(map.encode(address))] == ["out-of-bounds"]
+
+
+def test_a_parameter_that_is_not_a_map() -> None:
+    module = ptxlab.parse(".version 8.0\n.target sm_90\n.address_size 64\n.entry k(.param .u32 x) { ret; }")
+    with pytest.raises(ptxlab.KernelError, match=r"a tensor map needs a parameter of 128 bytes"):
+        module["k"].launch(1, 1, [ptxlab.tensor_map(some((64, 64)), (32, 64))], device="cpu")
+
+
+def pointing(work: str) -> Any:
+    """The kernel, with a pointer to the map as its parameter."""
+    text = kernel(work).replace(".align 64 .b8 map[128]", ".u64 map")
+    return ptxlab.parse(text.replace("mov.b64 %rd4, map;\n    cvta.param.u64 %rd4, %rd4;", "ld.param.u64 %rd4, [map];"))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_parameter_that_points_to_a_map(device: str) -> None:
+    array = some((64, 64))
+    map = ptxlab.tensor_map(array, (32, 64), swizzle="64B")
+    args = arguments(map, (0, 16), bytes=map.box_bytes)
+    pointing(load(2))["k"].launch(1, 128, args, device=device)
+    np.testing.assert_array_equal(args[1], placed(array[16:48], "64B"))
+    source = some((TILE,))
+    args = arguments(ptxlab.tensor_map(array, (32, 64)), (0, 32), source=source)
+    pointing(store(2))["k"].launch(1, 128, args, device=device)
+    np.testing.assert_array_equal(array[32:], source[:2048].reshape(32, 64))
+
+
+def test_a_map_that_is_pointed_to_is_read_only_and_its_tensor_is_watched() -> None:
+    map = ptxlab.tensor_map(some((64, 64)), (32, 64))
+    args = arguments(map, bytes=map.box_bytes)
+    result = pointing("    st.global.u32 [%rd4], 0;")["k"].launch(1, 128, args, device="cpu", on_error="collect")
+    assert [found.code for found in result.diagnostics] == ["read-only-write"]
+    # `out` is the tensor too, and is written while a copy may still read it.
+    args[1] = map.array
+    hasty = load(2).replace("wait:", "    st.global.u32 [%rd1], %r2;\nwait:")
+    result = pointing(hasty)["k"].launch(1, 32, args, device="cpu", on_error="collect")
+    assert "data-race" in {found.code for found in result.diagnostics}
+
+
+def test_a_prefetch_changes_nothing() -> None:
+    map = ptxlab.tensor_map(some((64, 64)), (32, 64))
+    assert run(map, "@!%p1 cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd4, {%c0, %c1}];", (0, 0))[1] == []
+
+
+# What the driver takes.
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"box": (8, 257)}, "dimension 1 of the box has 257 elements: there are 1 to 256"),
+        ({"box": (0, 16)}, "dimension 0 of the box has 0 elements: there are 1 to 256"),
+        ({"box": (8, 8)}, "a row of the box has 8 bytes: it must be a multiple of 16"),
+        ({"box": (8,)}, "box has 1 dimensions, the array has 2"),
+        ({"box": (8, 64), "swizzle": "32B"}, "a row of the box has 64 bytes: a swizzle of 32B has room for 32"),
+        ({"box": (8, 16), "swizzle": "16B"}, "swizzle='16B': there are None, '32B', '64B', '96B', '128B', "
+         "'128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B', '128B_ATOM_64B'"),
+        (
+            {"box": (8, 16), "fill": "nan"},
+            "fill='nan' is for floats of 16, 32 or 64 bits, not for elements of type `.u8`",
+        ),
+        ({"box": (256, 4, 256)}, "box has 3 dimensions, the array has 2"),
+        ({"box": (256, 256), "type": np.float64}, "the box has 524288 bytes: shared memory has room for 232448"),
+        ({"box": (8, 16), "element_strides": (9, 1)}, "dimension 0 of element_strides is 9: there are 1 to 8"),
+        (
+            {"box": (8, 16), "element_strides": (1, 2)},
+            "the last of element_strides is 1: elements of a row are copied side by side",
+        ),
+    ],
+)  # fmt: skip
+def test_boxes_that_there_are_not(how: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - the message is compared
+        ptxlab.tensor_map(some((64, 512), how.pop("type", np.uint8)), **how)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (some((8, 40))[:, :20], None),
+        (some((8, 20)), "dimension 0 of the array has a stride of 20 bytes: it must be a multiple of 16"),
+        (some((8, 64))[:, ::2], "elements of the last dimension of the array must lie side by side"),
+        (np.zeros((2,) * 6, np.uint8), "a tensor map has 1 to 5 dimensions, this array has 6"),
+        (np.zeros((4, 0), np.uint8), "dimension 1 of the array has 0 elements"),
+        (np.zeros((4, 16), np.complex64), "a tensor map has no elements of type complex64"),
+    ],
+)
+def test_arrays_that_have_no_map(array: Any, message: str) -> None:
+    box = (1,) * (array.ndim - 1) + (16,)
+    expected = "dimension 0 of the array has a stride of 40 bytes" if message is None else message
+    with pytest.raises((ValueError, TypeError)) as raised:
+        ptxlab.tensor_map(array, box)
+    assert str(raised.value).startswith(expected)
+
+
+def test_a_view_of_other_strides() -> None:
+    """Columns in groups of 16, as kernels with a swizzle want them."""
+    array = some((32, 64))
+    view = np.lib.stride_tricks.as_strided(array, (4, 32, 16), (16, 64, 1))
+    map = ptxlab.tensor_map(view, (2, 8, 16))
+    assert (map.array is array, map.offset, map.strides) == (True, 0, (64, 16))
+    out, wrong = run(map, load(3), (0, 16, 1))
+    assert wrong == []
+    np.testing.assert_array_equal(out, placed(view[1:3, 16:24], None))
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,12 @@
 """Small kernels for the tests of launches on a GPU."""
 
-from ptxlab.cli.tour import SAXPY
+from typing import Any
 
-__all__ = ["SAXPY", "store", "text"]
+import ptxlab
+from ptxlab.cli.tour import SAXPY
+from ptxlab.device.result import Result
+
+__all__ = ["SAXPY", "kernel", "saxpy", "store", "text"]
 
 HEAD = """.version 8.0
 .target {target}
@@ -22,6 +26,17 @@ HEAD = """.version 8.0
 def text(body: str, parameters: str = ".param .u64 out", before: str = "", target: str = "sm_80") -> str:
     """A module whose kernel `k` does this."""
     return HEAD.format(body=body.strip("\n"), parameters=parameters, before=before, target=target)
+
+
+def kernel(text: str) -> ptxlab.ir.Function:
+    """The kernel of a module that has one."""
+    module = ptxlab.parse(text, name="k.ptx")
+    return module[module.entries[0]]
+
+
+def saxpy(x: Any, y: Any, device: str = "cuda", **how: Any) -> Result:
+    """A launch of `SAXPY` with 1,000 elements."""
+    return kernel(SAXPY).launch(4, 256, [x, y, 2.0, 1000], device=device, **how)
 
 
 def store(register: str) -> str:

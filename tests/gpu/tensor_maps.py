@@ -26,7 +26,7 @@ import ptxlab
 from ptxlab import gpu
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.isa.tensor_map import ELEMENT_TYPES
-from tests.emulate.test_tensor_maps import TILE, kernel, load, store
+from tests.emulate.tensor_boxes import TILE, kernel, load, store
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = "sm_90a"
