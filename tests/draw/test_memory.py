@@ -1,5 +1,6 @@
 """Pictures of tiles and of accesses agree with what the emulator counts."""
 
+import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -139,14 +140,47 @@ def test_a_line_without_accesses_is_reported() -> None:
         draw.accesses(plain, SHARED)
 
 
+DOCS = Path(__file__).parents[2] / "docs"
+
+
 def test_the_page_shows_what_is_printed() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "draw.md").read_text("utf-8")
-    shown = re.findall(r"```console\n\$ ptxlab (.*?)\n(.*?)```", page, re.DOTALL)
-    assert len(shown) == 4
-    for words, wanted in shown:
-        assert CliRunner().invoke(command, words.split()).output == wanted
+    """`BLESS=1` writes it anew."""
+    page = (DOCS / "draw.md").read_text("utf-8")
+
+    def run(shown: re.Match[str]) -> str:
+        return f"```console\n$ ptxlab {shown[1]}\n{CliRunner().invoke(command, shown[1].split()).output}```"
+
+    made, count = re.subn(r"```console\n\$ ptxlab (.*?)\n(.*?)```", run, page, flags=re.DOTALL)
+    assert count == 5
+    if os.environ.get("BLESS"):
+        (DOCS / "draw.md").write_text(made, "utf-8")
+    assert made == (DOCS / "draw.md").read_text("utf-8")
     (python,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(python, {})
+
+
+def test_the_drawings_of_the_page_are_what_is_drawn(tmp_path: Path) -> None:
+    """Their texts are the commands that draw them; `BLESS=1` draws them anew."""
+    page = (DOCS / "draw.md").read_text("utf-8")
+    drawings = re.findall(r"!\[ptxlab (draw .*?)\]\((.*?)\)", page)
+    assert len(drawings) == 4
+    for words, file in drawings:
+        made = tmp_path / "made.svg"
+        result = CliRunner().invoke(command, [*words.split(), "-o", str(made)])
+        assert result.exit_code == 0, result.output
+        if os.environ.get("BLESS"):
+            (DOCS / file).write_bytes(made.read_bytes())
+        assert (DOCS / file).read_bytes() == made.read_bytes()
+    assert {path.name for path in (DOCS / "pictures").iterdir()} >= {Path(file).name for _, file in drawings}
+
+
+def test_a_wide_picture_continues_below() -> None:
+    wide = draw.descriptor(0x0000001000080040, 16, 16, "f16", "mn")
+    for width in (60, 80):
+        lines = wide.text(width=width).splitlines()
+        assert max(map(len, lines)) <= width
+    assert "(continued)" in lines
+    assert wide.text(width=200) == wide.text()
 
 
 def test_the_command_line_draws(tmp_path: Path) -> None:

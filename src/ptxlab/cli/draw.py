@@ -6,18 +6,34 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ptxlab.cli.described_maps import Described, read_numbers, read_optional
 from ptxlab.cli.findings import has_color
 
 if TYPE_CHECKING:
     from ptxlab.draw import Picture
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 output_option = click.option(
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write .svg or .txt."
 )
+
+
+def map_options(function: F) -> F:
+    """The options of tensor maps."""
+    for option in (
+        click.option("--type", default="f16", show_default=True, help="The type of the elements."),
+        click.option("--swizzle", metavar="MODE", help="32B, 64B, 96B, 128B, 128B_ATOM_32B, 128B_ATOM_64B, …"),
+        click.option("--interleave", metavar="MODE", help="16B or 32B; the innermost dimension counts slices."),
+        click.option("--fill", default="zeros", show_default=True, help="zeros or nan: outside of the tensor."),
+    ):
+        function = option(function)
+    return function
 
 
 @click.group("draw")
@@ -127,6 +143,86 @@ def tensor_memory_command(instruction: str, shape: str, output: Path | None, **a
     draw(lambda: tensor_memory(instruction, shape, **given), output)  # type: ignore[arg-type]
 
 
+@command.command("box")
+@click.argument("extent", metavar="BOX")
+@click.option("--tensor", metavar="SHAPE", help="The tensor; by default as large as the box.")
+@click.option("--at", metavar="COORDINATES", help="Where the box starts, such as 96,8; by default 0.")
+@click.option("--rows", metavar="ROWS", help="The four rows that tile::gather4 gathers, such as 5,1,9,2.")
+@click.option("--element-strides", metavar="STEPS", help="Copy only every so many elements, such as 2,1.")
+@map_options
+@output_option
+def box_command(
+    extent: str,
+    tensor: str | None,
+    at: str | None,
+    rows: str | None,
+    element_strides: str | None,
+    output: Path | None,
+    **how: Any,
+) -> None:
+    """Draw a box of a tensor before a TMA copy, and in shared memory after it, swizzled.
+
+    BOX and SHAPE are like 8x64, up to five dimensions, the innermost one last; so are coordinates.
+
+    \b
+    Examples:
+      ptxlab draw box 8x64 --swizzle 128B
+      ptxlab draw box 8x32 --tensor 100x60 --at 96,32 --swizzle 64B -o box.svg
+    """
+    from ptxlab.draw import box
+
+    def make() -> Picture:
+        sizes = read_numbers(extent, "x")
+        shape = read_numbers(tensor, "x") if tensor else sizes
+        described = Described(shape, steps=read_optional(element_strides), **how)
+        return box(described.tiled(sizes), read_optional(at), rows=read_optional(rows))
+
+    draw(make, output)
+
+
+@command.command("im2col")
+@click.argument("shape", metavar="NxHxWxC")
+@click.option("--pixels", metavar="N", type=int, required=True, help="How many are copied.")
+@click.option("--channels", metavar="N", type=int, help="Of each pixel; by default all.")
+@click.option("--lower", metavar="CORNER", help="Of the bounding box, such as -1,-1 for h and w; by default 0.")
+@click.option("--upper", metavar="CORNER", help="From the end of the image, such as -1,-1; by default 0.")
+@click.option("--at", metavar="COORDINATES", help="The first pixel and channel; by default the lower corner.")
+@click.option("--offsets", metavar="OFFSETS", help="Of h and w; of im2col::w, a halo and the offset of w.")
+@click.option("--mode", type=click.Choice(["im2col", "im2col::w", "im2col::w::128"]), default="im2col")
+@click.option("--element-strides", metavar="STEPS", help="Copy only every so many pixels, such as 1,2,2,1.")
+@map_options
+@output_option
+def im2col_command(
+    shape: str,
+    pixels: int,
+    channels: int | None,
+    lower: str | None,
+    upper: str | None,
+    at: str | None,
+    offsets: str | None,
+    mode: str,
+    element_strides: str | None,
+    output: Path | None,
+    **how: Any,
+) -> None:
+    """Draw which pixels a TMA copy by im2col gathers, and where in shared memory they are.
+
+    Images are NxWxC, NxHxWxC or NxDxHxWxC; corners, coordinates and offsets are in that order, too.
+
+    \b
+    Example:
+      ptxlab draw im2col 2x5x6x16 --pixels 16 --lower=-1,-1 --upper=-1,-1 --offsets 1,0
+    """
+    from ptxlab.draw import im2col
+
+    def make() -> Picture:
+        described = Described(read_numbers(shape, "x"), steps=read_optional(element_strides), **how)
+        map = described.im2col(channels, pixels, read_optional(lower), read_optional(upper))
+        return im2col(map, read_optional(at), read_optional(offsets), mode=mode)
+
+    draw(make, output)
+
+
 def read_number(text: str, bits: int) -> int:
     """A number of so many bits, decimal or with `0x`."""
     try:
@@ -160,7 +256,8 @@ def show(picture: Picture, output: Path | None) -> None:
     """Write a picture to a file, or print it."""
     if output is None:
         color = has_color(sys.stdout)
-        click.echo(picture.text(color), color=color)
+        width = get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo(picture.text(color, width), color=color)
         return
     try:
         picture.save(output)

@@ -9,6 +9,7 @@ is SVG in a notebook, and saves as a file:
 from __future__ import annotations
 
 from ptxlab.draw.accesses import accesses
+from ptxlab.draw.boxes import box, im2col
 from ptxlab.draw.descriptors import descriptor
 from ptxlab.draw.fragments import fragments
 from ptxlab.draw.picture import Cell, Mark, Panel, Picture
@@ -23,8 +24,10 @@ __all__ = [
     "Picture",
     "TimelinePicture",
     "accesses",
+    "box",
     "descriptor",
     "fragments",
+    "im2col",
     "tensor_memory",
     "tile",
     "timeline",

@@ -50,7 +50,7 @@ class Layout:
         """Chunks along, in one line."""
         return (self.columns if self.major == K_MAJOR else self.rows) // self.each
 
-    def place(self, line: int, chunk: int, bits: int | None = None) -> int:
+    def address(self, line: int, chunk: int, bits: int | None = None) -> int:
         """The byte at which a chunk starts, by the function that the emulator reads it by."""
         where = tensor_chunk_offset if self.is_tensor else chunk_offset
         return int(where(self.bits if bits is None else bits, line, chunk, self.major))
@@ -58,8 +58,10 @@ class Layout:
     def field(self, line: int, chunk: int) -> str | None:
         """The field of the descriptor that leads from the first chunk to this one: the one that moves it if changed."""
         rest = self.bits & ~sum(FIELD * lowest for lowest in FIELDS.values())
-        near = self.place(line, chunk, rest)
-        return next((name for name, bit in FIELDS.items() if self.place(line, chunk, rest | FIELD * bit) != near), None)
+        near = self.address(line, chunk, rest)
+        return next(
+            (name for name, bit in FIELDS.items() if self.address(line, chunk, rest | FIELD * bit) != near), None
+        )
 
     def first(self, line: int, chunk: int) -> tuple[int, int]:
         """The row and column of a chunk's first element."""
@@ -137,8 +139,8 @@ def _matrix(layout: Layout, named: str) -> Panel:
     """The matrix, a cell for each 16 bytes of it."""
     cells = []
     for line in range(layout.lines):
-        places = [(layout.place(line, chunk), layout.core(line, chunk)) for chunk in range(layout.chunks)]
-        cells.append([Cell(f"{place:#x}", apart(core)) for place, core in places])
+        starts = [(layout.address(line, chunk), layout.core(line, chunk)) for chunk in range(layout.chunks)]
+        cells.append([Cell(f"{start:#x}", apart(core)) for start, core in starts])
     across, along = list(_marks(layout, layout.lines, EIGHT, True)), list(_marks(layout, layout.chunks, 1, False))
     lines = [str(line) for line in range(layout.lines)]
     chunks = [_span(chunk * layout.each, layout.each) for chunk in range(layout.chunks)]
@@ -180,10 +182,10 @@ def _memory(layout: Layout) -> Panel:
     for line in range(layout.lines):
         for chunk in range(layout.chunks):
             row, column = layout.first(line, chunk)
-            place = layout.place(line, chunk)
-            shared += place in there
-            there.setdefault(place, Cell(f"{row},{column}", apart(layout.core(line, chunk))))
-    starts = sorted({place // LINE * LINE for place in there})
+            start = layout.address(line, chunk)
+            shared += start in there
+            there.setdefault(start, Cell(f"{row},{column}", apart(layout.core(line, chunk))))
+    starts = sorted({start // LINE * LINE for start in there})
     cells = [[there.get(start + offset) for offset in range(0, LINE, CHUNK)] for start in starts]
     marks = [Mark(mark.text, starts.index(first), starts.index(last)) for mark, first, last in _steps(layout)
              if last in starts]  # fmt: skip
@@ -195,11 +197,11 @@ def _memory(layout: Layout) -> Panel:
 
 def _steps(layout: Layout) -> Iterator[tuple[Mark, int, int]]:
     """The fields that lead from one line of shared memory to another, and these lines."""
-    first = layout.place(0, 0) // LINE * LINE
+    first = layout.address(0, 0) // LINE * LINE
     for mark in _marks(layout, layout.lines, EIGHT, True):
-        yield mark, first, layout.place(mark.last, 0) // LINE * LINE
+        yield mark, first, layout.address(mark.last, 0) // LINE * LINE
     for mark in _marks(layout, layout.chunks, 1, False):
-        yield mark, first, layout.place(0, mark.last) // LINE * LINE
+        yield mark, first, layout.address(0, mark.last) // LINE * LINE
 
 
 def _span(first: int, count: int) -> str:

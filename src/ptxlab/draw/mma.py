@@ -50,11 +50,11 @@ def _form(text: str, a_in_tensor_memory: bool) -> tuple[Form, Modifiers]:
     does = [candidate for candidate in spelled if candidate.effects.does("tensor_memory", "multiply")]
     if not does:
         raise ValueError(f"`{text}` is not an MMA in tensor memory with all its modifiers, such as `{EXAMPLE}`")
-    known_places = [candidate for candidate in does if ("a" in candidate.form.types) == a_in_tensor_memory]
-    form = known_places[0].form
+    fitting = [candidate for candidate in does if ("a" in candidate.form.types) == a_in_tensor_memory]
+    form = fitting[0].form
     if form.semantics is None:
         raise ValueError(f"what `{text}` does is not known: {form.unknown}")
-    return form, known_places[0].modifiers
+    return form, fitting[0].modifiers
 
 
 def _run(form: Form, modifiers: Modifiers, given: dict[str, int | None], bits: int) -> Mma[int, int]:

@@ -53,11 +53,11 @@ class Picture:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, color: bool = False) -> str:
-        """For a terminal, with its colours if `color`."""
+    def text(self, color: bool = False, width: int | None = None) -> str:
+        """For a terminal, with its colours if `color`; what is wider than `width` characters continues below."""
         from ptxlab.draw.terminal import render
 
-        return render(self, color)
+        return render(self, color, width)
 
     def svg(self) -> str:
         """As SVG, which browsers show."""

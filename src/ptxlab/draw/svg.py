@@ -90,8 +90,8 @@ def _panel(panel: Panel, frame: Frame, top: float) -> Iterator[str]:
     for number, (name, row) in enumerate(zip(panel.row_names, panel.cells, strict=True)):
         y = frame.top + number * HEIGHT
         yield _words(frame.left - 6, y + 14, name, QUIET, "end")
-        for place, one in enumerate(row):
-            yield from _cell(one, frame.left + place * frame.cell, y, frame.cell)
+        for column, one in enumerate(row):
+            yield from _cell(one, frame.left + column * frame.cell, y, frame.cell)
     yield from _rules(panel, frame)
     yield from _marks(panel, frame)
     if panel.note:
@@ -110,8 +110,8 @@ def _rules(panel: Panel, frame: Frame) -> Iterator[str]:
     """The heavier lines, and the frame."""
     down, right = panel.rules
     width, height = frame.right - frame.left, frame.bottom - frame.top
-    place = f"x='{frame.left:.1f}' y='{frame.top:.1f}' width='{width:.1f}' height='{height}'"
-    yield f"<rect {place} fill='none' stroke='#444'/>"
+    box = f"x='{frame.left:.1f}' y='{frame.top:.1f}' width='{width:.1f}' height='{height}'"
+    yield f"<rect {box} fill='none' stroke='#444'/>"
     for row in range(down, frame.rows, down) if down else ():
         y = frame.top + row * HEIGHT
         yield _line(frame.left, y, frame.right, y, 1.5)
@@ -139,8 +139,8 @@ def _column_mark(mark: Mark, frame: Frame, y: float) -> Iterator[str]:
     length = len(mark.text) * LETTER
     if length + 24 <= last - first:
         middle = (first + last) / 2
-        place = f"x='{middle - length / 2 - 3:.1f}' y='{y - 6:.1f}' width='{length + 6:.1f}' height='12'"
-        yield f"<rect {place} fill='white'/>"
+        box = f"x='{middle - length / 2 - 3:.1f}' y='{y - 6:.1f}' width='{length + 6:.1f}' height='12'"
+        yield f"<rect {box} fill='white'/>"
         yield _words(middle, y + 4, mark.text, INK, "middle")
     else:
         yield _words(last + 6, y + 4, mark.text, INK, "start")
@@ -169,5 +169,5 @@ def _title(text: str, y: float, size: int) -> str:
 
 
 def _words(x: float, y: float, text: str, color: str, anchor: str) -> str:
-    place = f"x='{x:.1f}' y='{y:.1f}'"
-    return f"<text {place} font-size='10' fill='{color}' text-anchor='{anchor}'>{escape(text)}</text>"
+    box = f"x='{x:.1f}' y='{y:.1f}'"
+    return f"<text {box} font-size='10' fill='{color}' text-anchor='{anchor}'>{escape(text)}</text>"

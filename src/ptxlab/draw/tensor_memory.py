@@ -1,6 +1,6 @@
 """What is where in tensor memory for a `tcgen05.mma`: accumulators, scale factors, A and its metadata.
 
-The places are found by the functions that the emulator multiplies with: rows of D by `describe_tile` and `lane_of`,
+Words are found by the functions that the emulator multiplies with: rows of D by `describe_tile` and `lane_of`,
 scale factors by `describe_factors` and `word_of`, A and metadata by the words that are read for each element.
 """
 

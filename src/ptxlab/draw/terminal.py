@@ -2,23 +2,60 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ptxlab.draw.palette import rgb
 from ptxlab.draw.picture import Cell, Mark, Panel, Picture
 
 
-def render(picture: Picture, color: bool) -> str:
-    """The whole picture, without a line break at the end."""
-    return "\n".join([picture.title, *(line for panel in picture.panels for line in ("", *_panel(panel, color)))])
+def render(picture: Picture, color: bool, width: int | None = None) -> str:
+    """The whole picture, without a line break at the end; panels that are wider than `width` are cut by columns."""
+    panels = [part for panel in picture.panels for part in (_parts(panel, width) if width else [panel])]
+    lines = [*_words(picture.title, width), *(line for panel in panels for line in ("", *_panel(panel, color, width)))]
+    return "\n".join(lines)
 
 
-def _panel(panel: Panel, color: bool) -> Iterator[str]:
+def _words(text: str, width: int | None) -> list[str]:
+    return [text] if width is None else textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _sizes(panel: Panel) -> tuple[int, int]:
+    """The width of a cell, and of the names of rows before them."""
     texts = [cell.text for row in panel.cells for cell in row if cell is not None]
-    width = max(map(len, [*texts, *panel.column_names]), default=1)
-    margin = max(map(len, panel.row_names), default=0)
+    return max(map(len, [*texts, *panel.column_names]), default=1), max(map(len, panel.row_names), default=0)
+
+
+def _parts(panel: Panel, width: int) -> Iterator[Panel]:
+    """A panel in as many parts as fit the width, cut at a rule where there is one."""
+    cell, margin = _sizes(panel)
+    count, right = len(panel.column_names), panel.rules[1]
+    beside = sum(len(mark.text) + 3 for mark in panel.row_marks)
+    each = max((width - margin - beside - (count // right if right else 0)) // (cell + 1), 1)
+    if each >= count:
+        yield panel
+        return
+    each = each // right * right if right and each >= right else each
+    for first in range(0, count, each):
+        columns = slice(first, first + each)
+        marks = [Mark(mark.text, mark.first - first, mark.last - first) for mark in panel.column_marks
+                 if first <= mark.first and mark.last <= min(first + each, count)]  # fmt: skip
+        is_last = first + each >= count
+        yield replace(
+            panel,
+            title=panel.title if first == 0 else "(continued)",
+            cells=[row[columns] for row in panel.cells],
+            column_names=panel.column_names[columns],
+            column_marks=marks,
+            note=panel.note if is_last else "",
+        )
+
+
+def _panel(panel: Panel, color: bool, widest: int | None) -> Iterator[str]:
+    width, margin = _sizes(panel)
     down, right = panel.rules
-    yield panel.title
+    yield from _words(panel.title, widest)
     yield _line(" " * margin, [name.center(width) for name in panel.column_names], right).rstrip()
     for number, (name, row) in enumerate(zip(panel.row_names, panel.cells, strict=True)):
         if down and number and number % down == 0:
@@ -31,7 +68,7 @@ def _panel(panel: Panel, color: bool) -> Iterator[str]:
         ]
         yield _below(mark, starts)
     if panel.note:
-        yield panel.note
+        yield from _words(panel.note, widest)
 
 
 def _line(name: str, cells: list[str], every: int) -> str:

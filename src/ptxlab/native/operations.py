@@ -136,8 +136,10 @@ def cast(type: type[T], value: Any) -> T:
 
 
 def address_of(pointer: T) -> Pointer[T]:
-    """The address of `p[i]` or `p.field`."""
-    _compiled_only("address_of")
+    """The address of `p[i]` or `p.field`; in plain Python, a variable that holds a structure refers to it already."""
+    if isinstance(pointer, int | float):
+        _compiled_only("address_of")
+    return pointer  # type: ignore[return-value]
 
 
 def function_pointer(function: Callable[..., Any]) -> Pointer[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab.emulate.abi.bulk import MODES
 from ptxlab.emulate.abi.faults import CoordinateReason, TensorMapReason
@@ -42,84 +42,91 @@ _OVERWRITTEN = "no host makes such a map: its bytes were changed since, or are n
 _TILED = (MODES["tile"], MODES["tile::gather4"])
 
 
+class Wording(NamedTuple):
+    """What is wrong in a message, with notes and what to do."""
+
+    message: str
+    notes: list[str]
+    helps: list[str]
+
+
 def explain_bad_tensor_map(fault: FaultSnapshot) -> Diagnostic:
     """Bytes that are not a tensor map, a damaged one, or one that does not fit its copy."""
-    message, notes, helps = _explain_map(fault)
-    return fault.error("bad-tensor-map", message, notes=notes, helps=helps)
+    field = TensorMapReason(fault.reason)
+    said = word_field(field, fault.value, fault.record.get("dimension"), fault.limit)
+    return fault.error("bad-tensor-map", said.message, notes=said.notes, helps=said.helps)
 
 
 def explain_bad_coordinate(fault: FaultSnapshot) -> Diagnostic:
     """A box of a tensor that starts where it must not."""
-    dimension = fault.record.get("dimension")
-    match fault.reason:
+    reason = CoordinateReason(fault.reason)
+    said = word_start(reason, fault.signed_value, fault.record.get("dimension"), fault.limit)
+    is_misaligned = reason in (CoordinateReason.MISALIGNED, CoordinateReason.MISALIGNED_ELEMENT)
+    code = "misaligned" if is_misaligned else "out-of-bounds"
+    return fault.error(code, said.message, notes=said.notes, helps=said.helps)
+
+
+def word_start(reason: CoordinateReason, value: int, dimension: int, limit: int) -> Wording:
+    """Why a box cannot start where it does."""
+    match reason:
         case CoordinateReason.NEGATIVE:
-            return fault.error(
-                "out-of-bounds",
-                f"a box that is stored outside of the tensor: it starts at {fault.signed_value} in dimension "
-                f"{dimension}",
-                helps=["use coordinates from 0 on: only loads may have negative ones"],
-            )
+            message = f"a box that is stored outside of the tensor: it starts at {value} in dimension {dimension}"
+            return Wording(message, [], ["use coordinates from 0 on: only loads may have negative ones"])
         case CoordinateReason.OUT_OF_CORNERS:
-            return fault.error(
-                "out-of-bounds",
-                f"pixels that start out of the bounding box of their tensor map: at {fault.signed_value} in dimension "
-                f"{dimension}",
-                notes=["an H200 takes this for an illegal instruction"],
-                helps=["start between the lower and the upper corner; offsets move what is read, not where it starts"],
+            return Wording(
+                f"pixels that start out of the bounding box of their tensor map: at {value} in dimension {dimension}",
+                ["an H200 takes this for an illegal instruction"],
+                ["start between the lower and the upper corner; offsets move what is read, not where it starts"],
             )
         case CoordinateReason.HALO | CoordinateReason.OFFSET:
-            name = "halo" if fault.reason == CoordinateReason.HALO else "offset"
-            message = f"a copy of pixels along W with {name} {fault.value}: it is at most {fault.limit - 1}"
-            return fault.error("out-of-bounds", message)
-    unit, each = ("byte", "bytes") if fault.reason == CoordinateReason.MISALIGNED else ("element", "elements")
-    return fault.error(
-        "misaligned",
-        f"a box that starts at {unit} {fault.signed_value} of a tensor row, not a multiple of {fault.limit}",
-        helps=[f"let the first coordinate be a multiple of {fault.limit} {each}"],
+            name = "halo" if reason == CoordinateReason.HALO else "offset"
+            return Wording(f"a copy of pixels along W with {name} {value}: it is at most {limit - 1}", [], [])
+    unit, each = ("byte", "bytes") if reason == CoordinateReason.MISALIGNED else ("element", "elements")
+    return Wording(
+        f"a box that starts at {unit} {value} of a tensor row, not a multiple of {limit}",
+        [],
+        [f"let the first coordinate be a multiple of {limit} {each}"],
     )
 
 
-def _explain_map(fault: FaultSnapshot) -> tuple[str, list[str], list[str]]:
-    """Message, notes and helps; `value` is what the field holds, `limit` the rank of the copy."""
-    field, value = TensorMapReason(fault.reason), fault.value
+def word_field(field: TensorMapReason, value: int, dimension: int, limit: int) -> Wording:
+    """Why a copy cannot use a map: `value` is what the field holds, `limit` the rank or the mode of the copy."""
     if field in _MESSAGES:
-        return _MESSAGES[field], [_OVERWRITTEN] if field in _DAMAGED else [], []
+        return Wording(_MESSAGES[field], [_OVERWRITTEN] if field in _DAMAGED else [], [])
     match field:
         case TensorMapReason.NO_MAP:
-            return (
-                "the address of a tensor map points to something else",
-                [],
-                ["make one with `ptxlab.tensor_map(array, box=…)`"],
-            )
+            message = "the address of a tensor map points to something else"
+            return Wording(message, [], ["make one with `ptxlab.tensor_map(array, box=…)`"])
         case TensorMapReason.OTHER_RANK:
-            return f"a tensor map of {value} dimension{'s' * (value > 1)} for a copy with {fault.limit}", [], []
-        case TensorMapReason.OTHER_MODE if fault.limit in _TILED:
-            return "a tensor map for im2col, for a copy of a tile", [], ["make one with `ptxlab.tensor_map`"]
+            return Wording(f"a tensor map of {value} dimension{'s' * (value > 1)} for a copy with {limit}", [], [])
+        case TensorMapReason.OTHER_MODE if limit in _TILED:
+            return Wording("a tensor map for im2col, for a copy of a tile", [], ["make one with `ptxlab.tensor_map`"])
         case TensorMapReason.OTHER_MODE:
-            return "a tensor map for tiles, for a copy by im2col", [], ["make one with `ptxlab.im2col_map`"]
+            return Wording("a tensor map for tiles, for a copy by im2col", [], ["make one with `ptxlab.im2col_map`"])
         case TensorMapReason.GATHERED_ROWS:
-            return f"a tensor map with a box of {value} rows, for a copy of 4 single rows", [], []
+            return Wording(f"a tensor map with a box of {value} rows, for a copy of 4 single rows", [], [])
         case TensorMapReason.PADDED_ROW:
             message = f"a damaged tensor map: a row of its box has {value} padded elements"
-            return message, ["it must have 128, and a row of the tensor a multiple of them", _OVERWRITTEN], []
+            return Wording(message, ["it must have 128, and a row of the tensor a multiple of them", _OVERWRITTEN], [])
         case TensorMapReason.ROW:
             message = f"a damaged tensor map: a row of its box has {value} bytes"
-            return message, ["it must be a multiple of 16, and no more than the swizzle spans", _OVERWRITTEN], []
+            return Wording(
+                message, ["it must be a multiple of 16, and no more than the swizzle spans", _OVERWRITTEN], []
+            )
         case TensorMapReason.STORE_CORNERS:
-            dimension = fault.record.get("dimension")
             message = (
                 f"a store by a tensor map whose bounding box is larger than the image in dimension {dimension + 1}"
             )
-            return message, ["an H200 takes this for an illegal instruction"], ["use corners within the image"]
+            notes = ["an H200 takes this for an illegal instruction"]
+            return Wording(message, notes, ["use corners within the image"])
         case TensorMapReason.CORNERS:
-            dimension = fault.record.get("dimension")
             message = f"a damaged tensor map: no pixel is between its corners in dimension {dimension + 1}"
-            return message, [_OVERWRITTEN], []
+            return Wording(message, [_OVERWRITTEN], [])
     name, allowed = _FIELDS[field]
     if field == TensorMapReason.STRIDES:
-        name += f"[{fault.record.get('dimension')}]"
+        name += f"[{dimension}]"
     shown = f"{value:#x}" if field == TensorMapReason.ADDRESS else str(value)
-    return f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [_OVERWRITTEN], []
+    return Wording(f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [_OVERWRITTEN], [])
 
 
 def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:

@@ -81,7 +81,7 @@ def take_map(thread: Pointer[Thread], transfer: Pointer[Transfer], address: u64,
     field: u32 = read_map(map, cast(Pointer[u32], found))
     dimension: u32 = 0
     if field == 0:
-        field, dimension = wrong_field(map)
+        field, dimension = wrong_field(map, 0)
     if field == 0:
         field, dimension = unfit_field(transfer)
     if field != 0:
@@ -212,45 +212,58 @@ def read_swizzle(map: Pointer[TensorMap], flags: u32) -> None:
 # What a map can be.
 
 
+@native(inline=True)
+def is_new(known: u32, reason: u32) -> boolean:
+    """Whether a reason is not among those of `known`, a bit for each."""
+    return known >> reason & 1 == 0
+
+
 @native
-def wrong_field(map: Pointer[TensorMap]) -> tuple[u32, u32]:
-    """The first field of a map that no copy can use, as a `TensorMapReason`, and its dimension; 0: there is none."""
+def wrong_field(map: Pointer[TensorMap], known: u32) -> tuple[u32, u32]:
+    """The first field of a map that no copy can use, as a `TensorMapReason`, and its dimension; 0: there is none.
+
+    Reasons that are `known` already, a bit for each, are passed over; but with a wrong rank or type, nothing else can
+    be asked.
+    """
     if map.rank > 5 or (map.mode != 0 and map.rank < 3):
         return TensorMapReason.RANK, 0
     if map.type >= TYPES:
         return TensorMapReason.TYPE, 0
-    if map.interleave > 2 or (map.interleave != 0 and map.rank < 3):
+    is_interleaved: boolean = map.interleave != 0
+    if (map.interleave > 2 or (is_interleaved and map.rank < 3)) and is_new(known, TensorMapReason.INTERLEAVE):
         return TensorMapReason.INTERLEAVE, 0
-    if map.swizzle == 5:
+    if map.swizzle == 5 and is_new(known, TensorMapReason.SWIZZLE):
         return TensorMapReason.SWIZZLE, 0
-    if map.atomicity > 3 or (map.atomicity != 0 and map.atom == 4):
+    if (map.atomicity > 3 or (map.atomicity != 0 and map.atom == 4)) and is_new(known, TensorMapReason.ATOMICITY):
         return TensorMapReason.ATOMICITY, 0
-    if map.fills != 0 and (map.type < F16 or map.type > BF16):
+    if map.fills != 0 and (map.type < F16 or map.type > BF16) and is_new(known, TensorMapReason.FILL):
         return TensorMapReason.FILL, 0
     unit: u64 = 32 if map.interleave == 2 or map.type >= B4X16_P64 else u64(CHUNK)
-    if map.address % unit != 0 or map.address >> ADDRESS_BITS != 0:
+    if (map.address % unit != 0 or map.address >> ADDRESS_BITS != 0) and is_new(known, TensorMapReason.ADDRESS):
         return TensorMapReason.ADDRESS, 0
     for dimension in range(1, map.dimensions):
-        if map.strides[dimension - 1] % unit != 0:
+        if map.strides[dimension - 1] % unit != 0 and is_new(known, TensorMapReason.STRIDES):
             return TensorMapReason.STRIDES, dimension - 1
     for dimension in range(map.rank - 2 if map.mode != 0 else u32(0)):
         end: s64 = s64(map.sizes[dimension + 1]) + s64(s32(map.upper[dimension]))
-        if end <= s64(s32(map.lower[dimension])):
+        if end <= s64(s32(map.lower[dimension])) and is_new(known, TensorMapReason.CORNERS):
             return TensorMapReason.CORNERS, dimension
-    return wrong_row(map)
+    return wrong_row(map, known), 0
 
 
 @native
-def wrong_row(map: Pointer[TensorMap]) -> tuple[u32, u32]:
+def wrong_row(map: Pointer[TensorMap], known: u32) -> u32:
     """Whether a row of a box is wrong; see `wrong_field`."""
     row: u32 = bytes_of_row(map)
-    if map.type >= B4X16_P64 and (map.box[0] != PADDED_ROW or map.sizes[0] % PADDED_ROW != 0):
-        return TensorMapReason.PADDED_ROW, 0
-    if map.interleave == 0 and (row % map.unit != 0 or shared_bytes_of_row(map) > map.pitch):
-        return TensorMapReason.ROW, 0
-    if rows_of(map, map.mode, 0) * u64(row) > MOST_BYTES:
-        return TensorMapReason.TOTAL, 0
-    return 0, 0
+    is_part: boolean = map.type >= B4X16_P64 and (map.box[0] != PADDED_ROW or map.sizes[0] % PADDED_ROW != 0)
+    if is_part and is_new(known, TensorMapReason.PADDED_ROW):
+        return TensorMapReason.PADDED_ROW
+    is_odd: boolean = map.interleave == 0 and (row % map.unit != 0 or shared_bytes_of_row(map) > map.pitch)
+    if is_odd and not is_part and is_new(known, TensorMapReason.ROW):
+        return TensorMapReason.ROW
+    if rows_of(map, map.mode, 0) * u64(row) > MOST_BYTES and is_new(known, TensorMapReason.TOTAL):
+        return TensorMapReason.TOTAL
+    return 0
 
 
 @native
@@ -303,26 +316,21 @@ def value_of(map: Pointer[TensorMap], field: u32, dimension: u32) -> u64:
 
 
 @native
-def has_halo(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
-    """Whether the halo and the offset of `.im2col::w` are as large as they can be; a fault otherwise."""
-    most: u32 = MOST_HALO if transfer.mode == IM2COL_W else u32(MOST_HALO_128)
-    reason: u32 = CoordinateReason.HALO
-    value: u32 = transfer.offsets[0]
-    if value < most:
-        most = MOST_OFFSET
-        reason = CoordinateReason.OFFSET
-        value = transfer.offsets[1]
-    if value < most:
+def has_legal_start(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
+    """Whether a box starts where its copy can have it; a fault otherwise, as on an H200: an illegal instruction."""
+    reason, dimension, value, limit = illegal_start(transfer)
+    if reason == 0:
         return True
     if thread.worker.fault.kind == 0:
-        thread.worker.fault.limit = u64(most)
-    fail_because(thread, BAD_COORDINATE, reason, instruction, u64(value))
+        thread.worker.fault.limit = limit
+        thread.worker.fault.dimension = dimension
+    fail_because(thread, BAD_COORDINATE, reason, instruction, value)
     return False
 
 
 @native
-def has_legal_start(thread: Pointer[Thread], transfer: Pointer[Transfer], instruction: u32) -> boolean:
-    """Whether a box starts where its copy can have it; a fault otherwise, as on an H200: an illegal instruction."""
+def illegal_start(transfer: Pointer[Transfer]) -> tuple[u32, u32, u64, u64]:
+    """Why a box cannot start where it does, a `CoordinateReason` (0: it can), with its dimension, value and limit."""
     map = address_of(transfer.map)
     start: u32 = transfer.coordinates[0]
     unit: u32 = PADDED_ROW
@@ -330,21 +338,19 @@ def has_legal_start(thread: Pointer[Thread], transfer: Pointer[Transfer], instru
         start = u32(u64(s64(s32(start)) * s64(map.bits)) // 8)
         unit = CHUNK
     if start % unit != 0:
-        if thread.worker.fault.kind == 0:
-            thread.worker.fault.limit = u64(unit)
         reason: u32 = CoordinateReason.MISALIGNED if unit == CHUNK else u32(CoordinateReason.MISALIGNED_ELEMENT)
-        fail_because(thread, BAD_COORDINATE, reason, instruction, u64(s64(s32(start))))
-        return False
+        return reason, 0, u64(s64(s32(start))), u64(unit)
     if transfer.mode < IM2COL:
-        return True
-    if transfer.mode >= IM2COL_W and not has_halo(thread, transfer, instruction):
-        return False
+        return 0, 0, 0, 0
+    if transfer.mode >= IM2COL_W:
+        most: u32 = MOST_HALO if transfer.mode == IM2COL_W else u32(MOST_HALO_128)
+        if transfer.offsets[0] >= most:
+            return CoordinateReason.HALO, 0, u64(transfer.offsets[0]), u64(most)
+        if transfer.offsets[1] >= MOST_OFFSET:
+            return CoordinateReason.OFFSET, 0, u64(transfer.offsets[1]), MOST_OFFSET
     for dimension in range(1 if transfer.mode >= IM2COL_W else map.rank - 2):
         coordinate: s64 = s64(s32(transfer.coordinates[dimension + 1]))
         end: s64 = s64(map.sizes[dimension + 1]) + s64(s32(map.upper[dimension]))
         if (coordinate < s64(s32(map.lower[dimension])) and transfer.mode == IM2COL) or coordinate >= end:
-            if thread.worker.fault.kind == 0:
-                thread.worker.fault.dimension = dimension + 1
-            fail_because(thread, BAD_COORDINATE, CoordinateReason.OUT_OF_CORNERS, instruction, u64(coordinate))
-            return False
-    return True
+            return CoordinateReason.OUT_OF_CORNERS, dimension + 1, u64(coordinate), 0
+    return 0, 0, 0, 0
