@@ -4,6 +4,12 @@
 
 `cost.json`: the product with and without a timeline, taking turns, each answer checked. `spans.json`: the spans of one
 block. `clocks.json`: what a span costs that has nothing in it, and how fine the two clocks are.
+
+    ncu --csv --page details SECTIONS -k regex:wgmma python benchmarks/timeline.py --once > evidence/timeline/ncu.csv
+
+`--once` launches the product without a timeline, with two stages and with three, for Nsight Compute; SECTIONS are
+`--section Occupancy --section SchedulerStats --section WarpStateStats --section SpeedOfLight
+--section ComputeWorkloadAnalysis`.
 """
 
 from __future__ import annotations
@@ -34,6 +40,9 @@ READS = 64
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--once"]:
+        once()
+        return
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "evidence" / "timeline"
     folder.mkdir(parents=True, exist_ok=True)
     torch = require_torch()
@@ -45,6 +54,14 @@ def main() -> None:
     entry = replace(wgmma_gemm.entry, variants=variants)
     sizes = [{"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in (2048, 4096, 8192)]
     measure("timeline", entry, sizes, rounds=21).write(folder / "cost.json")
+
+
+def once() -> None:
+    """Launch the product with two stages, then with three."""
+    arrays = wgmma_gemm.arrays(Device(require_torch(), 1), "bf16", 4096, 4096, 4096)
+    for shape in SHAPES.values():
+        if not shape.spans:
+            product(**arrays, shape=shape).run(device="cuda")
 
 
 def spans(torch: Any) -> dict[str, Any]:
@@ -73,7 +90,7 @@ def spans(torch: Any) -> dict[str, Any]:
 def empty_spans(*, clock: str = "clock64") -> None:
     """Spans with nothing in them, one after the other."""
     timeline = ptx.timeline(blocks=1, warps=1, spans=READS, clock=clock)
-    for _ in range(READS):
+    for _ in ptx.range(READS, unroll=False):
         with timeline.span("nothing"):
             pass
 

@@ -5,7 +5,7 @@ and `capacity` records for each warp of each block that is recorded:
 
     header   u64 time at which the warp started, u32 spans so far, u32 its SM, u32 SMs there are, u32 blocks of the
              grid, u32 warps of a block, u32 0
-    record   u64 start, u32 duration, at most 2³² - 1, u32 number of the label
+    record   u64 start, u64 end, of which the lower 48 bits; above them is the number of the label
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 HEADER, RECORD = 32, 16  # bytes
-LONGEST = 2**32 - 1
+LONGEST = 2**48 - 1  # of a span
 # Of each clock: the unit, and whether SMs share it.
 CLOCKS = {"clock64": ("cycles", False), "globaltimer": ("ns", True)}
 STEPS = "steps of the emulator"  # which is a machine with one SM, and counts the instructions of all threads there
@@ -185,5 +185,6 @@ class _Recorded:
     def spans(self, zero: int) -> Iterator[Span]:
         for number in range(min(self.count, self.layout.capacity)):
             record = self.data[HEADER + number * RECORD :][:RECORD]
-            start, duration, label = (int.from_bytes(record[a:b], "little") for a, b in ((0, 8), (8, 12), (12, 16)))
-            yield Span(self.block, self.warp, *self.layout.labels[label], start - zero, start - zero + duration)
+            start, end = int.from_bytes(record[:8], "little"), int.from_bytes(record[8:], "little")
+            role, label = self.layout.labels[end >> 48]
+            yield Span(self.block, self.warp, role, label, start - zero, start - zero + (end - start & LONGEST))

@@ -19,9 +19,10 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Scalar, b8, b32, u32, u64
-from ptxlab.timelines import CLOCKS, HEADER, LONGEST, RECORD, Layout
+from ptxlab.timelines import CLOCKS, HEADER, RECORD, Layout
 
 MOST = 1 << 30  # bytes
+UPPER_HALF = 0x5410  # of `prmt`: the second operand goes there
 
 
 class Recorder:
@@ -47,36 +48,36 @@ class Recorder:
         number, warp = self._layout.number(self._role, label), self._warp
         start = _clock(self._layout)
         yield
-        duration = emit("min.u64", [_clock(self._layout) - start, LONGEST])
         fits = emit("setp.lt.and.u32", [warp.count, self._layout.capacity, warp.records])
-        low, high = emit("mov.b64", [start], out=(b32(), b32()))
-        place = warp.place + warp.count * RECORD + HEADER
-        words = [low, high, emit("cvt.u32.u64", [duration]).view(b32), b32(number)]
-        emit("st.global.v4.b32", [place, words], when=fits)
+        address = warp.address + warp.count * RECORD + HEADER
+        low, high = emit("mov.b64", [_clock(self._layout)], out=(b32(), b32()))
+        labelled = emit("prmt.b32", [high, number, UPPER_HALF])
+        words = [*emit("mov.b64", [start], out=(b32(), b32())), low, labelled]
+        emit("st.global.v4.b32", [address, words], when=fits)
         warp.count += 1
-        emit("st.global.u32", [warp.place + 8, warp.count], when=warp.records)
+        emit("st.global.u32", [warp.address + 8, warp.count], when=warp.records)
 
 
 class _Warp:
-    """The place of a warp's records, how many there are, and whether this thread records."""
+    """The address of a warp's records, how many there are, and whether this thread records."""
 
     def __init__(self, layout: Layout) -> None:
         block, blocks = _linear("%ctaid", "%nctaid")
         thread, threads = _linear("%tid", "%ntid")
         warp = thread >> 5
-        places = memory.global_(b8, layout.size, align=16, name=layout.variable)
-        layout.variable = places.symbol or layout.variable
+        array = memory.global_(b8, layout.size, align=16, name=layout.variable)
+        layout.variable = array.symbol or layout.variable
         records = emit("setp.lt.u32", [block, layout.blocks])
         records = emit("setp.lt.and.u32", [warp, layout.warps, records])
         self.records = emit("setp.eq.and.u32", [_special("%laneid"), 0, records])
-        self.place: Pointer = (places + (block * layout.warps + warp) * layout.warp_bytes).copy()
+        self.address: Pointer = (array + (block * layout.warps + warp) * layout.warp_bytes).copy()
         self.count = u32(0)
         low, high = emit("mov.b64", [_clock(layout)], out=(b32(), b32()))
         words = [low, high, self.count.view(b32), _special("%smid").view(b32)]
-        emit("st.global.v4.b32", [self.place, words], when=self.records)
+        emit("st.global.v4.b32", [self.address, words], when=self.records)
         warps = threads + 31 >> 5
         words = [_special("%nsmid").view(b32), blocks.view(b32), warps.view(b32), b32(0)]
-        emit("st.global.v4.b32", [self.place + 16, words], when=self.records)
+        emit("st.global.v4.b32", [self.address + 16, words], when=self.records)
 
 
 def timeline(*, blocks: int, warps: int, spans: int = 256, clock: str = "clock64") -> Recorder:
