@@ -2,8 +2,13 @@
 
 A mutant is a kernel that was correct, with one instruction that orders its threads removed or weakened. It is run with
 checks on seeds 0 to 3. It is `reported` where there is an error (a race, a hang, …; of an asynchronous kernel also a
-warning). If nothing is reported it is `wrong` where the result is not what NumPy says, and has `survived` where it is.
-`survivors.py` says of each of those two why it is still right without it, or that it is missed.
+warning), or else a finding of `ptxlab check` that the kernel did not have. If nothing is reported by then, it is run on
+seeds 4 to 15, and is `wrong` where a result is not what NumPy says, and has `survived` where all are right.
+`survivors.py` says why a kernel is still right without it; all others are missed.
+
+The report of an asynchronous kernel must show the line that was changed, by a label or a note. Where the instruction
+was removed there is no such line: there it must show the last instruction before it or the first one after it that
+orders, signals, waits or accesses memory, or one that does so with the same operand in brackets (the same mbarrier).
 
 `--only=NAME` takes kernels whose name has NAME in it, `--asynchronous` and `--synchronous` those of one sort,
 `--most=N` the first N mutants; `--workers=N` uses as many processes. `--save=FILE` keeps what came of them, and
@@ -19,7 +24,6 @@ import json
 import pickle
 import platform
 import re
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -31,14 +35,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
+import ptxlab
 from ptxlab import ir
+from ptxlab.measure.machine import commit
 from ptxlab.report import Diagnostic
-from tests.emulate.mutation_operators import changes
+from tests.emulate.mutation_operators import changes, is_order_or_access
 from tests.emulate.mutation_subjects import Subject, subjects
-from tests.emulate.survivors import EQUIVALENT, MISSED, Survivor
+from tests.emulate.survivors import EQUIVALENT, Survivor
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "mutation.json"
-SEEDS = (0, 1, 2, 3)
+SEEDS = range(4)
+MORE_SEEDS = range(4, 16)  # of what nothing has reported
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -54,6 +61,8 @@ class Mutant:
     before: str
     after: str
     text: str = field(repr=False)
+    beside: tuple[int, ...] = ()
+    """The lines that a report may show instead of one that was removed."""
 
     @property
     def name(self) -> str:
@@ -72,13 +81,12 @@ class Outcome:
     seed: int = 0
     """The seed that reported them."""
     names_line: bool = False
-    """Whether a label is on the line that was changed, or a note names it."""
+    """Whether a label is on the line that was changed, or a note names it; of a removed one, on a line beside it."""
 
     @property
     def is_changed(self) -> bool:
-        """Whether the instruction of an asynchronous kernel was changed, and is still there."""
-        is_gone = self.mutant.kind.startswith(("remove", "barrier of"))
-        return self.mutant.subject.is_asynchronous and not is_gone
+        """Whether the instruction was changed, and is still there."""
+        return not is_removal(self.mutant.kind)
 
     def record(self) -> dict[str, object]:
         """For the evidence file."""
@@ -95,6 +103,11 @@ class Outcome:
         }
 
 
+def is_removal(kind: str) -> bool:
+    """Whether a change takes an instruction away, or puts something else in its place."""
+    return kind.startswith(("remove", "barrier of"))
+
+
 def mutants_of(subject: Subject) -> Iterator[Mutant]:
     """Each change to each instruction of a kernel that is executed."""
     module = subject.parse(subject.text)
@@ -102,14 +115,28 @@ def mutants_of(subject: Subject) -> Iterator[Mutant]:
     text = module.source.text
     executed = lines_executed(subject, module)
     for function in module.functions:
+        places = []
         for instruction in function.instructions():
-            start, end = instruction.start, instruction.end
-            assert start is not None
-            assert end is not None
-            line = module.source.position(start)[0]
+            assert instruction.start is not None
+            assert instruction.end is not None
+            line = module.source.position(instruction.start)[0]
             if line in executed:
-                for kind, after in changes(text[start:end]):
-                    yield Mutant(subject, line, kind, text[start:end], after, text[:start] + after + text[end:])
+                places.append((line, instruction.start, instruction.end))
+        for at, (line, start, end) in enumerate(places):
+            for kind, after in changes(text[start:end]):
+                mutated = text[:start] + after + text[end:]
+                beside = lines_beside([(place[0], text[slice(*place[1:])]) for place in places], at)
+                yield Mutant(subject, line, kind, text[start:end], after, mutated, beside if is_removal(kind) else ())
+
+
+def lines_beside(instructions: list[tuple[int, str]], at: int) -> tuple[int, ...]:
+    """The nearest lines before and after one that order or access, and all that do so with the same address."""
+    shown = [(number, line, text) for number, (line, text) in enumerate(instructions) if is_order_or_access(text)]
+    before = [line for number, line, _ in shown if number < at][-1:]
+    after = [line for number, line, _ in shown if number > at][:1]
+    address = re.search(r"\[[^\]]*\]", instructions[at][1])
+    same = [line for number, line, text in shown if number != at and address and address[0] in text]
+    return (*before, *after, *same)
 
 
 def lines_executed(subject: Subject, module: ir.Module) -> set[int]:
@@ -125,19 +152,45 @@ def judge(mutant: Mutant) -> Outcome:
     is_right = True
     warned: list[Diagnostic] = []
     for seed in SEEDS:
-        results, right = mutant.subject.run(mutant.subject.parse(mutant.text), seed)
-        found = [diagnostic for result in results for diagnostic in result.diagnostics]
-        errors = {diagnostic.code for diagnostic in found if diagnostic.level == "error"}
+        found, right = _run(mutant, seed)
+        errors = tuple(sorted({diagnostic.code for diagnostic in found if diagnostic.level == "error"}))
         if errors:
-            named = any(_names(diagnostic, mutant.line) for diagnostic in found)
-            return Outcome(mutant, "reported", tuple(sorted(errors)), seed, named)
+            return Outcome(mutant, "reported", errors, seed, _shows(found, mutant))
         warned = warned or found
         is_right = is_right and right
     if warned and mutant.subject.is_asynchronous:
         codes = tuple(sorted({f"warning {diagnostic.code}" for diagnostic in warned}))
-        named = any(_names(diagnostic, mutant.line) for diagnostic in warned)
-        return Outcome(mutant, "reported", codes, 0, named)
+        return Outcome(mutant, "reported", codes, 0, _shows(warned, mutant))
+    if static := new_in_check(mutant):
+        codes = tuple(sorted({f"check {diagnostic.code}" for diagnostic in static}))
+        return Outcome(mutant, "reported", codes, 0, _shows(static, mutant))
+    for seed in MORE_SEEDS:
+        found, right = _run(mutant, seed)
+        errors = tuple(sorted({diagnostic.code for diagnostic in found if diagnostic.level == "error"}))
+        if errors:
+            return Outcome(mutant, "reported", errors, seed, _shows(found, mutant))
+        is_right = is_right and right
     return Outcome(mutant, "survived" if is_right else "wrong")
+
+
+def _run(mutant: Mutant, seed: int) -> tuple[list[Diagnostic], bool]:
+    """What a launch finds, and whether its result is right."""
+    results, right = mutant.subject.run(mutant.subject.parse(mutant.text), seed)
+    return [diagnostic for result in results for diagnostic in result.diagnostics], right
+
+
+def new_in_check(mutant: Mutant) -> list[Diagnostic]:
+    """What `ptxlab check` finds of a mutant, of the codes that it finds less often of the kernel itself."""
+    parse = mutant.subject.parse
+    usual = Counter(diagnostic.code for diagnostic in ptxlab.check(parse(mutant.subject.text)))
+    found = ptxlab.check(parse(mutant.text))
+    counts = Counter(diagnostic.code for diagnostic in found)
+    return [diagnostic for diagnostic in found if counts[diagnostic.code] > usual[diagnostic.code]]
+
+
+def _shows(found: list[Diagnostic], mutant: Mutant) -> bool:
+    """Whether diagnostics show the line that was changed, or one beside it if it was removed."""
+    return any(_names(diagnostic, line) for diagnostic in found for line in (mutant.line, *mutant.beside))
 
 
 def _names(diagnostic: Diagnostic, line: int) -> bool:
@@ -148,7 +201,7 @@ def _names(diagnostic: Diagnostic, line: int) -> bool:
 
 def survivor_of(mutant: Mutant) -> Survivor | None:
     """What is known of a mutant that is not reported."""
-    for survivor in (*EQUIVALENT, *MISSED):
+    for survivor in EQUIVALENT:
         if survivor.holds(mutant.subject.name, mutant.line, mutant.kind, mutant.before):
             return survivor
     return None
@@ -169,17 +222,21 @@ class Score:
 
     @property
     def equivalent(self) -> list[Outcome]:
-        return [o for o in self.outcomes if o.verdict != "reported" and survivor_of(o.mutant) in EQUIVALENT]
+        return [o for o in self.outcomes if o.verdict == "survived" and survivor_of(o.mutant) is not None]
 
     @property
     def missed(self) -> list[Outcome]:
         """All others, those that were not examined included."""
-        return [o for o in self.outcomes if o.verdict != "reported" and survivor_of(o.mutant) not in EQUIVALENT]
+        return [
+            o
+            for o in self.outcomes
+            if o.verdict == "wrong" or (o.verdict == "survived" and survivor_of(o.mutant) is None)
+        ]
 
     @property
     def unnamed(self) -> list[Outcome]:
-        """Those that are reported, but without the line that was changed; one that was removed is not there."""
-        return [o for o in self.reported if o.is_changed and not o.names_line]
+        """Those of asynchronous kernels that are reported, but without the line that was changed, or one beside it."""
+        return [o for o in self.reported if o.mutant.subject.is_asynchronous and not o.names_line]
 
     @property
     def share(self) -> float:
@@ -193,7 +250,7 @@ class Score:
         )
 
 
-def evidence(score: Score, commit: str, where: str) -> dict[str, object]:
+def evidence(score: Score, revision: str, where: str) -> dict[str, object]:
     """What a run measured, on what, with every mutant that is not reported."""
     kinds: dict[str, dict[str, int]] = {}
     for kind in sorted({o.mutant.kind for o in score.outcomes}):
@@ -201,11 +258,12 @@ def evidence(score: Score, commit: str, where: str) -> dict[str, object]:
         kinds[kind] = {"mutants": sum(o.mutant.kind == kind for o in score.outcomes)}
         kinds[kind] |= {name: sum(o.mutant.kind == kind for o in outcomes) for name, outcomes in named.items()}
     findings = Counter(" and ".join(o.findings) for o in score.reported)
+    shown = [o for o in score.reported if o.mutant.subject.is_asynchronous and o.names_line]
     return {
         "command": "python -m tests.emulate.mutation --evidence",
         "versions": f"LLVM through llvmlite {version('llvmlite')}, NumPy {version('numpy')}",
         "platform": where,
-        "commit": commit,
+        "commit": revision,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "kernels": len({o.mutant.subject.name for o in score.outcomes}),
         "mutants": len(score.outcomes),
@@ -217,8 +275,10 @@ def evidence(score: Score, commit: str, where: str) -> dict[str, object]:
         "asynchronous": {
             "mutants": sum(o.mutant.subject.is_asynchronous for o in score.outcomes),
             "reported": sum(o.mutant.subject.is_asynchronous for o in score.reported),
-            "changed_lines_named": sum(o.names_line for o in score.reported if o.is_changed),
-            "changed_lines_not_named": [o.record() for o in score.unnamed],
+            "changed_lines_named": sum(o.is_changed for o in shown),
+            "changed_lines_not_named": [o.record() for o in score.unnamed if o.is_changed],
+            "removed_lines_with_a_line_beside_named": sum(not o.is_changed for o in shown),
+            "removed_lines_with_none_named": [o.record() for o in score.unnamed if not o.is_changed],
         },
         "kinds": kinds,
         "findings": dict(findings.most_common()),
@@ -307,6 +367,8 @@ def main(arguments: list[str]) -> int:
         outcomes.append(outcome)
         known = survivor_of(outcome.mutant)
         why = ", ".join(outcome.findings) or (known.reason if known else "NOT EXAMINED YET")
+        if outcome.verdict == "wrong":
+            why = "THE RESULT IS WRONG"
         print(f"{len(outcomes)} {outcome.verdict}: {outcome.mutant.name}: {why}", flush=True)
         if "save" in options and len(outcomes) % 20 == 0:
             save(outcomes, options["save"])
@@ -318,17 +380,15 @@ def main(arguments: list[str]) -> int:
         print("LINE NOT NAMED", outcome.mutant.name, ", ".join(outcome.findings))
     if not options.keys() & {"only", "most", "asynchronous", "synchronous"}:
         used = {survivor_of(o.mutant) for o in outcomes if o.verdict != "reported"}
-        for survivor in (*EQUIVALENT, *MISSED):
+        for survivor in EQUIVALENT:
             if survivor not in used:
                 print("NO SURVIVOR ANY MORE", survivor)
     if "evidence" in options:
-        root = EVIDENCE.parents[1]
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
-        record = evidence(score, commit.stdout.strip(), platforms(options))
+        record = evidence(score, commit(), platforms(options))
         if "originals" in options:
             record["originals"] = json.loads(Path(options["originals"]).read_text())
         EVIDENCE.write_text(json.dumps(record, indent=1) + "\n")
-    return int(any(survivor_of(o.mutant) is None for o in score.missed))
+    return int(bool(score.missed))
 
 
 if __name__ == "__main__":

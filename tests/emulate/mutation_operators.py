@@ -61,6 +61,16 @@ def changes(text: str) -> Iterator[Change]:
             return
 
 
+def is_order_or_access(text: str) -> bool:
+    """Whether an instruction orders, signals, waits or accesses memory: what a report can show beside a removed one."""
+    return Text(text).mnemonic in _SHOWN
+
+
+_SHOWN = frozenset(
+    "atom bar barrier clusterlaunchcontrol cp fence ld ldmatrix mbarrier membar red st stmatrix tcgen05 wgmma".split()
+)
+
+
 def _prefix(opcode: str, prefixes: tuple[str, ...]) -> str:
     return max((prefix for prefix in prefixes if opcode.startswith(prefix)), key=len)
 
@@ -138,15 +148,11 @@ def _cluster_barrier(one: Text) -> Iterator[Change]:
 
 
 def _barrier(one: Text) -> Iterator[Change]:
-    """A block's barrier becomes nothing, or one of the warp; one that counts votes counts only the thread's own."""
-    operands = one.operands
+    """A block's barrier becomes nothing, or one of the warp; one that counts votes is removed with its result."""
     if one.modifiers[0] == "warp":
         yield "remove warp barrier", ""
     elif one.modifiers[0] == "cluster":
         yield from _cluster_barrier(one)
-    elif "red" in one.modifiers:
-        own = f"selp.u32 {operands[0]}, 1, 0, {operands[-1]};" if "popc" in one.modifiers else ""
-        yield "remove barrier", f"{one.guard}{own or f'mov.pred {operands[0]}, {operands[-1]};'}"
     else:
         yield "remove barrier", ""
         if "sync" in one.modifiers:

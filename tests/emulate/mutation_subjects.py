@@ -92,6 +92,9 @@ SIZES: dict[tuple[str, str], Size] = {
     ("pipelined", "cp.async, 2 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("pipelined", "cp.async, 4 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
+    ("nvfp4_gemm", "tcgen05"): {"format": "nvfp4", "m": 128, "n": 256, "k": 768},
+    ("nvfp4_dual_gemm", "tcgen05"): {"m": 128, "n": 128, "k": 512},
+    ("nvfp4_group_gemm", "one launch"): {"m": "40-130", "n": 136, "k": 288},
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
-"""Mutants of `mutation.py` that are not reported, with the reason of each, found by reading the kernel.
+"""Mutants of `mutation.py` that are as good as the kernel that they were made of, in this launch, and why.
 
-Most are as good as the kernel that they were made of, in this launch: `EQUIVALENT`. `MISSED` are those that are not.
-A reason holds for some lines of the PTX of one case, and for some kinds of mutation.
+A reason was found by reading the kernel. It holds for some lines of the PTX of one case, or for some instructions of
+several, and for some kinds of mutation; all of them are right on 16 seeds, and nothing is reported.
 """
 
 from dataclasses import dataclass
@@ -44,8 +44,6 @@ TWICE = "another one beside it does the same"
 NONE_LEFT = "an earlier wait has waited for these groups already"
 ELSEWHERE = "the group that may still be on its way writes where no other thread does any more"
 ORDERED = "a barrier or fences order it anyway, so that it need not be strong"
-STALE = "a stale value may be read, but by strong accesses on both sides, which do not race; the emulator shows none"
-VOTES = "the votes of other threads are lost, which changes a value, not the order of any accesses"
 LEADING = ("other leading offset of operand 1", "other leading offset of operand 2")
 STRIDE = ("other stride offset of operand 1", "other stride offset of operand 2")
 COUNT = ("one arrival more", "half the arrivals")
@@ -59,10 +57,6 @@ LOADED = (
     "after `tcgen05.wait::ld`, a relaxed arrival hands over that the loads are done, and a relaxed wait takes it over"
 )
 AT_END = "bulk stores are complete when the grid ends"
-NO_LAYOUT = (
-    "threads or copies of bytes wrote the tile: its layout is not known, and no byte is read twice or unwritten; "
-    "the result is wrong"
-)
 
 EQUIVALENT = [
     Survivor("cluster_ring-clusters.sm_90", (65,), ("release to relaxed",), KEPT),
@@ -146,16 +140,4 @@ EQUIVALENT = [
     Survivor("triton_spin-triton_spin.sm_80", (68, 78), BARRIER, f"{ONE_WARP}; {MEET}"),
     Survivor("triton_spin-triton_spin.sm_80", (97, 99), BARRIER, TWICE),
     Survivor("triton_spin-triton_spin.sm_80", (106,), BARRIER, LAST),
-]
-
-MISSED = [
-    Survivor("blackwell_product-blackwell.sm_100a", (), LEADING, NO_LAYOUT, "tcgen05.mma"),
-    Survivor("ring", (), STRIDE, NO_LAYOUT, "tcgen05."),
-    Survivor(
-        "wgmma_gemm", (), ("remove tensor fence",), "registers of an MMA in flight are not tracked", "wgmma.fence"
-    ),
-    Survivor("barrier_answers-barriers", (25, 26, 27), ("remove barrier",), VOTES),
-    Survivor("semaphore_of_two-library.sm_80", (1149,), ("acquire to relaxed",), STALE),
-    Survivor("semaphore_of_two-library.sm_80", (1177,), ("release to relaxed",), STALE),
-    Survivor("last_block_sum-reductions.sm_80", (535, 543), FENCE, STALE),
 ]
