@@ -1,0 +1,179 @@
+"""The consumers: each warpgroup multiplies its 64 queries with one tile of keys after the other.
+
+While the tensor cores multiply the weights of a tile with its values, the threads compute the weights of the next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.author import b32, f16, f32, ptx, s32, u32
+from ptxlab.kernels.wgmma_attention.order import Order, Work
+from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP, GROUP_ROWS, Plan
+from ptxlab.kernels.wgmma_attention.softmax import Softmax, row_of
+from ptxlab.kernels.wgmma_attention.tiles import Tiles
+
+COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
+
+
+class Consumer:
+    """A warpgroup with 64 queries."""
+
+    def __init__(self, plan: Plan, stages: list[Any], tiles: Tiles, o: Any) -> None:
+        self.plan, self.tiles, self.o = plan, tiles, o.generic
+        self.queries, self.keys, self.values = stages
+        self.group = ptx.tid.x // GROUP - 1
+        self.softmax = Softmax(plan.size)
+        self.layout = ptx.warpgroup_fragments(plan.scores).d
+        self.scores = [f32() for _ in self.layout.offsets]
+        self.sums = [f32() for _ in ptx.warpgroup_fragments(plan.answer).d.offsets]
+        self.weights = [b32() for _ in range(len(self.scores) // 2)]
+        self.adds = ptx.setp.ne.u32(self.group, self.group)  # whether the sums have a value
+
+    def run(self, order: Order) -> None:
+        """Compute the tiles."""
+        plan = self.plan
+        row, self.column = self.layout.first(ptx.laneid)
+        own = row + ((ptx.tid.x >> 5 & 3) << 4)  # the lane's first row in the tile of the warpgroup
+        for work in order.consumed():
+            first = own + self.group * GROUP_ROWS + work.row.view(u32)
+            self.softmax.reset()
+            ptx.setp.ne.u32(plan.keys, plan.keys, out=self.adds)
+            block = u32()
+            block.set(work.end - 1)
+            self.queries.wait()
+            self.multiply_keys()
+            ptx.wgmma.wait_group.sync.aligned(0)
+            release(self.keys)
+            self.weigh(order, first, block, masked=True)
+            self.set_weights(self.packed())
+            if plan.causal and plan.rows != plan.keys:
+                whole = (work.row.view(u32) + 1) // plan.keys  # tiles of keys that are before all queries
+                self.iterate(order, first, block, ptx.max.u32(whole, work.start), masked=True)
+            inner = work.start
+            if plan.window:  # tiles of keys that no query's window cuts
+                inner = (order.above(work.row.view(u32) + plan.rows) + (plan.keys - 1)) // plan.keys
+            self.iterate(order, first, block, inner, masked=False)
+            if plan.window:
+                self.iterate(order, first, block, work.start, masked=True)
+            if not plan.is_answer_in_queries:
+                release(self.queries)
+            self.multiply_values()
+            ptx.wgmma.wait_group.sync.aligned(0)
+            release(self.values)
+            self.store(work)
+            if plan.is_answer_in_queries:
+                ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)
+                ptx.bar.warp.sync(-1)
+                release(self.queries)
+        ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x % GROUP == 0)
+
+    def iterate(self, order: Order, first: Any, block: Any, end: Any, *, masked: bool) -> None:
+        """The tiles of keys from `block` down to `end`: scores of one, and the sums of the one before."""
+        with ptx.loop():
+            ptx.leave_when(block <= end)
+            block -= 1
+            self.multiply_keys()
+            self.multiply_values()
+            ptx.wgmma.wait_group.sync.aligned(1)
+            release(self.keys)
+            grows, factors = self.weigh(order, first, block, masked=masked)
+            packed = self.packed() if self.plan.packs_early else None
+            ptx.wgmma.wait_group.sync.aligned(0)
+            release(self.values)
+            with ptx.when(grows):
+                for number, sum in enumerate(self.sums):
+                    sum *= factors[row_of(number)]
+            self.set_weights(packed or self.packed())
+
+    def multiply_keys(self) -> None:
+        """Scores: the queries times a tile of keys."""
+        plan, tiles = self.plan, self.tiles
+        self.keys.wait()
+        left = ptx.descriptor(tiles.q, copy=self.group * plan.boxes)
+        right = ptx.descriptor(tiles.k, copy=self.keys.index * plan.boxes)
+        ptx.wgmma.fence.sync.aligned()
+        for step in range(0, plan.size, 16):
+            box, column = divmod(step, BOX)
+            ahead = [(box * tile.copy_bytes + 2 * column) >> 4 for tile in (tiles.q, tiles.k)]
+            plan.scores(self.scores, left + ahead[0], right + ahead[1], step > 0, 1, 1, 0, 0)
+        ptx.wgmma.commit_group.sync.aligned()
+
+    def multiply_values(self) -> None:
+        """Sums: the weights times the values of the tile before."""
+        plan = self.plan
+        self.values.wait()
+        right = ptx.descriptor(self.tiles.v, copy=self.values.index * plan.boxes, transposed=True)
+        ptx.wgmma.fence.sync.aligned()
+        for step in range(plan.keys // 16):
+            left = self.weights[4 * step :][:4]
+            plan.answer(self.sums, left, right + (step * 16 * 2 * BOX >> 4), self.adds, 1, 1, 1)
+            if step == 0:
+                ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
+        ptx.wgmma.commit_group.sync.aligned()
+
+    def weigh(self, order: Order, first: Any, block: Any, *, masked: bool) -> tuple[Any, list[Any]]:
+        """Turn scores into weights."""
+        if masked:
+            start = block * self.plan.keys + self.column
+            rows = [(first + down - start).view(s32) for down in (0, 8)]
+            ends = [(order.keys - 1 - start).view(s32)] * 2
+            if self.plan.causal:
+                ends = [ptx.min.s32(end, row) for end, row in zip(ends, rows, strict=True)]
+            starts = [row - order.window.view(s32) for row in rows] if self.plan.window else None
+            self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
+        return self.softmax.weigh(self.scores, masked)
+
+    def packed(self) -> list[Any]:
+        """Weights as the left operand of a product has them."""
+        return [pack(self.plan.type, *self.scores[number:][:2]) for number in range(0, len(self.scores), 2)]
+
+    def set_weights(self, packed: list[Any]) -> None:
+        """Write them where no product reads any more."""
+        for weight, value in zip(self.weights, packed, strict=True):
+            ptx.mov.b32(value, out=weight)
+
+    def store(self, work: Work) -> None:
+        """The answer: divided, rounded, through shared memory, and from there by TMA copies.
+
+        These skip what is out of bounds. They run while the next tile is computed; before the memory is used again,
+        they have read it.
+        """
+        plan, tile = self.plan, self.tiles.o
+        warp, first = ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP == 0
+        inverses = self.softmax.inverses()
+        ptx.cp.async_.bulk.wait_group.read(0, when=first)
+        self.synchronize()
+        part = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32[plan.type][plan.type])
+        block = part.d.packed(f16)
+        each = 2 * block.registers
+        for number in range(0, len(self.sums), each):
+            box, column = divmod(number // each * 16, BOX)
+            at = tile.matrices(block, ptx.laneid, warp * 16, column, self.group * plan.boxes + box)
+            pairs = [(pair, self.sums[pair : pair + 2]) for pair in range(number, number + each, 2)]
+            scaled = [[value * inverses[row_of(pair)] for value in values] for pair, values in pairs]
+            block.store(at, [pack(plan.type, low, high) for low, high in scaled])
+        ptx.fence.proxy.async_["shared::cta"]()
+        self.synchronize()
+        with ptx.when(first):
+            row = work.row + (self.group * GROUP_ROWS).view(s32)
+            for box in range(plan.boxes):
+                there = s32(box * BOX), row, work.head.view(s32), work.batch.view(s32)
+                COPY_BACK((self.o, there), tile.at(0, 0, self.group * plan.boxes + box))
+            ptx.cp.async_.bulk.commit_group()
+
+    def synchronize(self) -> None:
+        """Synchronize the threads of a warpgroup, at a barrier of their own."""
+        ptx.barrier.sync.aligned(self.group + 1, GROUP)
+
+
+def pack(type: str, low: Any, high: Any) -> Any:
+    """Two numbers, rounded, in a register."""
+    return ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32)
+
+
+def release(stage: Any) -> None:
+    """A warp is done with a stage."""
+    with ptx.when(ptx.laneid == 0):
+        stage.arrive()
+    stage.advance()

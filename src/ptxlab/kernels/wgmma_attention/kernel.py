@@ -1,0 +1,59 @@
+"""o = softmax(q·kᵀ/√d)·v by `wgmma`: a persistent, warp-specialized kernel.
+
+A block computes one tile of queries after the other. One thread of its first warpgroup, the producer, issues the TMA
+copies of queries, keys and values. Each other warpgroup, a consumer, has 64 queries: it multiplies them with a tile of
+keys, and while the tensor cores multiply the weights of the tile before with its values, computes the weights of this
+one. Weights are never stored: they are the left operand in registers.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ptxlab.author import Kernel, b16, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.kernels.wgmma_attention.consumer import Consumer
+from ptxlab.kernels.wgmma_attention.order import Order
+from ptxlab.kernels.wgmma_attention.plan import GROUP, Plan
+from ptxlab.kernels.wgmma_attention.producer import Producer
+from ptxlab.kernels.wgmma_attention.tiles import Tiles
+
+
+@cache
+def specialize(plan: Plan) -> Kernel:
+    """Build the kernel; its arguments are the tensor maps of q, k, v and o and what `Order` counts by."""
+
+    @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
+    def wgmma_attention(
+        q: tensor_map,
+        k: tensor_map,
+        v: tensor_map,
+        o: tensor_map,
+        counter: pointer[u32],
+        queries: u32,
+        keys: u32,
+        heads: u32,
+        all_heads: u32,
+        shared_by: u32,
+        together: u32,
+        window: u32,
+    ) -> None:
+        thread = ptx.tid.x
+        memory = ptx.dynamic_shared(b16, align=1024)
+        tiles = Tiles(plan, memory)
+        pipelines = [
+            ptx.barrier_pipeline(stages, fills=1, reads=4 * plan.groups, when=thread == 0)
+            for stages in (1, plan.stages, plan.stages)
+        ]
+        order = Order(plan, counter, (queries, keys, heads, all_heads), together, window)
+        ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
+        ptx.bar.sync(0)
+        with ptx.when(thread < GROUP):
+            ptx.setmaxnreg.dec.sync.aligned.u32(plan.kept)
+            with ptx.when(thread == 0):
+                Producer(plan, [pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
+        with ptx.otherwise():
+            ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
+            Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o).run(order)
+
+    found: Kernel = wgmma_attention
+    return found

@@ -1,0 +1,91 @@
+"""The parameters of the kernel: the rows and keys of a tile, the ring of stages, the registers of each warpgroup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.author import ptx
+
+BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
+GROUP = 128  # threads of a warpgroup
+GROUP_ROWS = 64  # rows that a warpgroup multiplies
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A block computes 64 rows for each of `groups` warpgroups, `keys` keys at a time."""
+
+    size: int
+    type: str
+    causal: bool = False
+    window: bool = False
+    """Whether a query attends to a number of keys only, of those up to its own."""
+    groups: int = 2
+    keys: int = 128
+    stages: int = 2
+
+    @property
+    def rows(self) -> int:
+        """Queries of a tile."""
+        return self.groups * GROUP_ROWS
+
+    @property
+    def boxes(self) -> int:
+        """Copies that a row of a head takes."""
+        return self.size // BOX
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block: the consumers, and a warpgroup that issues copies."""
+        return (self.groups + 1) * GROUP
+
+    @property
+    def kept(self) -> int:
+        """Registers of a producer thread."""
+        return 40 if self.groups < 3 else 32
+
+    @property
+    def taken(self) -> int:
+        """Registers of a consumer thread."""
+        return 232 if self.groups < 3 else 160
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether blocks count tiles while they run: under a causal mask these take unequal times."""
+        return self.causal
+
+    @property
+    def packs_early(self) -> bool:
+        """Whether there are registers for the weights of two tiles of keys: those multiplied, and the next."""
+        return self.groups < 3
+
+    @property
+    def is_answer_in_queries(self) -> bool:
+        """Whether the answer is written over the queries, for lack of shared memory."""
+        return self.size > 128
+
+    @property
+    def query_bytes(self) -> int:
+        """Bytes of a tile of queries, or of the answer."""
+        return self.rows * self.size * 2
+
+    @property
+    def key_bytes(self) -> int:
+        """Bytes of a tile of keys, or of values."""
+        return self.keys * self.size * 2
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory: queries, the answer, and stages of keys and of values."""
+        return (1 if self.is_answer_in_queries else 2) * self.query_bytes + 2 * self.stages * self.key_bytes
+
+    @property
+    def scores(self) -> Any:
+        """The MMA of queries and keys."""
+        return ptx.wgmma.mma_async.sync.aligned[f"m64n{self.keys}k16"].f32[self.type][self.type]
+
+    @property
+    def answer(self) -> Any:
+        """The MMA of weights and values."""
+        return ptx.wgmma.mma_async.sync.aligned[f"m64n{self.size}k16"].f32[self.type][self.type]

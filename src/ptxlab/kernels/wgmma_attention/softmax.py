@@ -1,0 +1,83 @@
+"""The softmax of the rows of a warpgroup, whose scores come a tile of keys at a time.
+
+The weight of a key is 2^((score − maximum)·scale), with the maximum of the row so far. Where that grows, all that was
+summed before is too large by a factor. Scaling waits until some row of the warp has grown by 2^8, which after the first
+keys seldom happens: until then sums and weights are too large by a factor that both share, and that cancels in the end.
+A lane has two rows 8 apart; four lanes share a row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ptxlab.author import f32, ptx
+from ptxlab.kernels.attention.softmax import ALL, GROWTH, combine, exchange
+
+ROWS = 2  # of a lane
+
+
+def row_of(number: int) -> int:
+    """Which of the lane's rows an element of its scores or sums is in."""
+    return number // 2 % ROWS
+
+
+class Softmax:
+    """Maxima and totals of the rows of a lane, in registers."""
+
+    def __init__(self, size: int) -> None:
+        self.scale = math.log2(math.e) / math.sqrt(size)
+        self.maxima = [f32() for _ in range(ROWS)]
+        self.totals = [f32() for _ in range(ROWS)]  # of the lane's own keys
+
+    def reset(self) -> None:
+        """Begin with other rows."""
+        for maximum, total in zip(self.maxima, self.totals, strict=True):
+            maximum.set(-math.inf)
+            total.set(0.0)
+
+    def mask(self, scores: list[Any], offsets: Any, starts: list[Any] | None, ends: list[Any]) -> None:
+        """Mask the keys of each row after its end, and up to its start; all are counted from the lane's first."""
+        for number, (score, (_, right)) in enumerate(zip(scores, offsets, strict=True)):
+            row = row_of(number)
+            ptx.mov.f32(-math.inf, out=score, when=ends[row] < right)
+            if starts is not None:
+                ptx.mov.f32(-math.inf, out=score, when=starts[row] >= right)
+
+    def weigh(self, scores: list[Any], masked: bool) -> tuple[Any, list[Any]]:
+        """Replace scores by weights and count them.
+
+        Return whether what was summed before is to be scaled, the same in all lanes of a warp, and by which factors.
+        """
+        rows = [[score for number, score in enumerate(scores) if row_of(number) == row] for row in range(ROWS)]
+        grown = [self._maximum(own, old) for own, old in zip(rows, self.maxima, strict=True)]
+        growths = [new - old for new, old in zip(grown, self.maxima, strict=True)]
+        is_much = ptx.vote.sync.any.pred(ptx.max.f32(*growths) > GROWTH / self.scale, ALL)
+        factors = []
+        for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
+            after = ptx.selp.f32(new, maximum, is_much)
+            # A row that attends to no key yet has no maximum.
+            finite = ptx.selp.f32(0.0, after, after == -math.inf) if masked else after
+            offset = finite * -self.scale
+            factor = ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(maximum, self.scale, offset))
+            maximum.set(after)
+            for score in own:
+                ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
+            ptx.fma.rn.f32(total, factor, combine(ptx.add.rn.f32, own), out=total)
+            factors.append(factor)
+        return is_much, factors
+
+    def _maximum(self, own: list[Any], old: Any) -> Any:
+        most = combine(ptx.max.f32, own)
+        for distance in (1, 2):
+            most = ptx.max.f32(most, exchange(most, distance))
+        return ptx.max.f32(most, old)
+
+    def inverses(self) -> list[Any]:
+        """What sums are to be multiplied with in the end; 0 for a row that attends to no key."""
+        found = []
+        for total in self.totals:
+            for distance in (1, 2):
+                total = total + exchange(total, distance)
+            found.append(ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0))
+        return found

@@ -1,0 +1,137 @@
+"""Attention by wgmma: what the gallery's data does not reach, and one synchronisation left out after the other."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.kernels import wgmma_attention
+from ptxlab.kernels.wgmma_attention.plan import Plan
+from ptxlab.measure import Host, Launch, UnsuitedError
+from ptxlab.toolchain import find
+from tests.kernels.left_out import codes, without
+
+from ..tools import needs_ptxas
+
+SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 260, "size": 64}
+PLANS = [
+    wgmma_attention.choose(size, "bf16", bool(mask), mask == "window", queries=4096)
+    for size in (64, 128, 256)
+    for mask in ("", "causal", "window")
+]
+
+
+def problem(**size: Any) -> dict[str, Any]:
+    return wgmma_attention.arrays(Host(1), **{**SMALL, "causal": False, **size})
+
+
+def attend(arrays: dict[str, Any], blocks: int = 2, **how: Any) -> Launch:
+    launch = wgmma_attention.attend(**arrays, **how)
+    assert isinstance(launch.grid, int)
+    return replace(launch, grid=min(blocks, launch.grid))
+
+
+def error(arrays: dict[str, Any]) -> float:
+    """How far the answer is from that of float64."""
+    exact = {
+        name: value.astype(np.float64) if isinstance(value, np.ndarray) else value for name, value in arrays.items()
+    }
+    wanted = wgmma_attention.reference(np, **exact)["o"]
+    return float(np.linalg.norm(exact["o"] - wanted) / np.linalg.norm(wanted))
+
+
+# What is left out of the kernel that counts its tiles, and what is found then.
+LOST = {
+    "fence.proxy.async": "missing-proxy-fence",
+    "wgmma.wait_group.sync.aligned 1": "touched-accumulator",
+    "wgmma.commit_group": "data-race",
+    "cp.async.bulk.wait_group.read": "data-race",
+    "barrier.sync.aligned": "data-race",
+    "bar.sync 0": "data-race",
+    "mbarrier.arrive.shared": "hang",
+    "mbarrier.arrive.expect_tx": "hang",
+}
+
+
+@pytest.mark.parametrize("lost", [None, *(pytest.param(lost, marks=pytest.mark.bulk) for lost in LOST)])
+def test_what_is_left_out_is_found(lost: str | None) -> None:
+    arrays = problem(causal=True)
+    launch = attend(arrays) if lost is None else without(attend(arrays), lost)
+    found = codes(launch) + [one.code for one in ptxlab.check(launch.module)]
+    if lost is None:
+        assert found == []
+        assert error(arrays) < 1e-3
+        assert arrays["counter"] == 0  # as it was, for the next launch
+    else:
+        assert LOST[lost] in found
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("window", [1, 40, 130, 1000])
+@pytest.mark.parametrize("size", [64, 128, 256])
+def test_windows(size: int, window: int) -> None:
+    arrays = problem(size=size, causal=True, window=window)
+    assert attend(arrays).run(device="cpu").diagnostics == []
+    assert error(arrays) < 1e-3
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("step", [0.01, 0.3, 4.0, -4.0])
+def test_scores_that_grow_from_key_to_key(step: float) -> None:
+    arrays = problem(length=150)
+    arrays["q"][..., 0] = 8  # scores change by `step` from each key to the next
+    arrays["k"][..., 0] = np.arange(150) * step
+    attend(arrays).run(device="cpu")
+    assert error(arrays) < 1e-3
+
+
+@pytest.mark.bulk
+def test_infinities_and_nan_stay_in_their_rows() -> None:
+    arrays = problem(length=150, causal=True)
+    arrays["q"][0, 0, 7, 3] = np.nan
+    arrays["k"][0, 0, 100, 5] = np.inf
+    attend(arrays).run(device="cpu")
+    finite = np.isfinite(arrays["o"][0, 0]).all(axis=1)
+    assert not finite[7]
+    assert finite[[*range(7), *range(8, 100)]].all()
+    is_infinite = arrays["q"][0, 0, 100:, 5] > 0  # the others weigh that key with 0
+    assert np.array_equal(finite[100:], ~is_infinite)
+
+
+@pytest.mark.bulk
+def test_more_queries_than_keys_and_more_keys_than_queries() -> None:
+    for queries, keys in ((200, 70), (70, 300)):
+        arrays = problem(length=max(queries, keys))
+        whole = {"k": arrays["k"][:, :, :keys].copy(), "v": arrays["v"][:, :, :keys].copy()}
+        cut = {**arrays, **whole, "q": arrays["q"][:, :, :queries].copy(), "o": arrays["o"][:, :, :queries].copy()}
+        attend(cut).run(device="cpu")
+        assert error(cut) < 1e-3
+
+
+def test_what_it_is_not_for() -> None:
+    with pytest.raises(UnsuitedError, match="heads of 96 elements"):
+        attend(problem(size=96))
+    with pytest.raises(UnsuitedError, match="there is nothing to compute"):
+        attend(problem(length=0))
+    with pytest.raises(UnsuitedError, match="3 heads of queries are not a multiple of 2"):
+        attend(problem(heads=(3, 2)))
+    with pytest.raises(UnsuitedError, match="a window of 5 keys"):
+        attend(problem(window=5))
+    with pytest.raises(UnsuitedError, match="elements are f32"):
+        attend(problem(type="f32"))
+
+
+@needs_ptxas
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", [pytest.param(p, marks=() if p.size == 128 else pytest.mark.bulk) for p in PLANS])
+def test_ptxas_neither_spills_nor_serializes(plan: Plan, tmp_path: Path) -> None:
+    source = tmp_path / "attention.ptx"
+    source.write_text(str(wgmma_attention.specialize(plan)))
+    command = [find("ptxas").path, "-arch=sm_90a", "-v", "-o", str(tmp_path / "attention.cubin"), str(source)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert "0 bytes spill stores" in said
+    assert "Potential Performance Loss" not in said
