@@ -23,11 +23,11 @@ def test_a_descriptor_is_a_few_instructions() -> None:
     fields = Descriptor(0, leading=8192, stride=1024, swizzle="128B").encode()
     assert lines(write)[2:] == [
         "add.u32 %r4, %r3, 1056;",
-        "shr.u32 %r5, %r4, 4;",
+        "bfe.u32 %r5, %r4, 4, 14;",
         "cvt.u64.u32 %rd3, %r5;",
         f"or.b64 %rd4, %rd3, {fields:#x};",
         "mad.lo.u32 %r6, %r1, 8192, %r3;",
-        "shr.u32 %r7, %r6, 4;",
+        "bfe.u32 %r7, %r6, 4, 14;",
         "cvt.u64.u32 %rd5, %r7;",
         f"or.b64 %rd6, %rd5, {fields:#x};",
     ]

@@ -44,7 +44,8 @@ def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, tran
     except ValueError as problem:
         refuse("no-descriptor", f"no descriptor can describe this tile: {problem}")
     start = tile.memory._advance([(copy, tile.copy_bytes)])._advance([(within, 1)]).address
-    wide: Scalar = emit("cvt.u64.u32", [start >> 4])
+    # In a cluster, bits above the 18 that count say which block an address is of: they must not get into other fields.
+    wide: Scalar = emit("cvt.u64.u32", [emit("bfe.u32", [start, 4, 14])])
     bits: Scalar = emit("or.b64", [wide, fields])
     return bits.view(u64)
 

@@ -79,7 +79,12 @@ class Prepared:
         """Put the parameters in place."""
         self._data[:] = data
 
-    def start(self, data: bytes) -> None:
+    @property
+    def parameters(self) -> bytes:
+        """The parameters that are in place."""
+        return bytes(self._data)
+
+    def start(self, data: bytes | bytearray) -> None:
         """Start the kernel with these parameters; the driver has taken them when the call returns."""
         if int(self._current()[1]) == self._context:  # as nearly always, and asking is cheaper than making it so
             self._start_here(data)
@@ -87,7 +92,7 @@ class Prepared:
             with current(self.loaded.gpu.number):
                 self._start_here(data)
 
-    def _start_here(self, data: bytes) -> None:
+    def _start_here(self, data: bytes | bytearray) -> None:
         with self._lock:
             self._data[:] = data
             (status,) = self._start(self.config, self.function, self._parameters, 0)

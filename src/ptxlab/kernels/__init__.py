@@ -1,7 +1,8 @@
 """The gallery: kernels to learn from and to use, each a folder with its source, its README and its `entry`.
 
 An entry says what is computed, who computes it, and against which library it is measured; tests run every variant of
-every entry on the emulator with all detectors, and on a GPU where there is one.
+every entry on the emulator with all detectors, and on a GPU where there is one. `matmul` is a function to call: it
+chooses among the variants of a kernel.
 
 >>> "vector_addition" in names()
 True
@@ -13,7 +14,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from ptxlab.kernels.products import matmul
 from ptxlab.measure import Entry
+
+__all__ = ["entry", "matmul", "names", "readme"]
 
 _HERE = Path(__file__).parent
 

@@ -54,6 +54,8 @@ class Launch:
     args: Sequence[Any]
     shared: int = 0
     cluster: Extent | None = None
+    overlap: bool = False
+    """Whether it may start before the kernel before it is complete: it waits for that itself, `griddepcontrol.wait`."""
 
     def run(self, **how: Any) -> Result:
         """Run it; `how` is what `kernel.launch` takes besides."""
@@ -83,7 +85,13 @@ class Launch:
     def prepare(self, stream: Any = None, compile: Path | None = None) -> gpu.Prepared:
         """The launch with its arguments packed, for the first GPU; `compile` is a cubin to load."""
         options = LaunchOptions(
-            self.grid, self.block, shared=self.shared, cluster=self.cluster, stream=stream, compile=compile
+            self.grid,
+            self.block,
+            shared=self.shared,
+            cluster=self.cluster,
+            overlap=self.overlap,
+            stream=stream,
+            compile=compile,
         )
         return prepare(self.function, self.args, options)
 

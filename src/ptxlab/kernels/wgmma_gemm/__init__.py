@@ -9,13 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import ptxlab
-from ptxlab.kernels.wgmma_gemm.kernel import specialize
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
+from ptxlab.kernels.wgmma_gemm.finish import Extras
+from ptxlab.kernels.wgmma_gemm.kernel import needs_more, operands, specialize
+from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, DEPTH, Layout, Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
-LARGE, SMALL = Shape(), Shape(groups=1, columns=64, taken=160)
+LARGE, SMALL = Shape(), Shape(groups=1, columns=64)
 
 
 def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
@@ -24,15 +25,54 @@ def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
     type = type_of(a)
     if type not in ("f16", "bf16") or a.dtype != b.dtype or depth != k:
         raise UnsuitedError(f"no product of {a.dtype} {m}x{k} and {b.dtype} {n}x{depth}, by columns")
-    if k % 8 or not k or n % 8:
-        raise UnsuitedError(f"k is {k} and n is {n}: rows must be multiples of 16 bytes")
-    chosen = shape or (LARGE if m * n >= 256 * 256 else SMALL)
-    maps = [
-        ptxlab.tensor_map(matrix, box=(rows, 64), swizzle="128B", l2_promotion="256B")
-        for matrix, rows in ((a, chosen.rows), (b, chosen.columns), (d, 64))
-    ]
-    tiles = ceil_div(m, chosen.rows) * ceil_div(n, chosen.columns)
-    return Launch(specialize(type, chosen), min(tiles, BLOCKS), chosen.threads, [*maps, m, n, k], shared=chosen.shared)
+    if k % 8 or not k:
+        raise UnsuitedError(f"k is {k}: rows must be multiples of 16 bytes")
+    return launch(type, (a, b, d), (m, n, k), shape or (LARGE if m * n >= 256 * 256 else SMALL))
+
+
+def launch(
+    type: str,
+    matrices: tuple[Any, Any, Any],
+    extents: tuple[int, int, int],
+    shape: Shape,
+    *,
+    a_along_k: bool = True,
+    b_along_k: bool = True,
+    blocks: int = BLOCKS,
+    extras: Extras | None = None,
+    bias: Any = 0,
+    residual: Any = 0,
+    pitches: tuple[int, int] | None = None,
+    aligned: bool | None = None,
+    workspace: tuple[Any, Any] = (0, 0),
+) -> Launch:
+    """The launch of one variant. An operand that is not along k is given as it is in memory: its rows run across k.
+
+    `pitches` are the distances of rows of D and of the residual, `aligned` is whether rows of D start at multiples of
+    16 bytes.
+    """
+    (a, b, d), (m, n, k) = matrices, extents
+    if ceil_div(k, DEPTH) < shape.split:
+        raise UnsuitedError(f"k is {k}, and {shape.split} blocks of a cluster need {shape.split * DEPTH} at least")
+    pitch, residual_pitch = pitches or (n, n)
+    aligned = n % 8 == 0 if aligned is None else aligned
+    sides = (a, a_along_k), (b, b_along_k)
+    (left, left_along), (right, right_along) = reversed(sides) if shape.swapped else sides
+    high, wide = (n, m) if shape.swapped else (m, n)
+    layout = Layout(left_along, right_along, aligned)
+    maps = [one.map(matrix) for one, matrix in zip(operands(shape, layout), (left, right), strict=True)]
+    rest = [ptxlab.tensor_map(d, box=shape.box, swizzle=shape.box_swizzle)] if aligned else [d]
+    tiles = ceil_div(high, shape.rows * shape.cluster) * ceil_div(wide, shape.columns)
+    grid = (
+        tiles * shape.split
+        if shape.split > 1
+        else min(tiles, shape.occupancy * blocks // shape.cluster) * shape.cluster
+    )
+    args = [*maps, *rest, high, wide, k]
+    if needs_more(shape, layout, extras):
+        args += [pitch, bias, residual, residual_pitch, *workspace]
+    kernel = specialize(type, shape, layout, extras)
+    return Launch(kernel, grid, shape.threads, args, shape.shared(layout), overlap=True)
 
 
 def by_cublas(torch: Any, a: Any, b: Any, d: Any) -> Callable[[], Any]:

@@ -2,7 +2,10 @@
 
 A block computes one tile of D after the other. One thread of its first warpgroup, the producer, issues the TMA copies
 of K tiles of A and B, as many ahead as there are stages, also those of the next tile while the last is stored. The
-other warpgroups, the consumers, have the registers that the first one gave up; each multiplies 64 rows.
+other warpgroups, the consumers, have the registers that the first one gave up; each multiplies 64 rows, or twice that.
+
+Blocks of a cluster either share the K tiles of B, each copying a part of them to all (`Shape.cluster`), or compute one
+tile together, each a part of k (`Shape.split`).
 """
 
 from __future__ import annotations
@@ -10,77 +13,164 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, ptx, s32, tensor_map, u32
+from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.tile_order import TileOrder
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, BOX, DEPTH, Shape
+from ptxlab.kernels.wgmma_gemm.epilogue import GROUP, CopyBack, Epilogue, PlainStore
+from ptxlab.kernels.wgmma_gemm.exchange import ThroughCluster, ThroughMemory, meet
+from ptxlab.kernels.wgmma_gemm.finish import Extras, Finish
+from ptxlab.kernels.wgmma_gemm.operands import Operand
+from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, DEPTH, STRIPE, Layout, Shape
 
-GROUP = 128  # threads of a warpgroup
-COPY_BACK = ptx.cp.async_.bulk.tensor["2d"]["global"]["shared::cta"].bulk_group
-COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+ALONG_K = Layout()
 
 
 @cache
-def specialize(type: str, shape: Shape) -> Kernel:
-    """Build the kernel; its arguments are the tensor maps of A, B and D, m, n and k."""
+def specialize(type: str, shape: Shape, layout: Layout = ALONG_K, extras: Extras | None = None) -> Kernel:
+    """Build the kernel; its arguments are the tensor maps of A, B and D, m, n and k.
 
-    @kernel(target="sm_90a", maxntid=shape.threads)
-    def wgmma_gemm(
+    Where `needs_more` says so, there are others: D is a tensor map or
+    a pointer, and after k come the distance of its rows, the bias, the residual, the distance of its rows, and memory
+    for partial results and for counters, which are 0.
+    """
+    wanted: dict[str, Any] = {"maxntid": shape.threads}
+    wanted |= {"reqnctapercluster": shape.blocks} if shape.blocks > 1 else {}
+    wanted |= {"minnctapersm": shape.occupancy} if shape.occupancy > 1 else {}
+    target: Any = tensor_map if layout.aligned else pointer[b16]
+
+    @kernel(target="sm_90a", **wanted)
+    def wgmma_gemm(a: tensor_map, b: tensor_map, d: tensor_map, m: u32, n: u32, k: u32) -> None:
+        block(type, shape, layout, (a, b), CopyBack(d.generic), None, (m, n, k))
+
+    @kernel(target="sm_90a", **wanted)
+    def wgmma_gemm_with_extras(
         a: tensor_map,
         b: tensor_map,
-        d: tensor_map,
+        d: target,
         m: u32,
         n: u32,
         k: u32,
+        pitch: u32,
+        bias: pointer[b16],
+        residual: pointer[b16],
+        residual_pitch: u32,
+        partial: pointer[f32],
+        counters: pointer[u32],
     ) -> None:
-        timeline = ptx.timeline(blocks=BLOCKS, warps=shape.threads // 32, spans=shape.spans)
-        thread = ptx.tid.x
-        memory = ptx.dynamic_shared(b16, align=1024)
-        a_tile = ptx.tile(b16, shape.rows, DEPTH, swizzle="128B", copies=shape.stages, at=memory)
-        free = memory + shape.stages * shape.rows * DEPTH
-        b_tile = ptx.tile(b16, shape.columns, DEPTH, swizzle="128B", copies=shape.stages, at=free)
-        free = free + shape.stages * shape.columns * DEPTH
-        d_tile = ptx.tile(b16, 64, BOX, swizzle="128B", copies=shape.groups * shape.columns // BOX, at=free)
-        pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=4 * shape.groups, when=thread == 0)
-        ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
-        ptx.bar.sync(0)
-        tiles = TileOrder(shape.rows, shape.columns, shape.together, m, n)
-        with ptx.when(thread < GROUP):
-            ptx.setmaxnreg.dec.sync.aligned.u32(shape.kept)
-            with ptx.when(thread == 0):
-                times = timeline.role("producer")
-                produce(shape, pipeline.producer(), tiles, (a.generic, a_tile), (b.generic, b_tile), k, times)
-        with ptx.otherwise():
-            ptx.setmaxnreg.inc.sync.aligned.u32(shape.taken)
-            sides = pipeline.consumer(), pipeline.consumer()
-            times = timeline.role("consumer")
-            consume(type, shape, sides, tiles, (a_tile, b_tile, d_tile), d.generic, k, times)
+        is_map = target is tensor_map
+        store = CopyBack(d.generic) if is_map else PlainStore(d, *((n, m) if shape.swapped else (m, n)), pitch)
+        finish = Finish(type, extras, shape.swapped, (m, n), bias, residual, residual_pitch) if extras else None
+        block(type, shape, layout, (a, b), store, finish, (m, n, k), (partial, counters))
 
-    found: Kernel = wgmma_gemm
+    found: Kernel = wgmma_gemm_with_extras if needs_more(shape, layout, extras) else wgmma_gemm
     return found
 
 
-def produce(shape: Shape, stage: Any, tiles: TileOrder, a: Any, b: Any, k: Any, times: Any) -> None:
+def needs_more(shape: Shape, layout: Layout, extras: Extras | None) -> bool:
+    """Whether there are other arguments than those of a plain product."""
+    return not layout.aligned or extras is not None or (shape.split > 1 and not shape.clustered)
+
+
+def operands(shape: Shape, layout: Layout) -> tuple[Operand, Operand]:
+    """Both operands: blocks of a cluster share the one whose rows are columns of D."""
+    return (
+        Operand(shape.rows, layout.left_along_k, shape.stages),
+        Operand(shape.columns, layout.right_along_k, shape.stages, shape.cluster),
+    )
+
+
+def block(
+    type: str, shape: Shape, layout: Layout, maps: Any, store: Any, finish: Any, extents: Any, workspace: Any = None
+) -> None:
+    """What a block does; `extents` are m, n and k."""
+    (m, n, k), thread = extents, ptx.tid.x
+    rank = ptx.cluster_ctarank if shape.blocks > 1 else ptx.ctaid.x % shape.split if shape.split > 1 else None
+    memory = ptx.dynamic_shared(b16, align=1024)
+    left, right = operands(shape, layout)
+    a_tile = left.tile(memory)
+    b_tile = right.tile(memory + shape.stages * shape.rows * DEPTH)
+    free = memory + (shape.shared(layout) - shape.out_bytes) // 2
+    reads = 4 * shape.groups * shape.cluster
+    pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
+    sources = [(one.generic, tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
+    with ptx.when(thread == 0):
+        ptx.fence.mbarrier_init.release.cluster()
+        for source, _ in sources:
+            ptx.prefetch.tensormap(source)
+    if shape.blocks > 1:
+        meet("relaxed")  # the fence has made the barriers visible
+    else:
+        ptx.bar.sync(0)
+    ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself, too
+    ptx.griddepcontrol.wait()  # all before was preparation: from here on, what earlier kernels wrote is read
+    work = Work(shape, m, n, k, rank)
+    timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
+    with ptx.when(thread < GROUP):
+        if shape.registers:
+            ptx.setmaxnreg.dec.sync.aligned.u32(shape.registers[0])
+        with ptx.when(thread == 0):
+            times = timeline.role("producer")
+            produce(work, pipeline.producer(), (left, right), sources, shape.stage_bytes(layout), times)
+        if shape.split > 1 and shape.clustered:
+            meet()  # as the consumers do
+    with ptx.otherwise():
+        if shape.registers:
+            ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
+        epilogue = Epilogue(type, shape, free, store, finish)
+        sides = pipeline.consumer(), pipeline.consumer()
+        exchange = None
+        if shape.split > 1:
+            exchange = (
+                ThroughCluster(shape, rank, memory) if shape.clustered else ThroughMemory(shape, rank, *workspace)
+            )
+        consume(type, work, sides, (left, right), (a_tile, b_tile), epilogue, exchange, timeline.role("consumer"))
+    if shape.blocks > 1:
+        meet()  # no block exits while another one reads its memory, or arrives at its barriers
+
+
+class Work:
+    """The tiles that a block computes, and along k the part of each."""
+
+    def __init__(self, shape: Shape, m: Any, n: Any, k: Any, rank: Any) -> None:
+        self.shape, self.rank = shape, rank
+        self.order = TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, m, n, shape.blocks)
+        self.first, self.end = u32(0), k
+        if shape.split > 1:
+            count = (k + (DEPTH - 1)) // DEPTH
+            self.first, self.end = rank * count // shape.split * DEPTH, (rank + 1) * count // shape.split * DEPTH
+
+    def tiles(self) -> Any:
+        """The first row and column of each tile; after a split there is one."""
+        numbers = [ptx.ctaid.x // self.shape.split] if self.shape.split > 1 else self.order.each()
+        for number in numbers:
+            row, column = self.order.origin(number)
+            yield row + self.rank * self.shape.rows if self.shape.cluster > 1 else row, column
+
+    def steps(self) -> Any:
+        """Along k, the start of each K tile."""
+        return ptx.range(self.first, self.end, DEPTH)
+
+
+def produce(work: Work, stage: Any, operands: Any, sources: Any, bytes: int, times: Any) -> None:
     """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
-    for number in tiles.each():
-        row, column = tiles.origin(number)
-        for start in ptx.range(0, k, DEPTH):
+    for row, column in work.tiles():
+        for start in work.steps():
             with times.span("wait for an empty stage"):
                 stage.wait()
             with times.span("start copies"):
-                ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, shape.stage_bytes)
-                for (source, tile), first in ((a, row), (b, column)):
-                    COPY(tile.at(0, 0, stage.index), (source, (start.view(s32), first.view(s32))), stage.barrier)
+                ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, bytes)
+                for operand, (source, tile), first in zip(operands, sources, (row, column), strict=True):
+                    operand.copy(source, tile, stage, first, start, work.rank)
             stage.advance()
 
 
 def consume(
     type: str,
-    shape: Shape,
-    stages: tuple[Any, Any],
-    tiles: TileOrder,
-    memory: tuple[Any, Any, Any],
-    d: Any,
-    k: Any,
+    work: Work,
+    stages: Any,
+    operands: Any,
+    tiles: Any,
+    epilogue: Epilogue,
+    exchange: Any,
     times: Any,
 ) -> None:
     """A consumer warpgroup: multiply its rows of each K tile, and store its part of D.
@@ -88,74 +178,59 @@ def consume(
     While the MMAs of one K tile are in flight, those of the next are issued: `stages` are the one that is multiplied
     and the one that has been read.
     """
-    (stage, read), (a_tile, b_tile, d_tile) = stages, memory
-    product = shape.product(type)
-    held = ptx.warpgroup_fragments(product)
-    own = (ptx.tid.x - GROUP) // GROUP * 64  # the first row of this warpgroup in a tile
-    for number in tiles.each():
-        row, column = tiles.origin(number)
-        accumulators = [f32() for _ in held.d.offsets]
-        adds = ptx.setp.ne.u32(k, k)  # whether the accumulators have a value
-        for start in ptx.range(0, k, DEPTH):
+    stage, read = stages
+    shape, own = work.shape, (ptx.tid.x - GROUP) // GROUP  # the number of this warpgroup
+    count = len(ptx.warpgroup_fragments(shape.product(type)).d.offsets)
+    for row, column in work.tiles():
+        accumulators = [[f32() for _ in range(count)] for _ in range(shape.tall)]
+        adds = ptx.setp.ne.u32(own, own)  # whether the accumulators have a value
+        for start in work.steps():
             with times.span("wait for a full stage"):
                 stage.wait()
             with times.span("multiply"):
-                ptx.wgmma.fence.sync.aligned()
-                for step in range(0, DEPTH, 16):
-                    left = own_rows(ptx.descriptor(a_tile, 0, step, stage.index), own)
-                    product(accumulators, left, ptx.descriptor(b_tile, 0, step, stage.index), adds, 1, 1, 0, 0)
-                    ptx.setp.eq.u32(k, k, out=adds)
-                ptx.wgmma.commit_group.sync.aligned()
+                multiply(shape.product(type), stage, operands, tiles, accumulators, own * shape.tall, adds)
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
-            with ptx.when(start > 0):
-                release(read)
+            with ptx.when(start > work.first):
+                release(shape, read)
             stage.advance()
         with times.span("multiply"):
             ptx.wgmma.wait_group.sync.aligned(0)
-        release(read)
+        release(shape, read)
         with times.span("store"):
-            write(type, shape, accumulators, d_tile, d, row + own, column)
-    ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x % GROUP == 0)
+            if exchange is None:
+                epilogue.write(accumulators, row, column)
+            else:
+                exchange.deposit(accumulators)
+                with ptx.when(work.rank < shape.parts):
+                    epilogue.write(exchange.collect(), row, column + work.rank * shape.width)
+                exchange.leave()
+    epilogue.finish_all()
 
 
-def release(stage: Any) -> None:
-    """A warp is done with a stage."""
-    with ptx.when(ptx.laneid == 0):
-        stage.arrive()
+def multiply(product: Any, stage: Any, operands: Any, tiles: Any, accumulators: Any, first: Any, adds: Any) -> None:
+    """Issue the MMAs of a K tile as one group: those of each 64 rows, from number `first` on."""
+    transposed = [int(not one.along_k) for one in operands]
+    ptx.wgmma.fence.sync.aligned()
+    for step in range(0, DEPTH, 16):
+        a, b = (one.descriptor(tile, stage, step) for one, tile in zip(operands, tiles, strict=True))
+        for part, values in enumerate(accumulators):
+            product(values, stripe(a, first + part), b, adds, 1, 1, *transposed)
+        ptx.setp.eq.u32(first, first, out=adds)
+    ptx.wgmma.commit_group.sync.aligned()
+
+
+def release(shape: Shape, stage: Any) -> None:
+    """A warp is done with a stage: it arrives in each block that copies to it."""
+    if shape.cluster == 1:
+        with ptx.when(ptx.laneid == 0):
+            stage.arrive()
+    else:
+        with ptx.when(ptx.laneid < shape.cluster):
+            there = ptx.mapa.shared__cluster.u32(stage.barrier, ptx.laneid)
+            ptx.mbarrier.arrive.shared__cluster.b64(there)
     stage.advance()
 
 
-def own_rows(descriptor: Any, first: Any) -> Any:
-    """The same matrix from row `first` on: rows are 128 bytes long, and a descriptor counts in 16."""
-    return descriptor + ptx.cvt.u64.u32(first * 8)
-
-
-def write(type: str, shape: Shape, accumulators: Any, tile: Any, d: Any, row: Any, column: Any) -> None:
-    """The part of D that a warpgroup has: rounded, through shared memory, and from there by TMA copies.
-
-    These skip what is out of bounds of D. They run while the next tile is multiplied; before the memory is used again,
-    they have read it.
-    """
-    group, warp = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3
-    first, copies = ptx.tid.x % GROUP == 0, shape.columns // BOX
-    ptx.cp.async_.bulk.wait_group.read(0, when=first)
-    synchronize(group)
-    block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32[type][type]).d.packed(f16)
-    each = 2 * block.registers
-    for number in range(0, len(accumulators), each):
-        at = number // each * 16
-        element = tile.matrices(block, ptx.laneid, warp * 16, at % BOX, group * copies + at // BOX)
-        pairs = [accumulators[pair : pair + 2] for pair in range(number, number + each, 2)]
-        block.store(element, [ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32) for low, high in pairs])
-    ptx.fence.proxy.async_["shared::cta"]()
-    synchronize(group)
-    with ptx.when(first):
-        for copy in range(copies):
-            there = (column + copy * BOX).view(s32), row.view(s32)
-            COPY_BACK((d, there), tile.at(0, 0, group * copies + copy))
-        ptx.cp.async_.bulk.commit_group()
-
-
-def synchronize(group: Any) -> None:
-    """Synchronize the threads of a warpgroup, at a barrier of their own."""
-    ptx.barrier.sync.aligned(group + 1, GROUP)
+def stripe(descriptor: Any, number: Any) -> Any:
+    """The same matrix from another 64 rows on: they take 8192 bytes, and a descriptor counts in 16."""
+    return descriptor + ptx.cvt.u64.u32(number * (STRIPE * 128 // 16))

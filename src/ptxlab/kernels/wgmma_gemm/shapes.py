@@ -1,33 +1,54 @@
-"""The parameters of the kernel: the size of a tile of D, the ring of stages, the registers of each warpgroup."""
+"""The parameters of the kernel: the size of a tile of D, the ring of stages, the clusters, and where operands are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 from ptxlab.author import ptx
 
-DEPTH = 64  # columns of a K tile: 128 bytes, the width of the swizzle
-BOX = 64  # columns of D that one copy stores, for the same reason
+DEPTH = 64  # elements of a K tile along k: 128 bytes, the width of the swizzle
+STRIPE = 64  # rows of one `wgmma`; also the elements of a row of 128 bytes
 BLOCKS = 132  # as many as an H200 has SMs
+CHUNK = 8  # columns of D that a thread has two pairs of: what partial results are exchanged by
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How matrices are in memory: operands along k or across it, and whether rows of D are multiples of 16 bytes."""
+
+    left_along_k: bool = True
+    right_along_k: bool = True
+    aligned: bool = True
 
 
 @dataclass(frozen=True)
 class Shape:
-    """A tile has 64 rows for each of `groups` warpgroups; `together` rows of tiles are computed at a time."""
+    """A tile of D has 64 rows for each of `tall` MMAs of `groups` warpgroups, and `columns` columns."""
 
     groups: int = 2
     columns: int = 256
     stages: int = 3
-    together: int = 12
-    kept: int = 40  # registers of a producer thread
-    taken: int = 232  # registers of a consumer thread
+    tall: int = 1
+    together: int = 12  # rows of tiles that are computed at a time
+    cluster: int = 1  # blocks, one below the other, that share the columns' operand by multicast
+    split: int = 1  # blocks that compute a tile together, each a part of k
+    clustered: bool = True  # these are a cluster; else they exchange results through global memory
+    swapped: bool = False  # D is stored transposed: the operands are given in the other order
+    occupancy: int = 1  # blocks that an SM has at a time
+    buffers: int = 0  # boxes of D that a warpgroup has space for; 0: for all of a tile
     spans: int = 0  # of each warp, that a timeline records
 
     @property
     def rows(self) -> int:
         """Rows of a tile."""
-        return 64 * self.groups
+        return STRIPE * self.tall * self.groups
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster * (self.split if self.clustered else 1)
 
     @property
     def threads(self) -> int:
@@ -35,14 +56,66 @@ class Shape:
         return 128 * (1 + self.groups)
 
     @property
-    def stage_bytes(self) -> int:
-        """Bytes of a stage."""
-        return 2 * DEPTH * (self.rows + self.columns)
+    def registers(self) -> tuple[int, int] | None:
+        """Registers of a producer thread and of a consumer thread, where there are not enough for all."""
+        if self.groups == 1 or self.tall * self.columns <= 192:
+            return None
+        return (32, 160) if self.groups == 3 else (24, 240) if self.tall * self.columns > 256 else (40, 232)
 
     @property
-    def shared(self) -> int:
+    def parts(self) -> int:
+        """Blocks of a cluster that store a part of a tile each, after a split."""
+        chunks = self.columns // CHUNK
+        return max(count for count in range(1, self.split + 1) if chunks % count == 0)
+
+    @property
+    def width(self) -> int:
+        """Columns that a block stores."""
+        return self.columns // self.parts
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """Rows and columns of D that one copy stores, by one warpgroup."""
+        return (self.width, STRIPE) if self.swapped else (STRIPE, gcd(self.width, STRIPE))
+
+    @property
+    def boxes(self) -> int:
+        """Boxes of 64 rows of the tile."""
+        return STRIPE * self.width // (self.box[0] * self.box[1])
+
+    @property
+    def kept_boxes(self) -> int:
+        """Boxes that a warpgroup has space for."""
+        return self.buffers or self.tall * self.boxes
+
+    @property
+    def out_bytes(self) -> int:
+        """Bytes of all boxes that a block has space for."""
+        return 2 * self.groups * self.kept_boxes * self.box[0] * self.box[1]
+
+    @property
+    def box_swizzle(self) -> str | None:
+        """The swizzle of a box: as long as its rows."""
+        return {64: "128B", 32: "64B", 16: "32B"}.get(self.box[1])
+
+    @property
+    def partial_bytes(self) -> int:
+        """Bytes of what a block leaves for the others that compute the same tile."""
+        return 4 * self.rows * self.columns if self.split > 1 else 0
+
+    def right_rows(self, layout: Layout) -> int:
+        """Rows of 128 bytes that a K tile of the right operand takes."""
+        return self.columns if layout.right_along_k else -(-self.columns // STRIPE) * STRIPE
+
+    def stage_bytes(self, layout: Layout) -> int:
+        """Bytes of a stage."""
+        return 128 * (self.rows + self.right_rows(layout))
+
+    def shared(self, layout: Layout) -> int:
         """Bytes of dynamic shared memory."""
-        return self.stages * self.stage_bytes + 2 * self.rows * self.columns
+        ring = self.stages * self.stage_bytes(layout)
+        partial = self.partial_bytes if self.clustered else 0
+        return max(ring, partial) + self.out_bytes
 
     def product(self, type: str) -> Any:
         """The instruction."""

@@ -1,0 +1,173 @@
+"""Matrices of torch, CuPy, JAX and NumPy, as kernels of the gallery take them: address, extents, strides, type.
+
+Frameworks differ in a few things only: how an array says where it is, how a new one is made, and on which stream the
+framework works.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ptxlab.gpu.arrays import is_torch
+from ptxlab.measure.data import DTYPES
+
+ROW = 16  # bytes: TMA copies want addresses and rows to be multiples of it
+_TYPES = {"float16": "f16", "bfloat16": "bf16"}
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """Where an array is: its address, its extents and strides in elements, its type, its GPU (None: the host)."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    type: str
+    gpu: int | None
+    array: Any
+
+    @property
+    def transposed(self) -> Matrix:
+        """Rows as columns."""
+        turned = self.array.T if self.gpu is None else self.array
+        return Matrix(self.address, self.shape[::-1], self.strides[::-1], self.type, self.gpu, turned)
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether TMA can copy it: rows without gaps between elements, at multiples of 16 bytes."""
+        columns = self.shape[1]
+        is_dense = self.strides[1] == 1 or columns == 1
+        return is_dense and self.address % ROW == 0 and 2 * self.strides[0] % ROW == 0 and self.strides[0] >= columns
+
+    @property
+    def end(self) -> int:
+        """The address after the last element."""
+        return self.address + 2 * (1 + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)))
+
+    def view(self) -> Any:
+        """What `ptxlab.tensor_map` and launches take."""
+        return self.array if self.gpu is None else _View(self)
+
+
+class _View:
+    """Memory of a GPU with the extents and strides of a matrix."""
+
+    itemsize = 2
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.shape, self.dtype = matrix.shape, {"f16": "float16", "bf16": "bfloat16"}[matrix.type]
+        self.strides = tuple(2 * step for step in matrix.strides)
+        self.owner = matrix.array
+        length = matrix.end - matrix.address
+        data = (matrix.address, False)
+        self.__cuda_array_interface__ = {"version": 3, "shape": (length,), "typestr": "|u1", "data": data}
+
+
+def look(array: Any, name: str) -> Matrix:
+    """Where an array of any framework is; what is not an array of f16 or bf16 is refused."""
+    if is_torch(array.__class__):
+        gpu = array.get_device() if array.is_cuda else None
+        if gpu is None and array.device.type != "cpu":
+            raise ValueError(f"`{name}` is on {array.device}: only CUDA and the CPU are supported")
+        return _found(array.data_ptr(), array.shape, array.stride(), array.dtype, gpu, array, name)
+    if hasattr(array, "unsafe_buffer_pointer"):  # JAX
+        device = next(iter(array.devices()))
+        gpu = None if device.platform == "cpu" else int(device.local_hardware_id)
+        host = np.asarray(array) if gpu is None else array
+        return _found(array.unsafe_buffer_pointer(), array.shape, _dense(array.shape), array.dtype, gpu, host, name)
+    if hasattr(array, "__cuda_array_interface__"):  # CuPy
+        steps = [step // array.itemsize for step in array.strides]
+        return _found(array.data.ptr, array.shape, steps, array.dtype, int(array.device.id), array, name)
+    if isinstance(array, np.ndarray):
+        steps = [step // array.itemsize for step in array.strides]
+        return _found(array.ctypes.data, array.shape, steps, array.dtype, None, array, name)
+    raise TypeError(f"`{name}` is a {type(array).__name__}, not an array of torch, CuPy, JAX or NumPy")
+
+
+def _found(address: int, shape: Any, strides: Any, dtype: Any, gpu: int | None, array: Any, name: str) -> Matrix:
+    text = str(dtype).removeprefix("torch.")
+    if text not in _TYPES:
+        raise TypeError(f"`{name}` has elements of type {text}: this product is of float16 or bfloat16")
+    if gpu is None and is_torch(array.__class__):
+        array = _of_host(array, _TYPES[text])
+    return Matrix(int(address), tuple(map(int, shape)), tuple(map(int, strides)), _TYPES[text], gpu, array)
+
+
+def _of_host(tensor: Any, type: str) -> Any:
+    """The same memory as an array of NumPy, which has no bf16 of its own."""
+    torch = import_module("torch")
+    return tensor.detach().view(torch.int16).numpy().view(DTYPES[type])
+
+
+def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+    steps = [1]
+    for extent in shape[:0:-1]:
+        steps.append(steps[-1] * extent)
+    return tuple(steps[::-1])
+
+
+def framework(array: Any) -> Any:
+    """The module that makes arrays like this one."""
+    if is_torch(array.__class__):
+        return import_module("torch")
+    if hasattr(array, "unsafe_buffer_pointer"):
+        return import_module("jax.numpy")
+    return import_module("cupy") if hasattr(array, "__cuda_array_interface__") else np
+
+
+def empty(like: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of the same framework, type and device."""
+    if is_torch(like.__class__):
+        return like.new_empty(shape)
+    xp = framework(like)
+    if xp.__name__ == "jax.numpy":  # written by the kernel before any other code sees it
+        return import_module("jax").device_put(xp.empty(shape, like.dtype), next(iter(like.devices())))
+    return xp.empty(shape, like.dtype)
+
+
+def zeros(like: Any, bytes: int) -> Any:
+    """So many bytes that are 0, in a vector of the same framework, type and device."""
+    xp, count = framework(like), -(-bytes // 2)
+    if is_torch(like.__class__):
+        return like.new_zeros(count)
+    if xp.__name__ == "jax.numpy":
+        return (
+            import_module("jax").device_put(xp.zeros(count, like.dtype), next(iter(like.devices()))).block_until_ready()
+        )
+    return xp.zeros(count, like.dtype)
+
+
+def padded(array: Any) -> Any:
+    """A copy whose rows are multiples of 16 bytes, seen with the extents that it had."""
+    rows, columns = array.shape
+    wide = -(-columns // 8) * 8
+    if is_torch(array.__class__):
+        copy = array.new_empty((rows, wide))
+    elif hasattr(array, "unsafe_buffer_pointer"):
+        return framework(array).pad(array, ((0, 0), (0, wide - columns)))
+    else:
+        copy = framework(array).empty((rows, wide), array.dtype)
+    copy[:, :columns] = array
+    return copy[:, :columns]
+
+
+@cache
+def _raw_stream() -> Any:
+    torch = import_module("torch")
+    return getattr(torch._C, "_cuda_getCurrentRawStream", lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
+
+
+def stream_of(array: Any, gpu: int) -> int:
+    """The stream that the array's framework works on now; JAX does not say, and has completed its work then."""
+    if is_torch(array.__class__):
+        return int(_raw_stream()(gpu))
+    if hasattr(array, "unsafe_buffer_pointer"):
+        array.block_until_ready()
+        return 0
+    return int(sys.modules["cupy"].cuda.get_current_stream().ptr)

@@ -1,0 +1,247 @@
+"""`matmul`: a matrix product for arrays of torch, CuPy and JAX on a Hopper GPU, and of NumPy on the emulator.
+
+The first call with some extents, strides and types chooses a variant, compiles it and encodes its tensor maps. What
+changes from call to call is a few addresses among its parameters.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ptxlab.gpu.arrays import is_torch
+from ptxlab.gpu.driver import call, current
+from ptxlab.gpu.prepared import Prepared
+from ptxlab.kernels.matrices import Matrix, empty, look, padded, stream_of, zeros
+from ptxlab.kernels.wgmma_gemm import launch
+from ptxlab.kernels.wgmma_gemm.candidates import Problem
+from ptxlab.kernels.wgmma_gemm.choice import choose
+from ptxlab.kernels.wgmma_gemm.finish import ACTIVATIONS, Extras
+from ptxlab.measure import Launch
+
+_MOST = 4096  # launches that stay ready
+_ADDRESS = struct.Struct("<Q").pack_into
+LEAST = 16 << 20  # bytes of memory for partial results
+COUNTERS = 4096  # bytes of counters: one for each tile of a variant that has few
+
+
+class Ready:
+    """A launch whose parameters lack nothing but addresses: of both operands, the result, bias and residual."""
+
+    def __init__(self, launch: Launch, extents: tuple[int, int], gpu: int, swapped: bool, workspace: Workspace) -> None:
+        self.launch, self.extents, self.gpu = launch, extents, gpu
+        self.swapped, self.workspace = swapped, workspace
+        self.on_stream: dict[int, tuple[Prepared, bytes, list[int], Any]] = {}
+
+    def start(self, addresses: Sequence[int], stream: int) -> None:
+        """Start it on a stream, and do not wait."""
+        found = self.on_stream.get(stream)
+        prepared, template, slots, _ = self._prepare(stream) if found is None else found
+        data = bytearray(template)
+        for slot, address in zip(slots, addresses, strict=False):
+            _ADDRESS(data, slot, address)
+        prepared.start(data)
+
+    def _prepare(self, stream: int) -> tuple[Prepared, bytes, list[int], Any]:
+        with current(self.gpu):
+            prepared = self.launch.prepare(stream)
+        offsets = [offset for offset, _ in prepared.signature.slots]
+        left, right = (1, 0) if self.swapped else (0, 1)
+        template = bytearray(prepared.parameters)
+        memory = self.workspace.on(self.gpu, stream)
+        for offset, address in zip(offsets[10:], memory[1:], strict=False):
+            _ADDRESS(template, offset, address)
+        slots = [offsets[left], offsets[right], offsets[2], *offsets[7:9]]
+        self.on_stream[stream] = prepared, bytes(template), slots, memory
+        return self.on_stream[stream]
+
+
+class Workspace:
+    """Memory for partial results and counters, of one size; streams have their own, which is kept."""
+
+    kept: ClassVar[dict[tuple[int, int], tuple[Any, int, int]]] = {}
+
+    def __init__(self, like: Any, bytes: int) -> None:
+        self.like, self.bytes = like, bytes
+
+    def on(self, gpu: int, stream: int) -> tuple[Any, int, int]:
+        """What keeps the memory, and the addresses of both."""
+        if not self.bytes:
+            return None, 0, 0
+        found = self.kept.get((gpu, stream))
+        if found is None or found[0][0] < self.bytes:
+            size = max(self.bytes, LEAST)
+            partial, counters = zeros(self.like, size), zeros(self.like, COUNTERS)
+            found = (size, partial, counters), look(partial, "workspace").address, look(counters, "workspace").address
+            self.kept[gpu, stream] = found
+        return found
+
+
+_ready: dict[Any, Ready] = {}
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    out: Any = None,
+    *,
+    bias: Any = None,
+    activation: str | None = None,
+    residual: Any = None,
+) -> Any:
+    """D = activation(a @ b + bias) + residual, in f16 or bf16 with f32 accumulators.
+
+    `a` is m by k and `b` is k by n, each with its rows or its columns one after the other in memory. `bias` has n
+    elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh". The result is a new array,
+    or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator.
+    """
+    if len(getattr(a, "shape", ())) > 2 and len(getattr(b, "shape", ())) == 2:
+        flat = [one if one is None else one.reshape(-1, one.shape[-1]) for one in (a, out, residual)]
+        found = matmul(flat[0], b, flat[1], bias=bias, activation=activation, residual=flat[2])
+        return found.reshape((*a.shape[:-1], b.shape[1]))
+    if not is_torch(a.__class__) or not a.is_cuda:
+        return _first((a, b, out, bias, residual), activation, None)
+    key: Any = (a.shape, a.stride(), a.dtype, a.device, b.shape, b.stride(), b.dtype, b.device, activation)
+    addresses = [a.data_ptr(), b.data_ptr(), 0]
+    if out is not None or bias is not None or residual is not None:
+        key = (key, *(None if one is None else _form(one) for one in (out, bias, residual)))
+    ready = _ready.get(key)
+    if ready is None or (addresses[0] | addresses[1]) & 15:
+        return _first((a, b, out, bias, residual), activation, key)
+    if out is None:
+        out = a.new_empty(ready.extents)
+    addresses[2] = out.data_ptr()
+    if bias is not None or residual is not None:
+        addresses += [0 if one is None else one.data_ptr() for one in (bias, residual)]
+    ready.start(addresses, stream_of(a, ready.gpu))
+    return out
+
+
+def _form(tensor: Any) -> Any:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.data_ptr() & 15
+
+
+def _first(given: Sequence[Any], activation: str | None, key: Any) -> Any:
+    """A product that is not ready yet, from top to bottom."""
+    a, b, out, *others = given
+    left, right = look(a, "a"), look(b, "b")
+    m, n, k = _extents(left, right, activation)
+    made = empty(a, (m, n)) if out is None else out
+    target = look(made, "out")
+    added = [None if one is None else look(one, name) for one, name in zip(others, ("bias", "residual"), strict=True)]
+    _check(left, right, target, added)
+    if not m or not n:
+        return made
+    sides = [_source(left, a), _source(right.transposed, b.T)]
+    problem = Problem(m, n, k, sides[0][1], sides[1][1])
+    extras = Extras(added[0] is not None, activation, added[1] is not None)
+    result = target
+    if target.gpu is None and not target.array.flags.c_contiguous:
+        result = look(empty(target.array, (m, n)), "out")
+    launched = _launch(problem, sides, result, added, extras)
+    if left.gpu is None:
+        launched.run(device="cpu")
+        if target.array is not result.array:
+            target.array[...] = result.array
+        return made
+    shape = choose(problem)
+    workspace = Workspace(a, problem.tiles(shape) * shape.split * shape.partial_bytes if not shape.clustered else 0)
+    ready = Ready(launched, (m, n), left.gpu, shape.swapped, workspace)
+    is_kept = sides[0][0].address == left.address and sides[1][0].address == right.address
+    if key is not None and is_kept and target.address % 16 == 0:
+        if len(_ready) >= _MOST:
+            _ready.clear()
+        _ready[key] = ready
+    addresses = [sides[0][0].address, sides[1][0].address, target.address]
+    if len(launched.args) > 6:
+        addresses += [0 if one is None else one.address for one in added]
+    ready.start(addresses, stream_of(a, left.gpu))
+    if hasattr(a, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
+        with current(left.gpu):
+            call("cuStreamSynchronize", 0)
+    return made
+
+
+def _extents(left: Matrix, right: Matrix, activation: str | None) -> tuple[int, int, int]:
+    for one, name in ((left, "a"), (right, "b")):
+        if len(one.shape) != 2:
+            raise ValueError(f"`{name}` is {_times(one.shape)}: a matrix has two dimensions")
+    (m, k), (depth, n) = left.shape, right.shape
+    if k != depth:
+        raise ValueError(f"`a` has {k} columns and `b` has {depth} rows: a product needs the same number")
+    if not k:
+        raise ValueError("`a` has no columns: there is nothing to multiply")
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(f"activation={activation!r}: there are {', '.join(map(repr, ACTIVATIONS))}")
+    return m, n, k
+
+
+def _check(left: Matrix, right: Matrix, target: Matrix, added: Sequence[Matrix | None]) -> None:
+    """Whether all arrays go together."""
+    extents = left.shape[0], right.shape[1]
+    others = [("b", right, right.shape), ("out", target, extents)]
+    wanted = (("bias", added[0], extents[1:]), ("residual", added[1], extents))
+    others += [(name, one, shape) for name, one, shape in wanted if one is not None]
+    for name, one, shape in others:
+        if one.type != left.type:
+            raise TypeError(f"`{name}` is of type {one.type}, and `a` of {left.type}")
+        if one.gpu != left.gpu:
+            places = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, left.gpu)]
+            raise ValueError(f"`{name}` is on {places[0]}, and `a` on {places[1]}")
+        if one.shape != shape:
+            raise ValueError(f"`{name}` is {_times(one.shape)}, and must be {_times(shape)}")
+        if name != "b" and one.strides[-1] != 1 and one.shape[-1] > 1 and 0 not in one.shape:
+            raise ValueError(f"rows of `{name}` have gaps: pass a contiguous array")
+    for name, read in (("a", left), ("b", right), ("bias", added[0]), ("residual", added[1])):
+        if read is not None and read.address < target.end and target.address < read.end:
+            raise ValueError(f"`out` overlaps `{name}`: what is written would be read")
+
+
+def _times(shape: Sequence[int]) -> str:
+    return " by ".join(map(str, shape)) + (" long" if len(shape) == 1 else "")
+
+
+def _source(matrix: Matrix, array: Any) -> tuple[Matrix, bool]:
+    """An operand as TMA can copy it, copied first if need be, and whether its rows run along k."""
+    if matrix.is_aligned:
+        return matrix, True
+    if matrix.transposed.is_aligned:
+        return matrix.transposed, False
+    along_k = matrix.strides[0] != 1
+    copy = look(padded(array if along_k else array.T), "copy")
+    return Matrix(copy.address, matrix.shape if along_k else matrix.shape[::-1],
+                  copy.strides, copy.type, copy.gpu, copy.array), along_k  # fmt: skip
+
+
+def _launch(
+    problem: Problem,
+    sides: Sequence[tuple[Matrix, bool]],
+    target: Matrix,
+    added: Sequence[Matrix | None],
+    extras: Extras,
+) -> Launch:
+    matrices = sides[0][0].view(), sides[1][0].view(), target.view()
+    bias, residual = (0 if one is None else one.view() for one in added)
+    shape = choose(problem)
+    workspace: tuple[Any, Any] = 0, 0
+    if target.gpu is None and shape.split > 1 and not shape.clustered:
+        count = problem.tiles(shape)
+        partial = np.zeros(count * shape.split * shape.partial_bytes // 4, np.float32)
+        workspace = partial, np.zeros(count, np.uint32)
+    return launch(
+        target.type,
+        matrices,
+        (problem.m, problem.n, problem.k),
+        shape,
+        a_along_k=problem.a_along_k,
+        b_along_k=problem.b_along_k,
+        extras=None if extras == Extras() else extras,
+        bias=bias,
+        residual=residual,
+        pitches=(target.strides[0], 0 if added[1] is None else added[1].strides[0]),
+        aligned=target.is_aligned,
+        workspace=workspace,
+    )

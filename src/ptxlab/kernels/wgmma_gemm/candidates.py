@@ -1,0 +1,123 @@
+"""All variants of the kernel that are worth a try for a product, and what each is estimated to take.
+
+The estimate counts cycles of an H200: MMAs and copies of a K tile, waves of tiles, and what is left at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+
+from ptxlab.kernels.wgmma_gemm.shapes import DEPTH, Layout, Shape
+
+SMS = 132
+SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
+CLOCK = 1.7e9
+FROM_L2 = 44.0  # bytes that an SM gets from the L2 cache in a cycle, while all others do
+FROM_MEMORY = 4.2e12 / CLOCK  # bytes that all SMs get from memory in a cycle
+MOST_STAGES = 14
+START = 3000.0  # cycles until the first MMA, and from the last copy to the end
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A product: D is m by n; operands along k or across it."""
+
+    m: int
+    n: int
+    k: int
+    a_along_k: bool = True
+    b_along_k: bool = True
+
+    def layout(self, shape: Shape) -> Layout:
+        """How a variant finds the matrices in memory."""
+        along = (self.a_along_k, self.b_along_k)
+        left, right = reversed(along) if shape.swapped else along
+        return Layout(left, right, self.n % 8 == 0)
+
+    def tiles(self, shape: Shape) -> int:
+        """Tiles of a variant, those that blocks of a cluster have together counted as one."""
+        high, wide = (self.n, self.m) if shape.swapped else (self.m, self.n)
+        return ceil(high / (shape.rows * shape.cluster)) * ceil(wide / shape.columns)
+
+
+def mma_cycles(columns: int) -> float:
+    """Cycles of one `wgmma` of 64 rows: few columns are not cheaper in proportion."""
+    return max(columns / 2, 17 + columns / 4)
+
+
+def estimate(problem: Problem, shape: Shape) -> float:
+    """Cycles that a variant is estimated to take."""
+    along = ceil(ceil(problem.k / DEPTH) / shape.split)
+    multiplied = shape.groups * shape.tall * 4 * mma_cycles(shape.columns)
+    if shape.groups * shape.tall == 1 and shape.occupancy == 1:
+        multiplied *= 1.15  # one warpgroup with one MMA at a time waits more often
+    right = shape.right_rows(problem.layout(shape))
+    copied = 128 * (shape.rows + right / shape.cluster) / FROM_L2
+    each = along * max(multiplied, copied) * 1.03
+    blocks = problem.tiles(shape) * shape.cluster * shape.split
+    waves = ceil(blocks / SMS) if shape.occupancy == 1 else max(blocks / SMS, ceil(blocks / (SMS * shape.occupancy)))
+    stored = shape.rows * shape.width / 32
+    busy = each * waves + stored * (1 + 0.5 * (waves - 1)) if shape.split == 1 else (each + stored) * waves
+    moved = 2 * (problem.m * problem.k + problem.n * problem.k + problem.m * problem.n) / FROM_MEMORY
+    used = min(1.0, blocks / SMS)
+    return START + max(busy, moved / min(1.0, used * 1.15)) + exchange_cycles(shape)
+
+
+def exchange_cycles(shape: Shape) -> float:
+    """Cycles that the sum over blocks takes: barriers, and numbers written and read."""
+    if shape.split == 1:
+        return 0.0
+    read = shape.partial_bytes * shape.split / shape.parts
+    if shape.clustered:
+        return 2000.0 * shape.split + (shape.partial_bytes / 4 + read) / 20
+    return 3500.0 + (shape.partial_bytes + read) / 40
+
+
+def shapes(problem: Problem) -> Iterator[Shape]:
+    """Every variant that fits, with as many stages as fit."""
+    steps = ceil(problem.k / DEPTH)
+    for swapped in (False, True):
+        for groups, tall, columns in _tiles(problem.m if swapped else problem.n):
+            tile = Shape(groups, columns, 1, tall, swapped=swapped)
+            tried = [replace(tile, cluster=cluster) for cluster in (1, 2)]
+            tried += [replace(tile, split=split) for split in (2, 3, 4)]
+            tried += [replace(tile, split=split, clustered=False) for split in (*range(2, 11), 12, 16)]
+            for one in tried:
+                if one.split > 1 and (steps < 2 * one.split or problem.tiles(tile) * one.split > 4 * SMS):
+                    continue
+                fitted = [_fitted(problem, replace(one, occupancy=occupancy)) for occupancy in (1, 2, 3)]
+                yield from (found for found in fitted if found is not None)
+
+
+def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
+    for groups, tall in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1)):
+        for columns in (8, *range(16, 257, 16)):
+            most = 96 if groups == 3 else 160  # accumulators of a thread
+            if tall * columns // 2 <= most and columns < wide + max(32, wide // 4):
+                yield groups, tall, columns
+
+
+def _fitted(problem: Problem, shape: Shape) -> Shape | None:
+    layout = problem.layout(shape)
+    unit = 8 if layout.right_along_k else 64
+    if shape.cluster > 1 and shape.columns % (unit * shape.cluster):
+        return None
+    registers = 65536 // (shape.occupancy * shape.threads)
+    if shape.occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
+        return None
+    if shape.parts < shape.split and shape.columns > 32:
+        return None
+    steps = ceil(problem.k / DEPTH)
+    most = steps if problem.tiles(shape) * shape.cluster <= SMS and shape.split == 1 else MOST_STAGES
+    most = max(3, min(MOST_STAGES, most, ceil(steps / shape.split) if shape.split > 1 else most))
+    boxes, memory = shape.tall * shape.boxes, SHARED // shape.occupancy
+    found = []
+    for buffers in (count for count in (1, 2, 4, boxes) if boxes % count == 0):
+        one = replace(shape, buffers=buffers)
+        stages = int(min(most, (memory - one.out_bytes) // one.stage_bytes(layout)))
+        one = replace(one, stages=max(stages, 1))
+        if stages >= 3 and one.shared(layout) <= memory:
+            found.append(one)
+    return max(found, key=lambda one: (min(one.stages, 6), one.buffers), default=None)

@@ -1,0 +1,31 @@
+"""Which variant computes a product: what was measured to be the fastest, or what is estimated to be."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
+
+TABLE = Path(__file__).with_name("tuned.json")
+
+
+@cache
+def tuned() -> dict[Problem, Shape]:
+    """The fastest variants, as `benchmarks/tune_gemm.py` found them."""
+    if not TABLE.exists():
+        return {}
+    rows: list[dict[str, Any]] = json.loads(TABLE.read_text(encoding="utf-8"))["fastest"]
+    return {Problem(**row["problem"]): Shape(**row["shape"]) for row in rows}
+
+
+@cache
+def choose(problem: Problem) -> Shape:
+    """The variant for a product."""
+    found = tuned().get(problem)
+    if found is not None:
+        return found
+    return min(shapes(problem), key=lambda shape: (estimate(problem, shape), shape.rows * shape.columns, shape.split))

@@ -1,0 +1,124 @@
+"""Sums over blocks: each has multiplied a part of k, and stores a part of the columns of their tile.
+
+A thread writes its accumulators where the other blocks can read them, and then adds what the same thread of each of
+them wrote, in the order of blocks, so that the result is the same in every run. `ThroughCluster` does that in shared
+memory, which blocks of a cluster can read; `ThroughMemory` in global memory, for any number of blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.author import f32, ptx
+from ptxlab.kernels.wgmma_gemm.epilogue import GROUP
+from ptxlab.kernels.wgmma_gemm.shapes import CHUNK, Shape
+
+EVERYONE = 8  # the barrier of all consumers; those of each warpgroup have its number
+
+
+def place_of(shape: Shape, part: int, chunk: int) -> int:
+    """How many numbers after its first ones a thread has those of a chunk of columns."""
+    return (part * (shape.columns // CHUNK) + chunk) * shape.groups * GROUP * 4
+
+
+def meet(order: str = "release") -> None:
+    """Wait for all threads of the cluster; "relaxed" where no data goes from one to the other."""
+    ptx.barrier.cluster.arrive[order]()
+    ptx.barrier.cluster.wait.acquire()
+
+
+class Exchange:
+    """What both have in common: `own` is where a thread writes, `others` where it reads."""
+
+    space = ""
+
+    def __init__(self, shape: Shape, rank: Any) -> None:
+        self.shape, self.rank = shape, rank
+        self.own: Any = None
+        self.others: list[Any] = []
+        self.thread = (ptx.tid.x - GROUP) * 4
+
+    def deposit(self, accumulators: list[list[Any]]) -> None:
+        """Write the accumulators for the other blocks."""
+        store = ptx.st[self.space].v4.f32
+        for part, values in enumerate(accumulators):
+            for chunk in range(self.shape.columns // CHUNK):
+                store(self.own + place_of(self.shape, part, chunk), tuple(values[4 * chunk : 4 * chunk + 4]))
+
+    def collect(self) -> list[list[Any]]:
+        """The sums of this block's columns."""
+        few = self.shape.width // CHUNK
+        return [[one for chunk in range(few) for one in self.add(part, chunk)] for part in range(self.shape.tall)]
+
+    def add(self, part: int, chunk: int) -> list[Any]:
+        """The sums of one chunk."""
+        read = [[f32() for _ in range(4)] for _ in self.others]
+        for values, other in zip(read, self.others, strict=True):
+            ptx.ld[other.space].v4.f32(other + place_of(self.shape, part, chunk), out=tuple(values))
+        return [sum(values[1:], values[0]) for values in zip(*read, strict=True)]
+
+    def synchronize(self) -> None:
+        """Synchronize all consumers of the block."""
+        ptx.barrier.sync.aligned(EVERYONE, self.shape.groups * GROUP)
+
+
+class ThroughCluster(Exchange):
+    """Blocks of a cluster read each other's shared memory, where the stages were."""
+
+    space = "shared"
+
+    def __init__(self, shape: Shape, rank: Any, memory: Any) -> None:
+        super().__init__(shape, rank)
+        self.own = memory.view(f32) + self.thread
+        columns = (self.own + rank * place_of(shape, 0, shape.width // CHUNK)).address
+        there = [ptx.mapa.shared__cluster.u32(columns, number) for number in range(shape.split)]
+        self.others = [ptx.pointer_to(f32, "shared::cluster", address) for address in there]
+
+    def deposit(self, accumulators: list[list[Any]]) -> None:
+        """Write them when all consumers have read the last stage, and wait for the other blocks."""
+        self.synchronize()
+        super().deposit(accumulators)
+        meet()
+
+    def leave(self) -> None:
+        """The kernel's last barrier keeps the memory."""
+
+
+class ThroughMemory(Exchange):
+    """Blocks write to global memory, and count at an integer of their tile who has written and who has read.
+
+    The count is 0 again when all have read: `atom.inc` starts over after twice as many as there are blocks.
+    """
+
+    space = "global"
+
+    def __init__(self, shape: Shape, rank: Any, partial: Any, counters: Any) -> None:
+        super().__init__(shape, rank)
+        size, first = shape.rows * shape.columns, ptx.ctaid.x - rank
+        self.own = partial + ptx.mad.wide.u32(ptx.ctaid.x, size, ptx.cvt.u64.u32(self.thread))
+        columns = self.thread + rank * place_of(shape, 0, shape.width // CHUNK)
+        self.others = [
+            partial + ptx.mad.wide.u32(first + number, size, ptx.cvt.u64.u32(columns)) for number in range(shape.split)
+        ]
+        self.counter = counters + ptx.ctaid.x // shape.split
+        self.is_first = ptx.tid.x == GROUP
+
+    def count(self) -> None:
+        """Count this block."""
+        ptx.atom.acq_rel.gpu.global_.inc.u32(self.counter, 2 * self.shape.split - 1)
+
+    def deposit(self, accumulators: list[list[Any]]) -> None:
+        """Write them, and wait until the other blocks have done so."""
+        super().deposit(accumulators)
+        self.synchronize()
+        with ptx.when(self.is_first):
+            self.count()
+            with ptx.loop():
+                ptx.repeat_when(ptx.ld.acquire.gpu.global_.u32(self.counter) < self.shape.split)
+        self.synchronize()
+
+    def leave(self) -> None:
+        """Count this block as one that has read."""
+        self.synchronize()
+        with ptx.when(self.is_first):
+            self.count()

@@ -1,0 +1,62 @@
+"""`matmul` on arrays of the host, which run on the emulator, and what it refuses."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ptxlab.kernels import matmul
+
+
+def whole(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).integers(-4, 5, shape).astype(np.float16)
+
+
+def test_it_multiplies_rows_that_are_not_multiples_of_16_bytes() -> None:
+    a, b, bias = whole(3, 9), whole(9, 5), whole(5)
+    assert np.array_equal(matmul(a, b, bias=bias, activation="relu"), np.maximum(a @ b + bias, 0))
+
+
+def test_it_takes_transposed_matrices_and_writes_into_a_part_of_another() -> None:
+    a, b, whole_of_d = whole(16, 24).T, whole(8, 16).T, np.zeros((24, 11), np.float16)
+    d = whole_of_d[:, 2:10]
+    assert matmul(a, b, out=d) is d
+    assert np.array_equal(d, a @ b)
+    assert not whole_of_d[:, [0, 1, 10]].any()
+
+
+def test_more_dimensions_are_rows() -> None:
+    a, b = whole(2, 3, 8), whole(8, 8)
+    assert np.array_equal(matmul(a, b), a @ b)
+
+
+def test_nothing_times_something_is_nothing() -> None:
+    assert matmul(whole(0, 8), whole(8, 4)).shape == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        ((whole(3, 4), whole(5, 6)), {}, "`a` has 4 columns and `b` has 5 rows: a product needs the same number"),
+        ((whole(3, 0), whole(0, 4)), {}, "`a` has no columns: there is nothing to multiply"),
+        ((whole(3), whole(3, 4)), {}, "`a` is 3 long: a matrix has two dimensions"),
+        ((whole(3, 4), whole(4, 2)), {"activation": "tanh"}, "activation='tanh': there are 'relu', 'silu', "),
+        ((whole(3, 4), whole(4, 2)), {"bias": whole(3)}, "`bias` is 3 long, and must be 2 long"),
+        ((whole(3, 4), whole(4, 2)), {"residual": whole(2, 3)}, "`residual` is 2 by 3, and must be 3 by 2"),
+        ((whole(3, 4), whole(4, 2), whole(2, 3).T), {}, "rows of `out` have gaps: pass a contiguous array"),
+        (([1], [2]), {}, "`a` is a list, not an array of torch, CuPy, JAX or NumPy"),
+        ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this product is of float16 or"),
+        ((whole(2, 2), np.zeros((2, 2), ml_dtypes.bfloat16)), {}, "`b` is of type bf16, and `a` of f16"),
+    ],
+)
+def test_what_it_refuses(arguments: Any, named: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        matmul(*arguments, **named)
+    assert str(raised.value).startswith(message)
+
+
+def test_it_does_not_write_over_what_it_reads() -> None:
+    a = whole(8, 8)
+    with pytest.raises(ValueError, match="`out` overlaps `a`: what is written would be read"):
+        matmul(a, whole(8, 8), out=a)

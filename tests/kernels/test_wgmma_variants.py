@@ -1,0 +1,81 @@
+"""Variants of the product by wgmma: right and silent on the emulator, and not silent where a line is left out."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxlab.kernels.wgmma_gemm import launch
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
+from ptxlab.kernels.wgmma_gemm.finish import Extras
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.measure import Launch
+from tests.kernels.left_out import codes, without
+
+
+@dataclass(frozen=True)
+class Case:
+    shape: Shape
+    extents: tuple[int, int, int]
+    a_along_k: bool = True
+    b_along_k: bool = True
+    extras: Extras | None = None
+
+
+MULTICAST = Case(Shape(1, 128, 2, cluster=2), (136, 136, 136), b_along_k=False)
+SPLIT = Case(Shape(2, 32, 2, split=2), (100, 40, 200))
+CASES = {
+    "multicast": MULTICAST,
+    "split": SPLIT,
+    "two stripes through one box": Case(Shape(1, 32, 2, tall=2, buffers=1), (200, 40, 72), a_along_k=False),
+    "swapped, rows of any length": Case(Shape(1, 16, 2, split=3, swapped=True), (9, 37, 200), b_along_k=True),
+    "bias and residual": Case(Shape(1, 16, 2, swapped=True), (20, 40, 72), extras=Extras(True, "relu", True)),
+}
+
+
+def prepare(case: Case) -> tuple[Launch, Any, Any]:
+    """The launch, by as few blocks as there can be, what it writes, and what is right."""
+    rng = np.random.default_rng(0)
+    m, n, k = case.extents
+    a, b, bias, residual = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (n, k), n, (m, n)))
+    expected = a.astype(np.float32) @ b.T.astype(np.float32)
+    if case.extras is not None:
+        expected = np.maximum(expected + bias, 0) + residual
+    d = np.full((m, n), np.nan, np.float16)
+    matrices = (a if case.a_along_k else a.T.copy(), b if case.b_along_k else b.T.copy(), d)
+    made = launch(
+        "f16", matrices, case.extents, case.shape, a_along_k=case.a_along_k, b_along_k=case.b_along_k,
+        blocks=case.shape.blocks, extras=case.extras, bias=bias, residual=residual,
+    )  # fmt: skip
+    return made, d, expected.astype(np.float16)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_a_variant_is_right_and_silent(case: Case) -> None:
+    made, d, expected = prepare(case)
+    assert codes(made) == []
+    assert np.array_equal(d, expected)
+
+
+@pytest.mark.parametrize(
+    ("case", "lost", "number", "code"),
+    [
+        pytest.param(MULTICAST, "mbarrier.arrive.shared::cluster", 0, "hang", id="arrival in the other block"),
+        pytest.param(MULTICAST, "barrier.cluster.wait", 1, "exited-block", id="last barrier of the cluster"),
+        pytest.param(SPLIT, "barrier.sync.aligned 8", 0, "data-race", id="all consumers have read"),
+        pytest.param(SPLIT, "barrier.cluster.wait", 2, "data-race", id="parts are written"),
+    ],
+)
+def test_what_is_lost_is_found(case: Case, lost: str, number: int, code: str) -> None:
+    made, _, _ = prepare(case)
+    assert code in codes(without(made, lost, number))
+
+
+@pytest.mark.parametrize("extents", [(1, 64, 64), (64, 8192, 8192), (512, 512, 16384), (4096, 4096, 4096)])
+def test_variants_fit_into_shared_memory(extents: tuple[int, int, int]) -> None:
+    problem = Problem(*extents)
+    found = [*shapes(problem)]
+    assert found
+    assert all(one.occupancy * (one.shared(problem.layout(one)) + 1024) <= 233_472 for one in found)
+    assert len({replace(one, stages=0, buffers=0) for one in found}) == len(found)
