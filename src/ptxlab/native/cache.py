@@ -22,6 +22,7 @@ from typing import Any
 from .modes import mode
 
 LIMIT = 512 << 20
+SHARE = 16  # processes that may fill a cache at the same time
 
 
 def cached(key: str, make: Callable[[], bytes]) -> bytes:
@@ -162,22 +163,33 @@ def _write(path: Path, code: bytes) -> None:
         except OSError:
             Path(name).unlink(missing_ok=True)
             raise
-        _make_room(path.parent)
+        _keep_within_limit(path.parent, len(code))
     except OSError as failure:
         say_once(path.parent, f"cannot be written ({failure.strerror})")
 
 
-def _make_room(folder: Path) -> None:
-    """Remove the files that were not used for the longest time, until the rest fits."""
+def _keep_within_limit(folder: Path, written: int) -> None:
+    """Note that `written` bytes are new in a folder; read how much is there now and then, not at every file."""
+    left = _left.get(folder, 0) - written
+    _left[folder] = left if left >= 0 else _remove_oldest(folder) // SHARE
+
+
+_left: dict[Path, int] = {}  # bytes that this process may write to a folder before it reads how much is there
+
+
+def _remove_oldest(folder: Path) -> int:
+    """Remove the files that were not used for longest where there is too much; the bytes that are free then."""
     files = []
     for entry in os.scandir(folder):
         with contextlib.suppress(OSError):
             found = entry.stat()
             files.append((found.st_mtime, found.st_size, entry.path))
     total = sum(size for _, size, _ in files)
+    wanted = LIMIT if total <= LIMIT else LIMIT - LIMIT // SHARE
     for _, size, path in sorted(files):
-        if total <= LIMIT:
-            return
+        if total <= wanted:
+            break
         with contextlib.suppress(OSError):
             Path(path).unlink()
         total -= size
+    return LIMIT - total
