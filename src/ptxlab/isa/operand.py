@@ -57,9 +57,10 @@ SPACES = frozenset(
 )
 _WORDS = frozenset("label function targets prototype arguments".split())
 _ADDRESS_MARKS = frozenset("wide bare element".split())
-_MARKS = frozenset(
-    "reg loose sink special symbol single bits padded indexed minus apart bare element integers lone untyped".split()
+_FLAGS = frozenset(  # fields of `Expected`
+    "loose sink special symbol single bits padded indexed minus apart integers lone untyped".split()
 )
+_MARKS = _FLAGS | {"reg", "bare", "element"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +222,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
     if type_ is not None and type_.kind == "o":
         kind = "opaque"
     assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
+    flags: dict[str, Any] = {mark: mark in words for mark in _FLAGS}
     return Expected(
         name,
         role,
@@ -228,19 +230,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         type_,
         count,
         register_only="reg" in words,
-        loose="loose" in words,
-        sink="sink" in words,
-        special="special" in words,
-        symbol="symbol" in words,
-        single="single" in words,
-        bits="bits" in words,
-        padded="padded" in words,
-        indexed="indexed" in words,
-        minus="minus" in words,
-        apart="apart" in words,
-        integers="integers" in words,
-        lone="lone" in words,
-        untyped="untyped" in words,
+        **flags,
         select=select,
         negatable=negatable,
         space=space,
