@@ -2,12 +2,15 @@
 
     python benchmarks/conversions.py [FILE]        writes evidence/conversions.json, needs torch and a GPU from sm_89
 
+    python benchmarks/conversions.py --targets     writes evidence/conversion_targets.json, needs NVRTC and no GPU
+
 One kernel in CUDA C++ with the intrinsic for a pair, compiled for sm_80, which has no such instruction, and for
 sm_90a; and one in Python, by `cvt` and by a multiplication of shifted bits, which is exact but for NaN.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -20,6 +23,7 @@ from ptxlab.author import b16, b32, f16, f16x2, f32, kernel, pointer, ptx, u32
 from ptxlab.measure import Draw, Entry, Launch, Work, measure
 from ptxlab.measure.entry import Arrays
 from ptxlab.toolchain import compile_cuda
+from ptxlab.toolchain.tools import find
 
 ROOT = Path(__file__).resolve().parent.parent
 WARPS = 8
@@ -40,6 +44,14 @@ extern "C" __global__ void __launch_bounds__(256) gemv(const uint4* a, const uin
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
     if (lane == 0) y[row] = sum;
 }"""
+
+
+HEADERS = "#include <cuda_fp8.h>\n#include <cuda_fp4.h>\n"
+CALL = """extern "C" __global__ void k(const unsigned short* in, __half2_raw* out) { out[threadIdx.x] = CALL; }"""
+COPY = (
+    """extern "C" __global__ void k(const unsigned short* in, unsigned* out) { out[threadIdx.x] = in[threadIdx.x]; }"""
+)
+INTRINSICS = {"__nv_cvt_fp8x2_to_halfraw2": "__NV_E4M3", "__nv_cvt_fp4x2_to_halfraw2": "__NV_E2M1"}
 
 
 def by_instruction(pair: Any) -> Any:
@@ -120,7 +132,32 @@ entry = Entry(
 )
 
 
+def targets() -> None:
+    """Count the instructions that the intrinsics for a pair become, for several targets."""
+    found: dict[str, dict[str, int]] = {}
+    for name, type in INTRINSICS.items():
+        source = HEADERS + CALL.replace("CALL", f"{name}(in[threadIdx.x], {type})")
+        found[name] = {}
+        for target in ("sm_80", "sm_90a", "sm_100", "sm_100f", "sm_100a"):
+            text = compile_cuda(source, target, name="k.cu").text
+            assert text is not None
+            # Besides the conversion there are an address, a load and a store, which a kernel that copies has as well.
+            found[name][target] = count(text) - count(compile_cuda(COPY, target, name="k.cu").text or "")
+    about = {"command": "python benchmarks/conversions.py --targets", "compiler": f"NVRTC {find('nvrtc').version}"}
+    path = ROOT / "evidence" / "conversion_targets.json"
+    path.write_text(json.dumps({**about, "instructions": found}, indent=1) + "\n", encoding="utf-8")
+
+
+def count(text: str) -> int:
+    """The instructions of a kernel."""
+    module = ptxlab.parse(text)
+    return sum(1 for _ in module[module.entries[0]].instructions())
+
+
 def main() -> None:
+    if sys.argv[1:] == ["--targets"]:
+        targets()
+        return
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "evidence" / "conversions.json"
     measure("conversions", entry, rounds=21).write(path)
 

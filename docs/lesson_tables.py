@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from ptxlab.measure import Record
+
 EVIDENCE = Path(__file__).parent.parent / "evidence"
 TABLES: dict[str, Callable[[], str]] = {}
 
@@ -95,3 +97,42 @@ def change_of(found: Any, name: str) -> str:
             changes = found["groups"] * (int(count) if "a tile" in name else 1)
             added.append((median(taken[name]) - median(taken[base])) / changes * 1e6)
     return f"{min(added):.1f} to {max(added):.1f} µs" if added else ""
+
+
+@table
+def conversion_targets() -> str:
+    """How many instructions the intrinsics for a pair become, by the target that they are compiled for."""
+    found = kept("conversion_targets")
+    targets = list(next(iter(found["instructions"].values())))
+    lines = [
+        f"| intrinsic | {' | '.join(f'`{target}`' for target in targets)} |",
+        "|---" + "|---:" * len(targets) + "|",
+    ]
+    for name, counts in found["instructions"].items():
+        lines.append(f"| `{name}` | {' | '.join(str(counts[target]) for target in targets)} |")
+    return "\n".join([*lines, f"\nInstructions of PTX, by {found['compiler']}, `{found['command']}`.\n"])
+
+
+@table
+def conversions() -> str:
+    """A product with e4m3, by how these become f16."""
+    found = Record.read(EVIDENCE / "conversions.json")
+    names = {
+        "cvt": "`cvt.rn.f16x2.e4m3x2`",
+        "intrinsic, sm_90a": "the intrinsic, compiled for `sm_90a`",
+        "shifts": "four operations on bits and a multiplication",
+        "intrinsic, sm_80": "the intrinsic, compiled for `sm_80`",
+    }
+    lines = [
+        "| conversion | " + " | ".join(f"{one.size['m']} x {one.size['k']}" for one in found.sizes) + " |",
+        "|---" + "|---:" * len(found.sizes) + "|",
+    ]
+    for name, text in names.items():
+        shown = [f"{one[name].median * 1e6:.1f} µs, {1 / one.ratio(name, 'cvt'):.2f}×" for one in found.sizes]
+        lines.append(f"| {text} | {' | '.join(shown)} |")
+    return "\n".join([*lines, source(about(found, "python benchmarks/conversions.py"))])
+
+
+def about(found: Record, command: str) -> dict[str, Any]:
+    """Where and when a record was made."""
+    return {"machine": found.machine, "date": found.date, "command": command}
