@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ptxlab.check import check as check
     from ptxlab.device.multicast import Multicast as Multicast
+    from ptxlab.device.structures import Pointers as Pointers
     from ptxlab.device.tensor_maps import im2col_map as im2col_map
     from ptxlab.device.tensor_maps import tensor_map as tensor_map
     from ptxlab.device.textures import Sampler as Sampler
@@ -43,6 +44,7 @@ _HOME = {
     "Diagnostic": "ptxlab.report",
     "KernelError": "ptxlab.report",
     "Multicast": "ptxlab.device.multicast",
+    "Pointers": "ptxlab.device.structures",
     "PtxError": "ptxlab.report",
     "Sampler": "ptxlab.device.textures",
     "Surface": "ptxlab.device.textures",

@@ -274,5 +274,43 @@ def test_tensor_maps_whose_words_are_read_are_given_by_their_offset() -> None:
     assert [word & 255 for word in out[[14, 46]]] == [3, 7]  # rows
 
 
+# Block b adds 1 to each element of array b, through `unsigned **p`.
+THROUGH = """
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %ctaid.x;
+mul.wide.u32 %rd2, %r1, 8;
+add.s64 %rd3, %rd1, %rd2;
+ld.global.u64 %rd4, [%rd3];
+mov.u32 %r2, %tid.x;
+mul.wide.u32 %rd5, %r2, 4;
+add.s64 %rd6, %rd4, %rd5;
+ld.global.u32 %r3, [%rd6];
+add.u32 %r3, %r3, 1;
+st.global.u32 [%rd6], %r3;
+ret;
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "given"),
+    [(".u64 p", ptxlab.Pointers), (".align 8 .b8 p[16]", lambda arrays: (ptxlab.Pointers(arrays),))],
+    ids=["pointer", "structure"],
+)
+def test_arrays_of_pointers(parameter: str, given: Any) -> None:
+    arrays = [np.full(size, size, np.uint32) for size in (8, 16, 8)]
+    launch(THROUGH, parameter, [given([*arrays[:2], arrays[2][:8]])], grid=3, block=8, seeds=2)
+    assert [(array == array.size + 1).sum() for array in arrays] == [8, 8, 8]
+
+
+def test_a_step_beyond_an_array_that_is_pointed_to_names_it() -> None:
+    arrays = ptxlab.Pointers([np.zeros(8, np.uint32), np.zeros(4, np.uint32)])
+    assert "argument 0 (`p`), array 1" in ptxlab.render([problem(THROUGH, ".u64 p", [arrays], grid=2, block=8)])
+    assert "the pointers of argument 0 (`p`)" in ptxlab.render(
+        [problem(THROUGH, ".u64 p", [ptxlab.Pointers(arrays[:1])], grid=2, block=8)]
+    )
+    found = problem(THROUGH, ".u64 p", [ptxlab.Pointers([1.5])])
+    assert found.message == "argument 0 of `k`: pointer 0 is not an array: 1.5"
+
+
 def test_a_structure_for_a_number_is_that_number() -> None:
     assert kernel("ret;", ".u32 n").launch(1, 1, [(3,)], device="cpu").diagnostics == []

@@ -14,8 +14,8 @@ from ptxlab.device import layout
 from ptxlab.device.multicast import MULTICAST, STEP, Multicast, PlacedMulticast
 from ptxlab.device.parameter_fields import Field, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
-from ptxlab.device.placing import Encoded, is_record, place
-from ptxlab.device.structures import is_container, leaves
+from ptxlab.device.placing import POINTER_BYTES, Encoded, is_record, place
+from ptxlab.device.structures import Pointers, is_container, leaves
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.device.textures import OPAQUE
@@ -38,6 +38,7 @@ class Region:
     writable: bool = True
     owner: Any = field(default=None, repr=False)
     tensor: int = 0  # of a tensor map that is pointed to: where its tensor is
+    pointers: tuple[int, ...] = ()  # offsets of addresses in it that are others on a GPU
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def pack(
 def _is_structure(parameter: ir.Variable, value: Any) -> bool:
     """Whether an argument is packed by the fields of a structure, not as one number, array or tensor map."""
     if not (parameter.dimensions or parameter.vector > 1):
-        return is_container(value)
+        return is_container(value) and not isinstance(value, Pointers)
     if isinstance(value, (TensorMap, Encoded)):
         return layout.size_of_variable(parameter) not in (8, MAP_BYTES)
     return not isinstance(value, (bytes, bytearray, memoryview))
@@ -130,11 +131,13 @@ class _Packing:
             handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.name}`)")
             value = handle.to_bytes(field.size, "little")
             self.parameters.slots.append(Slot(offset, is_handle=True))
+        elif isinstance(value, Pointers):
+            value = self._pointers(value, field, f"{name} (`{parameter.name}`)")
+            self.parameters.slots.append(Slot(offset))
         elif is_array(value):
             if field.size != 8:
                 raise ValueError(f"an array needs a 64-bit parameter, this one is `.{field.kind}`")
-            region = self._region(value, f"{name} (`{parameter.name}`)")
-            value = region.base + (_array_address(value) - region.data)
+            value = self._address(value, f"{name} (`{parameter.name}`)")
             self.parameters.slots.append(Slot(offset))
         self.parameters.data[offset : offset + field.size] = number_bytes(field.type, value, field.size)
 
@@ -146,29 +149,51 @@ class _Packing:
             )
         map_address, encoded = 0, map.data if isinstance(map, Encoded) else b""
         if isinstance(map, TensorMap):
-            region = self._region(map.array, f"{name} (`{parameter}`)")
-            map_address = region.base + (_array_address(map.array) - region.data) + map.offset
+            map_address = self._address(map.array, f"{name} (`{parameter}`)") + map.offset
             encoded = map.encode(map_address)
         given = map if isinstance(map, TensorMap) else None
         if field.size == MAP_BYTES:
             self.parameters.slots += [Slot(offset, given, False)] if given is not None else []
             return encoded
-        region = _map_region(encoded, self.space.next, f"the tensor map of {name}", map_address)
+        region = self._add_region(encoded, f"the tensor map of {name}")
+        region.tensor = map_address
+        self.parameters.slots.append(Slot(offset, given))
+        return region.base
+
+    def _pointers(self, pointers: Pointers, field: Field, name: str) -> int:
+        """The address of memory that holds those of arrays; what is a number already is an address of the GPU."""
+        if field.size != POINTER_BYTES:
+            raise ValueError(f"an array of pointers needs a 64-bit parameter, this one is `.{field.kind}`")
+        addresses = []
+        for at, value in enumerate(pointers):
+            if not is_array(value) and not isinstance(value, int):
+                raise TypeError(f"pointer {at} is not an array: {value!r:.40}")
+            addresses.append(self._address(value, f"{name}, array {at}") if is_array(value) else value)
+        region = self._add_region(struct.pack(f"<{len(addresses)}Q", *addresses), f"the pointers of {name}")
+        region.pointers = tuple([POINTER_BYTES * at for at, value in enumerate(pointers) if is_array(value)])
+        return region.base
+
+    def _add_region(self, data: bytes, name: str) -> Region:
+        """Memory with these bytes, which the kernel only reads."""
+        memory = (ctypes.c_uint8 * len(data)).from_buffer_copy(data)
+        region = Region(self.space.next, len(data), ctypes.addressof(memory), name, False, memory)
         self.space.regions.append(region)
         self.parameters.regions.append(region)
-        self.parameters.slots.append(Slot(offset, given))
-        self.space.next += _GAP
-        return region.base
+        self.space.next = -(-(region.base + region.size + _GAP) // 256) * 256
+        return region
+
+    def _address(self, array: Any, name: str) -> int:
+        """The address of an array."""
+        region = self._region(array, name)
+        return region.base + (_array_address(array) - region.data)
 
     def _multicast(self, multicast: Multicast, field: Field, name: str) -> int:
         """The address that the arrays of several devices have together."""
         if field.size != 8:
             raise ValueError(f"a multicast address needs a 64-bit parameter, this one is `.{field.kind}`")
-        regions = [self._region(array, f"{name}, device {number}") for number, array in enumerate(multicast.arrays)]
         base = MULTICAST + STEP * len(self.parameters.multicasts)
         replicas = tuple(
-            region.base + (_array_address(array) - region.data)
-            for region, array in zip(regions, multicast.arrays, strict=True)
+            [self._address(array, f"{name}, device {number}") for number, array in enumerate(multicast.arrays)]
         )
         size = int(multicast.arrays[0].nbytes)
         self.parameters.multicasts.append(PlacedMulticast(base, size, replicas, name))
@@ -256,12 +281,6 @@ def _region(value: Any, base: int, name: str, known: list[Region]) -> Region:
     region = Region(base, size, address, name, not read_only, value)
     known.append(region)
     return region
-
-
-def _map_region(encoded: bytes, base: int, name: str, tensor: int) -> Region:
-    """Memory that holds a tensor map."""
-    memory = (ctypes.c_uint8 * MAP_BYTES).from_buffer_copy(encoded)
-    return Region(base, MAP_BYTES, ctypes.addressof(memory), name, False, memory, tensor)
 
 
 def number_bytes(type: Type, value: Any, size: int) -> bytes:

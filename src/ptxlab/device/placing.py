@@ -14,7 +14,8 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.parameter_fields import MAP, POINTER, Field
-from ptxlab.device.structures import is_container, leaves
+from ptxlab.device.structures import Pointers, is_container
+from ptxlab.device.structures import fields as values_of
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
 
@@ -52,7 +53,7 @@ def place(parameter: ir.Variable, fields: Sequence[Field], value: Any) -> list[P
         return [Placed(Field(0, len(data), "b8"), data)]
     if isinstance(value, dict) and all(isinstance(key, int) for key in value) and value:
         return [one for start, part in value.items() for one in _place_at(fields, start, part, size)]
-    values = list(leaves(value))
+    values = list(values_of(value))
     alignment = layout.alignment_of(parameter)
     for candidate in (fields, _with_gaps(fields, size, alignment, 8), _with_gaps(fields, size, alignment, 4)):
         if (found := _matched(candidate, values)) is not None:
@@ -96,6 +97,8 @@ def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[A
 def _spell(value: Any) -> str:
     if isinstance(value, (TensorMap, Encoded)):
         return "a tensor map"
+    if isinstance(value, Pointers):
+        return "an array of pointers"
     if _is_memory(value):
         return "an array"
     return f"{value!r:.40}" if not isinstance(value, bytes) else f"{len(value)} bytes"
@@ -123,18 +126,20 @@ def is_record(value: Any) -> bool:
 
 
 def _is_memory(value: Any) -> bool:
-    """Whether a value is an array, which a pointer points to."""
-    return hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ()
+    """Whether a value is an array, or one of pointers, which a pointer points to."""
+    return isinstance(value, Pointers) or (hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ())
 
 
 def _is_array(value: Any) -> bool:
+    if isinstance(value, Pointers):
+        return False
     return _is_memory(value) or getattr(getattr(value, "dtype", None), "names", None) is not None
 
 
 def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Iterator[Placed]:
     """Values from an offset on, one after the other; a field that is not read is as large as its value."""
     at = start
-    for leaf in leaves(value):
+    for leaf in values_of(value):
         field = next((one for one in fields if one.offset >= at), None)
         if is_container(value) and field is not None:
             at = field.offset

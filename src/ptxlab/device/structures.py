@@ -1,7 +1,7 @@
 """Arguments that consist of several values: tuples, lists and dictionaries of them, one in another.
 
 `leaves` are the numbers, arrays, bytes and tensor maps in an argument, in order; an argument that is not a
-container is its own leaf.
+container is its own leaf. `fields` are the same, but memory that holds pointers is one of them, with what it points to.
 """
 
 from __future__ import annotations
@@ -15,6 +15,31 @@ CONTAINERS = (tuple, list, dict)
 def is_container(value: Any) -> bool:
     """Whether an argument consists of others."""
     return isinstance(value, CONTAINERS)
+
+
+class Pointers(tuple[Any, ...]):
+    """Memory that holds the addresses of arrays: an argument for a parameter such as `const float **`.
+
+    >>> import numpy
+    >>> import ptxlab
+    >>> len(ptxlab.Pointers([numpy.zeros(rows, numpy.float32) for rows in (80, 176, 128)]))
+    3
+    """
+
+    __slots__ = ()
+
+
+def fields(value: Any) -> Iterator[Any]:
+    """The values of the fields that an argument consists of.
+
+    >>> [type(one).__name__ for one in fields((1, Pointers([2.0, 3.0])))]
+    ['int', 'Pointers']
+    """
+    if isinstance(value, Pointers) or not isinstance(value, CONTAINERS):
+        yield value
+        return
+    for part in value.values() if isinstance(value, dict) else value:
+        yield from fields(part)
 
 
 def leaves(value: Any) -> Iterator[Any]:
@@ -41,5 +66,5 @@ def map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, dict):
         return {name: map_leaves(change, part) for name, part in value.items()}
     if isinstance(value, CONTAINERS):
-        return tuple([map_leaves(change, part) for part in value])
+        return (Pointers if isinstance(value, Pointers) else tuple)([map_leaves(change, part) for part in value])
     return change(value)

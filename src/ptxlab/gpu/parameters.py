@@ -46,6 +46,16 @@ class Copies:
             self.addresses[region.base] = allocated
             if region.size:
                 call("cuMemcpyHtoD", allocated, region.data, region.size)
+        for region in self.regions:
+            if region.pointers:
+                call("cuMemcpyHtoD", self.addresses[region.base], self._addresses_in(region), region.size)
+
+    def _addresses_in(self, region: Region) -> bytes:
+        """Memory that holds pointers, with the addresses that arrays have on the GPU."""
+        found = bytearray(ctypes.string_at(region.data, region.size))
+        for at in region.pointers:
+            found[at : at + 8] = self.address_of(int.from_bytes(found[at : at + 8], "little")).to_bytes(8, "little")
+        return bytes(found)
 
     def address_of(self, virtual: int) -> int:
         """The address on the GPU of an offset into an array."""
