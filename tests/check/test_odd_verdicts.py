@@ -92,6 +92,23 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("mov.b64 {scalar, %r1}, %d1;"), "?operand-type"),
     (kernel("mov.b64 {array, %r1}, %d1;"), "operand-type"),
     (kernel("mov.b64 {scalar, %h1}, %d1;"), "operand-type"),
+    # No register is declared with bf16: ptxas checks the width of what is there, and not whether it is a vector.
+    (kernel("add.bf16x2 %r1, {%r2, %r3}, %r4;"), "?operand-type"),
+    (kernel("neg.bf16 {%h1, _}, %h2;"), "?operand-type"),
+    (kernel("neg.bf16 {%h1, %h2, %h3}, %h2;"), "vector-size"),
+    (kernel("max.bf16x2 {%f1, %f2}, %r3, %r4;"), "operand-type"),
+    (kernel("tanh.approx.bf16x2 %r1, {%r2, %r3};"), "vector-size"),
+    (kernel("setp.gt.bf16x2 %p1|%p2, %r1, %p3;"), "?operand-type"),
+    (kernel("setp.gt.bf16x2 %p1|%p2, %p3, %r1;"), "operand-type"),
+    (kernel("set.gt.bf16x2.bf16x2 %p1, %r1, %r2;"), "?operand-type"),
+    (kernel("cvt.rn.bf16x2.ue8m0x2 %p1, %h1;"), "?operand-type"),
+    (kernel("multimem.st.relaxed.gpu.global.bf16x2 [%d1], {%r1};"), None),
+    # Results that are not wanted, pairs of halves, sizes.
+    (kernel("atom.global.v2.f32.add _, [%d1], {%f1, %f2};"), None),
+    (kernel("ld.global.v2.f32 _, [%d1];"), "vector-size"),
+    (kernel("{ .reg .f16x2 h; cvt.pack.sat.u16.s32 h, %r1, %r2; }"), None),
+    (kernel("st.bulk.shared::cta [%r1], %u1, 0;"), None),
+    (kernel("st.bulk.shared::cta [%r1], %r2, 0;"), "operand-type"),
     # Elements: only of arrays, and as an address only in loads, stores and tensor copies.
     (kernel("ld.global.u32 %r1, array[1];"), None),
     (kernel("ld.global.u32 %r1, scalar[1];"), "operand-type"),
@@ -106,7 +123,9 @@ CASES: list[tuple[str, str | None]] = [
     (kernel(f"{TENSOR} 7, [%d1, {{%r1}}], [%r2];"), "operand-type"),
     (kernel("cp.async.bulk.prefetch.tensor.1d.L2.global [%f1, {%r1}];"), "?operand-type"),
     (kernel("cp.async.bulk.prefetch.tensor.1d.L2.global [1.0, {%r1}];"), "operand-type"),
-    # Coordinates of textures.
+    # Coordinates of textures, and an offset for a cube map, which ptxas leaves out.
+    (kernel("tex.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2, %f3, %f4}], %u1;"), None),
+    (kernel("tld4.r.cube.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f1, %f2, %f3, %f4}], {%u1, %u2};"), "vector-size"),
     (kernel("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {1.0, 1.0}];"), None),
     (kernel("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {1, 1}];"), "operand-type"),
     (kernel("tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [t, {1, 1}];"), None),

@@ -322,7 +322,7 @@ def st_async_release(k: Machine, m: Modifiers, a: AddressValue, b: Value) -> Non
 )
 @form(
     "st.bulk{.weak}{.shared::cta} [a], size, zero",
-    types={"size": "u32 reg", "zero": "imm(0)"},
+    types={"size": "u32 reg typed", "zero": "imm(0)"},
     since="9.0 sm_100",
 )
 def st_bulk(k: Machine, m: Modifiers, a: AddressValue, size: Value, zero: int) -> None:

@@ -34,12 +34,18 @@ SET: dict[str, Any] = {**BOOL, "types": {"d": "dtype", "a": "stype", "b": "stype
 
 # With the bf16 formats, ptxas wants a register for `c` and takes integer registers for results.
 BRAIN = "7.8 sm_90"
-BRAIN_RESULT = {"bf16": "u16", "bf16x2": "b32"}
+BRAIN_RESULT = {"bf16": "u16", "bf16x2": "bf16x2 untyped"}
+BRAIN_PAIR = "bf16x2 predicate"
 SETP_BRAIN: dict[str, Any] = {**SETP_ONE, "types": {**RESULT, "c": "pred reg"}, "since": BRAIN}
-SETP_BRAIN_PAIR: dict[str, Any] = {**SETP, "types": {**PAIR, "c": "pred reg"}, "since": BRAIN}
+SETP_BRAIN_PAIR: dict[str, Any] = {**SETP, "types": {**PAIR, "b": BRAIN_PAIR, "c": "pred reg"}, "since": BRAIN}
 SET_BRAIN: dict[str, Any] = {
     **BOOL,
-    "types": {"d": lambda m: BRAIN_RESULT.get(m.dtype, m.dtype), "a": "stype", "b": "stype", "c": "pred reg"},
+    "types": {
+        "d": lambda m: BRAIN_RESULT.get(m.dtype, m.dtype),
+        "a": "stype",
+        "b": lambda m: BRAIN_PAIR if m.stype == "bf16x2" else "stype",
+        "c": "pred reg",
+    },
     "since": BRAIN,
 }
 

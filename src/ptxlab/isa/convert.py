@@ -307,10 +307,10 @@ def _to_fixed(k: Machine, m: Modifiers, values: Sequence[Value], format: int, sc
 
 # Integers into one register, on top of what `c` holds.
 @form("cvt.pack.sat.dtype.atype d, a, b", dtype="u16 s16", atype="s32",
-      types={"d": "u32 loose", "a": "atype loose", "b": "atype loose"},
+      types={"d": "u32 loose halves", "a": "atype loose", "b": "atype loose"},
       name="cvt.pack", since="6.5 sm_72")  # fmt: skip
 @form("cvt.pack.sat.dtype.atype.b32 d, a, b, c", dtype=("u8 s8", ("u4 s4 u2 s2", "6.5 sm_75")), atype="s32",
-      types={"d": "u32 loose", "a": "atype loose", "b": "atype loose", "c": "b32 loose"}, name="cvt.pack",
+      types={"d": "u32 loose halves", "a": "atype loose", "b": "atype loose", "c": "b32 loose"}, name="cvt.pack",
       since="6.5 sm_72")  # fmt: skip
 @computes("packing")
 def cvt_pack(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:

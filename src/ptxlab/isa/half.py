@@ -6,7 +6,7 @@ from ptxlab.numbers.parameters import FORMAT
 
 from .bound import Bound
 from .floats import bits, compute, each_float, extremum, magnitude, settle, sign_of
-from .form import Modifiers, form, unknown
+from .form import Modifiers, Specification, form, unknown
 from .machine import Machine, Value
 from .operation import computes
 
@@ -15,6 +15,10 @@ _BF16 = "bf16 bf16x2"
 
 _OUTSIDE = 0x7FF7  # the manual's OOB-NaN; found on an H200, for .f16 and .bf16 alike, of either sign
 
+# Of these ptxas takes pairs apart by `mov`, which sees what is a vector.
+_WHOLE_PAIR: dict[str, Specification] = {
+    name: lambda m: "type scalar" if m.type == "bf16x2" else "type" for name in ("d", "a")
+}
 _TANH_F16 = (Bound("absolute", 2**-10.987),)
 _TANH_BF16 = (Bound("absolute", 2**-8),)
 _EX2_F16 = (Bound("relative", 2**-9.9),)
@@ -117,7 +121,7 @@ def max(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 
 
 @form("tanh.approx.type d, a", type=_F16, since="7.0 sm_75", bounds=_TANH_F16)
-@form("tanh.approx.type d, a", type=_BF16, since="7.8 sm_90", bounds=_TANH_BF16)
+@form("tanh.approx.type d, a", type=_BF16, types=_WHOLE_PAIR, since="7.8 sm_90", bounds=_TANH_BF16)
 @computes("function")
 def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
     """Take the hyperbolic tangent of half-precision numbers, approximately."""
@@ -129,7 +133,7 @@ def tanh(k: Machine, m: Modifiers, a: Value) -> Value:
 
 
 @form("ex2.approx.type d, a", type=_F16, since="7.0 sm_75", bounds=_EX2_F16)
-@form("ex2.approx.ftz.type d, a", type=_BF16, since="7.8 sm_90", bounds=_EX2_BF16)
+@form("ex2.approx.ftz.type d, a", type=_BF16, types=_WHOLE_PAIR, since="7.8 sm_90", bounds=_EX2_BF16)
 @computes("function")
 def ex2(k: Machine, m: Modifiers, a: Value) -> Value:
     """Raise 2 to a half-precision power, approximately."""

@@ -42,12 +42,14 @@ def value(m: Modifiers) -> str:
         held = {"x2": "b16", "x4": "b32"}.get(m.type[4:], "b8")
     if m.vec and m.type == "f32":
         held = "b32"
-    return f"{m.vec} {held} sink" if m.vec else held
+    return f"{m.vec} {held} sink" if m.vec else f"{held} single"
 
 
 def reduced(m: Modifiers) -> str:
     """What holds a value that is reduced: ptxas takes only untyped registers for bf16 here."""
-    return f"{m.vec or ''} {m.type}" if m.type.startswith("bf16") else value(m).replace("sink", "")
+    return (
+        f"{m.vec or ''} {m.type}" if m.type.startswith("bf16") else value(m).replace("sink", "").replace("single", "")
+    )
 
 
 COMMON: dict[str, Any] = {"scope": SCOPE, "where": order, "since": "8.1 sm_90"}

@@ -21,6 +21,8 @@ The words of `types`, in any order:
   its brackets; `element`: it may also be an element of an array, `table[3]`;
 - `lone`: the vector may be one register;
 - `integers`: a vector of floats may be one of integers; `untyped`: a register may be of any type of that width;
+  `predicate`: it may be a predicate, which ptxas takes for 32 bits; `halves`: it may be of `.f16x2`; `typed`: it may
+  not be of bits; `dropped`: a whole vector may be `_`; `scalar`: it may not be a vector, though it is of bf16;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may precede it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
@@ -56,11 +58,13 @@ SPACES = frozenset(
     "const global local param param::entry param::func shared shared::cta shared::cluster tex reg sreg generic".split()
 )
 _WORDS = frozenset("label function targets prototype arguments".split())
+_BRAIN = TYPES["bf16"], TYPES["bf16x2"]
+_UNCHECKED = "half", "compare", "convert"  # chapters in which ptxas only checks the width of bf16
 _ADDRESS_MARKS = frozenset("wide bare element".split())
 _FLAGS = frozenset(  # fields of `Expected`
-    "loose sink special symbol single bits padded indexed minus apart integers lone untyped".split()
+    "loose sink special symbol single bits padded indexed minus apart integers lone untyped predicate halves typed dropped".split()
 )
-_MARKS = _FLAGS | {"reg", "bare", "element"}
+_MARKS = _FLAGS | {"reg", "bare", "element", "scalar"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,10 @@ class Expected:
     integers: bool = False
     lone: bool = False
     untyped: bool = False
+    predicate: bool = False
+    halves: bool = False
+    typed: bool = False
+    dropped: bool = False
     bare: bool = False
     element: bool = False
     select: str | None = None
@@ -99,6 +107,7 @@ class Expected:
     inner: tuple["Expected", ...] = ()
     fixed: bool = False  # of a type of its own, which none of the instruction's modifiers names
     whole: bool = False  # not an element of a vector register
+    vectors: bool = False  # of a type that registers do not have, so that ptxas does not see that it is a vector
 
     def describe(self) -> str:
         """In a message: `.u32 register or immediate`."""
@@ -239,6 +248,7 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         inner=tuple(Expected(name, role, type=type_, allowed=limit) for limit in limits) if count else (),
         fixed=_names_a_type(form.types.get(name, ""), m),
         whole=form.chapter == "video",
+        vectors=not count and type_ in _BRAIN and form.chapter in _UNCHECKED and "scalar" not in words,
     )
 
 

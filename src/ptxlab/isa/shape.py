@@ -44,7 +44,7 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
         return _wrong_compound(expected, shape)
     if expected.second is not None and not expected.second_optional:
         return "not-pair"
-    if expected.count and not expected.lone:
+    if expected.count and not expected.lone and not (expected.dropped and shape == "_"):
         return "vector-size"
     return wrong_scalar(expected, shape)
 
@@ -80,7 +80,7 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
             return _wrong_vector(expected, parts)
         if not (expected.padded and len(parts) in (2, 4) and len(parts) > expected.count):
             if not expected.count:
-                return "vector"
+                return _wrong_vector(expected, parts) if expected.vectors and len(parts) in (1, 2, 4) else "vector"
             if len(parts) != expected.count:
                 return "vector-size"
         if expected.indexed:
@@ -101,10 +101,14 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
     joined = _join([part for part in parts if _element_type(part)])
     if joined is None:
         return "vector-types"
+    if joined == "pred" and expected.predicate:
+        return "type"
     if _is_converted(expected, parts[0]) or _are_integers_for_floats(expected, joined):
         assert expected.type is not None
         joined = f"b{expected.type.width}"
     for part in parts:
+        if part == "_" and expected.vectors and expected.role != "read":
+            continue
         if _element_type(part):
             part = part.removeprefix("$") if expected.apart else joined
         if wrong := wrong_scalar(expected, part):
@@ -173,7 +177,7 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
         return True
     if expected.lone and not isinstance(shape, tuple):
         return True
-    if expected.untyped and shape in TYPES:
+    if (expected.untyped or expected.predicate) and shape in TYPES:
         assert expected.type is not None
         return not register_fits(TYPES[shape], expected.type, expected.loose)
     if expected.kind == "address" and isinstance(shape, tuple):
@@ -184,6 +188,8 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
     if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
         return False
     assert expected.type is not None
+    if expected.vectors:
+        return True
     if shape[1] in _CONSTANTS:
         widths = {type.width for part in shape[1:] if part not in _CONSTANTS and (type := _element_type(part))}
         if widths - {expected.type.width}:
@@ -301,9 +307,13 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
         return "kind"
     if expected.bits and TYPES[shape].kind != "b":
         return "type"
-    if shape == "f16x2" and expected.fixed and type_.kind in "us":
+    if shape == "f16x2" and expected.fixed and type_.kind in "us" and not expected.halves:
         return "type"
-    if expected.untyped and TYPES[shape].width == type_.width:
+    if expected.typed and TYPES[shape].kind == "b":
+        return "type"
+    if expected.untyped and _width(TYPES[shape]) == type_.width:
+        return None
+    if expected.predicate and shape == "pred":
         return None
     return None if register_fits(TYPES[shape], type_, expected.loose) else "type"
 

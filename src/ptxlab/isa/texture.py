@@ -44,6 +44,8 @@ OFFSETS = {
     "a2d": "2 padded lone",
     "2dms": "2 padded lone",
     "a2dms": "2 padded lone",
+    "cube": "",  # ptxas leaves it out
+    "acube": "",
 }
 GRADIENTS = {"1d": "1", "2d": "2", "3d": "4", "a1d": "1", "a2d": "2", "cube": "4", "acube": "4"}
 
@@ -103,7 +105,9 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
                     if "dx" in names and tail == ", e, f":
                         types["e"] = _offsets_apart
                     written = function if "|" in result else plain
-                    form(syntax, types=types, writes="d p", where=_where(tail), **arguments | {"since": since})(written)
+                    form(
+                        syntax, types=types, writes="d p", where=_where(tail, between), **arguments | {"since": since}
+                    )(written)
         return function
 
     return declare
@@ -135,7 +139,7 @@ def _without_predicate(function: Declared) -> Declared:
     return found
 
 
-def _where(tail: str) -> Where:
+def _where(tail: str, between: str) -> Where:
     def where(m: Modifiers) -> str | None:
         if (m.vec == "v2") != (m.dtype == "f16x2"):
             return "`.v2` goes with `.f16x2` results, `.v4` with all others"
@@ -143,8 +147,8 @@ def _where(tail: str) -> Where:
             return "cube maps take `.f32` coordinates"
         if m.geom in ("2dms", "a2dms") and m.ctype != "s32":
             return "multi-sample textures take `.s32` coordinates"
-        if "e" in tail and m.geom not in OFFSETS:
-            return "cube maps take no offset"
+        if tail == ", e, f" and "dx" in between and not OFFSETS[m.geom]:
+            return "with gradients, cube maps take no offset beside a depth"
         if "f" in tail and m.geom in ("3d", "2dms", "a2dms"):
             return f"`.{m.geom}` textures are compared with no depth"
         if "f" in tail and m.ctype != "f32":
@@ -232,7 +236,7 @@ def _look_up(
         coordinates=coordinates,
         level=level,
         gradients=gradients,
-        offsets=_sequence(e)[:3],
+        offsets=_sequence(e if OFFSETS[geometry] else None)[:3],
         depth=f,
     )
     k.textures.look_up(lookup)

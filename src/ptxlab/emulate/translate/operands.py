@@ -52,8 +52,10 @@ def value_of(function: Function, expected: Expected, operand: ir.Operand) -> Any
     type = expected.type or type_named("u32")
     if expected.count:
         return tuple(scalar(function, type, part) for part in parts_of(operand, expected.count))
-    if isinstance(operand, ir.Vector) and (len(operand.elements) == 1 or expected.padded):
+    if isinstance(operand, ir.Vector) and (len(operand.elements) == 1 or expected.padded or expected.vectors):
         return scalar(function, type, operand.elements[0])
+    if expected.vectors:
+        operand = parts_of(operand, 1)[0]
     return scalar(function, type, operand)
 
 
@@ -197,9 +199,11 @@ def write(function: Function, results: list[Result], returned: Any) -> None:
     if not results:
         return
     assert len(values) == len(results), f"{len(values)} results for {len(results)}"
-    for (_, operand), value in zip(results, values, strict=True):
+    for (expected, operand), value in zip(results, values, strict=True):
         if operand is None or isinstance(operand, ir.Sink) or value is None:
             continue
+        if expected.vectors:  # ptxas gives each element of a vector the whole result
+            value = (value,) * len(parts_of(operand, 1))
         if isinstance(value, tuple):
             for part, element in zip(parts_of(operand, len(value)), value, strict=False):
                 _store(function, part, element)
