@@ -274,6 +274,15 @@ def test_tensor_maps_whose_words_are_read_are_given_by_their_offset() -> None:
     assert [word & 255 for word in out[[14, 46]]] == [3, 7]  # rows
 
 
+def test_a_tensor_map_that_the_kernel_copies_by_words() -> None:
+    """As kernels do that change it afterwards: that the words are a map, only the argument says."""
+    x, words = np.zeros((8, 8), np.uint32), np.zeros(16, np.uint64)
+    body = "".join(f"ld.param.u64 %rd2, [p+{64 + 8 * at}];\nst.global.u64 [%rd1+{8 * at}], %rd2;\n" for at in range(16))
+    map = ptxlab.tensor_map(x, (4, 8))
+    launch(f"ld.param.u64 %rd1, [p];\n{body}ret;", ".align 64 .b8 p[192]", [{0: words, 64: map}])
+    assert words.tobytes()[8:] == map.encode(0)[8:]  # the rest is the address of the tensor
+
+
 # Block b adds 1 to each element of array b, through `unsigned **p`.
 THROUGH = """
 ld.param.u64 %rd1, [p];

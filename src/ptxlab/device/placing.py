@@ -20,6 +20,7 @@ from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
 
 POINTER_BYTES = 8
+MAP_ALIGNMENT = 64
 
 
 class PlacingError(ValueError):
@@ -143,7 +144,7 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
         field = next((one for one in fields if one.offset >= at), None)
         if is_container(value) and field is not None:
             at = field.offset
-        if field is None or field.offset != at or _is_whole(field, leaf):
+        if field is None or field.offset != at or _says_its_size(leaf, field, size):
             field = _field_of(leaf, at)
         if not 0 <= at <= at + field.size <= size:
             raise PlacingError(f"{_spell(leaf)} at offset {at} is not within the {size} bytes of the parameter")
@@ -153,10 +154,12 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
         at += field.size
 
 
-def _is_whole(field: Field, value: Any) -> bool:
-    """Whether a value that is given by its offset says itself how large it is: of a map, a kernel may read words."""
-    is_bytes = isinstance(value, (bytes, bytearray, memoryview))
-    return is_bytes or (isinstance(value, (TensorMap, Encoded)) and not _fits(field, value))
+def _says_its_size(value: Any, field: Field, size: int) -> bool:
+    """Whether a value is as large as it says, however the kernel reads it: bytes, or a tensor map that it copies."""
+    if isinstance(value, (TensorMap, Encoded)):
+        is_aligned = field.offset % MAP_ALIGNMENT == 0 and field.offset + MAP_BYTES <= size
+        return field.kind != POINTER and is_aligned
+    return isinstance(value, (bytes, bytearray, memoryview))
 
 
 def _field_of(value: Any, at: int) -> Field:

@@ -87,6 +87,11 @@ LOOKUP: dict[str, Specification] = {
 }
 
 
+# What follows the coordinates, and whether it is an offset of a cube map, which ptxas leaves out. One register of bits is
+# a depth, not an offset.
+TAILS = ("", False), (", f", False), (", e", False), (", e", True), (", e, f", False)
+
+
 def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Declared], Declared]:
     """Declare every form of a lookup; `between` names the operands that this one has after the coordinates."""
 
@@ -95,9 +100,9 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
         for result, resident in (("d", ""), ("d|p", "7.1 sm_60")):
             for address in ("[a, c]", "[a, b, c]"):
                 coordinates = _coordinates if address == "[a, c]" else _sampled_coordinates
-                for tail in ("", ", f", ", e", ", e, f"):  # one register of bits is a depth, not an offset
+                for tail, is_left_out in TAILS:
                     syntax = f"{opcode} {result}, {address}{between}{tail}"
-                    since = resident or ("4.3 sm_30" if tail else arguments["since"])
+                    since = resident or ("4.3 sm_30" if tail and not is_left_out else arguments["since"])
                     if since == "1.2" and address == "[a, b, c]":
                         since = "1.5"
                     names = {word.strip("[]") for word in syntax.replace(",", " ").replace("|", " ").split()[1:]}
@@ -105,9 +110,8 @@ def lookups(opcode: str, between: str = "", **arguments: Any) -> Callable[[Decla
                     if "dx" in names and tail == ", e, f":
                         types["e"] = _offsets_apart
                     written = function if "|" in result else plain
-                    form(
-                        syntax, types=types, writes="d p", where=_where(tail, between), **arguments | {"since": since}
-                    )(written)
+                    where = _where(tail, between, is_left_out)
+                    form(syntax, types=types, writes="d p", where=where, **arguments | {"since": since})(written)
         return function
 
     return declare
@@ -139,7 +143,7 @@ def _without_predicate(function: Declared) -> Declared:
     return found
 
 
-def _where(tail: str, between: str) -> Where:
+def _where(tail: str, between: str, is_left_out: bool) -> Where:
     def where(m: Modifiers) -> str | None:
         if (m.vec == "v2") != (m.dtype == "f16x2"):
             return "`.v2` goes with `.f16x2` results, `.v4` with all others"
@@ -147,6 +151,8 @@ def _where(tail: str, between: str) -> Where:
             return "cube maps take `.f32` coordinates"
         if m.geom in ("2dms", "a2dms") and m.ctype != "s32":
             return "multi-sample textures take `.s32` coordinates"
+        if tail == ", e" and is_left_out != (not OFFSETS[m.geom]):
+            return "cube maps have an offset of their own"
         if tail == ", e, f" and "dx" in between and not OFFSETS[m.geom]:
             return "with gradients, cube maps take no offset beside a depth"
         if "f" in tail and m.geom in ("3d", "2dms", "a2dms"):

@@ -49,7 +49,9 @@ def release_maps(thread: Pointer[Thread]) -> None:
 
 @native
 def acquire_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None:
-    """A thread acquires a tensor map in global memory."""
+    """A thread acquires a tensor map in global memory; of a null pointer, as CUTLASS's idle warps do, nothing."""
+    if address == 0:
+        return
     nowhere = cast(Pointer[Hint], 0)
     space: u32 = GENERIC_SPACE if address < SHARED_WINDOW else u32(GLOBAL_SPACE)
     bytes = find_memory(thread, address, BYTES, ALIGNMENT, space, LOAD, instruction, nowhere)
