@@ -70,13 +70,15 @@ _OLD = {"d": "type sink"}
          type=("f16x2", ("f16", "6.3 sm_70"), ("bf16 bf16x2", "7.8 sm_90"), ("f32", "9.4 sm_90")), types=_OLD,
          **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.add{.noftz}{.L2::cache_hint}.vec.f32 d, [a], b{, cache_policy}", vec="v2 v4",
-      noftz=_NOFTZ_F32, scope=_SCOPE, types={"a": "wide", "d": "vec f32 sink dropped integers", "b": "vec f32 integers"},
+      noftz=_NOFTZ_F32, scope=_SCOPE,
+      types={"a": "wide", "d": "vec f32 sink dropped integers", "b": "vec f32 integers"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
       vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "d": "vec type sink dropped", "b": "vec type"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
-      vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE, types={"a": "wide", "d": "vec type sink dropped", "b": "vec type"},
+      vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE,
+      types={"a": "wide", "d": "vec type sink dropped", "b": "vec type"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @addresses(a="data")
 def atom(

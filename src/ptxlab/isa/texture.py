@@ -87,8 +87,8 @@ LOOKUP: dict[str, Specification] = {
 }
 
 
-# What follows the coordinates, and whether it is an offset of a cube map, which ptxas leaves out. One register of bits is
-# a depth, not an offset.
+# What follows the coordinates, and whether it is an offset of a cube map, which ptxas leaves out. One register of
+# bits is a depth, not an offset.
 TAILS = ("", False), (", f", False), (", e", False), (", e", True), (", e, f", False)
 
 

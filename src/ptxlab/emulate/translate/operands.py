@@ -202,7 +202,7 @@ def write(function: Function, results: list[Result], returned: Any) -> None:
     for (expected, operand), value in zip(results, values, strict=True):
         if operand is None or isinstance(operand, ir.Sink) or value is None:
             continue
-        if expected.vectors:  # ptxas gives each element of a vector the whole result
+        if expected is not None and expected.vectors:  # ptxas gives each element of a vector the whole result
             value = (value,) * len(parts_of(operand, 1))
         if isinstance(value, tuple):
             for part, element in zip(parts_of(operand, len(value)), value, strict=False):
