@@ -62,7 +62,8 @@ _BRAIN = TYPES["bf16"], TYPES["bf16x2"]
 _UNCHECKED = "half", "compare", "convert"  # chapters in which ptxas only checks the width of bf16
 _ADDRESS_MARKS = frozenset("wide bare element".split())
 _FLAGS = frozenset(  # fields of `Expected`
-    "loose sink special symbol single bits padded indexed minus apart integers lone untyped predicate halves typed dropped".split()
+    "loose sink special symbol single bits padded indexed minus apart integers lone untyped predicate halves typed"
+    " dropped".split()
 )
 _MARKS = _FLAGS | {"reg", "bare", "element", "scalar"}
 
