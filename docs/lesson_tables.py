@@ -136,3 +136,31 @@ def conversions() -> str:
 def about(found: Record, command: str) -> dict[str, Any]:
     """Where and when a record was made."""
     return {"machine": found.machine, "date": found.date, "command": command}
+
+
+@table
+def multicast() -> str:
+    """What became of runs with each choice of counts."""
+    found = kept("multicast")
+    lines = ["| cluster | counts | runs | all tiles right | what happened otherwise |", "|---|---|---:|---:|---|"]
+    for name, runs in found["runs"].items():
+        cluster, _, counts = name.partition(" blocks, ")
+        right = sum(wrong == gave_up == 0 for _, _, wrong, gave_up in runs)
+        wrong = [run[2] for run in runs if run[2]]
+        least, most = min(wrong, default=0), max(wrong, default=0)
+        otherwise = f"{least} to {most} tiles wrong" if least < most else f"{most} tiles wrong" if most else ""
+        if any(run[3] for run in runs):
+            otherwise = "no wait ended"
+        lines.append(f"| {cluster} | {counts} | {len(runs)} | {right} | {otherwise} |")
+    return "\n".join([*lines, source(found)])
+
+
+@table
+def multicast_seconds() -> str:
+    """What it takes to fill shared memory, with and without multicast."""
+    found = kept("multicast")
+    lines = ["| blocks that share a tile | time | bytes into shared memory |", "|---|---:|---:|"]
+    for cluster, samples in found["seconds"].items():
+        taken = median(samples)
+        lines.append(f"| {cluster} | {taken * 1e6:.0f} µs | {found['bytes'] / taken / 1e12:.1f} TB/s |")
+    return "\n".join([*lines, source(found)])
