@@ -100,7 +100,7 @@ def explain_unread(launch: RunningLaunch, found: StructArray, number: int) -> Di
     notes, helps = [], [f"read them, or use an MMA with {columns} columns less"]
     if not columns:
         notes = ["a warp reads the 32 lanes of its number in its warpgroup: it takes four warps to read 128 rows"]
-        helps = [f"let the warps that reach lanes {lanes} read them, or use an MMA with 64 rows"]
+        helps = [f"let the warps that reach lanes {lanes} read them; if they are not needed, use an MMA with 64 rows"]
     return warning(
         "unread-accumulators",
         f"{which} of the accumulators are {'freed' if is_free else 'overwritten'}, and nothing has read them",
