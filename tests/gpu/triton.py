@@ -13,6 +13,7 @@ import platform
 import re
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 from functools import partial
@@ -27,6 +28,7 @@ import ptxlab
 from ptxlab.report import KernelError, PtxError
 from tests.corpus import Case, produced
 
+Row = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = 160 * 1024  # enough for each of them
 
@@ -151,34 +153,43 @@ def main() -> int:
     parser.add_argument("--evidence", action="store_true", help="write evidence/triton_gpu.json")
     parser.add_argument("--output", type=Path, default=ROOT / "evidence" / "triton_gpu.json")
     options = parser.parse_args()
+    rows, seconds = in_parallel(partial(run, device=options.device), cases(options.only), options.jobs)
+    if options.evidence:
+        keep(options.output, "python -m tests.gpu.triton", seconds, {"kernels": len(rows)}, rows)
+    return 0 if all(row["equal"] for row in rows) else 1
+
+
+def in_parallel(run: Callable[[Any], Row], given: Iterable[Any], jobs: int) -> tuple[list[Row], float]:
+    """A row for each of what is given, and the seconds that took; prints the rows of what is not equal."""
     started = time.perf_counter()
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        rows = list(pool.map(partial(run, device=options.device), cases(options.only)))
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        rows = list(pool.map(run, given))
+    seconds = time.perf_counter() - started
     for row in rows:
         if not row["equal"]:
             print(row)
-    equal = sum(row["equal"] for row in rows)
-    print(f"{equal} of {len(rows)} kernels equal, in {time.perf_counter() - started:.1f} s")
-    if options.evidence:
-        head = {
-            "command": "python -m tests.gpu.triton",
-            **_machine(),
-            "seconds": round(time.perf_counter() - started, 1),
-        }
-        lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-        text = json.dumps(head | {"kernels": len(rows), "equal": equal}, indent=1)
-        options.output.write_text(f'{text[:-2]},\n "rows": [\n{lines}\n ]\n}}\n')
-    return 0 if equal == len(rows) else 1
+    print(f"{sum(row['equal'] for row in rows)} of {len(rows)} equal, in {seconds:.1f} s")
+    return rows, seconds
+
+
+def keep(output: Path, command: str, seconds: float, totals: Row, rows: Sequence[Row]) -> None:
+    """Write the evidence."""
+    head = {"command": command, **_machine(), "seconds": round(seconds, 1), **totals}
+    text = json.dumps(head | {"equal": sum(row["equal"] for row in rows)}, indent=1)
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    output.write_text(f'{text[:-2]},\n "rows": [\n{lines}\n ]\n}}\n')
 
 
 def _machine() -> dict[str, str]:
     from ptxlab import gpu
     from ptxlab.gpu.hardware import driver_release
+    from ptxlab.measure.machine import commit
     from ptxlab.toolchain import find
 
     there = gpu.gpu(0)
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     return {
+        "commit": commit(),
         "gpu": there.name,
         "target": there.target,
         "driver": driver_release() or "unknown",
