@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab.emulate.abi import address_spaces, thread_parts
 from ptxlab.emulate.explain.mbarrier_hangs import explain_phase, name_mbarrier
@@ -42,20 +42,16 @@ def _explain_group(launch: RunningLaunch, waits: Waits, group: Group) -> Diagnos
         return explain_divergence(launch, group.snapshot, lanes, group.first)
     labels = _labels(launch, others, group)
     label = describe_wait(launch, group, f" of {group.snapshot.name}")
-    match group.status:
-        case thread_parts.AT_PHASE:
-            return explain_phase(launch, group, others, label, labels, exited(group.snapshot))
-        case _ if group.status == SPINS:
-            return _explain_spin(launch, group, label, labels)
-        case thread_parts.AT_PRODUCTS:
-            return _explain_products(launch, group, label, labels)
-        case thread_parts.AT_CLUSTER:
-            return _explain_cluster(launch, group, label, labels)
-        case thread_parts.AT_PEER:
-            return _explain_pair(launch, group, label, labels)
-        case thread_parts.AT_REGISTERS:
-            return explain_registers(launch, group, label, labels)
-    return _explain_barrier(launch, group, label, labels)
+    if group.status == thread_parts.AT_PHASE:
+        return explain_phase(launch, group, others, label, labels, exited(group.snapshot))
+    if group.status == thread_parts.AT_REGISTERS:
+        return explain_registers(launch, group, label, labels)
+    explain = _CAUSES.get(group.status)
+    found = explain(launch, group) if explain else _barrier(group, is_alone=not labels)
+    message, span = f"{_threads(group)} {found.awaited}", launch.span_of(group.instruction)
+    if found.label is not None:
+        labels = [*labels[:2], found.label]
+    return error("hang", message, span, label, others=labels[:3], notes=found.notes, helps=[found.help])
 
 
 def explain_divergence(
@@ -92,89 +88,80 @@ def explain_divergence(
     )
 
 
-def _explain_spin(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+class _Cause(NamedTuple):
+    """What threads of a group wait for in vain."""
+
+    awaited: str
+    notes: list[str]
+    help: str
+    label: Label | None = None
+
+
+def _loop(launch: RunningLaunch, group: Group) -> _Cause:
     spin = spin_around(launch, group.instruction)
     span = None if spin is None else launch.span_of(spin.start)
-    others = others[:2]
-    if span is not None and span != launch.span_of(group.instruction):
-        others.append(Label(span, "the loop starts here"))
     blocks = f"; {launch.finished.value} of {launch.total} blocks have ended" if launch.total > 1 else ""
-    return error(
-        "hang",
-        f"{_threads(group)} in a loop for a change that never comes",
-        launch.span_of(group.instruction),
-        label,
-        others=others,
-        notes=[f"no running thread or copy can change memory{blocks}", *exited(group.snapshot)],
-        helps=["write what the loop polls before the threads that could write it wait or exit"],
+    return _Cause(
+        "in a loop for a change that never comes",
+        [f"no running thread or copy can change memory{blocks}", *exited(group.snapshot)],
+        "write what the loop polls before the threads that could write it wait or exit",
+        None if span is None or span == launch.span_of(group.instruction) else Label(span, "the loop starts here"),
     )
 
 
-def _explain_products(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _mma(launch: RunningLaunch, group: Group) -> _Cause:
     first = group.first.warp // 4 * 4
     late = do(missing(group), group.snapshot.threads, "has", "have")
-    return error(
-        "hang",
-        f"{_threads(group)} for an MMA that never completes",
-        launch.span_of(group.instruction),
-        label,
-        others=others[:3],
-        notes=[
-            f"all four warps of a warpgroup issue a `wgmma` and commit its group; {late} not",
-            *exited(group.snapshot),
-        ],
-        helps=[f"let warps {first} to {first + 3} execute the same `wgmma` instructions"],
+    return _Cause(
+        "for an MMA that never completes",
+        [f"all four warps of a warpgroup issue a `wgmma` and commit its group; {late} not", *exited(group.snapshot)],
+        f"let warps {first} to {first + 3} execute the same `wgmma` instructions",
     )
 
 
-def _explain_barrier(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _barrier(group: Group, is_alone: bool) -> _Cause:
     number = group.first.barrier
     barrier = group.snapshot.barrier(number)
     expected = barrier.get("expected") or group.snapshot.record.get("live")
-    return error(
-        "hang",
-        f"{_threads(group)} at barrier {number} for threads that never arrive",
-        launch.span_of(group.instruction),
-        label,
-        others=others[:3],
-        notes=[f"{barrier.get('arrived')} of {expected} threads have arrived at barrier {number}",
-               *exited(group.snapshot)],
-        helps=["let all threads arrive at the same barrier"] if others else
-              ["let all threads that the barrier counts arrive, or lower its count"],
+    return _Cause(
+        f"at barrier {number} for threads that never arrive",
+        [f"{barrier.get('arrived')} of {expected} threads have arrived at barrier {number}", *exited(group.snapshot)],
+        "let all threads that the barrier counts arrive, or lower its count" if is_alone else
+        "let all threads arrive at the same barrier",
     )  # fmt: skip
 
 
-def _explain_cluster(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _cluster(launch: RunningLaunch, group: Group) -> _Cause:
     blocks = (group.snapshot, *group.snapshot.cluster)
     alive = [thread for snapshot in blocks for thread in snapshot.threads if thread.status != thread_parts.DONE]
     arrived = sum(thread.arrival != 0 for thread in alive)
-    return error(
-        "hang",
-        f"{_threads(group)} at the cluster barrier for threads that never arrive",
-        launch.span_of(group.instruction),
-        label,
-        others=others[:3],
-        notes=[f"{arrived} of {len(alive)} threads of the cluster have arrived; exited threads are not counted"],
-        helps=["let all threads of the cluster execute `barrier.cluster.arrive`"],
+    return _Cause(
+        "at the cluster barrier for threads that never arrive",
+        [f"{arrived} of {len(alive)} threads of the cluster have arrived; exited threads are not counted"],
+        "let all threads of the cluster execute `barrier.cluster.arrive`",
     )
 
 
-def _explain_pair(launch: RunningLaunch, group: Group, label: str, others: list[Label]) -> Diagnostic:
+def _pair(launch: RunningLaunch, group: Group) -> _Cause:
     opcode, peer = launch.compiled.instructions[group.instruction][1].opcode, group.snapshot.peer
     assert peer is not None
     gone = all(thread.status == thread_parts.DONE for thread in peer.threads)
-    return error(
-        "hang",
-        f"{_threads(group)} for {peer.name}, which never executes its `{opcode.text}`",
-        launch.span_of(group.instruction),
-        label,
-        others=others[:3],
-        notes=[
+    return _Cause(
+        f"for {peer.name}, which never executes its `{opcode.text}`",
+        [
             "with `.cta_group::2` a warp of each block of the pair executes it, and the first may wait for the other",
             *([f"{peer.name} has exited"] if gone else []),
         ],
-        helps=["let one warp of each of the two blocks execute it, in the same order with other such instructions"],
+        "let one warp of each of the two blocks execute it, in the same order with other such instructions",
     )
+
+
+_CAUSES = {
+    SPINS: _loop,
+    thread_parts.AT_PRODUCTS: _mma,
+    thread_parts.AT_CLUSTER: _cluster,
+    thread_parts.AT_PEER: _pair,
+}
 
 
 def exited(snapshot: BlockSnapshot) -> list[str]:
