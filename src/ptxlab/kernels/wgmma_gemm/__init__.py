@@ -1,14 +1,20 @@
 """D = A·Bᵀ on Hopper's tensor cores, by `wgmma` and tensor copies: f16 and bf16.
 
-A is m by k, B is n by k, D is m by n. Rows of A, B and D are multiples of 16 bytes; m is any.
+A is m by k, B is n by k, D is m by n. Rows of A and B, or their columns if those are in memory one after the other, are
+multiples of 16 bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 import ptxlab
+from ptxlab.kernels.wgmma_gemm.candidates import Problem
+from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.finish import Extras
 from ptxlab.kernels.wgmma_gemm.kernel import needs_more, operands, specialize
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, DEPTH, Layout, Shape
@@ -16,18 +22,55 @@ from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
-LARGE, SMALL = Shape(), Shape(groups=1, columns=64)
+SMALL = Shape(groups=1, columns=64)
+SQUARES = (2048, 4096, 16384, 8192)
+MODELS = (  # m, n, k and the layout of products in language models: few tokens and many, and odd extents
+    (1, 28672, 8192, "NT"), (1, 4096, 14336, "NT"), (16, 16384, 53248, "NT"), (16, 6144, 4096, "NT"),
+    (64, 8192, 8192, "NT"), (64, 28672, 8192, "NT"), (64, 8192, 28672, "NN"), (128, 7168, 16384, "NT"),
+    (128, 10240, 8192, "NN"), (128, 16384, 53248, "NT"), (200, 4096, 4096, "NT"), (200, 14336, 4096, "NN"),
+    (512, 512, 16384, "NT"), (512, 7168, 2048, "NT"), (512, 28672, 4096, "NT"), (1000, 5120, 2048, "NT"),
+    (1000, 8192, 8192, "NN"), (1023, 50257, 768, "NT"), (4096, 4096, 14336, "NT"), (4096, 24576, 1536, "NN"),
+    (4096, 7168, 2048, "TN"), (8192, 1024, 8192, "NT"), (8192, 8192, 4096, "TT"), (8192, 28672, 4096, "TN"),
+)  # fmt: skip
 
 
 def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
-    """The launch that computes D."""
+    """The launch that computes D; rows of A and B run along k, or their columns do."""
     (m, k), (n, depth) = a.shape, b.shape
     type = type_of(a)
     if type not in ("f16", "bf16") or a.dtype != b.dtype or depth != k:
         raise UnsuitedError(f"no product of {a.dtype} {m}x{k} and {b.dtype} {n}x{depth}, by columns")
-    if k % 8 or not k:
-        raise UnsuitedError(f"k is {k}: rows must be multiples of 16 bytes")
-    return launch(type, (a, b, d), (m, n, k), shape or (LARGE if m * n >= 256 * 256 else SMALL))
+    along = [has_rows(one) for one in (a, b)]
+    lengths = [one.shape[1] if rows else one.shape[0] for one, rows in zip((a, b), along, strict=True)]
+    if not k or any(length % 8 for length in lengths):
+        raise UnsuitedError(f"rows have {lengths[0]} and {lengths[1]} elements: they must be multiples of 16 bytes")
+    problem = Problem(m, n, k, *along)
+    chosen = shape or choose(problem)
+    stored = [one if rows else one.T for one, rows in zip((a, b), along, strict=True)]
+    workspace = workspace_for(problem, chosen, d)
+    return launch(
+        type, (*stored, d), (m, n, k), chosen, a_along_k=along[0], b_along_k=along[1], workspace=workspace
+    )  # fmt: skip
+
+
+def has_rows(matrix: Any) -> bool:
+    """Whether elements of a row follow each other in memory, and not those of a column."""
+    if hasattr(matrix, "data_ptr"):
+        return bool(matrix.stride(1) == 1)
+    return bool(matrix.strides[1] == matrix.itemsize)
+
+
+def workspace_for(problem: Problem, shape: Shape, like: Any) -> tuple[Any, Any]:
+    """Memory for partial results, and counters that are 0, where blocks exchange results through it."""
+    if shape.split == 1 or shape.clustered:
+        return 0, 0
+    tiles = problem.tiles(shape)
+    numbers = tiles * shape.split * shape.partial_bytes // 4
+    if hasattr(like, "data_ptr"):
+        torch = import_module("torch")
+        partial = like.new_empty(numbers, dtype=torch.float32)
+        return partial, like.new_zeros(tiles, dtype=torch.int32)
+    return np.zeros(numbers, np.float32), np.zeros(tiles, np.uint32)
 
 
 def launch(
@@ -80,9 +123,15 @@ def by_cublas(torch: Any, a: Any, b: Any, d: Any) -> Callable[[], Any]:
     return lambda: torch.matmul(a, b.T, out=d)
 
 
-def arrays(draw: Draw, type: str, m: int, n: int, k: int) -> Arrays:
-    """A, B by columns, and space for D."""
-    return {"a": draw.normal((m, k), type), "b": draw.normal((n, k), type), "d": draw.empty((m, n), type)}
+def arrays(draw: Draw, type: str, m: int, n: int, k: int, layout: str = "NT") -> Arrays:
+    """A, B by columns, and space for D.
+
+    `layout` is as in BLAS, for A and the transpose of B: of an operand that is T, columns are in memory one after the
+    other.
+    """
+    a = draw.normal((m, k), type) if layout[0] == "N" else draw.normal((k, m), type).T
+    b = draw.normal((n, k), type) if layout[1] == "T" else draw.normal((k, n), type).T
+    return {"a": a, "b": b, "d": draw.empty((m, n), type)}
 
 
 def reference(xp: Any, a: Any, b: Any, d: Any) -> Arrays:
@@ -90,7 +139,7 @@ def reference(xp: Any, a: Any, b: Any, d: Any) -> Arrays:
     return {"d": a @ b.T}
 
 
-def work(type: str, m: int, n: int, k: int) -> Work:
+def work(type: str, m: int, n: int, k: int, layout: str = "NT") -> Work:
     """A multiplication and an addition for each of m·n·k."""
     return Work(flops=2 * m * n * k, bytes=2 * (m * k + n * k + m * n), rate=type)
 
@@ -108,8 +157,9 @@ entry = Entry(
     variants={"wgmma": product},
     libraries={"cuBLAS": by_cublas},
     sizes=[
-        {"type": "f16", "m": 8192, "n": 8192, "k": 8192},
-        *({"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in (2048, 4096, 8192)),
+        *({"type": "bf16", "m": m, "n": n, "k": k, "layout": layout} for m, n, k, layout in MODELS),
+        *({"type": "f16", "m": extent, "n": extent, "k": extent} for extent in SQUARES),
+        *({"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in SQUARES),
     ],
     small=[
         {"type": "bf16", "m": 100, "n": 136, "k": 200},

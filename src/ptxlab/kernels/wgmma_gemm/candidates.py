@@ -121,3 +121,15 @@ def _fitted(problem: Problem, shape: Shape) -> Shape | None:
         if stages >= 3 and one.shared(layout) <= memory:
             found.append(one)
     return max(found, key=lambda one: (min(one.stages, 6), one.buffers), default=None)
+
+
+def best(problem: Problem, count: int, alike: int = 3) -> list[Shape]:
+    """The variants that are estimated to be the fastest, at most `alike` with the same tile."""
+    found: list[Shape] = []
+    for shape in sorted(shapes(problem), key=lambda shape: (estimate(problem, shape), shape.rows * shape.columns)):
+        tile = shape.rows, shape.columns, shape.swapped
+        if sum(tile == (one.rows, one.columns, one.swapped) for one in found) < alike:
+            found.append(shape)
+        if len(found) == count:
+            break
+    return found

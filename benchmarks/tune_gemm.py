@@ -1,0 +1,74 @@
+"""Find the fastest variant of `wgmma_gemm` for each product of its entry.
+
+`python benchmarks/tune_gemm.py` needs an H200. It tries the variants that are estimated to be fastest, those that are
+in the table, and those of a file of results given as an argument; each answer is checked. All times go to
+evidence/tuned/wgmma_gemm.json, the fastest variants to the table that `matmul` chooses from.
+"""
+
+import json
+import statistics
+import sys
+from dataclasses import asdict
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ptxlab.kernels.wgmma_gemm import entry, product
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, best
+from ptxlab.kernels.wgmma_gemm.choice import TABLE, tuned
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.measure import Tuned, tune
+from ptxlab.measure.machine import commit, describe, require_torch
+
+EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "tuned" / "wgmma_gemm.json"
+ESTIMATED = 10  # variants of each product that are tried because of their estimate
+
+
+def problem_of(size: Any) -> Problem:
+    """The product of a size of the entry."""
+    layout = size.get("layout", "NT")
+    return Problem(size["m"], size["n"], size["k"], layout[0] == "N", layout[1] == "T")
+
+
+def candidates(problem: Problem, given: dict[Problem, list[Shape]]) -> list[Shape]:
+    """What is tried for a product, each variant once."""
+    known = [*given.get(problem, []), *([tuned()[problem]] if problem in tuned() else [])]
+    return [*dict.fromkeys([*known, *best(problem, ESTIMATED)])]
+
+
+def row(size: Any, found: Tuned) -> dict[str, Any]:
+    """What is kept of one product: microseconds of each variant, the fastest first."""
+    right = sorted((statistics.median(trial.samples), trial) for trial in found.trials if trial.samples)
+    times = [{"shape": str(trial.parameters["shape"]), "us": round(1e6 * seconds, 2)} for seconds, trial in right]
+    wrong = [
+        {"shape": str(trial.parameters["shape"]), "problem": trial.problem} for trial in found.trials if trial.problem
+    ]
+    return {"size": dict(size), "times": times, "wrong": wrong}
+
+
+def main() -> None:
+    """Tune every product."""
+    machine = describe(require_torch())
+    given: dict[Problem, list[Shape]] = {}
+    for path in sys.argv[1:]:
+        for one in json.loads(Path(path).read_text(encoding="utf-8")):
+            given.setdefault(Problem(**one["problem"]), []).append(Shape(**one["shape"]))
+    rows, fastest = [], dict(tuned())
+    for size in entry.sizes:
+        problem = problem_of(size)
+        if size["type"] != "bf16":
+            continue
+        found = tune(lambda shape: partial(product, shape=shape), {"shape": candidates(problem, given)}, entry, size)
+        rows.append(row(size, found))
+        fastest[problem] = found.best.parameters["shape"]
+        print(size, rows[-1]["times"][0], f"{len(rows[-1]['wrong'])} wrong", flush=True)
+        about = {"date": date.today().isoformat(), "commit": commit(), **machine}
+        EVIDENCE.parent.mkdir(parents=True, exist_ok=True)
+        EVIDENCE.write_text(json.dumps({"about": about, "products": rows}, indent=1) + "\n", encoding="utf-8")
+    table = [{"problem": asdict(problem), "shape": asdict(shape)} for problem, shape in fastest.items()]
+    TABLE.write_text(json.dumps({"fastest": table}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
