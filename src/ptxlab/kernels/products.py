@@ -7,7 +7,9 @@ changes from call to call is a few addresses among its parameters.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,6 +83,34 @@ class Workspace:
 
 
 _ready: dict[Any, Ready] = {}
+_operator: Any = None  # of torch, once torch is imported
+_is_compiling: Callable[[], bool] = bool
+
+SCHEMA = "(Tensor a, Tensor b, Tensor? bias=None, str? activation=None, Tensor? residual=None) -> Tensor"
+
+
+def register_with_torch() -> Any:
+    """Make `matmul` an operator of torch, `torch.ops.ptxlab.matmul`, so that `torch.compile` knows it.
+
+    That is done by itself where torch was imported before this module, and at the first call with a tensor.
+    """
+    global _operator, _is_compiling
+    if _operator is None:
+        torch = import_module("torch")
+        made = torch.library.custom_op("ptxlab::matmul", matmul_of_tensors, mutates_args=(), schema=SCHEMA)
+        made.register_fake(describe)
+        _operator, _is_compiling = torch.ops.ptxlab.matmul, torch.compiler.is_compiling
+    return _operator
+
+
+def matmul_of_tensors(a: Any, b: Any, bias: Any = None, activation: Any = None, residual: Any = None) -> Any:
+    """The operator: `matmul` without `out`."""
+    return matmul(a, b, bias=bias, activation=activation, residual=residual)
+
+
+def describe(a: Any, b: Any, bias: Any = None, activation: Any = None, residual: Any = None) -> Any:
+    """What comes out, for `torch.compile`."""
+    return a.new_empty((*a.shape[:-1], b.shape[1]))
 
 
 def matmul(
@@ -98,6 +128,8 @@ def matmul(
     elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh". The result is a new array,
     or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator.
     """
+    if _is_compiling() and out is None:
+        return _operator(a, b, bias=bias, activation=activation, residual=residual)
     if len(getattr(a, "shape", ())) > 2 and len(getattr(b, "shape", ())) == 2:
         flat = [one if one is None else one.reshape(-1, one.shape[-1]) for one in (a, out, residual)]
         found = matmul(flat[0], b, flat[1], bias=bias, activation=activation, residual=flat[2])
@@ -127,6 +159,8 @@ def _form(tensor: Any) -> Any:
 def _first(given: Sequence[Any], activation: str | None, key: Any) -> Any:
     """A product that is not ready yet, from top to bottom."""
     a, b, out, *others = given
+    if is_torch(a.__class__):
+        register_with_torch()
     left, right = look(a, "a"), look(b, "b")
     m, n, k = _extents(left, right, activation)
     made = empty(a, (m, n)) if out is None else out
@@ -245,3 +279,7 @@ def _launch(
         aligned=target.is_aligned,
         workspace=workspace,
     )
+
+
+if hasattr(sys.modules.get("torch"), "compiler"):
+    register_with_torch()
