@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ptxlab.device.textures import Sampler as Sampler
     from ptxlab.device.textures import Surface as Surface
     from ptxlab.device.textures import Texture as Texture
+    from ptxlab.emulate.explain.encoded import explain as explain
     from ptxlab.launch import explore as explore
     from ptxlab.launch.chains import chain as chain
     from ptxlab.report import Diagnostic as Diagnostic
@@ -52,6 +53,7 @@ _HOME = {
     "chain": "ptxlab.launch.chains",
     "check": "ptxlab.check",
     "cuda": "ptxlab.toolchain",
+    "explain": "ptxlab.emulate.explain.encoded",
     "explore": "ptxlab.launch",
     "format": "ptxlab.syntax",
     "load": "ptxlab.syntax",

@@ -151,7 +151,7 @@ def test_the_page_shows_what_is_printed() -> None:
         return f"```console\n$ ptxlab {shown[1]}\n{CliRunner().invoke(command, shown[1].split()).output}```"
 
     made, count = re.subn(r"```console\n\$ ptxlab (.*?)\n(.*?)```", run, page, flags=re.DOTALL)
-    assert count == 5
+    assert count == 6
     if os.environ.get("BLESS"):
         (DOCS / "draw.md").write_text(made, "utf-8")
     assert made == (DOCS / "draw.md").read_text("utf-8")

@@ -1,17 +1,20 @@
-"""`ptxlab explain`: the page of a rule, or the forms of an instruction."""
+"""`ptxlab explain`: the page of a rule, the forms of an instruction, or what a descriptor says."""
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from inspect import cleandoc
 from itertools import groupby
+from pathlib import Path
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptxlab.cli.encoded_input import is_encoded, read_encoded
 from ptxlab.cli.findings import has_color
 from ptxlab.report.nearest import nearest
 
@@ -20,32 +23,69 @@ if TYPE_CHECKING:
     from ptxlab.isa.targets import Since, Target
     from ptxlab.toolchain import Advisory
 
+WIDTH = 100  # of lines that are not for a terminal
+
 
 @click.command("explain")
 @click.argument("subject", required=False)
-def command(subject: str | None) -> None:
-    """Print the page of a rule, or the forms of an instruction.
+@click.option("--as", "form", type=click.Choice(["descriptor", "instruction", "tensor-map"]),
+              help="What a number is; by default, its length says it.")  # fmt: skip
+@click.option("--target", type=click.Choice(["sm_90a", "sm_100a", "sm_103a"]),
+              help="Whose matrix descriptor it is: of wgmma or tcgen05.")  # fmt: skip
+@click.option("--kind", metavar="KIND", help="Of an instruction descriptor, such as f16 or mxf4nvf4.")
+@click.option("--cta-group", type=click.Choice(["1", "2"]), help="Of an instruction descriptor.")
+@click.option("--ws", is_flag=True, help="It is the instruction descriptor of a tcgen05.mma.ws.")
+@click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
+              help="Of a number: text for people, or JSON for programs.")  # fmt: skip
+def command(subject: str | None, form: str | None, format: str, **how: Any) -> None:
+    """Print the page of a rule, the forms of an instruction, or what a descriptor or a tensor map says.
 
-    SUBJECT is the code of a diagnostic, or an opcode with as many of its modifiers as you like. Without it, the rules
-    are listed.
+    SUBJECT is the code of a diagnostic, an opcode with as many of its modifiers as you like, or a number: a matrix
+    descriptor of wgmma or tcgen05, an instruction descriptor, or a tensor map as 256 digits or in a file. A number that
+    violates a constraint exits 1. Without it, the rules are listed.
 
     \b
     Examples:
       ptxlab explain divergent-barrier
       ptxlab explain mma.sync
       ptxlab explain cvt.e4m3x2
+      ptxlab explain 0x4000404000010040
     """
+    lines: Iterator[str]
     if subject is None:
         lines = list_rules()
+    elif form is not None or is_encoded(subject):
+        explain_number(subject, form, format, how)
+        return
     elif page := pages().get(subject):
         lines = iter([fit(page, get_terminal_size().columns) if sys.stdout.isatty() else page])
     elif forms := find_forms(subject):
         lines = explain_forms(forms)
+    elif Path(subject).is_file():
+        explain_number(subject, form, format, how)
+        return
     else:
         raise click.UsageError(f"there is no rule and no instruction `{subject}`{question(subject)}")
     color = has_color(sys.stdout)
     for line in lines:
         click.echo(line, color=color)
+
+
+def explain_number(subject: str, form: str | None, format: str, how: dict[str, Any]) -> None:
+    """Print what a number or a tensor map says, and exit 1 where it violates a constraint."""
+    from ptxlab import explain
+
+    group = how.pop("cta_group")
+    try:
+        said = explain(read_encoded(subject, form), form, cta_group=int(group) if group else None, **how)
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    if format == "json":
+        click.echo(json.dumps(said.as_dict(), indent=2))
+    else:
+        click.echo(said.text(get_terminal_size().columns if sys.stdout.isatty() else WIDTH))
+    if said.violations:
+        click.get_current_context().exit(1)
 
 
 def fit(page: str, width: int) -> str:

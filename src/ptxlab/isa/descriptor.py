@@ -53,6 +53,11 @@ TENSOR_MODES = {"none": 0, "128B/32B": 1, "128B": 2, "64B": 4, "32B": 6}
 LIKE = (0, 0, 1, 0, 2, 0, 3, 0)  # the mode of `wgmma` that each of them is
 COARSE = 1  # rows of 128 bytes, four of them, swizzled in pieces of 32 bytes; only for MN-major matrices
 VERSION = 1 << 46  # a constant that these descriptors have
+ABSOLUTE = 1 << 52  # the leading dimension is an address; only of `sm_103a`
+
+# Bits that must be 0: of `wgmma`, and of `tcgen05`, whose bits 46 to 48 are `VERSION`.
+RESERVED = 0b11 << 14 | 0b11 << 30 | 0b111 << 46 | 0x3FF << 52
+TENSOR_RESERVED = 0b11 << 14 | 0b11 << 30 | 0b11 << 47 | 0xFF << 53
 
 
 @native

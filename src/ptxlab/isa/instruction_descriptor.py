@@ -100,9 +100,13 @@ def bytes_of_b(bits: u32, is_sparse: u32) -> u64:
     return u64(columns_of(bits)) * 32 << is_sparse
 
 
+# PTX ISA 9.7.16.2.1 has a table of what goes together. Each of these says what is wrong with a descriptor of an
+# instruction with or without `.sp`; 0: nothing.
+
+
 @native
-def violation_of_sparsity(bits: u32, kind: u32, is_sparse: u32) -> u32:
-    """Whether the descriptor and the instruction say different things of A, or the selector is not one; 0: no."""
+def violation_of_sparsity(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """Whether the descriptor and the instruction say different things of A, or the selector is not one."""
     if bits >> 2 & 1 != is_sparse:
         return NOT_SPARSE if is_sparse != 0 else BAD_SPARSITY
     # PTX ISA 9.7.16.10.8.4: the kinds with scale factors ignore the selector.
@@ -112,20 +116,10 @@ def violation_of_sparsity(bits: u32, kind: u32, is_sparse: u32) -> u32:
 
 
 @native
-def violation_in(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
-    """What is wrong with a descriptor of an instruction with or without `.sp`; 0: nothing.
-
-    PTX ISA 9.7.16.2.1 has a table of what goes together.
-    """
+def violation_of_shape(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """Whether the form does not have these rows and columns."""
     rows: u32 = rows_of(bits, kind)
     columns: u32 = columns_of(bits)
-    first: u32 = (bits >> 7) & 7
-    second: u32 = (bits >> 10) & 7 if kind < MXF4 else (bits >> 10) & 3
-    result: u32 = (bits >> 4) & 3
-    transposed: u32 = (bits >> 15) & 3
-    sparsity: u32 = violation_of_sparsity(bits, kind, is_sparse)
-    if sparsity != 0:
-        return sparsity
     if form == PAIR:
         if (rows != 256 and rows != 128) or columns % (32 if kind == I8 else 16) != 0:
             return BAD_PAIR
@@ -138,29 +132,89 @@ def violation_in(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
             return BAD_STATIONARY
     elif rows != 128 and (rows != 64 or kind >= MXF8F6F4):
         return BAD_ROWS
+    return 0
+
+
+@native
+def violation_of_columns(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """Whether no form of the kind has these columns."""
+    columns: u32 = columns_of(bits)
     if columns == 0 or columns > 256:
         return BAD_COLUMNS
-    if kind == I8 and columns > 32 and columns % 16 != 0:
-        return BAD_COLUMNS
-    if is_type(first, kind) == 0 or is_type(second, kind) == 0:
+    return u32(BAD_COLUMNS) if kind == I8 and columns > 32 and columns % 16 != 0 else u32(0)
+
+
+@native
+def violation_of_types(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """Whether the kind does not have a type of A or B, or does not negate them."""
+    second: u32 = (bits >> 10) & 7 if kind < MXF4 else (bits >> 10) & 3
+    if is_type(bits >> 7 & 7, kind) == 0 or is_type(second, kind) == 0:
         return BAD_TYPE
+    return 0
+
+
+@native
+def violation_of_result(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """Whether the kind does not have the type of D, or not with these types of A and B; or negates integers."""
+    result: u32 = (bits >> 4) & 3
     if kind < MXF8F6F4:
         if result > 2 or (kind == I8) != (result == 2) or (kind == TF32 and result != 1):
             return BAD_RESULT
-        if kind == F16 and result == 0 and (first != 0 or second != 0):
+        if kind == F16 and result == 0 and bits >> 7 & 0x3F != 0:
             return BAD_RESULT
-    if kind == I8 and bits >> 13 & 3 != 0:
-        return BAD_SIGN
-    if transposed != 0:
-        if kind >= MXF4:
-            return BAD_TRANSPOSE
-        has_small: boolean = (transposed & 1 != 0 and first > 1) or (transposed & 2 != 0 and second > 1)
-        if has_small and kind != F16 and kind != TF32:
-            return BAD_TRANSPOSE
-        # Of bytes, B is transposed only in steps of sixteen columns (table 52).
-        if kind >= F8F6F4 and transposed & 2 != 0 and columns % (32 if form == PAIR else 16) != 0:
-            return BAD_COLUMNS
+    return u32(BAD_SIGN) if kind == I8 and bits >> 13 & 3 != 0 else u32(0)
+
+
+@native
+def violation_of_transposes(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """Whether A or B cannot be transposed."""
+    first: u32 = (bits >> 7) & 7
+    second: u32 = (bits >> 10) & 7
+    transposed: u32 = (bits >> 15) & 3
+    if transposed == 0:
+        return 0
+    if kind >= MXF4:
+        return BAD_TRANSPOSE
+    has_small: boolean = (transposed & 1 != 0 and first > 1) or (transposed & 2 != 0 and second > 1)
+    if has_small and kind != F16 and kind != TF32:
+        return BAD_TRANSPOSE
+    # Of bytes, B is transposed only in steps of sixteen columns (table 52).
+    if kind >= F8F6F4 and transposed & 2 != 0 and columns_of(bits) % (32 if form == PAIR else 16) != 0:
+        return BAD_COLUMNS
     return 0
+
+
+@native
+def violation_in(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
+    """The first thing that is wrong with a descriptor of an instruction with or without `.sp`; 0: nothing."""
+    found: u32 = violation_of_sparsity(bits, kind, form, is_sparse)
+    if found == 0:
+        found = violation_of_shape(bits, kind, form, is_sparse)
+    if found == 0:
+        found = violation_of_columns(bits, kind, form, is_sparse)
+    if found == 0:
+        found = violation_of_types(bits, kind, form, is_sparse)
+    if found == 0:
+        found = violation_of_result(bits, kind, form, is_sparse)
+    if found == 0:
+        found = violation_of_transposes(bits, kind, form, is_sparse)
+    return found
+
+
+def violations_in(bits: int, kind: int, form: int, is_sparse: int) -> list[int]:
+    """All that is wrong with a descriptor, by the same functions."""
+    parts = (violation_of_sparsity, violation_of_shape, violation_of_columns, violation_of_types, violation_of_result,
+             violation_of_transposes)  # fmt: skip
+    found = (int(part(bits, kind, form, is_sparse)) for part in parts)
+    return list(dict.fromkeys(violation for violation in found if violation))
+
+
+def reserved_bits(kind: str) -> int:
+    """The bits of a descriptor that must be 0 in this kind (PTX ISA 9.7.16.4.2, tables 42 to 44)."""
+    if not kind.startswith("mx"):
+        return 1 << 6 | 1 << 23 | 1 << 29
+    reserved = 0b11 | 1 << 3 | 1 << 6 | 0b111 << 24
+    return reserved | (1 << 31 if kind == "mxf8f6f4" else 1 << 12)
 
 
 VIOLATIONS = {

@@ -38,7 +38,7 @@ _MESSAGES = {
     TensorMapReason.TOTAL: "a damaged tensor map: its box has more bytes than shared memory",
 }  # fmt: skip
 _DAMAGED = (TensorMapReason.SWIZZLE, TensorMapReason.FILL, TensorMapReason.TOTAL)
-_OVERWRITTEN = "no host makes such a map: its bytes were changed since, or are not all there"
+OVERWRITTEN = "no host makes such a map: its bytes were changed since, or are not all there"
 _TILED = (MODES["tile"], MODES["tile::gather4"])
 
 
@@ -92,7 +92,7 @@ def word_start(reason: CoordinateReason, value: int, dimension: int, limit: int)
 def word_field(field: TensorMapReason, value: int, dimension: int, limit: int) -> Wording:
     """Why a copy cannot use a map: `value` is what the field holds, `limit` the rank or the mode of the copy."""
     if field in _MESSAGES:
-        return Wording(_MESSAGES[field], [_OVERWRITTEN] if field in _DAMAGED else [], [])
+        return Wording(_MESSAGES[field], [OVERWRITTEN] if field in _DAMAGED else [], [])
     match field:
         case TensorMapReason.NO_MAP:
             message = "the address of a tensor map points to something else"
@@ -107,11 +107,11 @@ def word_field(field: TensorMapReason, value: int, dimension: int, limit: int) -
             return Wording(f"a tensor map with a box of {value} rows, for a copy of 4 single rows", [], [])
         case TensorMapReason.PADDED_ROW:
             message = f"a damaged tensor map: a row of its box has {value} padded elements"
-            return Wording(message, ["it must have 128, and a row of the tensor a multiple of them", _OVERWRITTEN], [])
+            return Wording(message, ["it must have 128, and a row of the tensor a multiple of them", OVERWRITTEN], [])
         case TensorMapReason.ROW:
             message = f"a damaged tensor map: a row of its box has {value} bytes"
             return Wording(
-                message, ["it must be a multiple of 16, and no more than the swizzle spans", _OVERWRITTEN], []
+                message, ["it must be a multiple of 16, and no more than the swizzle spans", OVERWRITTEN], []
             )
         case TensorMapReason.STORE_CORNERS:
             message = (
@@ -121,12 +121,12 @@ def word_field(field: TensorMapReason, value: int, dimension: int, limit: int) -
             return Wording(message, notes, ["use corners within the image"])
         case TensorMapReason.CORNERS:
             message = f"a damaged tensor map: no pixel is between its corners in dimension {dimension + 1}"
-            return Wording(message, [_OVERWRITTEN], [])
+            return Wording(message, [OVERWRITTEN], [])
     name, allowed = _FIELDS[field]
     if field == TensorMapReason.STRIDES:
         name += f"[{dimension}]"
     shown = f"{value:#x}" if field == TensorMapReason.ADDRESS else str(value)
-    return Wording(f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [_OVERWRITTEN], [])
+    return Wording(f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [OVERWRITTEN], [])
 
 
 def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
