@@ -84,7 +84,7 @@ def _launch(kernel: ir.Function, seed: int, *args: Any, **how: Any) -> Result:
 # The gallery.
 
 SIZES: dict[tuple[str, str], Size] = {
-    ("attention", "mma.sync"): {
+    ("mma_attention", "mma.sync"): {
         "batch": 1, "heads": 1, "length": 130, "size": 64, "type": "bf16", "mask": "causal",
     },
     ("mma_gemm", "mma.sync"): {"type": "bf16", "m": 64, "n": 128, "k": 256},

@@ -29,7 +29,7 @@ def texts(figure: Any) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["attention", "copy", "mma_variants", "sgemm"])
+@pytest.mark.parametrize("name", ["mma_attention", "copy", "mma_variants", "sgemm"])
 def test_no_text_overlaps_another_or_the_edge(name: str) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 

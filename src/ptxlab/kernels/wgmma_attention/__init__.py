@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 import ptxlab
-from ptxlab.kernels.attention import half_of
+from ptxlab.kernels.mma_attention import half_of
 from ptxlab.kernels.wgmma_attention.kernel import specialize
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work

@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from ptxlab.author import f32, ptx
-from ptxlab.kernels.attention.softmax import ALL, GROWTH, combine, exchange
+from ptxlab.kernels.mma_attention.softmax import ALL, GROWTH, combine, exchange
 
 ROWS = 2  # of a lane
 

@@ -5,17 +5,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.kernels import attention
+from ptxlab.kernels import mma_attention
 from ptxlab.measure import Host, UnsuitedError
 
 
 def problem(length: int, size: int = 64, type: str = "f16", mask: str = "none", seed: int = 1) -> dict[str, Any]:
-    return attention.arrays(Host(seed), 1, 1, length, size, type, mask)
+    return mma_attention.arrays(Host(seed), 1, 1, length, size, type, mask)
 
 
 def error(arrays: dict[str, Any]) -> float:
     exact = {name: value if name == "mask" else value.astype(np.float64) for name, value in arrays.items()}
-    wanted = attention.reference(np, **exact)["o"]
+    wanted = mma_attention.reference(np, **exact)["o"]
     return float(np.linalg.norm(exact["o"] - wanted) / np.linalg.norm(wanted))
 
 
@@ -25,7 +25,7 @@ def test_scores_that_grow_from_key_to_key(step: float) -> None:
     arrays = problem(120)
     arrays["q"][..., 0] = 8  # scores change by `step` from each key to the next
     arrays["k"][..., 0] = np.arange(120) * step
-    assert attention.attend(**arrays).run(device="cpu").diagnostics == []
+    assert mma_attention.attend(**arrays).run(device="cpu").diagnostics == []
     assert error(arrays) < 1e-3
 
 
@@ -34,13 +34,13 @@ def test_rows_of_one_warp_that_grow_at_different_keys() -> None:
     arrays["q"][...] = 0
     arrays["q"][0, 0, np.arange(120), np.arange(120) % 64] = 64
     arrays["k"][0, 0, np.arange(120), np.arange(120) % 64] += 8
-    attention.attend(**arrays).run(device="cpu")
+    mma_attention.attend(**arrays).run(device="cpu")
     assert error(arrays) < 1e-3
 
 
 @pytest.mark.slow
 def test_no_bank_is_asked_twice() -> None:
-    launch = attention.attend(**problem(100))
+    launch = mma_attention.attend(**problem(100))
     requests = launch.run(device="cpu", profile=True).counters["requests"]
     assert requests["wavefronts"] == requests["ideal_wavefronts"]
 
@@ -49,12 +49,12 @@ def test_no_bank_is_asked_twice() -> None:
 @pytest.mark.parametrize("chosen", [{"stages": 3}, {"warps": 2, "tiles": 2, "keys": 16}])
 def test_other_plans(chosen: dict[str, int]) -> None:
     arrays = problem(70, mask="causal")
-    assert attention.make(**chosen)(**arrays).run(device="cpu").diagnostics == []
+    assert mma_attention.make(**chosen)(**arrays).run(device="cpu").diagnostics == []
     assert error(arrays) < 1e-3
 
 
 def test_what_it_is_not_for() -> None:
     with pytest.raises(UnsuitedError, match="heads of 96 elements"):
-        attention.attend(**problem(10, size=96))
+        mma_attention.attend(**problem(10, size=96))
     with pytest.raises(UnsuitedError, match="elements are f32"):
-        attention.attend(**problem(10, type="f32"))
+        mma_attention.attend(**problem(10, type="f32"))

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, Swizzle, b8, b16, f32, kernel, pointer, ptx, s32, u32
-from ptxlab.kernels.attention.softmax import ALL, Softmax
+from ptxlab.kernels.mma_attention.softmax import ALL, Softmax
 
 CHUNK = 8  # elements that are copied at once: 16 bytes
 

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from ptxlab.kernels.attention.kernel import Plan, attention
+from ptxlab.kernels.mma_attention.kernel import Plan, attention
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
