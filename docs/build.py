@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -278,6 +279,7 @@ def main() -> None:
     for name, text in {**made, **written}.items():
         (BUILD / name).write_text(text, encoding="utf-8")
         print(f"wrote build/docs/{name}")
+    shutil.copytree(HERE / "lessons", BUILD / "lessons", dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

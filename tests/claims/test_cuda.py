@@ -63,6 +63,45 @@ def test_r_l_f_and_d_are_registers_of_these_sizes() -> None:
     assert all(spelling in text for spelling in ("add.s32 %r", "add.s64 %rd", "mul.f32 %", "mul.f64 %"))
 
 
+def test_h_and_q_are_registers_of_16_and_128_bits() -> None:
+    source = """extern "C" __global__ void k(unsigned __int128* p, short a) {
+        unsigned __int128 b = p[0];
+        asm volatile("add.s16 %0, %0, %0;" : "+h"(a)); asm volatile("mov.b128 %0, %0;" : "+q"(b));
+        p[a] = b;
+    }"""
+    text = compile_cuda(source, "sm_90a", name="k.cu", options=["--device-int128"]).text
+    assert text is not None
+    assert all(spelling in text for spelling in ("add.s16 %rs", "mov.b128 %rq"))
+
+
+def test_without_volatile_a_statement_whose_outputs_are_not_used_is_dropped() -> None:
+    text = compiled("""extern "C" __global__ void k(int* p) {
+        int a, b;
+        asm("add.s32 %0, %1, 17;" : "=r"(a) : "r"(p[0])); asm volatile("add.s32 %0, %1, 19;" : "=r"(b) : "r"(p[1]));
+        asm("bar.sync 3;"); asm volatile("bar.sync 4;");
+    }""")
+    assert [part in text for part in (", 17;", ", 19;", "bar.sync 3;", "bar.sync 4;")] == [False, True, True, True]
+
+
+def test_there_is_no_prefetch_in_device_code() -> None:
+    source = 'extern "C" __global__ void k(float* p) { __builtin_prefetch(p + 8); p[0] = 1; }'
+    wrong = compile_cuda(source, "sm_90a", name="k.cu")
+    assert [one.message for one in wrong.diagnostics] == ["identifier `__builtin_prefetch` is undefined"]
+
+
+def test_pipelines_of_cuda_become_cp_async() -> None:
+    text = compiled("""#include <cuda_pipeline_primitives.h>
+    extern "C" __global__ void k(float4* p) {
+        __shared__ float4 tile[32];
+        __pipeline_memcpy_async(&tile[threadIdx.x], &p[threadIdx.x], 16);
+        __pipeline_commit();
+        __pipeline_wait_prior(0);
+        p[0] = tile[threadIdx.x];
+    }""")
+    found = [line.split()[0] for line in text.splitlines() if "cp.async" in line]
+    assert found == ["cp.async.cg.shared.global", "cp.async.commit_group;", "cp.async.wait_group"]
+
+
 @pytest.mark.slow
 @needs_disassembler
 def test_inline_shuffles_become_what_intrinsics_become() -> None:

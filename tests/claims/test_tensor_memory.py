@@ -6,9 +6,10 @@ import numpy as np
 
 from ptxlab.isa.instruction_descriptor import InstructionDescriptor
 from tests.emulate.blackwell import launch
-from tests.emulate.tensor_kernels import Case, multiply
+from tests.emulate.tensor_kernels import FILL, Case, multiply
 from tests.emulate.test_tcgen05_copies import scaled
-from tests.emulate.test_tensor_scaled import in_lanes
+from tests.emulate.test_tensor_scaled import CASES
+from tests.emulate.test_tensor_scaled import multiply as multiply_scaled
 
 STORE = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%t};\ntcgen05.wait::st.sync.aligned;"
 
@@ -20,13 +21,22 @@ def test_a_warp_reaches_its_own_32_lanes() -> None:
 
 
 def test_scale_factors_are_repeated_over_lanes_and_not_over_columns() -> None:
-    rows = np.arange(512, dtype=np.uint8).reshape(128, 4)
-    lanes = in_lanes(rows)  # what `tcgen05.cp…warpx4` makes, and products with scale factors read
-    assert all(np.array_equal(lanes[:32], lanes[first : first + 32]) for first in (32, 64, 96))
-    assert np.array_equal(lanes[:32].transpose(1, 0, 2).reshape(128, 4), rows)
-    out, expected, found = scaled()
+    """Rows of D are scaled by the copy in their own 32 lanes: where one copy is twice as large, so are they."""
+    out, expected, found = multiply_scaled(*CASES[0])
     assert found == []
     assert np.array_equal(out, expected)
+    out, expected, _ = multiply_scaled(*CASES[0], damaged=2, checks=False)
+    expected[64:96] *= 2
+    assert np.array_equal(out, expected)
+    *_, (unequal,) = multiply_scaled(*CASES[0], damaged=2)
+    assert unequal.code == "unequal-scale-factors"
+
+
+def test_scale_factors_are_stored_by_st_and_copied_by_cp() -> None:
+    assert "tcgen05.st" in FILL
+    for out, expected, found in (multiply_scaled(*CASES[2]), scaled()):
+        assert found == []
+        assert np.array_equal(out, expected)
 
 
 def test_a_copy_before_an_mma_needs_no_fence_and_a_load_after_it_does() -> None:
