@@ -46,12 +46,14 @@ def test_several_results() -> None:
         low, high = ptx.mov.b64(x.address, out=(b32(), b32()))
         ptx.setp.lt.u32(low, high, out=(pred(), pred()))
         ptx.atom.global_.add.f32(x, a, out=(None,))
+        ptx.mbarrier.arrive.shared.b64(n, out=(None,))
 
     assert lines(write) == [
         "shfl.sync.bfly.b32 %r3|%p1, %f1, 1, 31, 0xffffffff;",
         "mov.b64 {%r4, %r5}, %rd2;",
         "setp.lt.u32 %p2|%p3, %r4, %r5;",
         "atom.global.add.f32 _, [%rd2], %f1;",
+        "mbarrier.arrive.shared.b64 _, [%r1];",
     ]
 
 
@@ -111,6 +113,11 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
             "`a` of `bar.sync` is 16, expected a `.u32` register or immediate (0 to 15)",
         ),
         (lambda x, n, s, a: ptx.fma.rn.f32(a, a), "operand-count", "`fma.rn.f32` takes 3 operands, 2 given"),
+        (
+            lambda x, n, s, a: ptx.mbarrier.arrive["shared::cluster"].b64(n, out=a),
+            "operand-count",
+            "`mbarrier.arrive.shared::cluster.b64` has fewer results than `out=` names",
+        ),
         (
             lambda x, n, s, a: ptx.fma.rn.f32(a, n, a),
             "operand-type",

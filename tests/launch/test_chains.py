@@ -1,5 +1,7 @@
 """Chains of grids: each may start before the one before it is complete, and must wait for what that one does."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -140,3 +142,74 @@ def test_on_a_gpu_all_but_the_first_have_the_attribute(fake: Driver) -> None:  #
     assert "PROGRAMMATIC_STREAM_SERIALIZATION" in attributes[1][0]
     assert fake.calls.count("cuMemAlloc") == 3
     assert fake.memory == {}
+
+
+def test_both_devices_run_a_chain_and_name_what_differs(fake: Driver) -> None:  # noqa: F811
+    """The driver in Python runs the grids; the second one of the wrong run stores too little."""
+    steps = [1, 1]
+
+    def add(addresses: list[int], config: object) -> None:
+        x, y = (ctypes.c_uint64.from_address(one).value for one in addresses)
+        step = steps[len(fake.configs) % 2]
+        for at in range(0, 256, 4):
+            ctypes.c_uint32.from_address(y + at).value = ctypes.c_uint32.from_address(x + at).value + step
+
+    fake.parameters, fake.kernel = 2, add
+    x, y, z = arrays()
+    both = (grid("a", LAUNCH), 1, 64, [x, y]), (grid("b", WAIT), 1, 64, [y, z])
+    assert [result.diagnostics for result in ptxlab.chain(*both, device="both")] == [[], []]
+    assert (z == x + 2).all()
+    steps[:] = [0, 0]
+    first, second = ptxlab.chain(*both, device="both", on_error="collect")
+    found = [*first.diagnostics, *second.diagnostics]
+    assert {one.code for one in found} == {"disagreement"}
+    assert (z == x + 2).all()
+
+
+LOOK = f"""{header("8.0", "sm_90")}
+.visible .entry look(.param .u64 texels, .param .u64 y)
+{{
+    .reg .f32 %f<5>;
+    .reg .b32 %r1;
+    .reg .b64 %rd<4>;
+    griddepcontrol.launch_dependents;
+    ld.param.u64 %rd1, [texels];
+    ld.param.u64 %rd2, [y];
+    mov.u32 %r1, %tid.x;
+    tex.1d.v4.f32.s32 {{%f1, %f2, %f3, %f4}}, [%rd1, {{%r1}}];
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd2, %rd2, %rd3;
+    st.global.f32 [%rd2], %f1;
+    ret;
+}}
+.visible .entry write(.param .u64 y, .param .u64 surface)
+{{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [y];
+    ld.param.u64 %rd2, [surface];
+    mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd3, %r1, 4;
+    add.s64 %rd1, %rd1, %rd3;
+    griddepcontrol.wait;
+    ld.global.b32 %r2, [%rd1];
+    shl.b32 %r3, %r1, 2;
+    sust.b.1d.b32.trap [%rd2, {{%r3}}], %r2;
+    ret;
+}}
+"""
+
+
+def test_textures_and_surfaces_in_a_chain() -> None:
+    module = ptxlab.parse(LOOK)
+    x, y, z = np.arange(32, dtype=np.float32), np.zeros(32, np.float32), np.zeros(32, np.float32)
+    look = module["look"], 1, 32, [ptxlab.Texture(x, storage="linear"), y]
+    assert findings(look, (module["write"], 1, 32, [y, ptxlab.Surface(z)])) == []
+    assert (z == x).all()
+    with pytest.raises(
+        ValueError, match="grids 0 and 1 of the chain have an array that is a texture or surface in one"
+    ):
+        findings(look, (module["write"], 1, 32, [y, ptxlab.Surface(x)]))
+    write = module["write"], 1, 32, [y, ptxlab.Surface(z)]
+    with pytest.raises(ValueError, match="several grids of the chain have surfaces"):
+        findings(write, write)

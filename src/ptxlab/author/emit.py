@@ -144,6 +144,8 @@ def _first_problem(
     index = -1
     for expected in aligned:
         if expected.kind == "sink":
+            if results is not None and next(results, "_") != "_":
+                return candidate, "results", -1, None
             continue
         if expected.role == "write":
             if results is None:

@@ -68,8 +68,8 @@ def explain_spelling(text: str) -> NoReturn:
 
 def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]) -> NoReturn:
     """The operands fit no form of the spelling: say what is wrong with them for the form that comes nearest."""
-    # A wrong count is worse than a wrong operand, an early one worse than a late one.
-    candidate, problem, index, expected = min(wrong, key=lambda w: (w[1] in ("count", "results"), -w[2]))
+    # A wrong count is worse than a wrong `out=`, that than a wrong operand, an early one worse than a late one.
+    candidate, problem, index, expected = min(wrong, key=lambda w: (w[1] == "count", w[1] == "results", -w[2]))
     notes = [f"legal: `{candidate.form.syntax}`"]
     if problem == "count":
         counts = sorted({n for w in wrong for n in _counts(w[0].expected)})

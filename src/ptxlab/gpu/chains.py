@@ -19,6 +19,7 @@ from ptxlab.gpu.output import captured
 from ptxlab.gpu.parameters import Copies, Parameters, convert
 from ptxlab.gpu.prepared import Prepared, note_run, ready
 from ptxlab.gpu.streams import stream_handle
+from ptxlab.gpu.textures import TextureObjects
 from ptxlab.gpu.waiting import fail, refuse_broken, run
 
 
@@ -33,17 +34,24 @@ class GridOnGpu:
     options: LaunchOptions
 
 
-def launch_chain(grids: Sequence[GridOnGpu], gpu: Gpu, timeout: float | None, stream: Any) -> list[Result]:
+def launch_chain(
+    grids: Sequence[GridOnGpu],
+    gpu: Gpu,
+    timeout: float | None,
+    stream: Any,
+    kept: dict[int, bytearray] | None = None,
+) -> list[Result]:
     """Start all grids, then wait; arrays of the host are copied there before the first and back after the last.
 
-    The seconds and what was printed are those of all grids together, and so is what went wrong.
+    The seconds and what was printed are those of all grids together, and so is what went wrong. What would be copied
+    back goes to `kept`, by the addresses of the arrays, if it is given.
     """
     refuse_broken()
     result = Result(fidelity=fidelity_of(gpu.name))
     try:
         parts = _prepare(grids, gpu)
         if parts:
-            _run(parts, gpu, stream_handle(stream), timeout, result)
+            _run(parts, gpu, stream_handle(stream), timeout, result, kept)
     except DriverError as problem:
         result.diagnostics.append(fail(problem, Subject.of(grids[0].module, grids[0].kernel), gpu))
     return [Result(fidelity=result.fidelity) for _ in grids[1:]] + [result] if grids else []
@@ -62,19 +70,27 @@ def _prepare(grids: Sequence[GridOnGpu], gpu: Gpu) -> list[tuple[Prepared, Param
 
 
 def _run(
-    parts: Sequence[tuple[Prepared, Parameters]], gpu: Gpu, stream: int, timeout: float | None, result: Result
+    parts: Sequence[tuple[Prepared, Parameters]],
+    gpu: Gpu,
+    stream: int,
+    timeout: float | None,
+    result: Result,
+    kept: dict[int, bytearray] | None,
 ) -> None:
     """Bring arrays to the GPU, start all grids, and bring the arrays back."""
     by_base = {region.base: region for _, parameters in parts for region in parameters.copies.regions}
     copies = Copies(list(by_base.values()))
+    objects = [parameters.copies.objects for _, parameters in parts]  # each grid has handles of its own
     with current(gpu.number):
         try:
             copies.copy_in()
             started = []
-            for prepared, parameters in parts:
+            for (prepared, parameters), own in zip(parts, objects, strict=True):
                 await_producers(parameters, stream)
-                parameters.copies = copies
+                own.create()
+                parameters.copies, copies.objects = copies, own
                 started.append((prepared, parameters.placed()))
+            copies.objects = TextureObjects()
 
             def start() -> None:
                 for prepared, data in started:
@@ -87,6 +103,10 @@ def _run(
                     result.diagnostics.append(fail(problem, parts[0][0].kernel, gpu))
             result.output = written.output
             if not result.diagnostics:
-                copies.copy_out(None)
+                copies.copy_out(kept)
+                for own in objects:
+                    own.copy_out(kept)
         finally:
             copies.free()
+            for own in objects:
+                own.free()

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 from ptxlab import gpu, ir
-from ptxlab.device.arguments import address_space_of
+from ptxlab.device.arguments import address_space_of, pack
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.structures import leaves
-from ptxlab.device.textures import OPAQUE
+from ptxlab.device.textures import Surface, Texture
 from ptxlab.emulate.chain import Grid, run_chain
 from ptxlab.emulate.search.seeds import copies_of
+from ptxlab.gpu.hardware import Gpu
 from ptxlab.launch import choose, module_of
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import KernelError, is_failure
@@ -45,20 +47,47 @@ def chain(
     common = {"device": device, "checks": checks, "seed": seed, "on_error": "collect", "timeout": timeout,
               "stream": stream}  # fmt: skip
     links = [_read(number, grid, common) for number, grid in enumerate(grids)]
-    if any(isinstance(leaf, OPAQUE) for link in links for value in link.args for leaf in leaves(value)):
-        raise ValueError("a chain of grids takes no textures and surfaces: launch the kernels one after the other")
+    _refuse_shared_texels(links)
     devices = {choose(module_of(link.kernel), link.args, link.options) for link in links}
     kind, number = max(devices, key=lambda found: found[0] != "cpu") if devices else ("cpu", 0)
-    if kind == "both" or (kind == "cuda" and seeds is not None):
-        what = "device='both'" if kind == "both" else "`seeds`"
-        raise ValueError(f"{what}: a chain of grids runs on the emulator or on a GPU, and seeds are the emulator's")
+    if kind != "cpu" and seeds is not None:
+        raise ValueError("`seeds` are the emulator's: choose `device='cpu'`")
     for link in links:
         context_of(module_of(link.kernel)).refuse_wrong(module_of(link.kernel), on_error == "strict")
-    results = _on_gpu(links, number, timeout, stream) if kind == "cuda" else _emulate(links, seeds)
+    if kind == "cpu":
+        results = _emulate(links, seeds)
+    else:
+        run = _on_both if kind == "both" else _on_gpu
+        results = run(links, gpu.gpu(number), timeout, stream)
     for result in results:
         if is_failure(result.diagnostics, on_error):
             raise KernelError(result.diagnostics)
     return results
+
+
+def _refuse_shared_texels(links: Sequence[Link]) -> None:
+    """Textures and surfaces have texels of their own while a chain runs, which no other grid can read or write."""
+    uses = [_uses(link) for link in links]
+    if sum(Surface in kinds for use in uses for kinds in [set().union(*use.values())]) > 1:
+        raise ValueError("several grids of the chain have surfaces: launch them one after the other")
+    for number, use in enumerate(uses):
+        for other, before in enumerate(uses[:number]):
+            for array in use.keys() & before.keys():
+                if len(use[array] | before[array]) > 1:
+                    raise ValueError(
+                        f"grids {other} and {number} of the chain have an array that is a texture or surface in one of "
+                        "them: launch them one after the other"
+                    )
+
+
+def _uses(link: Link) -> dict[int, set[type]]:
+    """What each array of a grid is: texels of a texture or a surface, or memory."""
+    found: dict[int, set[type]] = {}
+    for leaf in (leaf for value in link.args for leaf in leaves(value)):
+        kind = next((one for one in (Texture, Surface) if isinstance(leaf, one)), object)
+        for array in leaf.levels if isinstance(leaf, Texture) else (getattr(leaf, "array", leaf),):
+            found.setdefault(id(array), set()).add(kind)
+    return found
 
 
 @dataclass(frozen=True)
@@ -120,7 +149,43 @@ def _run(links: Sequence[Link], values: Sequence[Sequence[Any]]) -> list[Result]
     return run_chain(grids, address_space_of(values))
 
 
-def _on_gpu(links: Sequence[Link], number: int, timeout: float | None, stream: Any) -> list[Result]:
+def _on_both(links: Sequence[Link], there: Gpu, timeout: float | None, stream: Any) -> list[Result]:
+    """Run a chain on the emulator and on a GPU, from the same data; where arrays differ at its end is a finding.
+
+    The finding is in the result of the last grid that has the array. Variables of modules are not compared.
+    """
+    from ptxlab.launch.comparison import as_there, bring_back, differences, mirror
+
+    flat, mirrors = mirror([value for link in links for value in link.args], there)
+    ends = list(accumulate(len(link.args) for link in links))
+    values = [flat[end - len(link.args) : end] for link, end in zip(links, ends, strict=True)]
+    kept: dict[int, bytearray] = {}
+    hardware = _on_gpu(links, there, timeout, stream, kept)
+    if not (failed := any(result.diagnostics for result in hardware)):
+        kept |= bring_back(mirrors, there)
+    alike = [replace(link, options=as_there(link.options, there)) for link in links]
+    results = _run(alike, values)
+    compared: set[int] = set()
+    for link, args, result in reversed(list(zip(links, values, results, strict=False))):
+        module = module_of(link.kernel)
+        regions = [region for region in pack(module, link.kernel, args).regions if region.data not in compared]
+        compared.update(region.data for region in regions)
+        ends_alike = Result(output=result.output)  # what was printed is that of all grids together
+        if not failed:
+            result.diagnostics += differences(module, link.kernel, there, args, regions, kept, ends_alike, result)
+    if failed and not any(result.diagnostics for result in results):
+        last = module_of(links[-1].kernel), links[-1].kernel
+        results[-1].diagnostics += differences(*last, there, values[-1], (), {}, hardware[-1], results[-1])
+    return results
+
+
+def _on_gpu(
+    links: Sequence[Link],
+    there: Gpu,
+    timeout: float | None,
+    stream: Any,
+    kept: dict[int, bytearray] | None = None,
+) -> list[Result]:
     """Run a chain on a GPU, all of it on one stream."""
     from ptxlab.gpu.chains import GridOnGpu, launch_chain
 
@@ -129,4 +194,4 @@ def _on_gpu(links: Sequence[Link], number: int, timeout: float | None, stream: A
         for link in links
         for module in (module_of(link.kernel),)
     ]
-    return launch_chain(grids, gpu.gpu(number), timeout, stream)
+    return launch_chain(grids, there, timeout, stream, kept)
