@@ -11,7 +11,12 @@ from ptxlab import draw
 from ptxlab.isa.descriptor import Descriptor
 from tests.draw import filling
 
-WGMMA = "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16"
+WGMMA = {
+    "f16": "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16",
+    "tf32": "wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32",
+    "e4m3": "wgmma.mma_async.sync.aligned.m64n16k32.f32.e4m3.e4m3",
+}
+DEPTHS = {"f16": 16, "tf32": 8, "e4m3": 32}
 BYTES = 16384
 PTX = f"""
 .version 8.0
@@ -40,7 +45,7 @@ again:
     ld.param.u64 %q4, [b];
     {" ".join(f"mov.f32 %d{i}, 0f00000000;" for i in range(8))}
     wgmma.fence.sync.aligned;
-    {WGMMA} {{{", ".join(f"%d{i}" for i in range(8))}}}, %q3, %q4, 1, 1, 1, TRANS_A, TRANS_B;
+    INSTRUCTION {{{", ".join(f"%d{i}" for i in range(8))}}}, %q3, %q4, 1, 1, 1TRANSPOSED;
     wgmma.commit_group.sync.aligned;
     wgmma.wait_group.sync.aligned 0;
     ld.param.u64 %q5, [out];
@@ -51,7 +56,7 @@ again:
 """
 A = 1024
 B = 9216
-# Descriptors of A, 64x16, and of B transposed, 16x16, and their majors.
+# Descriptors of A, 64 rows, and of B transposed, 16 rows, and their majors.
 CASES = {
     "no swizzle": (Descriptor(A, 128, 256), "k", Descriptor(B, 128, 256), "k"),
     "128B": (Descriptor(A, 16, 1024, "128B"), "k", Descriptor(B, 16, 1024, "128B"), "k"),
@@ -60,25 +65,27 @@ CASES = {
 }
 
 
-def put(image: np.ndarray, described: Descriptor, matrix: np.ndarray, major: str) -> None:
+def put(image: np.ndarray, described: Descriptor, matrix: np.ndarray, type: str, major: str) -> None:
     """Write a matrix to shared memory, where the picture says."""
-    filling.put(
-        image, draw.descriptor(described, len(matrix), matrix.shape[1], "f16", major).panels[0], matrix, "f16", major
-    )
+    rows, columns = matrix.shape
+    filling.put(image, draw.descriptor(described, rows, columns, type, major).panels[0], matrix, type, major)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_product_by_the_pictures_is_the_product(case: str) -> None:
+@pytest.mark.parametrize(
+    ("case", "type"), [*((case, "f16") for case in CASES), ("128B", "tf32"), ("64B and 32B", "e4m3")]
+)
+def test_a_product_by_the_pictures_is_the_product(case: str, type: str) -> None:
     a_descriptor, a_major, b_descriptor, b_major = CASES[case]
     rng = np.random.default_rng(3)
-    a, b = (rng.integers(-8, 9, shape).astype(np.float16) for shape in ((64, 16), (16, 16)))
+    a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((64, DEPTHS[type]), (DEPTHS[type], 16)))
     image, out = np.zeros(BYTES, np.uint8), np.zeros((128, 8), np.float32)
-    put(image, a_descriptor, a, a_major)
-    put(image, b_descriptor, b.T.copy(), b_major)
-    text = PTX.replace("TRANS_A", str(int(a_major == "mn"))).replace("TRANS_B", str(int(b_major == "mn")))
+    put(image, a_descriptor, a, type, a_major)
+    put(image, b_descriptor, b.T.copy(), type, b_major)
+    turned = f", {int(a_major == 'mn')}, {int(b_major == 'mn')}" if type == "f16" else ""
+    text = PTX.replace("INSTRUCTION", WGMMA[type]).replace("TRANSPOSED", turned)
     args = [image, a_descriptor.encode(), b_descriptor.encode(), out]
     ptxlab.parse(text)["multiply"].launch(1, 128, args)
-    (panel,) = draw.fragments(WGMMA, operand="d").panels
+    (panel,) = draw.fragments(WGMMA[type], operand="d").panels
     d = np.zeros((64, 16), np.float32)
     for row, cells in enumerate(panel.cells):
         for column, cell in enumerate(cells):

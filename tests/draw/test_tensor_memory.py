@@ -80,6 +80,7 @@ SWIZZLED = Descriptor(0, 16, 1024, "128B"), Descriptor(B, 16, 512, "64B")
 ALONG_MN = Descriptor(0, 2048, 1024, "128B"), Descriptor(B, 512, 256, "32B")
 COARSE = Descriptor(0, 1024, 512, "128B/32B"), Descriptor(B, 1024, 512, "128B/32B")
 F16, ONE, TWO = "kind::f16", "tcgen05.mma.cta_group::1", "tcgen05.mma.cta_group::2"
+MMA = f"{ONE}.{F16}"
 CASES = {
     "no swizzle": (f"{ONE}.{F16}", InstructionDescriptor("f16", 128, 32, "f16", "bf16"), NONE),
     "64 rows, 128B and 64B": (f"{ONE}.{F16}", InstructionDescriptor("f16", 64, 16, "f16", "f16"), SWIZZLED),
@@ -141,7 +142,26 @@ def test_64_rows_may_start_at_lane_16() -> None:
     assert np.array_equal(d, expected)
 
 
-MMA = f"{ONE}.{F16}"
+def test_a_in_tensor_memory() -> None:
+    said = InstructionDescriptor("f16", 64, 16, "f16", "f16")
+    rng = np.random.default_rng(7)
+    a, b = (rng.integers(-3, 4, (rows, 16)).astype(np.float16) for rows in (64, 16))
+    picture = draw.tensor_memory(MMA, said.encode(), a=24)
+    (panel,) = picture.panels
+    shared, cells = np.zeros((1, BYTES), np.uint8), np.zeros((1, 128, 96), np.uint32)
+    filling.put(shared[0], draw.descriptor(SWIZZLED[1], 16, 16, target="sm_100a").panels[0], b, "f16", "k")
+    for name, row in zip(panel.row_names, panel.cells, strict=True):
+        for columns, cell in zip(panel.column_names, row, strict=True):
+            if cell is not None and cell.text.startswith("A "):
+                (lanes,), (there,) = filling.spans(name.partition("lanes")[2]), filling.spans(columns)
+                rows, along = filling.spans(cell.text[2:])
+                words = np.ascontiguousarray(a[rows.start : rows.stop, along.start : along.stop]).view(np.uint32)
+                cells[0, lanes.start : lanes.stop, there.start : there.stop] = words
+    done = filling.multiply(f"{MMA} [%r13], [%r14], %rd11, %r10, %p2", shared, cells, 0,
+                            SWIZZLED[1].encode_for_tcgen05(), said.encode(), a_cells=24)  # fmt: skip
+    d = np.full((64, 16), np.nan, np.float32)
+    filling.take(panel, done[0].view(np.float32), d)
+    assert np.array_equal(d, a.astype(np.float32) @ b.astype(np.float32).T)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ LEGEND = {
     "D": "D: rows, columns",
     "SFA": "SFA: rows of A",
     "SFB": "SFB: columns of B",
-    "A": "A: rows",
+    "A": "A: rows, k",
     "E": "E: metadata",
 }
 COLUMNS_OF_A = 8
@@ -237,6 +237,8 @@ def _overview_cell(block: Block, words: Words, lanes: range) -> Cell | None:
     if not rows:
         return None
     text = f"{words.name} {_span(rows[0], rows[-1] - rows[0] + 1)}"
+    if words.name == "A":
+        text += f", k {_span(0, DEPTHS[block.mma.kind])}"
     if words.name != "D":
         return Cell(text, apart(COLORS[words.name]))
     column = block.first_column(min(lane for lane, _ in words.rows if lane in lanes))
