@@ -9,7 +9,7 @@ block. `clocks.json`: what a span costs that has nothing in it, and how fine the
 
 `--once` launches the product without a timeline, with two stages and with three, for Nsight Compute; SECTIONS are
 `--section Occupancy --section SchedulerStats --section WarpStateStats --section SpeedOfLight
---section ComputeWorkloadAnalysis`.
+--section ComputeWorkloadAnalysis`. What is kept of it are the rows with a metric, without the names of the machine.
 """
 
 from __future__ import annotations

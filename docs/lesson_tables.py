@@ -5,6 +5,7 @@ A page has a table between `<!-- measured: NAME -->` and `<!-- end -->`.
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable
@@ -164,3 +165,57 @@ def multicast_seconds() -> str:
         taken = median(samples)
         lines.append(f"| {cluster} | {taken * 1e6:.0f} µs | {found['bytes'] / taken / 1e12:.1f} TB/s |")
     return "\n".join([*lines, source(found)])
+
+
+@table
+def timeline_cost() -> str:
+    """A product with and without a timeline."""
+    found = Record.read(EVIDENCE / "timeline" / "cost.json")
+    lines = ["| product | stages | without | with a timeline | ratio | cuBLAS |", "|---|---:|---:|---:|---:|---:|"]
+    for one in found.sizes:
+        for stages in (2, 3):
+            plain, timed = f"{stages} stages", f"{stages} stages, timeline"
+            times = [f"{one[name].median * 1e6:.1f} µs" for name in (plain, timed)]
+            ratio, cublas = 1 / one.ratio(timed, plain), one["cuBLAS"].median * 1e6
+            lines.append(f"| {one.size['m']}³ | {stages} | {' | '.join(times)} | {ratio:.3f} | {cublas:.1f} µs |")
+    return "\n".join([*lines, source(about(found, "python benchmarks/timeline.py"))])
+
+
+@table
+def timeline_clocks() -> str:
+    """What a span takes, and how fine the clocks are."""
+    found = kept("timeline/clocks")
+    cycles, step = (median(found[one][two]) for one, two in (("empty spans", "clock64"), ("reads", "clock64")))
+    ticks = median(found["globaltimer changes by"])
+    lines = [
+        "| | |",
+        "|---|---:|",
+        f"| from one span with nothing in it to the next, in a loop | {cycles:.0f} cycles |",
+        f"| from one read of `%clock64` to the next | {step:.0f} cycles |",
+        f"| `%globaltimer` advances by | {ticks:.0f} ns |",
+    ]
+    return "\n".join([*lines, source(found)])
+
+
+@table
+def timeline_profiler() -> str:
+    """What Nsight Compute counts in the product with two stages, and with three."""
+    with (EVIDENCE / "timeline" / "ncu.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    metrics = {
+        "Achieved Occupancy": "achieved occupancy",
+        "Active Warps Per Scheduler": "active warps of a scheduler, of 16",
+        "Eligible Warps Per Scheduler": "eligible warps of a scheduler",
+        "No Eligible": "cycles without an eligible warp",
+        "Issue Slots Busy": "issue slots that are busy",
+        "SM Busy": "the busiest pipeline: tensor cores",
+        "Elapsed Cycles": "cycles",
+    }
+    lines = ["| metric | 2 stages | 3 stages |", "|---|---:|---:|"]
+    for metric, text in metrics.items():
+        values = [row for row in rows if row["Metric Name"] == metric]
+        shown = [f"{one['Metric Value']}{' %' if one['Metric Unit'] == '%' else ''}" for one in values]
+        lines.append(f"| {text} | {' | '.join(shown)} |")
+    found = kept("timeline/spans")
+    command = "ncu, with python benchmarks/timeline.py --once"
+    return "\n".join([*lines, source({**found, "command": command})])

@@ -1,5 +1,6 @@
 """Timelines as pictures."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ TIMELINE = Timeline(
         Span(1, 0, "producer", "copy", 100, 200),
     ),
     "cycles",
+    shared_clock=True,
 )
 
 
@@ -58,6 +60,8 @@ def test_nothing_to_draw_is_said() -> None:
         draw.timeline(TIMELINE, block=7)
     with pytest.raises(ValueError, match="there are no spans from 2000 to 3000 cycles"):
         draw.timeline(TIMELINE, start=2000, end=3000)
+    with pytest.raises(ValueError, match="each SM has its own clock: draw one block"):
+        draw.timeline(replace(TIMELINE, shared_clock=False), block=None)
     many = Timeline(tuple(Span(0, warp, "", "x", 0, 1) for warp in range(65)), "cycles")
     with pytest.raises(ValueError, match="65 warps have spans"):
         draw.timeline(many)

@@ -125,6 +125,8 @@ def timeline(
     chosen = [span for span in timeline.spans if block in (None, span.block)]
     if not chosen:
         raise ValueError(f"there are no spans{'' if block is None else f' of block {block}'}")
+    if not timeline.shared_clock and len({span.block for span in chosen}) > 1:
+        raise ValueError('each SM has its own clock: draw one block, or record with `clock="globaltimer"`')
     first = min(span.start for span in chosen) if start is None else start
     last = max(span.end for span in chosen) if end is None else end
     seen = tuple(span for span in chosen if span.end >= first and span.start <= last)
