@@ -1,9 +1,9 @@
 """Is order that is taken away missed? `python -m tests.emulate.mutation` tries it, for each instruction that orders.
 
 A mutant is a kernel that was correct, with one instruction that orders its threads removed or weakened. It is run with
-checks on seeds 0 to 3. It is `reported` where there is an error (a race, a hang, …; of an asynchronous kernel also a
-warning), or else a finding of `ptxlab check` that the kernel did not have. If nothing is reported by then, it is run on
-seeds 4 to 15, and is `wrong` where a result is not what NumPy says, and has `survived` where all are right.
+checks on seeds 0 to 3. It is `reported` where there is an error (a race, a hang, …), a warning that the kernel itself
+does not have, or else such a finding of `ptxlab check`. If nothing is reported by then, it is run on seeds 4 to 15, and
+is `wrong` where a result is not what NumPy says, and has `survived` where all are right.
 `survivors.py` says why a kernel is still right without it; all others are missed.
 
 The report of an asynchronous kernel must show the line that was changed, by a label or a note. Where the instruction
@@ -63,6 +63,8 @@ class Mutant:
     text: str = field(repr=False)
     beside: tuple[int, ...] = ()
     """The lines that a report may show instead of one that was removed."""
+    usual: frozenset[str] = frozenset()
+    """The codes of warnings that the kernel itself has."""
 
     @property
     def name(self) -> str:
@@ -113,7 +115,7 @@ def mutants_of(subject: Subject) -> Iterator[Mutant]:
     module = subject.parse(subject.text)
     assert module.source is not None
     text = module.source.text
-    executed = lines_executed(subject, module)
+    executed, usual = run_original(subject, module)
     for function in module.functions:
         places = []
         for instruction in function.instructions():
@@ -126,7 +128,8 @@ def mutants_of(subject: Subject) -> Iterator[Mutant]:
             for kind, after in changes(text[start:end]):
                 mutated = text[:start] + after + text[end:]
                 beside = lines_beside([(place[0], text[slice(*place[1:])]) for place in places], at)
-                yield Mutant(subject, line, kind, text[start:end], after, mutated, beside if is_removal(kind) else ())
+                beside = beside if is_removal(kind) else ()
+                yield Mutant(subject, line, kind, text[start:end], after, mutated, beside, usual)
 
 
 def lines_beside(instructions: list[tuple[int, str]], at: int) -> tuple[int, ...]:
@@ -139,33 +142,36 @@ def lines_beside(instructions: list[tuple[int, str]], at: int) -> tuple[int, ...
     return (*before, *after, *same)
 
 
-def lines_executed(subject: Subject, module: ir.Module) -> set[int]:
-    """The lines that a kernel executes; it must be right, and nothing may be found."""
+def run_original(subject: Subject, module: ir.Module) -> tuple[set[int], frozenset[str]]:
+    """The lines that a kernel executes, and the warnings that it has; it must be right, and have no errors."""
     results, is_right = subject.run(module, 0)
     assert is_right, subject.name
-    assert not [found for result in results for found in result.diagnostics if found.level == "error"], subject.name
-    return {line for result in results for line in result.counters["lines"]}
+    found = [diagnostic for result in results for diagnostic in result.diagnostics]
+    assert not [diagnostic for diagnostic in found if diagnostic.level == "error"], subject.name
+    lines = {line for result in results for line in result.counters["lines"]}
+    return lines, frozenset(diagnostic.code for diagnostic in found)
 
 
 def judge(mutant: Mutant) -> Outcome:
     """Run a mutant until a seed reports it."""
     is_right = True
     warned: list[Diagnostic] = []
+    module = mutant.subject.parse(mutant.text)
     for seed in SEEDS:
-        found, right = _run(mutant, seed)
+        found, right = _run(mutant.subject, module, seed)
         errors = tuple(sorted({diagnostic.code for diagnostic in found if diagnostic.level == "error"}))
         if errors:
             return Outcome(mutant, "reported", errors, seed, _shows(found, mutant))
-        warned = warned or found
+        warned = warned or [diagnostic for diagnostic in found if diagnostic.code not in mutant.usual]
         is_right = is_right and right
-    if warned and mutant.subject.is_asynchronous:
+    if warned:
         codes = tuple(sorted({f"warning {diagnostic.code}" for diagnostic in warned}))
         return Outcome(mutant, "reported", codes, 0, _shows(warned, mutant))
-    if static := new_in_check(mutant):
+    if static := new_in_check(mutant, module):
         codes = tuple(sorted({f"check {diagnostic.code}" for diagnostic in static}))
         return Outcome(mutant, "reported", codes, 0, _shows(static, mutant))
     for seed in MORE_SEEDS:
-        found, right = _run(mutant, seed)
+        found, right = _run(mutant.subject, module, seed)
         errors = tuple(sorted({diagnostic.code for diagnostic in found if diagnostic.level == "error"}))
         if errors:
             return Outcome(mutant, "reported", errors, seed, _shows(found, mutant))
@@ -173,17 +179,17 @@ def judge(mutant: Mutant) -> Outcome:
     return Outcome(mutant, "survived" if is_right else "wrong")
 
 
-def _run(mutant: Mutant, seed: int) -> tuple[list[Diagnostic], bool]:
+def _run(subject: Subject, module: ir.Module, seed: int) -> tuple[list[Diagnostic], bool]:
     """What a launch finds, and whether its result is right."""
-    results, right = mutant.subject.run(mutant.subject.parse(mutant.text), seed)
+    results, right = subject.run(module, seed)
     return [diagnostic for result in results for diagnostic in result.diagnostics], right
 
 
-def new_in_check(mutant: Mutant) -> list[Diagnostic]:
+def new_in_check(mutant: Mutant, module: ir.Module) -> list[Diagnostic]:
     """What `ptxlab check` finds of a mutant, of the codes that it finds less often of the kernel itself."""
-    parse = mutant.subject.parse
-    usual = Counter(diagnostic.code for diagnostic in ptxlab.check(parse(mutant.subject.text)))
-    found = ptxlab.check(parse(mutant.text))
+    original = mutant.subject.parse(mutant.subject.text)
+    usual = Counter(diagnostic.code for diagnostic in ptxlab.check(original))
+    found = ptxlab.check(module)
     counts = Counter(diagnostic.code for diagnostic in found)
     return [diagnostic for diagnostic in found if counts[diagnostic.code] > usual[diagnostic.code]]
 
@@ -297,9 +303,9 @@ def findings_on_originals(seeds: int, workers: int) -> dict[str, object]:
 
 def _findings_of(task: tuple[Subject, range]) -> int:
     subject, seeds = task
-    count = 0
+    count, module = 0, subject.parse(subject.text)
     for seed in seeds:
-        results, is_right = subject.run(subject.parse(subject.text), seed)
+        results, is_right = subject.run(module, seed)
         assert is_right, (subject.name, seed)
         count += sum(len(result.diagnostics) for result in results)
     return count

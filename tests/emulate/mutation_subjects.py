@@ -3,9 +3,11 @@
 The asynchronous ones are those of the gallery with copies, mbarriers or MMAs in flight, and rings on tensor memory.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from ptxlab.device.result import Result
 from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
 from ptxlab.measure import Host, Launch, check
 from ptxlab.measure.checking import WrongAnswerError, expect
-from ptxlab.measure.entry import Size
+from ptxlab.measure.entry import Arrays, Size
 from tests.emulate.kernels import CASES, Case
 from tests.emulate.tensor_rings import Ring
 
@@ -92,10 +94,14 @@ SIZES: dict[tuple[str, str], Size] = {
     ("pipelined", "cp.async, 2 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("pipelined", "cp.async, 4 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
-    ("nvfp4_gemm", "tcgen05"): {"format": "nvfp4", "m": 128, "n": 256, "k": 768},
-    ("nvfp4_dual_gemm", "tcgen05"): {"m": 128, "n": 128, "k": 512},
-    ("nvfp4_group_gemm", "one launch"): {"m": "40-130", "n": 136, "k": 288},
 }  # fmt: skip
+
+# One block with three tiles or more, each of more K tiles than there are stages: all waits are needed.
+SCALED: dict[str, Size] = {
+    "nvfp4_gemm": {"format": "nvfp4", "m": 128, "n": 384, "k": 768},
+    "nvfp4_dual_gemm": {"m": 128, "n": 384, "k": 768},
+    "nvfp4_group_gemm": {"m": "40-130", "n": 136, "k": 768},
+}
 
 
 def gallery() -> Iterator[Subject]:
@@ -112,6 +118,32 @@ def gallery() -> Iterator[Subject]:
     for step in tcgen05_gemm.STEPS:
         text = ptxlab.format(_tcgen05(step, *_matrices(200, 256)).module)
         yield Subject(f"tcgen05_gemm {step}", text, partial(_run_tcgen05, step), f"{step}.ptx", is_asynchronous=True)
+
+    for name, size in SCALED.items():
+        text = ptxlab.format(_scaled(name, size)[0].module)
+        yield Subject(name, text, partial(_run_scaled, name, size), f"{name}.ptx", is_asynchronous=True)
+
+
+def _scaled(name: str, size: Size) -> tuple[Launch, Arrays]:
+    """A launch with scale factors, by one block with two stages."""
+    kernel = import_module(f"ptxlab.kernels.{name}")
+    arrays = kernels.entry(name).arrays(Host(7), **size)
+    usual = inspect.signature(kernel.product).parameters["shape"].default
+    return kernel.product(**arrays, shape=replace(usual, stages=2), blocks=1), arrays
+
+
+def _run_scaled(name: str, size: Size, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+    entry = kernels.entry(name)
+    launch, arrays = _scaled(name, size)
+    expected = expect(np, entry, arrays)
+    maps, *others = launch.args
+    given = [{128 * at: map for at, map in enumerate(maps)}, *others]  # a mutant may not read all of them
+    result = _launch(module[launch.function.name], seed, launch.grid, launch.block, given, shared=launch.shared)
+    try:
+        check(np, entry, size, arrays, expected, next(iter(entry.variants)))
+    except WrongAnswerError:
+        return [result], False
+    return [result], True
 
 
 def _run_entry(name: str, variant: str, size: Size, module: ir.Module, seed: int) -> tuple[list[Result], bool]:

@@ -172,7 +172,8 @@ class Request:
 @click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
 @click.option("--check", "only", metavar="CODE", multiple=True,
               type=click.Choice(["data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence",
-                                 "mismatched-descriptor", "stale-phase", "unread-accumulators", "uninitialised-read"]),
+                                 "mismatched-descriptor", "one-sided-synchronization", "stale-phase",
+                                 "unread-accumulators", "uninitialised-read"]),
               help="Look for this only; may be given several times.")  # fmt: skip
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), callback=_seconds,
               help="Stop after so long.")  # fmt: skip

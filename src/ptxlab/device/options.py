@@ -26,6 +26,7 @@ DETECTORS = frozenset(
         "missing-proxy-fence",
         "missing-tensor-fence",
         "mismatched-descriptor",
+        "one-sided-synchronization",
         "stale-phase",
         "unread-accumulators",
         "uninitialised-read",

@@ -75,7 +75,7 @@ class SyncVariable:
     last: u32  # the scope and the size of the last write; see `shadow`
     near_block: u32
     close_block: u32
-    unused: u32
+    is_released: u32  # whether the last write has `.release` itself
     known: VectorClock
     near: VectorClock
     close: VectorClock
@@ -133,7 +133,7 @@ class Finding:
     other_block: u64
     is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
     third_instruction: u32  # of STALE_PHASE: the wait; of a race: 1 + that of the last wait of the thread that reads
-    missing: u32  # of a tensor map: what is missing between the write and the copy
+    missing: u32  # of a tensor map: what is missing between the write and the copy; of ONE_SIDED, see `one_sided`
     weak: u32  # of a race: why that wait, or an arrival that it saw, hands nothing over; see `reports`
     wait: u64  # of such a race: the offset of the mbarrier
     wait_phases: u64  # of such a race: how many phases of it were complete
@@ -141,6 +141,8 @@ class Finding:
     completed_by: u32  # of such a race: 1 + the first instruction that arrived in the last complete phase
     phase_arrivals: u32  # of such a race: the arrivals of that phase
     group_wait: u32  # of a race: 1 + the last wait for groups of the thread that started the other operation
+    observed_write: u32  # of ONE_SIDED: the write that was observed; the read is the third instruction
+    unused: u32
     phase_bytes: u64  # of such a race: the bytes that were expected in that phase
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from ptxlab.emulate.abi.clocks import VectorClock
-from ptxlab.native import Growable, Pointer, struct, u8, u32, u64
+from ptxlab.native import Array, Growable, Pointer, struct, u8, u32, u64
+
+OBSERVATIONS = 8  # that are remembered of a thread
 
 # What a thread is doing: its status.
 READY = 0  # it can run
@@ -147,6 +149,20 @@ class KnowledgeByScope:
 
 
 @struct
+class Observation:
+    """A write to a synchronization variable that a thread has observed by a strong read, and that is not ordered."""
+
+    address: u64
+    epoch: u32  # up to which the accesses of the thread that wrote come before that write
+    block: u32  # of the thread that wrote
+    lanes: u32  # of its warp: the lane that wrote
+    warp: u32
+    side: u32  # which of both sides synchronizes; see `runtime.order.one_sided`
+    read: u32  # the instruction of the read
+    write: u32  # the instruction of the write
+
+
+@struct
 class ThreadOrder:
     """What happened before what a thread does now, for the detectors; see `clocks`."""
 
@@ -168,6 +184,8 @@ class ThreadOrder:
     wait: u64  # 1 + the offset of that mbarrier; 0: there was none
     wait_phases: u64  # how many phases of it were complete then
     early: u64  # 1 + the offset of the mbarrier of that wait; 0: there was none, or it has seen a phase complete since
+    observed: u32  # how many observations there were; the latest are in `observations`
+    observations: Array[Observation, 8]
     exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
     acquired_version: u64  # of the synchronization variable that it last acquired from at once

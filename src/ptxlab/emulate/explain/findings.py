@@ -15,6 +15,7 @@ from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.layout_findings import explain_mismatch
 from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
+from ptxlab.emulate.explain.one_sided import explain_one_sided
 from ptxlab.emulate.explain.races import explain_race, started
 from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
 from ptxlab.emulate.explain.tensor_findings import explain_collectors, explain_unread
@@ -69,6 +70,8 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
         if kinds[number] == reports.MISMATCHED:
             yield explain_mismatch(launch, found, number)
     yield from explain_collectors(launch, found, [n for n in numbers if kinds[n] == reports.COLLECTOR])
+    one_sided = [number for number in numbers if kinds[number] == reports.ONE_SIDED]
+    yield from explain_one_sided(launch, found, [n for n in one_sided if found.get("instruction", n) not in racing])
     for number in numbers:
         if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
             yield explain_unread(launch, found, number)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces, state
 from ptxlab.emulate.runtime.order import shadow
+from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.types import type_named
@@ -23,6 +24,7 @@ class Tracking:
         self.checks = checks
         self.is_alone = is_alone  # the kernel calls no function
         self.written = 0
+        self.synchronizes = False  # the kernel has fences, acquires or releases
         self._roots: dict[int, Roots] = {}
 
     def note_access(
@@ -79,10 +81,13 @@ class Tracking:
                 builder.branch(self._is_watched(function, roots), watched, after)
                 builder.label(watched)
         name = _NOTES[space]
-        followed = shadow.FOLLOWED if self.is_alone else 0
-        what = str(number | followed)
+        more = shadow.FOLLOWED if self.is_alone else 0
+        if self.synchronizes and number & (shadow.STRONG | shadow.OBJECT) == shadow.STRONG:
+            is_loop = kind == address_spaces.LOAD and _polls(function)
+            more |= shadow.SYNCHRONIZES | shadow.POLLS * (condition != "false" or is_loop)
+        what = str(number | more)
         if condition != "false":
-            what = builder.value(f"select i1 {condition}, i32 {otherwise | followed}, i32 {number | followed}")
+            what = builder.value(f"select i1 {condition}, i32 {otherwise | more}, i32 {number | more}")
         flags = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
         builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})")
         if after is not None:
@@ -138,6 +143,22 @@ class Tracking:
         pointer = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.tracked')}")
         watched = builder.value(f"load i64, ptr {pointer}, !invariant.load !2")
         return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
+
+
+def _polls(function: Function) -> bool:
+    """Whether an instruction accesses one address in a loop."""
+    instruction = function.instructions[function.position]
+    address = next((operand for operand in instruction.operands if isinstance(operand, ir.Address)), None)
+    bodies = [loop.body for loop in loops_of(function.flow) if function.block_number in loop.body]
+    if address is None or not isinstance(address.base, ir.Register):
+        return bool(bodies)
+    blocks = [[function.flow.blocks[number] for number in body] for body in bodies]
+    written = [{at for block in body for at in range(block.start, block.end)} for body in blocks]
+    return any(not any(_writes(function, at, address.base) for at in positions) for positions in written)
+
+
+def _writes(function: Function, position: int, register: ir.Register) -> bool:
+    return bool(function.live.writes[position] >> register.index & 1)
 
 
 _NOTES = {

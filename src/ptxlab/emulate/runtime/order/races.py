@@ -28,6 +28,7 @@ from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
 from ptxlab.emulate.runtime.order.access_history import is_compatible
 from ptxlab.emulate.runtime.order.conflicts import has_conflict, report_conflicts
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
+from ptxlab.emulate.runtime.order.one_sided import note_strong
 from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_sync_variable, synchronise
 from ptxlab.emulate.runtime.order.remembering import remember_read, remember_write
 from ptxlab.emulate.runtime.order.reports import report_start, report_unwritten
@@ -47,6 +48,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     SIZE_SHIFT,
     STALE,
     STRONG,
+    SYNCHRONIZES,
     UNCHANGED,
     WARP_SHIFT,
     WIDE,
@@ -194,7 +196,7 @@ def note_word(
     written: u32 = cell.epoch
     strong: u32 = cell.flags
     if not is_polled_again(thread, cell, flags, instruction):
-        note_cell(thread, cell, address, 4, flags, instruction, space)
+        note_cell(thread, cell, variables, address, 4, flags, instruction, space)
     if written == 0:
         note_unwritten(thread, address, address, 4, flags, instruction, space)
     note_synchronization(thread, variables, address, 4, flags, strong)
@@ -272,7 +274,7 @@ def note(
             written = written | cell.epoch
             strong = strong | cell.flags
             if not is_polled_again(thread, cell, flags, instruction):
-                note_cell(thread, cell, address, bytes, flags, instruction, space)
+                note_cell(thread, cell, variables, address, bytes, flags, instruction, space)
             cell = cell + 1
             at += step
     if written == 0:
@@ -282,9 +284,12 @@ def note(
 
 @native
 def note_cell(
-    thread: Pointer[Thread], cell: Pointer[Access], address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
-) -> None:
+    thread: Pointer[Thread], cell: Pointer[Access], variables: Pointer[SyncVariables], address: u64, bytes: u32,
+    flags: u32, instruction: u32, space: u32,
+) -> None:  # fmt: skip
     """Compare an access with those before it to the same word or byte, and remember it there."""
+    if unlikely(flags & SYNCHRONIZES != 0):
+        note_strong(thread, cell, variables, address, bytes, flags, instruction, space)
     if unlikely(has_conflict(thread, cell, flags, space)):
         report_conflicts(thread, cell, address, bytes, flags, instruction, space)
     if flags & KIND == LOAD:
@@ -314,6 +319,8 @@ def note_synchronization(
     if flags & STRONG != 0:
         if variables.entries.count != 0 or flags & RELEASE != 0 or thread.order.fence.block != 0:
             synchronise_all(thread, variables, start, bytes, flags)
+        if flags & (SYNCHRONIZES | RELEASE) == SYNCHRONIZES and flags & KIND != LOAD:
+            thread.order.epoch += 1  # what comes after it is not observed with it
     elif strong & STRONG != 0 and flags & KIND != LOAD:
         variable = find_sync_variable(variables, start)
         if cast(u64, variable) != 0:

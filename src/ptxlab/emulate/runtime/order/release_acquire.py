@@ -12,7 +12,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import LOAD, STORE
 from ptxlab.emulate.abi.clocks import SyncVariable, SyncVariables, VectorClock
 from ptxlab.emulate.abi.state import Block, Thread
-from ptxlab.emulate.abi.thread_parts import DONE
+from ptxlab.emulate.abi.thread_parts import DONE, OBSERVATIONS
 from ptxlab.emulate.runtime.order.happens_before import companion
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
@@ -59,6 +59,7 @@ CLOSE = 1
 FAR = 2
 
 FIRST_CAPACITY = 16
+READ_FENCED = 3  # see `one_sided`
 
 # As `isa` names the semantics of a fence; see `access`.
 FENCE_ACQUIRE = 3
@@ -239,6 +240,7 @@ def synchronise(thread: Pointer[Thread], variables: Pointer[SyncVariables], addr
     thread.worker.history.versions += 1
     if kind != LOAD or variable.version == 0:
         variable.writer = own
+        variable.is_released = flags & RELEASE
         variable.last = flags & (WIDE | CLUSTER | SIZE)
     variable.version = thread.worker.history.versions
     doubt: u64 = FAILED if kind == LOAD else u64(0)
@@ -334,6 +336,9 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
     is_close: boolean = scope >= CLUSTER_SCOPE
     is_wide: boolean = scope >= GPU_SCOPE
     if semantics != FENCE_RELEASE:
+        for index in range(min(thread.order.observed, u32(OBSERVATIONS))):
+            if thread.order.observations[index].side == 0:
+                thread.order.observations[index].side = READ_FENCED
         join(address_of(thread.order.known), address_of(thread.order.pending.block))
         thread.order.pending.block.count = 0
         if is_close:

@@ -50,6 +50,9 @@ REMEMBERED = 255 | ASYNC | CLUSTER | ANY_PROXY
 WARP_SHIFT = 20
 # Of a new access, which has no number of a warp: reads of these bytes before it, too, need a proxy fence.
 AFTER_READS = 1 << WARP_SHIFT
+# Also of a new access: the kernel has fences, acquires or releases; it is a `cas`, or a read of one address in a loop.
+SYNCHRONIZES = 1 << (WARP_SHIFT + 1)
+POLLS = 1 << (WARP_SHIFT + 2)
 
 PAGE_SHIFT = 10
 PAGE = 1 << PAGE_SHIFT
