@@ -11,6 +11,7 @@ from ptxlab.emulate.abi.clocks import Access, Finding, History
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.last_waits import note_last_wait
+from ptxlab.emulate.runtime.order.map_uses import is_read_of_map
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
 from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE, is_started, order_of
@@ -51,6 +52,8 @@ def report_race(
 
     Where the two are ordered, a fence between two proxies is missing.
     """
+    if space == GLOBAL_SPACE and flags & ASYNC == 0 and is_read_of_map(thread, other, address):
+        return
     history = thread.worker.history
     end_trial(thread)
     kind: u32 = RACE

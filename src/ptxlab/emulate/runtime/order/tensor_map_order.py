@@ -8,10 +8,11 @@ that copies, is good for what was released before it; it is remembered with a di
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import GENERIC_SPACE, GLOBAL_SPACE, LOAD, SHARED_WINDOW, STORE, Hint
-from ptxlab.emulate.abi.clocks import Access, History, MapAcquire, MapUse, Page, VectorClock
+from ptxlab.emulate.abi.clocks import Access, History, MapAcquire, MapUse, Page
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.memory.memory import find_memory
 from ptxlab.emulate.runtime.order.happens_before import are_covered, is_known
+from ptxlab.emulate.runtime.order.map_uses import is_over
 from ptxlab.emulate.runtime.order.proxies import fence_all
 from ptxlab.emulate.runtime.order.races import note_global
 from ptxlab.emulate.runtime.order.reports import report_race, report_stale_map, report_unchanged_map
@@ -27,7 +28,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     WIDE,
     slot_of,
 )
-from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, MAP_RELEASE, epoch_of, epoch_of_everyone, key_of
+from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, MAP_RELEASE, epoch_of_everyone
 from ptxlab.isa.tensor_map import ALIGNMENT, BYTES
 from ptxlab.native import Pointer, address_of, append, array, boolean, cast, native, u32, u64
 
@@ -184,28 +185,6 @@ def change_map(thread: Pointer[Thread], address: u64, is_warp: u32, instruction:
             access.epoch = use.number if use.channel != 0 else use.group
             report_race(thread, access, address, BYTES, STORE | 2 << SIZE_SHIFT, instruction, GLOBAL_SPACE)
             return
-
-
-@native
-def is_over(thread: Pointer[Thread], use: Pointer[MapUse], is_warp: u32) -> boolean:
-    """Whether a thread, or any lane of its warp, knows that a copy has read its map."""
-    block = thread.block
-    if has_heard(address_of(block.order.known), block.number, use):
-        return True
-    first: u32 = thread.number // 32 * 32 if is_warp != 0 else thread.number
-    last: u32 = min(first + 32, block.count) if is_warp != 0 else thread.number + 1
-    for number in range(first, last):
-        if has_heard(address_of(block.threads[number].order.known), block.number, use):
-            return True
-    return False
-
-
-@native
-def has_heard(known: Pointer[VectorClock], block: u64, use: Pointer[MapUse]) -> boolean:
-    """Whether a clock has that a copy of a block has read its map."""
-    if epoch_of(known, key_of(block, BULK_READS + use.thread)) >= u64(use.group):
-        return True
-    return use.channel != 0 and epoch_of(known, key_of(block, use.channel)) >= u64(use.number)
 
 
 # The last writes to the words of a map.
