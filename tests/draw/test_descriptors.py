@@ -133,6 +133,13 @@ def test_lbo_and_sbo_are_as_far_as_is_marked(case: str) -> None:
     assert (f"LBO {described.leading}" in marked) == (case in ("no swizzle", "MN-major"))
 
 
+def test_32_byte_atoms_have_core_matrices_of_four_lines() -> None:
+    bits = Descriptor(A, 1024, 512, "128B/32B").encode_for_tcgen05()
+    panel = draw.descriptor(bits, 32, 8, "tf32", "mn").panels[0]
+    assert panel.column_marks == [draw.Mark("SBO 512", 0, 4)]
+    assert panel.rules == (0, 4)
+
+
 def test_bit_46_says_whose_descriptor_it_is() -> None:
     bits = Descriptor(A, 16, 1024, "64B").encode_for_tcgen05()
     picture = draw.descriptor(bits, 8, 16)

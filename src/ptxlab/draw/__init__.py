@@ -8,14 +8,19 @@ is SVG in a notebook, and saves as a file:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ptxlab.draw.accesses import accesses
-from ptxlab.draw.boxes import box, im2col
 from ptxlab.draw.descriptors import descriptor
 from ptxlab.draw.fragments import fragments
 from ptxlab.draw.picture import Cell, Mark, Panel, Picture
 from ptxlab.draw.tensor_memory import tensor_memory
 from ptxlab.draw.tiles import tile
 from ptxlab.draw.timeline import TimelinePicture, timeline
+
+if TYPE_CHECKING:
+    from ptxlab.draw.boxes import box as box
+    from ptxlab.draw.boxes import im2col as im2col
 
 __all__ = [
     "Cell",
@@ -32,3 +37,12 @@ __all__ = [
     "tile",
     "timeline",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Pictures that need the emulator's runtime import it on first use: it takes longer than all others together."""
+    if name not in ("box", "im2col"):
+        raise AttributeError(f"module 'ptxlab.draw' has no attribute {name!r}")
+    from ptxlab.draw import boxes
+
+    return getattr(boxes, name)

@@ -198,7 +198,8 @@ def _named(copy: Copy) -> str:
     said = copy.said
     shape = "x".join(map(str, reversed(said.sizes)))
     if said.pixels:
-        what = f"im2col of {shape} {said.type}, {said.box[0]} channels"
+        mode = next(name for name, number in MODES.items() if number == copy.transfer.mode)
+        what = f"{mode} of {shape} {said.type}, {said.box[0]} channels"
     elif copy.transfer.mode == GATHER:
         what = f"four rows of {said.box[0]} of {shape} {said.type}"
     else:

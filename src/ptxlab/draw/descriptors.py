@@ -68,8 +68,13 @@ class Layout:
         return (line, chunk * self.each) if self.major == K_MAJOR else (chunk * self.each, line)
 
     def core(self, line: int, chunk: int) -> int:
-        """The number of the core matrix, eight chunks across, that a chunk belongs to."""
-        return line // EIGHT * self.chunks + chunk
+        """The number of the core matrix, chunks below each other, that a chunk belongs to."""
+        return line // self.group * self.chunks + chunk
+
+    @property
+    def group(self) -> int:
+        """The lines of a core matrix: after them, a field of the descriptor leads to the next one."""
+        return next((line for line in range(1, self.lines) if self.field(line, 0) is not None), EIGHT)
 
 
 def descriptor(
@@ -141,19 +146,19 @@ def _matrix(layout: Layout, named: str) -> Panel:
     for line in range(layout.lines):
         starts = [(layout.address(line, chunk), layout.core(line, chunk)) for chunk in range(layout.chunks)]
         cells.append([Cell(f"{start:#x}", apart(core)) for start, core in starts])
-    across, along = list(_marks(layout, layout.lines, EIGHT, True)), list(_marks(layout, layout.chunks, 1, False))
+    across, along = list(_marks(layout, layout.lines, True)), list(_marks(layout, layout.chunks, False))
     lines = [str(line) for line in range(layout.lines)]
     chunks = [_span(chunk * layout.each, layout.each) for chunk in range(layout.chunks)]
     title = f"{named}: where each 16 bytes start"
     if layout.major == K_MAJOR:
-        return Panel(title, cells, lines, chunks, (EIGHT, 0), _unused(layout), across, along)
+        return Panel(title, cells, lines, chunks, (layout.group, 0), _unused(layout), across, along)
     turned = [list(row) for row in zip(*cells, strict=True)]
-    return Panel(title, turned, chunks, lines, (0, EIGHT), _unused(layout), along, across)
+    return Panel(title, turned, chunks, lines, (0, layout.group), _unused(layout), along, across)
 
 
-def _marks(layout: Layout, count: int, step: int, is_across: bool) -> Iterator[Mark]:
+def _marks(layout: Layout, count: int, is_across: bool) -> Iterator[Mark]:
     """Where a field of the descriptor leads for the first time, in one direction."""
-    for number in range(step, count, step):
+    for number in range(1, count):
         name = layout.field(number, 0) if is_across else layout.field(0, number)
         if name is not None:
             yield Mark(f"{name} {_distance(layout.bits, name)}", 0, number)
@@ -198,9 +203,9 @@ def _memory(layout: Layout) -> Panel:
 def _steps(layout: Layout) -> Iterator[tuple[Mark, int, int]]:
     """The fields that lead from one line of shared memory to another, and these lines."""
     first = layout.address(0, 0) // LINE * LINE
-    for mark in _marks(layout, layout.lines, EIGHT, True):
+    for mark in _marks(layout, layout.lines, True):
         yield mark, first, layout.address(mark.last, 0) // LINE * LINE
-    for mark in _marks(layout, layout.chunks, 1, False):
+    for mark in _marks(layout, layout.chunks, False):
         yield mark, first, layout.address(0, mark.last) // LINE * LINE
 
 
