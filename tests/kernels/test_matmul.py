@@ -46,7 +46,7 @@ def test_nothing_times_something_is_nothing() -> None:
         ((whole(3, 4), whole(4, 2)), {"residual": whole(2, 3)}, "`residual` is 2 by 3, and must be 3 by 2"),
         ((whole(3, 4), whole(4, 2), whole(2, 3).T), {}, "rows of `out` have gaps: pass a contiguous array"),
         (([1], [2]), {}, "`a` is a list, not an array of torch, CuPy, JAX or NumPy"),
-        ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this product is of float16 or"),
+        ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this kernel is for float16 and"),
         ((whole(2, 2), np.zeros((2, 2), ml_dtypes.bfloat16)), {}, "`b` is of type bf16, and `a` of f16"),
     ],
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.kernels import wgmma_attention
+from ptxlab.kernels import attention, wgmma_attention
 from ptxlab.kernels.wgmma_attention.plan import Plan
 from ptxlab.measure import Host, Launch, UnsuitedError
 from ptxlab.toolchain import find
@@ -110,6 +110,26 @@ def test_more_queries_than_keys_and_more_keys_than_queries() -> None:
         cut = {**arrays, **whole, "q": arrays["q"][:, :, :queries].copy(), "o": arrays["o"][:, :, :queries].copy()}
         attend(cut).run(device="cpu")
         assert error(cut) < 1e-3
+
+
+def test_the_function_reads_arrays_with_strides() -> None:
+    arrays = problem(length=40, heads=(2, 1), causal=True)
+    q, k, v = (np.ascontiguousarray(arrays[name].swapaxes(1, 2)).swapaxes(1, 2) for name in "qkv")
+    arrays["o"] = attention(q, k, v, causal=True)
+    assert error(arrays) < 1e-3
+
+
+def test_what_the_function_refuses() -> None:
+    q = np.zeros((1, 2, 40, 64), np.float16)
+    for given, message in (
+        ((q, q, q, q), "`out` overlaps `q`"),
+        ((q[..., ::-1], q, q), "`q` is not in rows"),
+        ((q.astype(np.float32), q, q), "`q` has elements of type float32"),
+        ((q, q, q[:, :1]), "these do not fit"),
+        (("q", q, q), "`q` is a str"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            attention(*given)
 
 
 def test_what_it_is_not_for() -> None:

@@ -1,8 +1,8 @@
 """The gallery: kernels to learn from and to use, each a folder with its source, its README and its `entry`.
 
 An entry says what is computed, who computes it, and against which library it is measured; tests run every variant of
-every entry on the emulator with all detectors, and on a GPU where there is one. `matmul` is a function to call: it
-chooses among the variants of a kernel.
+every entry on the emulator with all detectors, and on a GPU where there is one. `matmul` and `attention` are functions
+to call: they choose among the variants of a kernel.
 
 >>> "vector_addition" in names()
 True
@@ -14,10 +14,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from ptxlab.kernels.attentions import attention
 from ptxlab.kernels.products import matmul
 from ptxlab.measure import Entry
 
-__all__ = ["entry", "matmul", "names", "readme"]
+__all__ = ["attention", "entry", "matmul", "names", "readme"]
 
 _HERE = Path(__file__).parent
 

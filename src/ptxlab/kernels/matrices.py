@@ -93,7 +93,7 @@ def look(array: Any, name: str) -> Matrix:
 def _found(address: int, shape: Any, strides: Any, dtype: Any, gpu: int | None, array: Any, name: str) -> Matrix:
     text = str(dtype).removeprefix("torch.")
     if text not in _TYPES:
-        raise TypeError(f"`{name}` has elements of type {text}: this product is of float16 or bfloat16")
+        raise TypeError(f"`{name}` has elements of type {text}: this kernel is for float16 and bfloat16")
     if gpu is None and is_torch(array.__class__):
         array = _of_host(array, _TYPES[text])
     return Matrix(int(address), tuple(map(int, shape)), tuple(map(int, strides)), _TYPES[text], gpu, array)
