@@ -138,6 +138,23 @@ def test_the_collector_keeps_a_only() -> None:
     assert not is_legal(mma.format(".collector::b::fill"), "sm_100a")
 
 
+@pytest.mark.parametrize(
+    ("statement", "legal"),
+    [
+        ("tcgen05.mma.cta_group::2.kind::mxf8f6f4.block_scale [%r1], %rd1, %rd2, %r2, [%r3], [%r4], %p0;", True),
+        ("tcgen05.mma.sp.cta_group::2.kind::f16 [%r1], %rd1, %rd2, [%r3], %r2, %p0;", True),
+        ("tcgen05.mma.cta_group::2.kind::f16.collector::a::fill [%r1], %rd1, %rd2, %r2, %p0;", True),
+        ("tcgen05.mma.cta_group::2.kind::f16 [%r1], [%r5], %rd2, %r2, %p0;", True),
+        ("tcgen05.mma.ws.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r2, %p0;", False),
+        ("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.cta_group::2 "
+         "[%r1], [%rd1, {%r3, %r4}], [%r2], %h0;", True),
+        ("tcgen05.shift.cta_group::2.down [%r1]; tcgen05.shift.cta_group::1.down [%r1];", False),
+    ],
+)  # fmt: skip
+def test_pairs_go_with_everything_but_ws(statement: str, legal: bool) -> None:
+    assert is_legal(statement, "sm_100a", "8.8") == legal
+
+
 def test_cp_fenceproxy_is_for_a_whole_warp() -> None:
     fence = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu{} [%rd0], [%r0], 128;"
     assert not is_legal(fence.format(""))

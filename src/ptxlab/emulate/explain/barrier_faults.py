@@ -30,7 +30,8 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
     """A barrier, or an mbarrier, that can't be used so."""
     reason = BarrierReason(fault.reason)
     if reason in _WITHOUT_MBARRIER:
-        return fault.error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=fault.value))
+        helps = [_PAIRED] if reason == BarrierReason.OTHER_BLOCK else []
+        return fault.error("bad-barrier", _WITHOUT_MBARRIER[reason].format(value=fault.value), helps=helps)
     name = name_mbarrier(fault.launch, fault.address & address_spaces.OFFSET_MASK)
     match reason:
         case BarrierReason.UNINITIALISED:
@@ -68,6 +69,7 @@ def explain_not_invalidated(launch: RunningLaunch, found: StructArray, number: i
     )
 
 
+_PAIRED = "name one in the block that the bytes go to; with `.cta_group::2` the other block of that pair has it as well"
 _WITHOUT_MBARRIER = {
     BarrierReason.NO_SUCH_BARRIER: "barrier {value} does not exist: a block has barriers 0 to 15",
     BarrierReason.OTHER_BLOCK: "the mbarrier is in another block than the bytes whose arrival it counts",

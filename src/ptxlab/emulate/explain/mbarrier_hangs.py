@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ptxlab.device import layout
 from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.mbarrier_ledger import skipped_phase
+from ptxlab.emulate.explain.mbarrier_ledger import arrival_elsewhere, skipped_phase
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.snapshots import Mbarrier, block_name
 from ptxlab.emulate.explain.waits import Group
@@ -16,6 +16,9 @@ from ptxlab.report import Diagnostic, Label, error
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
+
+
+_ELSEWHERE = "let that arrive in this block: the mask or the address that it has names another one"
 
 
 def explain_phase(
@@ -27,8 +30,16 @@ def explain_phase(
     arrivals = f"{mbarrier.arrived} of {mbarrier.expected} arrivals{_last_arrival(launch, group, mbarrier)}"
     note = f"phase {number}: {arrivals}, {_bytes(mbarrier)}; no running thread or copy can arrive"
     notes = [note, *exited]
-    cycle = [other for other in others if other.status == thread_parts.AT_PHASE and _is_untouched(other)]
-    if cycle and _is_untouched(group):
+    at, is_untouched = group.first.waits_at, _is_untouched(group)
+    elsewhere = arrival_elsewhere(launch, group.snapshot, at, group.instruction) if is_untouched else ""
+    cycle = [
+        other
+        for other in others
+        if other.status == thread_parts.AT_PHASE and _is_untouched(other) and other.first.waits_at != at
+    ]
+    if elsewhere:
+        notes = [note, elsewhere]
+    elif cycle and is_untouched:
         notes = [note, f"nothing has arrived at {name_mbarrier(launch, cycle[0].first.waits_at)} either: "
                  "the two sides wait for each other"]  # fmt: skip
     subject = "a thread waits" if len(group.threads) == 1 else f"{len(group.threads)} threads wait"
@@ -39,7 +50,7 @@ def explain_phase(
         label,
         others=[*_history(launch, mbarrier), *labels][:3],
         notes=notes,
-        helps=[_help(mbarrier, bool(cycle) and _is_untouched(group))],
+        helps=[_ELSEWHERE if elsewhere else _help(mbarrier, bool(cycle) and is_untouched)],
     )
 
 

@@ -158,6 +158,19 @@ def list_entries(entries: Sequence[Entry]) -> str:
     return "\n".join(["mbarriers in use:", *lines, *rest])
 
 
+def arrival_elsewhere(launch: RunningLaunch, snapshot: BlockSnapshot, offset: int, beside: int) -> str:
+    """A note on a thread of a block that arrived at the same mbarrier of another block; empty if none did."""
+    for other in snapshot.cluster:
+        if other.number == snapshot.number or offset not in _offsets(other):
+            continue
+        entry = Entry(launch, other, offset, other.mbarrier(offset), (), beside)
+        for source in (source for record in entry.phases for source in _sources(record)):
+            if source.get("block") == snapshot.number:
+                line = launch.name_line(source.get("instruction"), beside)
+                return f"thread {source.get('thread')} of this block arrived at {entry.name} of {other.name} ({line})"
+    return ""
+
+
 def skipped_phase(mbarrier: Mbarrier) -> int | None:
     """The last phase that is complete, if nothing has arrived since then and no wait has seen it."""
     notes = mbarrier.phase
