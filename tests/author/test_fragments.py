@@ -19,6 +19,8 @@ SPELLINGS = [
     MMA.m16n8k32.row.col.f32.e4m3.e4m3.f32,
     MMA.m16n8k32.row.col.s32.s8.s8.s32,
     MMA.m8n8k4.row.col.f64.f64.f64.f64,
+    MMA.m16n8k64.row.col["kind::mxf4nvf4"].block_scale["scale_vec::4X"].f32.e2m1.e2m1.f32.ue4m3,
+    MMA.m16n8k32.row.col["kind::mxf8f6f4"].block_scale.f32.e3m2.e2m1.f32.ue8m0,
 ]
 
 

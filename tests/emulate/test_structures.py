@@ -323,3 +323,24 @@ def test_a_step_beyond_an_array_that_is_pointed_to_names_it() -> None:
 
 def test_a_structure_for_a_number_is_that_number() -> None:
     assert kernel("ret;", ".u32 n").launch(1, 1, [(3,)], device="cpu").diagnostics == []
+
+
+def test_a_tensor_map_whose_words_are_read_is_given_by_its_offset() -> None:
+    """As kernels do that copy a map to shared memory and change it there."""
+    body = """
+mov.b64 %rd1, p;
+ld.param.u64 %rd2, [out];
+mov.u32 %r1, %tid.x;
+mul.wide.u32 %rd3, %r1, 4;
+add.s64 %rd1, %rd1, %rd3;
+add.s64 %rd2, %rd2, %rd3;
+ld.param.b32 %r2, [%rd1+0];
+st.global.b32 [%rd2], %r2;
+ret;
+"""
+    x, out = np.zeros((8, 16), np.float32), np.zeros(32, np.uint32)
+    map = ptxlab.tensor_map(x, box=(4, 16))
+    launch(body, ".align 64 .b8 p[128], .u64 out", [{0: map}, out], block=32, on_error="strict")
+    assert out.any()
+    sizes = out[8:10]  # in elements, less one
+    assert sizes.tolist() == [15, 7]

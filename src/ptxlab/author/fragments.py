@@ -20,6 +20,7 @@ from ptxlab.author.values import Scalar
 from ptxlab.isa import Candidate, Operation, layouts, opcode
 from ptxlab.isa.layouts import Layout
 from ptxlab.isa.layouts_rows import eight_rows
+from ptxlab.isa.matrix_scaled import bits_of
 
 LANE_BITS = 5
 
@@ -171,7 +172,9 @@ def fragments(multiplication: Spelling) -> Fragments:
     if not found or not _is_dense(found[0]):
         refuse("no-fragment", f"`{text}` is not an `mma.sync` with all its modifiers")
     m = found[0].modifiers
-    layout = layouts.fragments(m.shape, m.atype, m.btype, m.ctype, m.dtype, alayout=m.alayout, blayout=m.blayout)
+    bits = bits_of(m) if m.block_scale else None  # of four-bit elements, two are in a byte, or one
+    types = (m.atype, m.btype, m.ctype, m.dtype)
+    layout = layouts.fragments(m.shape, *types, alayout=m.alayout, blayout=m.blayout, bits=bits)
     return Fragments(*(Fragment(part) for part in (layout.a, layout.b, layout.c, layout.d)))
 
 

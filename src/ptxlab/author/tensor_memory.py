@@ -45,8 +45,7 @@ class TensorMemory:
         return raw.at(address.view(b32), column)
 
     def free(self) -> None:
-        """Synchronize the block, or both, and deallocate; lanes that had roles of their own converge first."""
-        emit("bar.warp.sync", [-1])
+        """Synchronize the block, or both, and deallocate; loads were waited for, and MMAs by their commits."""
         _synchronize(self._blocks)
         emit(
             f"tcgen05.dealloc.cta_group::{self._blocks}.sync.aligned.b32", [self.address, self.columns], when=self._when
@@ -69,14 +68,12 @@ def tensor_memory(columns: int, *, when: Scalar, blocks: int = 1) -> TensorMemor
 
 
 def _synchronize(blocks: int) -> None:
-    """All threads synchronize, those of two blocks if there are two, with what they did to tensor memory."""
-    emit("tcgen05.fence::before_thread_sync", [])
+    """All threads synchronize, those of two blocks if there are two."""
     if blocks == 1:
         emit("bar.sync", [0])
     else:
         emit("barrier.cluster.arrive.release.aligned", [])
         emit("barrier.cluster.wait.acquire.aligned", [])
-    emit("tcgen05.fence::after_thread_sync", [])
 
 
 def instruction_descriptor(

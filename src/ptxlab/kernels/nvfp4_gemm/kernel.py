@@ -7,6 +7,7 @@ With two matrices B, two products are computed side by side, and `finish` makes 
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -144,6 +145,8 @@ class Stages:
 class Tiles:
     """The tiles of one product that a block computes."""
 
+    copiers = 1  # threads that go through them to copy; the first of these copies
+
     def __init__(self, shape: Shape, maps: Any, m: Any, n: Any, k: Any) -> None:
         self.maps, self.k = Maps(maps.generic.address, shape.products), k
         self.order = TileOrder(ROWS, shape.columns, TOGETHER, m, n)
@@ -152,6 +155,8 @@ class Tiles:
         """Each of them, on the GPU."""
         for number in self.order.each():
             yield Tile(self.maps, *self.order.origin(number), self.k)
+
+    to_copy = to_write = each
 
 
 @cache
@@ -175,13 +180,14 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
     ring = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
     accumulators = ptx.barrier_pipeline(shape.buffers, fills=1, reads=4, when=thread == 0)
     cells = ptx.tensor_memory(512, when=warp == 0)
-    with ptx.when(thread == 0):
+    with ptx.when(thread < tiles.copiers):
         stage = ring.producer()
-        for tile in tiles.each():
-            for start in ptx.range(0, tile.k, shape.depth):
-                stage.wait()
-                stages.copy(stage, tile, start)
-                stage.advance()
+        for tile in tiles.to_copy():
+            with ptx.when(thread == 0) if tiles.copiers > 1 else nullcontext():
+                for start in ptx.range(0, tile.k, shape.depth):
+                    stage.wait()
+                    stages.copy(stage, tile, start)
+                    stage.advance()
     with ptx.when(thread == 32):
         stage, buffer = ring.consumer(), accumulators.producer()
         for tile in tiles.each():
@@ -195,7 +201,7 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
             COMMIT(buffer.barrier)
             buffer.advance()
     with ptx.when(warp >= 2):
-        written = ((tile.maps.d, tile.row, tile.column) for tile in tiles.each())
+        written = ((tile.maps.d, tile.row, tile.column) for tile in tiles.to_write())
         how: dict[str, Any] = {"products": shape.products, "finish": finish}
         write_tiles("f16", shape.columns, written, accumulators.consumer(), cells, d_tile, **how)
     cells.free()

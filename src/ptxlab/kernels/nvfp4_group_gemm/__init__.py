@@ -6,6 +6,8 @@ Aᵢ is mᵢ by k, Bᵢ is n by k, as `ptxlab.kernels.block_scaled` has them; D�
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import ptxlab
 from ptxlab.kernels.block_scaled import NVFP4, check, matrix, numbers
 from ptxlab.kernels.nvfp4_gemm import maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape
+from ptxlab.kernels.nvfp4_group_gemm import changed_maps
 from ptxlab.kernels.nvfp4_group_gemm.kernel import specialize
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
@@ -26,23 +29,40 @@ PARTS = ("a", "a_factors", "b", "b_factors", "d")
 MOST = 50  # groups whose maps fit into the parameters of a kernel
 
 
-def product(shape: Shape = SHAPE, blocks: int = BLOCKS, **groups: Any) -> Launch:
-    """The launch that computes all Dᵢ; `a0`, `a_factors0`, `b0`, `b_factors0` and `d0` are of the first group."""
+def product(shape: Shape = SHAPE, blocks: int = BLOCKS, changed: bool = False, **groups: Any) -> Launch:
+    """The launch that computes all Dᵢ; `a0`, `a_factors0`, `b0`, `b_factors0` and `d0` are of the first group.
+
+    The tensor maps are made here, or `changed` by the kernel where a group starts.
+    """
     count = len(groups) // len(PARTS)
     if not 0 < count <= MOST:
         raise UnsuitedError(f"{count} groups: 1 to {MOST} fit into the parameters of a kernel")
-    maps, sizes, tiles = [], [], 0
-    for group in range(count):
-        a, a_factors, b, b_factors, d = (groups[f"{part}{group}"] for part in PARTS)
-        (m, k), (n, depth) = check(f"A{group}", NVFP4, a, a_factors), check(f"B{group}", NVFP4, b, b_factors)
-        if depth != k or n % 8 or not m:
-            raise UnsuitedError(f"group {group}: no product of {m}x{k} and {n}x{depth}, n a multiple of 8")
-        maps += [*maps_of(shape, a, a_factors, ROWS), *maps_of(shape, b, b_factors, shape.columns)]
-        maps.append(ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B"))
-        sizes += [m, n, k]
-        tiles += ceil_div(m, ROWS) * ceil_div(n, shape.columns)
-    args = [tuple(maps), np.array(sizes, np.uint32)]
-    return Launch(specialize(shape, count), min(tiles, blocks), THREADS, args, shape.shared)
+    arrays = [[groups[f"{part}{group}"] for part in PARTS] for group in range(count)]
+    sizes = [size_of(group, *parts) for group, parts in enumerate(arrays)]
+    tiles = sum(ceil_div(m, ROWS) * ceil_div(n, shape.columns) for m, n, _ in sizes)
+    grid, extents = min(tiles, blocks), np.array(sizes, np.uint32).reshape(-1)
+    if changed:
+        space = np.zeros((grid, changed_maps.workspace(shape)), np.uint8)
+        templates = {128 * number: map for number, map in enumerate(all_maps(shape, *arrays[0]))}
+        pointers = {8 * number: array for number, array in enumerate(chain.from_iterable(arrays))}
+        args = [templates, pointers, extents, space]
+        return Launch(changed_maps.specialize(shape, count), grid, THREADS, args, shape.shared)
+    maps = tuple(map for parts in arrays for map in all_maps(shape, *parts))
+    return Launch(specialize(shape, count), grid, THREADS, [maps, extents], shape.shared)
+
+
+def size_of(group: int, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any) -> tuple[int, int, int]:
+    """The rows and columns of Dᵢ, and k; `UnsuitedError` if the matrices do not go together."""
+    (m, k), (n, depth) = check(f"A{group}", NVFP4, a, a_factors), check(f"B{group}", NVFP4, b, b_factors)
+    if depth != k or n % 8 or not m:
+        raise UnsuitedError(f"group {group}: no product of {m}x{k} and {n}x{depth}, n a multiple of 8")
+    return m, n, k
+
+
+def all_maps(shape: Shape, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any) -> list[Any]:
+    """The five tensor maps of a group."""
+    sources = [*maps_of(shape, a, a_factors, ROWS), *maps_of(shape, b, b_factors, shape.columns)]
+    return [*sources, ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B")]
 
 
 def arrays(draw: Draw, m: str, n: int, k: int) -> Arrays:
@@ -77,7 +97,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"one launch": product},
+    variants={"maps of the host": product, "changed maps": partial(product, changed=True)},
     sizes=[{"m": "80-176-128-72-64-248-96-160", "n": 4096, "k": 7168}, {"m": "192-320", "n": 3072, "k": 4096}],
     small=[{"m": "40-130", "n": 136, "k": 288}],
     tolerance=5e-4,

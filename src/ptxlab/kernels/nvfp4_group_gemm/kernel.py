@@ -1,11 +1,12 @@
 """Several products of NVFP4 matrices in one launch: blocks go through the tiles of all groups, one after the other.
 
 The tensor maps of all groups are made by the host and passed in one structure: a block only computes which is its own.
+`changed_maps.py` changes them in the kernel instead.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxlab.author import Kernel, kernel, pointer, ptx, tensor_maps, u32
 from ptxlab.kernels.nvfp4_gemm.kernel import TOGETHER, Maps, Shape, Tile, compute
@@ -16,23 +17,44 @@ from ptxlab.kernels.tile_order import TileOrder
 MAPS = 128 * 5  # bytes of the maps of a group
 
 
+class Group(NamedTuple):
+    """A group: its number, and the extents of its product."""
+
+    number: Any
+    m: Any
+    n: Any
+    k: Any
+
+
 class GroupedTiles:
     """The tiles of all groups that a block computes; `sizes` has m, n and k of each."""
 
+    copiers = 1
+
     def __init__(self, shape: Shape, groups: int, maps: Any, sizes: Any) -> None:
-        self.shape, self.groups, self.maps, self.sizes = shape, groups, maps.generic.address, sizes
+        self.shape, self.groups, self.maps, self.sizes = shape, groups, maps, sizes
 
     def each(self) -> Iterator[Tile]:
-        """Each of them, on the GPU: where the tiles of a group end, those of the next follow."""
+        """Each of them, on the GPU."""
+        maps = self.maps.generic.address
+        return self.by_group(lambda group: Maps(maps + ptx.mul.wide.u32(group.number, MAPS), self.shape.products))
+
+    to_copy = to_write = each
+
+    def by_group(self, maps: Callable[[Group], Any], start: Callable[[Group], None] | None = None) -> Iterator[Tile]:
+        """Each tile, with the maps of its group; `start` is executed before the first tile of a group."""
         number = u32()
         ptx.mov.u32(ptx.ctaid.x, out=number)
-        for group in ptx.range(0, self.groups):
-            m, n, k = (self.sizes[group * 3 + part] for part in range(3))
-            order = TileOrder(ROWS, self.shape.columns, TOGETHER, m, n)
-            maps = Maps(self.maps + ptx.mul.wide.u32(group, MAPS), self.shape.products)
-            with ptx.loop():
+        for index in ptx.range(0, self.groups):
+            group = Group(index, *(self.sizes[index * 3 + part] for part in range(3)))
+            order = TileOrder(ROWS, self.shape.columns, TOGETHER, group.m, group.n)
+            if start is not None:
+                with ptx.when(number < order.count):
+                    start(group)
+            found = maps(group)
+            with ptx.loop():  # where the tiles of a group end, those of the next follow
                 ptx.leave_when(number >= order.count)
-                yield Tile(maps, *order.origin(number), k)
+                yield Tile(found, *order.origin(number), group.k)
                 number += ptx.nctaid.x
             number -= order.count
 

@@ -44,10 +44,8 @@ def write_tiles(
         ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x == THREADS - WRITERS)
         ptx.barrier.sync.aligned(BARRIER, WRITERS)  # the last copies have read the tile
         read(type, columns, cells, buffer.index * (products * columns), tile, products, finish)
-        ptx.tcgen05.fence__before_thread_sync()
-        ptx.bar.warp.sync(-1)
         with ptx.when(ptx.laneid == 0):
-            arrive(buffer)
+            arrive(buffer)  # for the warp: it has loaded and waited as one
         buffer.advance()
         write(columns, tile, d, row, column)
     ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x == THREADS - WRITERS)
