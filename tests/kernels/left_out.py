@@ -1,8 +1,10 @@
 """A kernel of the gallery with one line left out."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -20,40 +22,48 @@ WAIT = re.compile(r"\S+try_wait\S+ +(%\w+),[^;]*;")
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A line of a kernel, and how the kernel is written without it."""
+    """A kernel without one of its lines; of several that read the same, `name` counts them."""
 
+    name: str
     launch: Launch
-    line: int
-    instruction: str
-    without: str
+    text: str
 
-    @property
-    def name(self) -> str:
-        """The instruction and which of its kind it is, without registers, which change with every edit of a kernel."""
-        return re.sub(r"@?!?%\w+|\d+, *|[\[\];,]", "", self.instruction).split()[0]
+    @cached_property
+    def changed(self) -> Launch:
+        """The launch of it."""
+        return replace(self.launch, kernel=ptxlab.parse(self.text)[self.launch.function.name])
 
     def run(self, seed: int = 0) -> list[str]:
-        """What a run without the line finds: the code, the instruction that it is about."""
-        launch = replace(self.launch, kernel=ptxlab.parse(self.without)[self.launch.function.name])
-        for arg in launch.args:
+        """What a run finds: each code, with each line that the finding marks."""
+        for arg in self.launch.args:
             if isinstance(arg, np.ndarray) and arg.dtype == np.uint8:
-                arg[:] = 0  # space in which an earlier run left tensor maps
-        found = launch.run(device="cpu", seed=seed, on_error="collect").diagnostics
-        lines = self.without.splitlines()
-        return [f"{one.code}: {lines[one.line - 1].strip()}" for one in found]
+                arg[:] = 0  # an earlier run left its tensor maps there
+        lines = self.text.splitlines()
+        found = self.changed.run(device="cpu", seed=seed, on_error="collect").diagnostics
+        marked = [(one.code, label.span.line) for one in found for label in one.labels]
+        return [f"{code}: {shorten(lines[line - 1])}" for code, line in dict.fromkeys(marked)]
+
+
+def shorten(line: str) -> str:
+    """An instruction, with as many of its registers as fit."""
+    text = " ".join(line.split())
+    return text if len(text) <= 100 else text[:97] + "..."
 
 
 def lines_left_out(launch: Launch) -> Iterator[LeftOut]:
     """The kernel without each of the lines that synchronize."""
     lines = ptxlab.format(launch.module).splitlines()
+    seen: Counter[str] = Counter()
     for number, line in enumerate(lines):
-        instruction = line.strip()
+        instruction = shorten(line)
         if not SYNCHRONIZES.match(re.sub(r"^@!?%\w+ +", "", instruction)):
             continue
+        seen[instruction] += 1
         waits = WAIT.search(line)
         instead = [f"setp.eq.u32 {waits[1]}, 0, 0;"] if waits else []
-        without = "\n".join([*lines[:number], *instead, *lines[number + 1 :]])
-        yield LeftOut(launch, number + 1, instruction, without)
+        text = "\n".join([*lines[:number], *instead, *lines[number + 1 :]])
+        again = f" ({seen[instruction]})" if seen[instruction] > 1 else ""
+        yield LeftOut(instruction + again, launch, text)
 
 
 def without(launch: Launch, lost: str, number: int = 0) -> Launch:

@@ -45,7 +45,12 @@ class TensorMemory:
         return raw.at(address.view(b32), column)
 
     def free(self) -> None:
-        """Synchronize the block, or both, and deallocate; loads were waited for, and MMAs by their commits."""
+        """Synchronize the block, or both, and deallocate; loads were waited for, and MMAs by their commits.
+
+        Lanes that had roles of their own converge before the barrier of a cluster, which is one of whole warps.
+        """
+        if self._blocks > 1:
+            emit("bar.warp.sync", [-1])
         _synchronize(self._blocks)
         emit(
             f"tcgen05.dealloc.cta_group::{self._blocks}.sync.aligned.b32", [self.address, self.columns], when=self._when

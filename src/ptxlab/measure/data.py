@@ -76,6 +76,22 @@ class Host:
         return room
 
 
+class Blank:
+    """Zeros, where only sizes matter: they take memory where a kernel writes them."""
+
+    def normal(self, shape: Shape, type: str) -> Any:
+        return self.empty(shape, type)
+
+    def uniform(self, shape: Shape, type: str, low: float = 0.0, high: float = 1.0) -> Any:
+        return self.empty(shape, type)
+
+    def integers(self, shape: Shape, type: str, low: int, high: int) -> Any:
+        return self.empty(shape, type)
+
+    def empty(self, shape: Shape, type: str) -> Any:
+        return np.zeros(shape, DTYPES[type])
+
+
 class Device:
     """Data in a GPU's memory, as tensors of torch."""
 

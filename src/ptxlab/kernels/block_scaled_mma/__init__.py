@@ -10,8 +10,9 @@ from typing import Any
 
 from ptxlab.kernels.block_scaled_mma.kernel import ACROSS, BYTES, COLUMNS, ROWS, WARPS, Format, specialize
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.data import type_of
+from ptxlab.measure.data import Blank, type_of
 from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.steps import Step, Steps, spell_size
 
 FORMATS = {
     "nvfp4": Format("mxf4nvf4", "e2m1", "e2m1", 16, "ue4m3"),
@@ -100,6 +101,13 @@ def work(format: str, m: int, n: int, k: int) -> Work:
     chosen = FORMATS[format]
     stored = (m + n) * k * (chosen.bits / 8 + 1 / chosen.group)
     return Work(flops=2 * m * n * k, bytes=stored + 4 * m * n, rate=chosen.a)
+
+
+def steps() -> Steps:
+    """All formats."""
+    size = 64, 64, 512
+    rows = [Step(format, [product(**arrays(Blank(), format, *size))]) for format in FORMATS]
+    return Steps(rows, spell_size(*size), targets=["sm_120a"])
 
 
 entry = Entry(

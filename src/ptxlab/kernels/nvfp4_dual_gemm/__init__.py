@@ -12,13 +12,15 @@ from typing import Any
 import ptxlab
 from ptxlab.author import ptx
 from ptxlab.kernels.block_scaled import NVFP4, check, matrix, numbers
-from ptxlab.kernels.nvfp4_gemm import maps_of
+from ptxlab.kernels.nvfp4_gemm import blank, maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape, specialize
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.data import Blank
 from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.steps import Step, Steps, spell_size
 
 TWO = Shape(stages=3, products=2, buffers=1)
 LOG2_E = 1.4426950408889634
@@ -68,6 +70,16 @@ def reference(xp: Any, a: Any, a_factors: Any, b1: Any, b1_factors: Any, b2: Any
 def work(m: int, n: int, k: int) -> Work:
     """Two products."""
     return Work(flops=4 * m * n * k, bytes=(m + 2 * n) * k * 9 / 16 + 2 * m * n, rate="e2m1")
+
+
+def steps() -> Steps:
+    """Two products by two launches, and the gated one."""
+    sizes = (256, 256, 1024), (512, 3072, 7168)
+    rows = [
+        Step("two products", *([blank("nvfp4", *size)] * 2 for size in sizes)),
+        Step("gated product", *([product(**arrays(Blank(), *size))] for size in sizes)),
+    ]
+    return Steps(rows, *(spell_size(*size) for size in sizes))
 
 
 entry = Entry(

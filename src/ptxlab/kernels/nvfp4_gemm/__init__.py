@@ -16,7 +16,9 @@ from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.data import Blank
 from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.steps import Step, Steps, spell_size
 
 ONE = Shape()
 
@@ -63,6 +65,18 @@ def work(format: str, m: int, n: int, k: int) -> Work:
     found = FORMATS[format]
     stored = (m + n) * k * (found.bits / 8 + 1 / found.group)
     return Work(flops=2 * m * n * k, bytes=stored + 2 * m * n, rate=found.name)
+
+
+def steps() -> Steps:
+    """The three formats."""
+    sizes = (256, 256, 1024), (128, 7168, 16384)
+    rows = [Step(format, *([blank(format, *size)] for size in sizes)) for format in FORMATS]
+    return Steps(rows, *(spell_size(*size) for size in sizes))
+
+
+def blank(format: str, m: int, n: int, k: int) -> Launch:
+    """A launch on zeros."""
+    return product(**arrays(Blank(), format, m, n, k))
 
 
 entry = Entry(

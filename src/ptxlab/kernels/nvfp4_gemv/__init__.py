@@ -11,7 +11,9 @@ from typing import Any
 from ptxlab.kernels.block_scaled import NVFP4, values
 from ptxlab.kernels.nvfp4_gemv.kernel import LANES, WARPS, nvfp4_gemv
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.data import Blank
 from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.steps import Step, Steps
 
 
 def product(a: Any, a_factors: Any, x: Any, x_factors: Any, y: Any) -> Launch:
@@ -45,6 +47,13 @@ def reference(xp: Any, a: Any, a_factors: Any, x: Any, x_factors: Any, y: Any) -
 def work(m: int, k: int, l: int) -> Work:  # noqa: E741
     """A multiplication and an addition for each number of A, which is read once."""
     return Work(flops=2 * l * m * k, bytes=l * (m + 1) * k * 9 / 16 + 2 * l * m, rate="f16")
+
+
+def steps() -> Steps:
+    """The kernel alone."""
+    sizes = (64, 4096, 1), (4096, 7168, 8)
+    rows = [Step("warp a row", *([product(**arrays(Blank(), *size))] for size in sizes))]
+    return Steps(rows, *(f"m {m:,}, k {k:,}, {l} of a batch" for m, k, l in sizes))
 
 
 entry = Entry(

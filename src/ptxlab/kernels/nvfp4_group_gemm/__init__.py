@@ -14,7 +14,7 @@ import numpy as np
 
 import ptxlab
 from ptxlab.kernels.block_scaled import NVFP4, check, matrix, numbers
-from ptxlab.kernels.nvfp4_gemm import maps_of
+from ptxlab.kernels.nvfp4_gemm import blank, maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape
 from ptxlab.kernels.nvfp4_group_gemm import changed_maps
 from ptxlab.kernels.nvfp4_group_gemm.kernel import specialize
@@ -22,7 +22,9 @@ from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.data import Blank
 from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.steps import Step, Steps
 
 SHAPE = Shape()
 PARTS = ("a", "a_factors", "b", "b_factors", "d")
@@ -90,6 +92,17 @@ def work(m: str, n: int, k: int) -> Work:
     return Work(
         flops=2 * sum(rows) * n * k, bytes=(sum(rows) + n * len(rows)) * k * 9 / 16 + 2 * sum(rows) * n, rate="e2m1"
     )
+
+
+def steps() -> Steps:
+    """A launch for each group, and one launch for all of them."""
+    sizes = ("40-76-168", 256, 512), ("80-176-128-72-64-248-96-160", 4096, 7168)
+    apart = ([blank("nvfp4", int(rows), n, k) for rows in m.split("-")] for m, n, k in sizes)
+    found = [Step("a launch for each group", *apart)]
+    for name, changed in (("maps of the host", False), ("changed maps", True)):
+        launches = ([product(**arrays(Blank(), *size), changed=changed)] for size in sizes)
+        found.append(Step(name, *launches))
+    return Steps(found, *(f"groups of {m.replace('-', ', ')} rows, n {n:,}, k {k:,}" for m, n, k in sizes))
 
 
 entry = Entry(

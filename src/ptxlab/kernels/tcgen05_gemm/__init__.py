@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 import ptxlab
 from ptxlab.kernels.tcgen05_gemm import one_tile, pair, persistent, ring, specialized
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
@@ -16,6 +18,7 @@ from ptxlab.kernels.wgmma_gemm import arrays, by_cublas, reference, tolerance, w
 from ptxlab.measure import Entry, Launch, UnsuitedError
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
+from ptxlab.measure.steps import Step, Steps
 
 STEPS = ("one_tile", "ring", "specialized", "persistent", "pair")
 BLOCKS = 148  # as many as a B200 has SMs
@@ -50,6 +53,18 @@ def product(a: Any, b: Any, d: Any, step: str = "persistent", shape: Shape | Non
         return Launch(pair.specialize(type, shape), count, THREADS, args, shared, cluster=2)
     count = min(grid[0] * grid[1], blocks or BLOCKS)
     return Launch(persistent.specialize(type, shape), count, THREADS, [*maps, m, n, k], shared)
+
+
+def steps() -> Steps:
+    """All steps, with four blocks of the persistent ones."""
+    rows = [Step(step, [blank(512, 512, step, blocks=4)], [blank(8192, 8192, step)]) for step in STEPS]
+    return Steps(rows, "512³", "8192³")
+
+
+def blank(extent: int, depth: int, step: str, blocks: int = 0) -> Launch:
+    """A launch on zeros."""
+    a, b, d = (np.zeros((extent, columns), np.float16) for columns in (depth, depth, extent))
+    return product(a, b, d, step, Shape(), blocks)
 
 
 entry = Entry(

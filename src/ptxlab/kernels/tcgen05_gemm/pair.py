@@ -35,7 +35,6 @@ def specialize(type: str, shape: Shape) -> Kernel:
         d_tile = ptx.tile(b16, ROWS, BOX, swizzle="128B", copies=columns // BOX, at=free)
         stages = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
         accumulators = ptx.barrier_pipeline(BUFFERS, fills=1, reads=4 * BLOCKS, when=thread == 0)
-        ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
         cells = ptx.tensor_memory(BUFFERS * columns, when=warp == 0, blocks=BLOCKS)
         tiles = TileOrder(BLOCKS * ROWS, columns, TOGETHER, m, n, BLOCKS)
         with ptx.when(thread == 0):

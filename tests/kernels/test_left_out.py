@@ -1,0 +1,105 @@
+"""The Blackwell kernels with each fence, wait, arrival and commit left out: what is found, and on which line.
+
+`left_out.txt` has for each kernel the lines that are left out, each with what every seed finds then: a code and the line
+that it is about. Lines of which one is enough are several. `BLESS=1 pytest --bulk` writes it anew.
+"""
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_group_gemm
+from ptxlab.kernels.nvfp4_gemm.kernel import Shape
+from ptxlab.kernels.tcgen05_gemm import STEPS, product
+from ptxlab.kernels.tcgen05_gemm.parts import Shape as TileShape
+from ptxlab.measure import Host, Launch
+from tests.kernels.left_out import LeftOut, lines_left_out
+
+FILE = Path(__file__).with_name("left_out.txt")
+SEEDS = 5
+RING = Shape(stages=2)
+
+
+def multiply(step: str) -> Launch:
+    """Four tiles of 128 by 64, or two of a pair of blocks, for two blocks: each stage is filled twice."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, (rows, 136)).astype(np.float16) for rows in (136, 128))
+    return product(a, b, np.empty((136, 128), np.float16), step, TileShape(columns=64, stages=2), blocks=2)
+
+
+def grouped(changed: bool) -> Launch:
+    """Two groups with two tiles each."""
+    given = nvfp4_group_gemm.arrays(Host(1), m="20-30", n=136, k=288)
+    return nvfp4_group_gemm.product(**given, shape=RING, blocks=1, changed=changed)
+
+
+# Each kernel with so many tiles for a block that its accumulators and each stage of its ring are used again.
+KERNELS: dict[str, Callable[[], Launch]] = {
+    **{step: lambda step=step: multiply(step) for step in STEPS},  # type: ignore[misc]
+    "nvfp4_gemm": lambda: nvfp4_gemm.product(
+        **nvfp4_gemm.arrays(Host(1), "nvfp4", 20, 264, 288), shape=RING, blocks=1
+    ),
+    "nvfp4_dual_gemm": lambda: nvfp4_dual_gemm.product(
+        **nvfp4_dual_gemm.arrays(Host(1), 20, 136, 288), shape=Shape(stages=2, products=2, buffers=1), blocks=1
+    ),
+    "nvfp4_group_gemm": lambda: grouped(changed=False),
+    "changed_maps": lambda: grouped(changed=True),
+}
+
+
+@cache
+def expected() -> dict[str, dict[str, list[str]]]:
+    """What the file says: by kernel and line, what is found."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for line in FILE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            lines = found.setdefault(line[2:], {})
+        elif line.startswith("    "):
+            lines[name].append(line.strip())
+        elif line:
+            lines[(name := line)] = []
+    return found
+
+
+def write(kernel: str, lines: dict[str, list[str]]) -> None:
+    """Write what is found in a kernel."""
+    everything = {name: expected().get(name, {}) for name in KERNELS} | {kernel: lines}
+    parts = []
+    for name, known in everything.items():
+        parts += [f"# {name}", ""]
+        for line, found in known.items():
+            parts += [line, *(f"    {one}" for one in found), ""]
+    FILE.write_text("\n".join(parts), encoding="utf-8")
+    expected.cache_clear()
+
+
+def find(one: LeftOut, seeds: int = SEEDS) -> list[str]:
+    """What to write: a finding that every seed has, or the first of each."""
+    runs = [one.run(seed) for seed in range(seeds)]
+    always = [finding for finding in runs[0] if all(finding in run for run in runs)]
+    return always[:1] or list(dict.fromkeys(run[0] if run else "nothing" for run in runs))
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_line_that_is_left_out_is_found_on_every_seed(kernel: str) -> None:
+    left_out = list(lines_left_out(KERNELS[kernel]()))
+    if os.environ.get("BLESS"):
+        write(kernel, {one.name: find(one) for one in left_out})
+    known = expected()[kernel]
+    assert [one.name for one in left_out] == list(known)
+    for one in left_out:
+        for seed in range(SEEDS):
+            assert not known[one.name] or set(known[one.name]) & set(one.run(seed)), (one.name, seed)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_they_are_silent_under_many_seeds(kernel: str) -> None:
+    launch = KERNELS[kernel]()
+    for seed in range(20):
+        assert launch.run(device="cpu", seed=seed, on_error="collect").diagnostics == []
