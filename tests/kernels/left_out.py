@@ -10,9 +10,10 @@ import numpy as np
 
 import ptxlab
 from ptxlab.measure import Launch
+from ptxlab.report import Span
 
-# What orders threads and asynchronous operations, or says that something is done. A wait is left out by going on at
-# once: its predicate is true.
+# What orders threads and asynchronous operations, or says that something is done. A wait is left out by a
+# predicate that is true.
 SYNCHRONIZES = re.compile(
     r"(bar|barrier)\.|fence\.|mbarrier\.|tcgen05\.(commit|wait|fence|dealloc)"
     r"|cp\.async\.bulk\.(commit|wait)_group|tensormap\.cp_fenceproxy"
@@ -38,10 +39,14 @@ class LeftOut:
         for arg in self.launch.args:
             if isinstance(arg, np.ndarray) and arg.dtype == np.uint8:
                 arg[:] = 0  # an earlier run left its tensor maps there
-        lines = self.text.splitlines()
         found = self.changed.run(device="cpu", seed=seed, on_error="collect").diagnostics
-        marked = [(one.code, label.span.line) for one in found for label in one.labels]
-        return [f"{code}: {shorten(lines[line - 1])}" for code, line in dict.fromkeys(marked)]
+        marked = [f"{one.code}: {shorten(line_of(label.span))}" for one in found for label in one.labels]
+        return list(dict.fromkeys(marked))
+
+
+def line_of(span: Span) -> str:
+    """The line that a span starts in."""
+    return span.source.line(span.source.position(span.start)[0])
 
 
 def shorten(line: str) -> str:

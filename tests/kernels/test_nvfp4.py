@@ -1,79 +1,18 @@
-"""The NVFP4 kernels: what ptxas makes of them, and what is found when one synchronization is left out."""
+"""The NVFP4 kernels: factors as they are arranged, what the kernels are not for, and the sizes of the public problems.
 
-import re
+What is found when a synchronization is left out is in `test_left_out.py`, what ptxas makes of them in `test_steps.py`.
+"""
+
 from typing import Any
 
 import numpy as np
 import pytest
 
-import ptxlab
 from ptxlab import kernels
-from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_group_gemm
-from ptxlab.kernels.block_scaled import FORMATS, arrange, numbers
-from ptxlab.kernels.nvfp4_gemm.kernel import Shape
-from ptxlab.measure import Host, Launch, UnsuitedError
-from ptxlab.toolchain import assemble
-from tests.kernels.left_out import codes, without
-from tests.tools import needs_ptxas
-
-NAMES = [name for name in kernels.names() if name.startswith("nvfp4")]
-SHAPES = {"nvfp4_gemm": Shape(stages=2), "nvfp4_dual_gemm": Shape(stages=2, products=2, buffers=1)}
-SHAPES["nvfp4_group_gemm"] = SHAPES["nvfp4_gemm"]
-# What is left out, and what is found then.
-LOST = {
-    "mbarrier.arrive.expect_tx": "hang",
-    "tcgen05.commit": "hang",
-    "mbarrier.arrive.shared": "hang",
-    "tcgen05.wait::ld": "data-race",
-    "fence.proxy.async": "missing-proxy-fence",
-    "cp.async.bulk.wait_group.read": "data-race",
-    "barrier.sync.aligned": "data-race",
-    "bar.sync 0": "data-race",
-    "tcgen05.dealloc": "tensor-memory-leak",
-    "mbarrier.init": "bad-barrier",
-}
-
-
-def launches(name: str) -> Launch:
-    """Three or four tiles for a block: one of its accumulators is used again, and each stage of the ring."""
-    extents: dict[str, Any] = {"m": "130-20", "n": 136} if "group" in name else {"m": 130, "n": 136}
-    size = extents | {"k": 768} | ({"format": "nvfp4"} if name == "nvfp4_gemm" else {})
-    module = {"nvfp4_gemm": nvfp4_gemm, "nvfp4_dual_gemm": nvfp4_dual_gemm}.get(name, nvfp4_group_gemm)
-    found: Launch = module.product(**module.arrays(Host(1), **size), shape=SHAPES[name], blocks=1)
-    return found
-
-
-@pytest.mark.parametrize("lost", LOST)
-def test_what_is_lost_is_found(lost: str) -> None:
-    assert LOST[lost] in codes(without(launches("nvfp4_gemm"), lost))
-
-
-@pytest.mark.bulk
-@pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("lost", LOST)
-def test_what_is_lost_is_found_on_every_seed(name: str, lost: str) -> None:
-    launch = launches(name)
-    for seed in range(10):
-        assert codes(without(launch, lost), seed) != []
-
-
-@pytest.mark.bulk
-@pytest.mark.parametrize("name", SHAPES)
-def test_they_are_silent_under_many_seeds(name: str) -> None:
-    launch = launches(name)
-    for seed in range(20):
-        assert codes(launch, seed) == []
-
-
-@needs_ptxas
-@pytest.mark.parametrize("target", ["sm_100a", "sm_103a"])
-@pytest.mark.parametrize("name", NAMES)
-def test_they_assemble_without_spills(name: str, target: str) -> None:
-    entry = kernels.entry(name)
-    (launch,) = entry.launches(next(iter(entry.variants)), entry.arrays(Host(1), **entry.small[0]))
-    text = ptxlab.format(launch.module).replace(".target sm_100a", f".target {target}")
-    found = assemble(re.sub(r"\.version \S+", ".version 8.8", text, count=1))
-    assert [one.spill_stores for one in found.resources] == [0]
+from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_gemv, nvfp4_group_gemm
+from ptxlab.kernels.block_scaled import BLOCK, FORMATS, arrange, numbers
+from ptxlab.measure import Host, UnsuitedError
+from ptxlab.measure.entry import Arrays, Entry
 
 
 def test_factors_are_arranged_as_they_are_read() -> None:
@@ -94,3 +33,105 @@ def test_what_they_are_not_for() -> None:
         nvfp4_gemm.product(**given | {"a": given["a"][:, :16].repeat(4, axis=1)[:, :40]})
     with pytest.raises(UnsuitedError, match="n a multiple of 8"):
         nvfp4_gemm.product(**nvfp4_gemm.arrays(Host(1), "nvfp4", 16, 12, 64))
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize(("format", "m", "n", "k"), [("nvfp4", 200, 136, 544), ("mxf4", 130, 128, 352),
+                                                     ("mxf8", 128, 136, 416)])  # fmt: skip
+def test_results_in_the_readme(format: str, m: int, n: int, k: int) -> None:
+    given = nvfp4_gemm.arrays(Host(7), format, m, n, k)
+    nvfp4_gemm.product(**given).run(device="cpu")
+    floats = {name: array if name == "format" else array.astype(np.float64) for name, array in given.items()}
+    d, wanted = given["d"], nvfp4_gemm.reference(np, **floats | {"d": None})["d"]
+    error = np.linalg.norm(d - wanted) / np.linalg.norm(wanted)
+    other = (d != wanted.astype(np.float16)).sum()
+    row = f"| {format} | {m}, {n}, {k} | {error:.2e} | {other} of {d.size:,} |"
+    assert row in kernels.readme("nvfp4_gemm").splitlines()
+
+
+def size(entry: Entry, number: int) -> dict[str, Any]:
+    """One of the sizes to measure, which are those of the public problems."""
+    return dict(entry.sizes[number])
+
+
+def compare(module: Any, computed: Any, parts: Arrays, **more: Any) -> int:
+    """Compare each tile of D that was computed with float64; how many there are.
+
+    `parts` are the matrices and factors that D is computed from; those of which D has rows have names with `a`.
+    """
+    tiles = 0
+    for row in range(0, computed.shape[0], BLOCK):
+        for column in range(0, computed.shape[1], BLOCK):
+            tile = computed[row : row + BLOCK, column : column + BLOCK].astype(np.float64)
+            if np.isnan(tile).all():
+                continue
+            given = {}
+            for name, array in parts.items():
+                start = row if name.startswith("a") else column
+                step = 1 if "factors" not in name else BLOCK
+                given[name] = array[start // step : -(-(start + BLOCK) // step)].astype(np.float64)
+            (wanted,) = module.reference(np, **given, **more).values()
+            assert np.linalg.norm(tile - wanted) < module.entry.tolerance * np.linalg.norm(wanted)
+            tiles += 1
+    return tiles
+
+
+@pytest.mark.bulk
+@pytest.mark.optimised
+@pytest.mark.parametrize("number", range(3))
+def test_public_sizes_of_the_product(number: int) -> None:
+    """Two blocks of the whole grid: each computes one or two tiles of 128 by 128."""
+    given = nvfp4_gemm.arrays(Host(1), **size(nvfp4_gemm.entry, number))
+    launch = nvfp4_gemm.product(**given)
+    assert launch.run(device="cpu", blocks=[0, launch.grid - 1]).diagnostics == []  # type: ignore[operator]
+    d, format = given["d"], given["format"]
+    parts = {name: given[name] for name in ("a", "a_factors", "b", "b_factors")}
+    assert compare(nvfp4_gemm, d, parts, d=None, format=format) == 2
+
+
+@pytest.mark.bulk
+@pytest.mark.optimised
+@pytest.mark.parametrize("number", range(4))
+def test_public_sizes_of_the_gated_product(number: int) -> None:
+    given = nvfp4_dual_gemm.arrays(Host(1), **size(nvfp4_dual_gemm.entry, number))
+    launch = nvfp4_dual_gemm.product(**given)
+    assert launch.run(device="cpu", blocks=[0, launch.grid - 1]).diagnostics == []  # type: ignore[operator]
+    assert compare(nvfp4_dual_gemm, given.pop("d"), given, d=None) == 2
+
+
+@pytest.mark.bulk
+@pytest.mark.optimised
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("number", range(4))
+def test_public_sizes_of_the_group_product(number: int, changed: bool) -> None:
+    """One block goes through tiles of several groups."""
+    given = nvfp4_group_gemm.arrays(Host(1), **size(nvfp4_group_gemm.entry, number))
+    launch = nvfp4_group_gemm.product(**given, changed=changed)
+    assert launch.run(device="cpu", blocks=[0]).diagnostics == []
+    tiles = 0
+    for group in range(len(given) // 5):
+        parts = {part: given[f"{part}{group}"] for part in ("a", "a_factors", "b", "b_factors")}
+        tiles += compare(nvfp4_gemm, given[f"d{group}"], parts, d=None, format="nvfp4")
+    assert tiles == -(-sum(-(-int(m) // 128) * (given["b0"].shape[0] // 128) for m in rows(number)) // launch.grid)  # type: ignore[operator]
+
+
+def rows(number: int) -> list[str]:
+    """The rows of each group."""
+    found: list[str] = size(nvfp4_group_gemm.entry, number)["m"].split("-")
+    return found
+
+
+@pytest.mark.bulk
+@pytest.mark.optimised
+@pytest.mark.parametrize("number", range(3))
+def test_public_sizes_of_the_product_with_vectors(number: int) -> None:
+    """The first and the last block, of eight rows each."""
+    given = nvfp4_gemv.arrays(Host(1), **size(nvfp4_gemv.entry, number))
+    launch = nvfp4_gemv.product(**given)
+    across, batch = launch.grid  # type: ignore[misc]
+    assert launch.run(device="cpu", blocks=[(0, 0, 0), (across - 1, batch - 1, 0)]).diagnostics == []
+    for one, part in ((0, slice(0, 8)), (batch - 1, slice(-8, None))):
+        some = {name: given[name][one : one + 1].astype(np.float64) for name in given}
+        some["a"], some["a_factors"] = some["a"][:, part], some["a_factors"][:, part]
+        wanted = nvfp4_gemv.reference(np, **some)["y"][0]
+        assert np.linalg.norm(given["y"][one, part] - wanted) < nvfp4_gemv.entry.tolerance * np.linalg.norm(wanted)

@@ -1,7 +1,7 @@
 """What each optimization step of a kernel costs and saves, without a GPU: a table for its README.
 
-The emulator counts bytes, MMAs and columns of tensor memory, ptxas says what registers and shared memory a kernel takes,
-and from both follows how many blocks an SM holds. None of it is a time.
+The emulator counts bytes, MMAs and columns of tensor memory, ptxas says what registers and shared memory a kernel
+takes, and from both follows how many blocks an SM holds. None of it is a time.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class Steps:
         """The table, with a sentence on where its numbers come from."""
         gpu = gpu_of_target(self.targets[0]).name
         large = f"; grids are those of {self.large} on {spell_gpu(gpu)}" if self.large else ""
+        table = as_markdown([self.row(step) for step in self.rows])
         return (
             f"Modelled, not measured: the emulator counts {self.small}, ptxas says what a kernel takes for "
-            f"{' and '.join(self.targets)}{large}. Bytes are in KiB.\n\n{as_markdown([self.row(step) for step in self.rows])}"
+            f"{' and '.join(self.targets)}{large}. Bytes are in KiB.\n\n{table}"
         )
 
     def row(self, step: Step) -> dict[str, str]:

@@ -92,6 +92,7 @@ entry = Entry(
     ],
     small=[
         {"format": "nvfp4", "m": 128, "n": 128, "k": 256},
+        {"format": "nvfp4", "m": 128, "n": 224, "k": 512},
         {"format": "nvfp4", "m": 200, "n": 136, "k": 544},
         {"format": "mxf4", "m": 130, "n": 128, "k": 352},
         {"format": "mxf8", "m": 128, "n": 136, "k": 416},

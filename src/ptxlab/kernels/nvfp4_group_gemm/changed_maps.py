@@ -137,9 +137,7 @@ def specialize(shape: Shape, groups: int) -> Kernel:
     addresses: Any = struct[8 * PARTS * groups, 8]
 
     @kernel(target="sm_100a", maxntid=THREADS, minnctapersm=1)
-    def nvfp4_group_gemm_changed(
-        maps: template, pointers: addresses, sizes: pointer[u32], space: pointer[b8]
-    ) -> None:
+    def nvfp4_group_gemm_changed(maps: template, pointers: addresses, sizes: pointer[u32], space: pointer[b8]) -> None:
         compute(shape, None, TilesOfChangedMaps(shape, groups, maps, sizes, pointers, space))
 
     found: Kernel = nvfp4_group_gemm_changed

@@ -47,9 +47,9 @@ def specialize(type: str, shape: Shape) -> Kernel:
             stage, buffer, both = stages.consumer(), accumulators.producer(), u16(3)
             for _ in tiles.each():
                 buffer.wait()
+                ptx.tcgen05.fence__after_thread_sync()
                 for start in ptx.range(0, k, DEPTH):
                     stage.wait()
-                    ptx.tcgen05.fence__after_thread_sync()
                     multiply(cells.at(buffer.index * columns), a_tile, b_tile, stage.index, bits, start > 0, MULTIPLY)
                     COMMIT(stage.barrier, both)
                     stage.advance()

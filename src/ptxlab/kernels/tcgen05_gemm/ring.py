@@ -33,7 +33,6 @@ def specialize(type: str, shape: Shape) -> Kernel:
             issue(stages.consumer(), cells.at(), a_tile, b_tile, bits, k)
             COMMIT(done.at(0))
         wait(done, 0)
-        ptx.bar.sync(0)
         ptx.tcgen05.fence__after_thread_sync()
         store(type, shape, cells, warp, d, (row, column), (m, n))
         cells.free()
@@ -56,7 +55,6 @@ def issue(stage: Any, d: Any, a_tile: Any, b_tile: Any, bits: int, k: Any) -> No
     """Multiply the K tiles of a tile of D, each as soon as its stage is full, and free the stage when that is done."""
     for start in ptx.range(0, k, DEPTH):
         stage.wait()
-        ptx.tcgen05.fence__after_thread_sync()
         multiply(d, a_tile, b_tile, stage.index, bits, start > 0)
         COMMIT(stage.barrier)
         stage.advance()

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from ptxlab.author import Kernel, b16, kernel, ptx, tensor_map, u32
+from ptxlab.author import Kernel, b16, b64, kernel, ptx, tensor_map, u32
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, WRITERS, read, write
+from ptxlab.kernels.tcgen05_gemm.one_tile import wait
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, ROWS, Shape
 from ptxlab.kernels.tcgen05_gemm.ring import issue, produce
 
@@ -24,17 +25,17 @@ def specialize(type: str, shape: Shape) -> Kernel:
         a_tile, b_tile, free = shape.tiles(ptx.dynamic_shared(b16, align=1024))
         d_tile = ptx.tile(b16, ROWS, BOX, swizzle="128B", copies=shape.columns // BOX, at=free)
         stages = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
-        accumulators = ptx.barrier_pipeline(1, fills=1, reads=4, when=thread == 0)
+        done = ptx.shared(b64, 1)
+        ptx.mbarrier.init.shared.b64(done.at(0), 1, when=thread == 0)
         cells = ptx.tensor_memory(shape.columns, when=warp == 0)
         row, column = ptx.ctaid.y * ROWS, ptx.ctaid.x * shape.columns
         with ptx.when(thread == 0):
             produce(shape, stages.producer(), (a.generic, a_tile, row), (b.generic, b_tile, column), k)
         with ptx.when(thread == 32):
             issue(stages.consumer(), cells.at(), a_tile, b_tile, bits, k)
-            COMMIT(accumulators.producer().barrier)
+            COMMIT(done.at(0))
         with ptx.when(warp >= 2):
-            buffer = accumulators.consumer()
-            buffer.wait()
+            wait(done, 0)
             ptx.tcgen05.fence__after_thread_sync()
             read(type, shape.columns, cells, 0, d_tile)
             write(shape.columns, d_tile, d.generic, row, column)
