@@ -42,6 +42,8 @@ from instructions import ptx
 fma = ptx.fma.rn.f32(1.0, 2.0, 3.0)
 ptx.ld["global"].nc.v4.f32(fma, out=fma, when=fma)
 ptx.cp.async_.cg.shared.global_(fma, fma, 16)
+ptx.tcgen05.mma["cta_group::1"]["kind::f16"](fma, fma, fma, 0, fma)
+ptx.tensormap.cp_fenceproxy.global_.shared__cta.tensormap__generic.release.gpu.sync.aligned(fma, fma, 128)
 with ptx.when(ptx.tid.x < 3):
     ptx.bar.sync(0)
 reveal_type(ptx.tid.x)

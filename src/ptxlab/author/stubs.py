@@ -189,7 +189,7 @@ def _operands(form: Form) -> str:
     names = [
         (f"{operand.name}_" if operand.name in ("in", "is", "self") else operand.name, operand.optional)
         for operand in form.operands
-        if operand.name not in form.writes
+        if operand.is_address or operand.name not in form.writes
     ]
     if any(optional and not later for (_, optional), (_, later) in pairwise(names)):
         return "*operands: Any"  # an optional operand precedes a required one

@@ -134,7 +134,7 @@ class TilesOfChangedMaps(GroupedTiles):
 def specialize(shape: Shape, groups: int) -> Kernel:
     """Build the kernel; its arguments are one set of maps, pointers and sizes of all groups, and space for maps."""
     template: Any = tensor_maps(PARTS)
-    addresses: Any = struct[8 * PARTS * groups, 8]
+    addresses: Any = struct[8 * PARTS * groups, 8]  # type: ignore[misc]
 
     @kernel(target="sm_100a", maxntid=THREADS, minnctapersm=1)
     def nvfp4_group_gemm_changed(maps: template, pointers: addresses, sizes: pointer[u32], space: pointer[b8]) -> None:
