@@ -38,7 +38,7 @@ fill:
     shr.u32 %r8, %r0, 4; cvt.u64.u32 %rd6, %r8;
     add.u64 %rd10, %rd6, {a}; add.u64 %rd11, %rd6, {b}; mov.b32 %r10, {idesc}; setp.ne.u32 %p2, %r10, %r10;
     add.u32 %r11, %tensor, {scale_a}; add.u32 %r12, %tensor, {scale_b}; add.u32 %r13, %tensor, {d};
-    add.u32 %r14, %tensor, {a_cells};
+    add.u32 %r14, %tensor, {a_cells}; add.u32 %r16, %tensor, {metadata};
     {instruction};
     mov.u16 %h, 3; mov.u32 %r15, done;
     {commit};
@@ -69,7 +69,7 @@ def multiply(
     blocks = len(shared)
     values: dict[str, object] = {
         "shared": shared.shape[1], "columns": cells.shape[2], "row": 4 * cells.shape[2], "a": a, "b": b, "idesc": idesc,
-        "scale_a": 0, "scale_b": 0, "d": 0, "a_cells": 0, "instruction": instruction,
+        "scale_a": 0, "scale_b": 0, "d": 0, "a_cells": 0, "metadata": 0, "instruction": instruction,
         "commit": COMMIT if blocks == 1 else BOTH,
     } | addresses  # fmt: skip
     body = BODY
@@ -145,3 +145,15 @@ def scale(panel: Panel, cells: np.ndarray, factors: np.ndarray, depth: int) -> N
                 rows, along = spans(cell.text)
                 for number, factor in enumerate(factors[rows.start : rows.stop, along.start // depth]):
                     cells[lanes.start + number, int(name.split()[1])] |= np.uint32(int(factor) << 8 * byte)
+
+
+def choose(panel: Panel, cells: np.ndarray, metadata: np.ndarray, chunk: int) -> None:
+    """Write the metadata of a sparse A to tensor memory, where the picture says: four bits for each chunk of a row."""
+    for name, row in zip(panel.row_names, panel.cells, strict=True):
+        for column, cell in zip(panel.column_names, row, strict=True):
+            if cell is not None:
+                (lanes,), (there, bits) = spans(name), spans(column)
+                rows, along = spans(cell.text)
+                for number, own in enumerate(metadata[rows.start : rows.stop]):
+                    for at, choice in enumerate(own[along.start // chunk : along.stop // chunk]):
+                        cells[lanes.start + number, there.start] |= np.uint32(int(choice) << bits.start + 4 * at)

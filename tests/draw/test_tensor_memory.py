@@ -165,6 +165,41 @@ def test_a_in_tensor_memory() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "rows"), [("f16", 128), ("f16", 64), ("tf32", 128), ("f8f6f4", 64)], ids=lambda value: str(value)
+)
+def test_a_sparse_product_by_the_pictures_is_the_product(kind: str, rows: int) -> None:
+    """Metadata are written where the picture says: four bits for each chunk, of which half is stored."""
+    type = {"f16": "f16", "tf32": "tf32", "f8f6f4": "e4m3"}[kind]
+    said = InstructionDescriptor(kind, rows, 16, type, type, selector=0)
+    rng = np.random.default_rng(8)
+    chunk = 2 if kind == "tf32" else 4
+    chunks = said.depth // chunk
+    stored = rng.integers(-3, 4, (rows, said.depth // 2)).astype(np.float32)
+    b = rng.integers(-3, 4, (16, said.depth)).astype(np.float32)
+    choices = [(0,), (1,)] if kind == "tf32" else [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    chosen = rng.integers(0, len(choices), (rows, chunks))
+    a, metadata = np.zeros((rows, said.depth), np.float32), np.zeros((rows, chunks), np.uint32)
+    for row, at in np.ndindex(rows, chunks):
+        kept = choices[chosen[row, at]]
+        for number, place in enumerate(kept):
+            a[row, at * chunk + place] = stored[row, at * len(kept) + number]
+        metadata[row, at] = (0b0100, 0b1110)[kept[0]] if kind == "tf32" else kept[0] | kept[1] << 2
+    instruction = f"tcgen05.mma.sp.cta_group::1.kind::{kind}"
+    picture = draw.tensor_memory(instruction, said.encode())
+    shared, cells = np.zeros((1, BYTES), np.uint8), np.zeros((1, 128, 96), np.uint32)
+    for described, matrix in ((SWIZZLED[0], stored), (SWIZZLED[1], b)):
+        panel = draw.descriptor(described, len(matrix), matrix.shape[1], type, target="sm_100a", kind=kind).panels[0]
+        filling.put(shared[0], panel, matrix, type, "k")
+    filling.choose(picture.panels[1], cells[0], metadata, chunk)
+    there = overviews_columns(picture)["E"]
+    done = filling.multiply(f"{instruction} [%r13], %rd10, %rd11, [%r16], %r10, %p2", shared, cells,
+                            *(one.encode_for_tcgen05() for one in SWIZZLED), said.encode(), metadata=there)  # fmt: skip
+    d = np.full((rows, 16), np.nan, np.float32)
+    filling.take(picture.panels[0], done[0].view(np.float32), d)
+    assert np.array_equal(d, a @ b.T)
+
+
+@pytest.mark.parametrize(
     ("instruction", "shape", "addresses", "wanted"),
     [
         ("add.u32", "128x64", {}, "`add.u32` is not an MMA in tensor memory"),

@@ -12,6 +12,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
+from ptxlab.draw.metadata import metadata_panel
 from ptxlab.draw.mma import started
 from ptxlab.draw.palette import apart
 from ptxlab.draw.picture import Cell, Panel, Picture
@@ -111,6 +112,9 @@ def tensor_memory(
         panels.append(_overview(block, words))
         if mma.scale_factors:
             panels += _factors(block, False)
+        if block.mma.is_sparse:
+            whose = f" of CTA {block.number}" if mma.form == PAIR else ""
+            panels.append(metadata_panel(block.mma, block.tile, block.row, whose))
     if mma.scale_factors:
         panels += _factors(blocks[0], True)
     text = instruction.split()[0].rstrip(";")
