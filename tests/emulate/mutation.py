@@ -8,7 +8,7 @@ is `wrong` where a result is not what NumPy says, and has `survived` where all a
 
 The report of an asynchronous kernel must show the line that was changed, by a label or a note. Where the instruction
 was removed there is no such line: there it must show the last instruction before it or the first one after it that
-orders, signals, waits or accesses memory, or one that does so with the same operand in brackets (the same mbarrier).
+orders, signals, waits or accesses memory, or one that does so with an address of it (`[%full]`: the same mbarrier).
 
 `--only=NAME` takes kernels whose name has NAME in it, `--asynchronous` and `--synchronous` those of one sort,
 `--most=N` the first N mutants; `--workers=N` uses as many processes. `--save=FILE` keeps what came of them, and
@@ -133,12 +133,12 @@ def mutants_of(subject: Subject) -> Iterator[Mutant]:
 
 
 def lines_beside(instructions: list[tuple[int, str]], at: int) -> tuple[int, ...]:
-    """The nearest lines before and after one that order or access, and all that do so with the same address."""
+    """The nearest lines before and after one that order or access, and all that do so with an address of it."""
     shown = [(number, line, text) for number, (line, text) in enumerate(instructions) if is_order_or_access(text)]
     before = [line for number, line, _ in shown if number < at][-1:]
     after = [line for number, line, _ in shown if number > at][:1]
-    address = re.search(r"\[[^\]]*\]", instructions[at][1])
-    same = [line for number, line, text in shown if number != at and address and address[0] in text]
+    addresses = re.findall(r"\[[^\]]*\]", instructions[at][1])
+    same = [line for number, line, text in shown if number != at and any(one in text for one in addresses)]
     return (*before, *after, *same)
 
 
@@ -181,7 +181,10 @@ def judge(mutant: Mutant) -> Outcome:
 
 def _run(subject: Subject, module: ir.Module, seed: int) -> tuple[list[Diagnostic], bool]:
     """What a launch finds, and whether its result is right."""
-    results, right = subject.run(module, seed)
+    try:
+        results, right = subject.run(module, seed)
+    except (ptxlab.PtxError, ptxlab.KernelError) as error:  # its arguments do not fit any more
+        return list(error.diagnostics), False
     return [diagnostic for result in results for diagnostic in result.diagnostics], right
 
 

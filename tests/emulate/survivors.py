@@ -56,17 +56,20 @@ INITIALISED = "the barrier after it orders the initialisation for all that use t
 LOADED = (
     "after `tcgen05.wait::ld`, a relaxed arrival hands over that the loads are done, and a relaxed wait takes it over"
 )
-AT_END = "bulk stores are complete when the grid ends"
+AT_END = "bulk stores are complete when the grid ends, and an SM keeps shared memory for them (bulk_at_exit.json)"
+ONE_CHUNK = "a row is one chunk of 16 bytes: the leading offset leads nowhere"
 
 EQUIVALENT = [
     Survivor("cluster_ring-clusters.sm_90", (65,), ("release to relaxed",), KEPT),
     Survivor("cluster_sums-clusters.sm_90", (135,), ("release to relaxed",), KEPT),
     Survivor("cluster_transpose-clusters.sm_90", (283,), ("release to relaxed",), KEPT),
     Survivor("tcgen05_gemm", (), LEADING, UNUSED, "tcgen05.mma"),
+    Survivor("nvfp4", (), LEADING, UNUSED, "tcgen05.mma"),
+    Survivor("nvfp4", (), LEADING, ONE_CHUNK, "32x128b"),
     Survivor("wgmma_gemm", (), LEADING, UNUSED, "wgmma.mma_async"),
     *(
         Survivor(case, (), ("remove tensor fence",), reason, fence)
-        for case in ("tcgen05_gemm", "ring", "blackwell_product")
+        for case in ("tcgen05_gemm", "ring", "blackwell_product", "nvfp4")
         for fence, reason in (("before_thread_sync", BEFORE), ("after_thread_sync", AFTER))
     ),
     *(
@@ -76,10 +79,12 @@ EQUIVALENT = [
     Survivor("ring", (), ("one arrival more",), "with one block no thread waits on it", "[peers"),
     Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),
     Survivor("tcgen05_gemm", (), ("remove warp barrier",), MEET, "bar.warp.sync"),
+    Survivor("nvfp4", (), ("remove warp barrier",), MEET, "bar.warp.sync"),
     Survivor("ring", (), ("acquire to relaxed", "narrow scope"), LOADED, "[%read]"),
     Survivor("ring", (), ("release to relaxed", "narrow scope"), LOADED, "mbarrier.arrive.release.cluster"),
     Survivor("wgmma_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
+    Survivor("nvfp4", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),
     Survivor("mma_gemm", (), WAIT, NONE_LEFT, "cp.async.wait_all"),
     Survivor("mma_gemm mma.sync", (426,), BARRIER, "what is overwritten was read before the last barrier of the loop"),
@@ -89,7 +94,7 @@ EQUIVALENT = [
     Survivor("tcgen05_gemm specialized", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
     Survivor("tcgen05_gemm pair", (61, 63), COUNT, BUFFERS),
     Survivor("tcgen05_gemm pair", (205, 553), (*WAIT, "remove arrive", "release to relaxed", "narrow scope"), BUFFERS),
-    Survivor("ring", (), LEADING, "a row is one chunk of 16 bytes: the leading offset leads nowhere", "32x128b"),
+    Survivor("ring", (), LEADING, ONE_CHUNK, "32x128b"),
     Survivor("ring", (), ("remove fence",), "threads only read before it, and reads are over when they are ordered"),
     Survivor("work_queue-blocks.sm_80", (283,), SCOPE, "only the block that took a piece adds to its result"),
     Survivor("work_queue-blocks.sm_80", (293, 296), WARP, ONE_WARP),
