@@ -12,13 +12,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.kernels.matrices import Matrix, empty, look, padded, stream_of, zeros
-from ptxlab.kernels.wgmma_gemm import launch
+from ptxlab.kernels.wgmma_gemm import launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.finish import ACTIVATIONS, Extras
@@ -182,7 +180,8 @@ def _first(given: Sequence[Any], activation: str | None, key: Any) -> Any:
             target.array[...] = result.array
         return made
     shape = choose(problem)
-    workspace = Workspace(a, problem.tiles(shape) * shape.split * shape.partial_bytes if not shape.clustered else 0)
+    tiles = problem.tiles(shape) * shape.cluster
+    workspace = Workspace(a, 0 if shape.clustered else tiles * shape.split * shape.partial_bytes)
     ready = Ready(launched, (m, n), left.gpu, shape.swapped, workspace)
     is_kept = sides[0][0].address == left.address and sides[1][0].address == right.address
     if key is not None and is_kept and target.address % 16 == 0:
@@ -261,10 +260,8 @@ def _launch(
     bias, residual = (0 if one is None else one.view() for one in added)
     shape = choose(problem)
     workspace: tuple[Any, Any] = 0, 0
-    if target.gpu is None and shape.split > 1 and not shape.clustered:
-        count = problem.tiles(shape)
-        partial = np.zeros(count * shape.split * shape.partial_bytes // 4, np.float32)
-        workspace = partial, np.zeros(count, np.uint32)
+    if target.gpu is None:
+        workspace = workspace_for(problem, shape, target.array)
     return launch(
         target.type,
         matrices,

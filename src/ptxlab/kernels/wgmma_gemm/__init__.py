@@ -65,12 +65,12 @@ def workspace_for(problem: Problem, shape: Shape, like: Any) -> tuple[Any, Any]:
     if shape.split == 1 or shape.clustered:
         return 0, 0
     tiles = problem.tiles(shape)
-    numbers = tiles * shape.split * shape.partial_bytes // 4
+    numbers = tiles * shape.cluster * shape.split * shape.partial_bytes // 4
     if hasattr(like, "data_ptr"):
         torch = import_module("torch")
         partial = like.new_empty(numbers, dtype=torch.float32)
-        return partial, like.new_zeros(tiles, dtype=torch.int32)
-    return np.zeros(numbers, np.float32), np.zeros(tiles, np.uint32)
+        return partial, like.new_zeros(tiles * shape.cluster, dtype=torch.int32)
+    return np.zeros(numbers, np.float32), np.zeros(tiles * shape.cluster, np.uint32)
 
 
 def launch(
@@ -105,17 +105,23 @@ def launch(
     layout = Layout(left_along, right_along, aligned)
     maps = [one.map(matrix) for one, matrix in zip(operands(shape, layout), (left, right), strict=True)]
     rest = [ptxlab.tensor_map(d, box=shape.box, swizzle=shape.box_swizzle)] if aligned else [d]
-    tiles = ceil_div(high, shape.rows * shape.cluster) * ceil_div(wide, shape.columns)
-    grid = (
-        tiles * shape.split
-        if shape.split > 1
-        else min(tiles, shape.occupancy * blocks // shape.cluster) * shape.cluster
-    )
+    tiles = Problem(m, n, k, a_along_k, b_along_k).tiles(shape)
+    grid = grid_of(tiles, shape, blocks)
     args = [*maps, *rest, high, wide, k]
     if needs_more(shape, layout, extras):
         args += [pitch, bias, residual, residual_pitch, *workspace]
     kernel = specialize(type, shape, layout, extras)
     return Launch(kernel, grid, shape.threads, args, shape.shared(layout), overlap=True)
+
+
+def grid_of(tiles: int, shape: Shape, blocks: int = BLOCKS) -> int:
+    """How many blocks there are: all that an SM can have at a time, or one for each part of a tile."""
+    if shape.split > 1:
+        return tiles * shape.split * shape.cluster
+    most = shape.occupancy * blocks // shape.cluster
+    if shape.even:
+        most = ceil_div(tiles, ceil_div(tiles, most))
+    return min(tiles, most) * shape.cluster
 
 
 def by_cublas(torch: Any, a: Any, b: Any, d: Any) -> Callable[[], Any]:

@@ -83,7 +83,8 @@ def shapes(problem: Problem) -> Iterator[Shape]:
             tile = Shape(groups, columns, 1, tall, swapped=swapped)
             tried = [replace(tile, cluster=cluster) for cluster in (1, 2)]
             tried += [replace(tile, split=split) for split in (2, 3, 4)]
-            tried += [replace(tile, split=split, clustered=False) for split in (*range(2, 11), 12, 16)]
+            many = [replace(tile, split=split, clustered=False) for split in (*range(2, 11), 12, 16)]
+            tried += [replace(one, cluster=cluster) for one in many for cluster in (1, 2)]
             for one in tried:
                 if one.split > 1 and (steps < 2 * one.split or problem.tiles(tile) * one.split > 4 * SMS):
                     continue
@@ -107,7 +108,7 @@ def _fitted(problem: Problem, shape: Shape) -> Shape | None:
     registers = 65536 // (shape.occupancy * shape.threads)
     if shape.occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
         return None
-    if shape.parts < shape.split and shape.columns > 32:
+    if 2 * shape.parts < shape.split and shape.columns > 32:
         return None
     steps = ceil(problem.k / DEPTH)
     most = steps if problem.tiles(shape) * shape.cluster <= SMS and shape.split == 1 else MOST_STAGES

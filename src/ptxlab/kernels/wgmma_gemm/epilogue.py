@@ -24,7 +24,7 @@ class Epilogue:
         rows, columns = shape.box
         copies = shape.groups * shape.kept_boxes
         self.tile = ptx.tile(b16, rows, columns, swizzle=shape.box_swizzle, copies=copies, at=memory)
-        self.group, self.warp = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3
+        self.group, self.warp = ptx.tid.x // GROUP, ptx.tid.x >> 5 & 3
         self.is_first = ptx.tid.x % GROUP == 0
         self.is_plain = not isinstance(store, CopyBack)
 

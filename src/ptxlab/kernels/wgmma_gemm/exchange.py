@@ -36,7 +36,7 @@ class Exchange:
         self.shape, self.rank = shape, rank
         self.own: Any = None
         self.others: list[Any] = []
-        self.thread = (ptx.tid.x - GROUP) * 4
+        self.thread = ptx.tid.x * 4
 
     def deposit(self, accumulators: list[list[Any]]) -> None:
         """Write the accumulators for the other blocks."""
@@ -94,14 +94,16 @@ class ThroughMemory(Exchange):
 
     def __init__(self, shape: Shape, rank: Any, partial: Any, counters: Any) -> None:
         super().__init__(shape, rank)
-        size, first = shape.rows * shape.columns, ptx.ctaid.x - rank
+        size, first = shape.rows * shape.columns, ptx.ctaid.x - rank * shape.cluster
         self.own = partial + ptx.mad.wide.u32(ptx.ctaid.x, size, ptx.cvt.u64.u32(self.thread))
         columns = self.thread + rank * place_of(shape, 0, shape.width // CHUNK)
         self.others = [
-            partial + ptx.mad.wide.u32(first + number, size, ptx.cvt.u64.u32(columns)) for number in range(shape.split)
+            partial + ptx.mad.wide.u32(first + number * shape.cluster, size, ptx.cvt.u64.u32(columns))
+            for number in range(shape.split)
         ]
-        self.counter = counters + ptx.ctaid.x // shape.split
-        self.is_first = ptx.tid.x == GROUP
+        tile = ptx.ctaid.x // (shape.split * shape.cluster) * shape.cluster
+        self.counter = counters + (tile + ptx.cluster_ctarank if shape.cluster > 1 else tile)
+        self.is_first = ptx.tid.x == 0
 
     def count(self) -> None:
         """Count this block."""

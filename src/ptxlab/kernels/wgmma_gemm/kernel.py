@@ -83,7 +83,7 @@ def block(
 ) -> None:
     """What a block does; `extents` are m, n and k."""
     (m, n, k), thread = extents, ptx.tid.x
-    rank = ptx.cluster_ctarank if shape.blocks > 1 else ptx.ctaid.x % shape.split if shape.split > 1 else None
+    rank = ptx.cluster_ctarank if shape.blocks > 1 else None
     memory = ptx.dynamic_shared(b16, align=1024)
     left, right = operands(shape, layout)
     a_tile = left.tile(memory)
@@ -102,12 +102,12 @@ def block(
         ptx.bar.sync(0)
     ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself, too
     ptx.griddepcontrol.wait()  # all before was preparation: from here on, what earlier kernels wrote is read
-    work = Work(shape, m, n, k, rank)
+    work = Work(shape, (m, n, k), rank)
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
-    with ptx.when(thread < GROUP):
+    with ptx.when(thread >= shape.consumers):
         if shape.registers:
             ptx.setmaxnreg.dec.sync.aligned.u32(shape.registers[0])
-        with ptx.when(thread == 0):
+        with ptx.when(thread == shape.consumers):
             times = timeline.role("producer")
             produce(work, pipeline.producer(), (left, right), sources, shape.stage_bytes(layout), times)
         if shape.split > 1 and shape.clustered:
@@ -119,9 +119,8 @@ def block(
         sides = pipeline.consumer(), pipeline.consumer()
         exchange = None
         if shape.split > 1:
-            exchange = (
-                ThroughCluster(shape, rank, memory) if shape.clustered else ThroughMemory(shape, rank, *workspace)
-            )
+            through = ThroughCluster if shape.clustered else ThroughMemory
+            exchange = through(shape, work.part, *([memory] if shape.clustered else workspace))
         consume(type, work, sides, (left, right), (a_tile, b_tile), epilogue, exchange, timeline.role("consumer"))
     if shape.blocks > 1:
         meet()  # no block exits while another one reads its memory, or arrives at its barriers
@@ -130,20 +129,24 @@ def block(
 class Work:
     """The tiles that a block computes, and along k the part of each."""
 
-    def __init__(self, shape: Shape, m: Any, n: Any, k: Any, rank: Any) -> None:
-        self.shape, self.rank = shape, rank
+    def __init__(self, shape: Shape, extents: Any, rank: Any) -> None:
+        m, n, k = extents
+        self.shape, self.rank, self.part = shape, rank, rank
         self.order = TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, m, n, shape.blocks)
         self.first, self.end = u32(0), k
         if shape.split > 1:
+            if not shape.clustered:
+                self.part = ptx.ctaid.x // shape.cluster % shape.split
             count = (k + (DEPTH - 1)) // DEPTH
-            self.first, self.end = rank * count // shape.split * DEPTH, (rank + 1) * count // shape.split * DEPTH
+            self.first = self.part * count // shape.split * DEPTH
+            self.end = (self.part + 1) * count // shape.split * DEPTH
 
     def tiles(self) -> Any:
         """The first row and column of each tile; after a split there is one."""
-        numbers = [ptx.ctaid.x // self.shape.split] if self.shape.split > 1 else self.order.each()
-        for number in numbers:
+        shape = self.shape
+        for number in [ptx.ctaid.x // (shape.split * shape.cluster)] if shape.split > 1 else self.order.each():
             row, column = self.order.origin(number)
-            yield row + self.rank * self.shape.rows if self.shape.cluster > 1 else row, column
+            yield row + self.rank * shape.rows if shape.cluster > 1 else row, column
 
     def steps(self) -> Any:
         """Along k, the start of each K tile."""
@@ -179,7 +182,7 @@ def consume(
     and the one that has been read.
     """
     stage, read = stages
-    shape, own = work.shape, (ptx.tid.x - GROUP) // GROUP  # the number of this warpgroup
+    shape, own = work.shape, ptx.tid.x // GROUP  # the number of this warpgroup
     count = len(ptx.warpgroup_fragments(shape.product(type)).d.offsets)
     for row, column in work.tiles():
         accumulators = [[f32() for _ in range(count)] for _ in range(shape.tall)]
@@ -201,8 +204,8 @@ def consume(
                 epilogue.write(accumulators, row, column)
             else:
                 exchange.deposit(accumulators)
-                with ptx.when(work.rank < shape.parts):
-                    epilogue.write(exchange.collect(), row, column + work.rank * shape.width)
+                with ptx.when(work.part < shape.parts):
+                    epilogue.write(exchange.collect(), row, column + work.part * shape.width)
                 exchange.leave()
     epilogue.finish_all()
 

@@ -38,6 +38,7 @@ class Shape:
     swapped: bool = False  # D is stored transposed: the operands are given in the other order
     occupancy: int = 1  # blocks that an SM has at a time
     buffers: int = 0  # boxes of D that a warpgroup has space for; 0: for all of a tile
+    even: bool = False  # as few blocks as compute all tiles in the same number of rounds
     spans: int = 0  # of each warp, that a timeline records
 
     @property
@@ -52,8 +53,13 @@ class Shape:
 
     @property
     def threads(self) -> int:
-        """Threads of a block: the producer warpgroup and the consumers."""
-        return 128 * (1 + self.groups)
+        """Threads of a block: the consumers, and a warp for the producer, or all that give up registers together."""
+        return self.consumers + (128 if self.registers else 32)
+
+    @property
+    def consumers(self) -> int:
+        """Threads that multiply."""
+        return 128 * self.groups
 
     @property
     def registers(self) -> tuple[int, int] | None:
