@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.kernels.wgmma_gemm import launch
+from ptxlab.kernels.wgmma_gemm import launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
 from ptxlab.kernels.wgmma_gemm.finish import Extras
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
@@ -25,9 +25,11 @@ class Case:
 
 MULTICAST = Case(Shape(1, 128, 2, cluster=2), (136, 136, 136), b_along_k=False)
 SPLIT = Case(Shape(2, 32, 2, split=2), (100, 40, 200))
+THROUGH_MEMORY = Case(Shape(1, 32, 2, cluster=2, split=2, clustered=False), (100, 40, 200))
 CASES = {
     "multicast": MULTICAST,
     "split": SPLIT,
+    "multicast and parts of k through memory": THROUGH_MEMORY,
     "two stripes through one box": Case(Shape(1, 32, 2, tall=2, buffers=1), (200, 40, 72), a_along_k=False),
     "swapped, rows of any length": Case(Shape(1, 16, 2, split=3, swapped=True), (9, 37, 200), b_along_k=True),
     "bias and residual": Case(Shape(1, 16, 2, swapped=True), (20, 40, 72), extras=Extras(True, "relu", True)),
@@ -44,9 +46,10 @@ def prepare(case: Case) -> tuple[Launch, Any, Any]:
         expected = np.maximum(expected + bias, 0) + residual
     d = np.full((m, n), np.nan, np.float16)
     matrices = (a if case.a_along_k else a.T.copy(), b if case.b_along_k else b.T.copy(), d)
+    workspace = workspace_for(Problem(*case.extents), case.shape, d)
     made = launch(
         "f16", matrices, case.extents, case.shape, a_along_k=case.a_along_k, b_along_k=case.b_along_k,
-        blocks=case.shape.blocks, extras=case.extras, bias=bias, residual=residual,
+        blocks=case.shape.blocks, workspace=workspace, extras=case.extras, bias=bias, residual=residual,
     )  # fmt: skip
     return made, d, expected.astype(np.float16)
 
@@ -64,6 +67,7 @@ def test_a_variant_is_right_and_silent(case: Case) -> None:
         pytest.param(MULTICAST, "mbarrier.arrive.shared::cluster", 0, "hang", id="arrival in the other block"),
         pytest.param(MULTICAST, "barrier.cluster.wait", 1, "exited-block", id="last barrier of the cluster"),
         pytest.param(SPLIT, "barrier.sync.aligned 8", 0, "data-race", id="all consumers have read"),
+        pytest.param(THROUGH_MEMORY, "atom.acq_rel", 0, "hang", id="parts are counted"),
         pytest.param(SPLIT, "barrier.cluster.wait", 2, "data-race", id="parts are written"),
     ],
 )
