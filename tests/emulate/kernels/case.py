@@ -13,6 +13,7 @@ arrays in place, so what is expected is computed before the launch, from the sam
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -75,12 +76,21 @@ def case(
     return register
 
 
-def execute(case: Case, random: int = 0, **options: Any) -> None:
-    """Launch a case through ptxlab and check it; `random` seeds its data, `options` go to `launch`."""
+@lru_cache(8)
+def load(path: Path) -> Any:
+    """The module of a file; it is read and checked once for the cases of it, which come one after the other."""
     import ptxlab
 
+    return ptxlab.load(path)
+
+
+def execute(case: Case, random: int = 0, **options: Any) -> None:
+    """Launch a case through ptxlab and check it; `random` seeds its data, `options` go to `launch`."""
+    from ptxlab.launch.contexts import context_of
+
     run = case.make(np.random.default_rng(random))
-    module = ptxlab.load(case.path)
+    module = load(case.path)
+    context_of(module).start_anew()  # its variables have their initial values
     printed = ""
     for launch in run.launches:
         grid = launch.grid if isinstance(launch.grid, tuple) else (launch.grid,)
