@@ -10,7 +10,7 @@ from ptxlab.emulate.host import running, worker
 from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import render
-from tests.emulate.kernels import CASES, Case
+from tests.emulate.kernels import CASES, Case, load
 from tests.emulate.ordering import HEAD
 
 # In a body, `%rd1` is the address of a word of the thread's own; each kernel has 40 blocks of 64 threads.
@@ -220,7 +220,8 @@ WIDE = [
 @pytest.mark.parametrize("case", WIDE, ids=[case.name for case in WIDE])
 def test_kernels(case: Case) -> None:
     def everything(workers: int) -> list[Any]:
-        module, run = ptxlab.load(case.path), case.make(np.random.default_rng(0))
+        module, run = load(case.path), case.make(np.random.default_rng(0))
+        context_of(module).start_anew()
         left: list[Any] = []
         for launch in run.launches:
             how: dict[str, Any] = {"shared": launch.shared, "cluster": launch.cluster, "device": "cpu"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 from .fragment import ELEMENT_BITS, extents
 
@@ -34,15 +34,22 @@ class Layout:
         return position >> 10, position >> 5 & 31, position & 31
 
     def elements(self) -> Iterator[tuple[int, int, RegisterBit]]:
-        """Every element with its place."""
+        """Every element with its position."""
         for row in range(self.copies * self.rows):
             for column in range(self.columns):
                 yield row % self.rows, column, self.position(row % self.rows, column, row // self.rows)
 
     def held(self, lane: int) -> tuple[tuple[int, int], ...]:
         """The row and column of each element that a lane holds, from its first register on, from the low bits up."""
-        own = [((register, bit), row, column) for row, column, (register, at, bit) in self.elements() if at == lane]
-        return tuple((row, column) for _, row, column in sorted(own))
+        return tuple((row, column) for _, _, row, column in self._by_lane.get(lane, ()))
+
+    @cached_property
+    def _by_lane(self) -> dict[int, list[tuple[int, int, int, int]]]:
+        """The elements of each lane in order: register, bit, row and column."""
+        found: dict[int, list[tuple[int, int, int, int]]] = {}
+        for row, column, (register, lane, bit) in self.elements():
+            found.setdefault(lane, []).append((register, bit, row, column))
+        return {lane: sorted(own) for lane, own in found.items()}
 
     @property
     def registers(self) -> int:

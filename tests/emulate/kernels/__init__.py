@@ -6,9 +6,9 @@ The modules beside this file hold the cases by subject; `case.py` says what a ca
 
 from importlib import import_module
 
-from tests.emulate.kernels.case import CASES, Case, Launch, Run, execute
+from tests.emulate.kernels.case import CASES, Case, Launch, Run, execute, load
 
-__all__ = ["CASES", "Case", "Launch", "Run", "execute"]
+__all__ = ["CASES", "Case", "Launch", "Run", "execute", "load"]
 
 SUBJECTS = """
     arithmetic atomics blackwell calls clusters elementwise hand library matrices memory neighbours numeric pipelines

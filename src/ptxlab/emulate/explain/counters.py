@@ -16,7 +16,6 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.unit_counters import count_units
 from ptxlab.emulate.runtime.memory.profile import Request, Tally
 from ptxlab.emulate.translate.counting import is_counted_apart
-from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
 from ptxlab.isa.evidence import Evidence, evidence_of
 from ptxlab.isa.opcode import Candidate
@@ -55,7 +54,7 @@ def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
     by_form: dict[Candidate | None, int] = {}
     for number, instruction in enumerate(code):
         if times[number]:
-            match = match_of(instruction)
+            match = compiled.matches[number]
             _add(by_instruction, instruction.opcode.mnemonic, times[number])
             _add(by_class, class_of(match), times[number])
             _add(by_form, None if match is None else match.candidate, times[number])
@@ -72,7 +71,7 @@ def count(running: RunningLaunch) -> tuple[dict[str, Any], Fidelity]:
         "by_instruction": _descending(by_instruction),
         "bytes": bytes,
         "lines": dict(sorted(lines.items())),
-        **count_units(running, code, times, counters),
+        **count_units(running, times, counters),
     }
     if running.profiles:
         found["requests"] = _requests(running, at, lines)

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxlab import ir
 from ptxlab.emulate.translate.counting import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
-from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Match
 from ptxlab.isa.gpus import SMS
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.toolchain.occupancy import limits_of, occupancy
@@ -19,9 +18,7 @@ if TYPE_CHECKING:
 COPIES = (LOADED, MULTICAST, STORED, EXCHANGED)
 
 
-def count_units(
-    running: RunningLaunch, places: Sequence[ir.Instruction], times: Sequence[int], counters: Sequence[int]
-) -> dict[str, Any]:
+def count_units(running: RunningLaunch, times: Sequence[int], counters: Sequence[int]) -> dict[str, Any]:
     """The counters of those units that the kernel used, and the waves of its blocks."""
     amounts: dict[str, int] = {}
     operations: dict[int, int] = {}
@@ -33,7 +30,7 @@ def count_units(
     copied = {name: amounts[name] for name in COPIES if amounts.get(name)}
     if copied:
         found["tma"] = copied
-    multiplied = _mmas(places, times, operations)
+    multiplied = _mmas(running.compiled.matches, times, operations)
     if multiplied:
         found["mmas"] = multiplied
     if amounts.get(OPERANDS):
@@ -48,12 +45,11 @@ def count_units(
 
 
 def _mmas(
-    places: Sequence[ir.Instruction], times: Sequence[int], described: dict[int, int]
+    matches: Sequence[Match | None], times: Sequence[int], described: dict[int, int]
 ) -> dict[str, dict[str, int]]:
     """How many MMAs each unit did, and their multiplications and additions."""
     found: dict[str, dict[str, int]] = {}
-    for number, instruction in enumerate(places):
-        match = match_of(instruction)
+    for number, match in enumerate(matches):
         size = match.effects.mma if match is not None and times[number] else None
         if size is None:
             continue

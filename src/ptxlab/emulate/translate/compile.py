@@ -6,7 +6,7 @@ What is in the cache is loaded without the translator: `building.py` is imported
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from ptxlab import ir
@@ -15,6 +15,7 @@ from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic, own_arithmetic
 from ptxlab.emulate.translate.preemption import NEVER
 from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Match
 from ptxlab.isa.effects import Effects
 from ptxlab.native import engine
 from ptxlab.native.cache import sources
@@ -48,8 +49,13 @@ class Compiled:
 
     def effects(self, number: int) -> Effects:
         """What an instruction does; nothing is known of calls."""
-        match = match_of(self.instructions[number][1])
+        match = self.matches[number]
         return Effects() if match is None else match.effects
+
+    @cached_property
+    def matches(self) -> list[Match | None]:
+        """The form that each instruction is of; None of calls."""
+        return [match_of(instruction) for _, instruction in self.instructions]
 
 
 # Machine code depends on semantics (`isa`, `numbers`), the program (`ir`, `syntax`) and what translates it.
