@@ -72,8 +72,8 @@ TCGEN05 = Descriptor(0x400, 16, 1024, "128B").encode_for_tcgen05()
         (WGMMA + 2, None, []),  # 32 bytes further along a row, as for the next k
         (WGMMA, "sm_100a", ["bits 46 to 48 must be 1"]),
         (TCGEN05, "sm_90a", ["bit 46 must be 0"]),
-        (TCGEN05 | 1 << 47, None, ["bit 47 must be 0: no field has them"]),
-        (WGMMA | 3 << 14 | 1 << 60, None, ["bits 14, 15 and 60 must be 0"]),
+        (TCGEN05 | 1 << 47, None, ["bit 47 must be 0: no field is there"]),
+        (WGMMA | 3 << 14 | 1 << 60, None, ["bits 14-15 and 60 must be 0"]),
         (TCGEN05 | 1 << 55, None, ["bit 55 must be 0"]),
         (TCGEN05 | 1 << 52, None, ["only of sm_103a"]),
         (TCGEN05 | 1 << 52, "sm_103a", []),
@@ -221,8 +221,11 @@ def test_each_violated_constraint_of_a_tensor_map() -> None:
     assert "a row of its box has 142 bytes; it must be a multiple of 16" in found[2]
     assert ptxlab.explain(bytes(128)).violations == ("all bytes are 0: this is not a tensor map",)
     wrong = bytearray(encoded())
+    wrong[30] = wrong[53] = 0xFF
+    assert ptxlab.explain(bytes(wrong)).violations == ("bits 240-247 and 431 must be 0: no field is there",)
+    wrong = bytearray(encoded())
     wrong[11] = 0x80
-    assert ptxlab.explain(bytes(wrong)).violations == ("bit 95 must be 0: no field has them",)
+    assert ptxlab.explain(bytes(wrong)).violations == ("bit 95 must be 0: no field is there",)
 
 
 def test_tensor_maps_on_the_command_line(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_what_is_not_a_tensor_map() -> None:
 @pytest.mark.parametrize(
     ("offset", "value", "message"),
     [
-        (0, 0x1008, "`globalAddress` is 0x1008, not a multiple of 16, or of 32 where that is needed"),
+        (0, 0x1008, "`globalAddress` is 0x1008, not a multiple of 16 below 2**57, or of 32 where that is needed"),
         (8, 7 << 4, "`tensorRank` is 8, not 1 to 5, and 3 to 5 of im2col"),
         (8, 1 << 4 | 1, "`tensorRank` is 2, not 1 to 5, and 3 to 5 of im2col"),
         (8, 1 << 4 | 15 << 7, "`tensorDataType` is 15, not 0 to 13"),

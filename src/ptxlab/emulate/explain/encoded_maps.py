@@ -57,13 +57,7 @@ def explain_map(encoded: bytes) -> Explanation:
 
 def _violations(map: Any, reason: int, words: Sequence[int]) -> Iterator[str]:
     if reason:
-        unknown = words[layout.FLAGS // 4] & ~layout.FLAGS_MASK & 0xFFFFFFFF
-        if not any(words):
-            yield "all bytes are 0: this is not a tensor map"
-        elif unknown:
-            yield f"{name_bits(unknown << layout.FLAGS * 8)} must be 0: no field has them"
-        else:
-            yield "bits are set that no field has: this is not a tensor map"
+        yield "all bytes are 0: this is not a tensor map" if not any(words) else _unknown_bits(map, words)
         return
     known = 0
     while True:
@@ -77,6 +71,16 @@ def _violations(map: Any, reason: int, words: Sequence[int]) -> Iterator[str]:
         yield "; ".join([message, *needs])
         if field in (TensorMapReason.RANK, TensorMapReason.TYPE):
             return
+
+
+def _unknown_bits(map: Any, words: Sequence[int]) -> str:
+    """Which bits are set that no map has: those that `read_map` looks for."""
+    unknown = (words[layout.FLAGS // 4] & ~layout.FLAGS_MASK) << layout.FLAGS * 8
+    unknown |= (words[layout.HIGH_STRIDES // 4] & 0xFFFF0000) << layout.HIGH_STRIDES * 8
+    unknown |= (words[layout.STEPS // 4] & 0x1FF << 15) << layout.STEPS * 8
+    if map.mode:
+        unknown |= (words[layout.PIXELS // 4] & 0xFFFFFC00) << layout.PIXELS * 8
+    return f"{name_bits(unknown)} must be 0: no field is there"
 
 
 def _flags(map: Any, words: Sequence[int]) -> Iterator[Field]:

@@ -111,7 +111,7 @@ def _violations(bits: int, said: Descriptor, target: str) -> Iterator[str]:
         yield "bit 46 must be 0: descriptors of tcgen05 (sm_100a) have it, those of wgmma do not"
         reserved &= ~VERSION
     if reserved:
-        yield f"{name_bits(reserved)} must be 0: no field has them"
+        yield f"{name_bits(reserved)} must be 0: no field is there"
     if is_tensor and bits & ABSOLUTE and target != "sm_103a":
         yield "bit 52 must be 0: an LBO that is an address is only of sm_103a"
     if said.swizzle == "?":
@@ -150,8 +150,15 @@ def _notes(said: Descriptor) -> Iterator[str]:
 
 
 def name_bits(mask: int) -> str:
-    """`bit 46`, or `bits 14 and 15`."""
-    found = [str(bit) for bit in range(mask.bit_length()) if mask >> bit & 1]
-    if len(found) == 1:
-        return f"bit {found[0]}"
-    return f"bits {', '.join(found[:-1])} and {found[-1]}"
+    """`bit 46`, or `bits 14-15 and 60`."""
+    spans: list[list[int]] = []
+    for bit in range(mask.bit_length()):
+        if mask >> bit & 1:
+            if spans and spans[-1][-1] == bit - 1:
+                spans[-1].append(bit)
+            else:
+                spans.append([bit])
+    names = [str(span[0]) if len(span) == 1 else f"{span[0]}-{span[-1]}" for span in spans]
+    if mask.bit_count() == 1:
+        return f"bit {names[0]}"
+    return f"bits {', '.join(names[:-1])} and {names[-1]}" if names[1:] else f"bits {names[0]}"

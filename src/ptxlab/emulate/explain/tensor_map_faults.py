@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _FIELDS = {
     TensorMapReason.RANK: ("tensorRank", "1 to 5, and 3 to 5 of im2col"),
     TensorMapReason.TYPE: ("tensorDataType", "0 to 13"),
-    TensorMapReason.ADDRESS: ("globalAddress", "a multiple of 16, or of 32 where that is needed"),
+    TensorMapReason.ADDRESS: ("globalAddress", "a multiple of 16 below 2**57, or of 32 where that is needed"),
     TensorMapReason.STRIDES: ("globalStrides", "a multiple of 32, as interleaved or padded elements need"),
     TensorMapReason.INTERLEAVE: ("interleave", "0 to 2, and 0 with fewer than 3 dimensions"),
     TensorMapReason.ATOMICITY: ("swizzle_atomicity", "0 to 3, and 0 but with a swizzle of 128 bytes"),
