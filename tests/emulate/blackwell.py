@@ -12,7 +12,7 @@ from ptxlab.device.result import Result
 from tests.emulate import launching
 from tests.tools import header
 
-HEAD = header("8.7", "sm_100a")
+HEAD = header("8.8", "sm_100a")
 REGISTERS = """    .reg .b32 %r<256>, %d<128>, %t, %warp, %tensor, %band;
     .reg .b64 %rd<32>;
     .reg .pred %p<10>, %first, %one;
@@ -48,18 +48,20 @@ freed:
 PARAMETERS = "(.param .u64 out, .param .u64 a, .param .u64 b)"
 
 
-def kernel(body: str, *, columns: int = 512, shared: int = 1024) -> ir.Function:
+def kernel(body: str, *, columns: int = 512, shared: int = 1024, target: str = "sm_100a") -> ir.Function:
     """The kernel `k` with that middle part."""
     lines = "\n".join(f"    {line.strip()}" for line in body.strip().splitlines())
     text = REGISTERS.format(shared=shared) + BEGIN.format(columns=columns) + lines + "\n" + END.format(columns=columns)
-    return ptxlab.parse(f"{HEAD}.visible .entry k{PARAMETERS}\n{{\n{text}}}\n", name="k.ptx")["k"]
+    head = HEAD.replace("sm_100a", target)
+    return ptxlab.parse(f"{head}.visible .entry k{PARAMETERS}\n{{\n{text}}}\n", name="k.ptx")["k"]
 
 
 def launch(body: str, args: Sequence[Any], *, columns: int = 512, shared: int = 1024, **how: Any) -> Result:
     """Run it with 128 threads and up to three arrays."""
     given = [*args, *[np.zeros(1, np.uint32)] * (3 - len(args))]
-    settings = {"block": 128, "device": "cpu", "timeout": 100, "on_error": "collect"} | how
-    result: Result = kernel(body, columns=columns, shared=shared).launch(1, settings.pop("block"), given, **settings)
+    settings = {"block": 128, "device": "cpu", "timeout": 100, "on_error": "collect", "target": "sm_100a"} | how
+    made = kernel(body, columns=columns, shared=shared, target=settings.pop("target"))
+    result: Result = made.launch(1, settings.pop("block"), given, **settings)
     return result
 
 

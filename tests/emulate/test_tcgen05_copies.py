@@ -153,7 +153,7 @@ def test_a_commit_arrives_in_several_blocks() -> None:
     [
         (0x2000, "out-of-bounds", "the matrix that `tcgen05.cp` copies reaches outside of shared memory"),
         (3 << 61, "bad-descriptor", "`tcgen05.cp`: modes of swizzling are 0, 1, 2, 4 and 6, the descriptor says 3"),
-        (1 << 52, "bad-descriptor", "`tcgen05.cp`: a leading dimension as an absolute address"),
+        (1 << 52, "bad-descriptor", "`tcgen05.cp`: a leading dimension is an absolute address only where K is 96"),
     ],
 )
 def test_a_descriptor_of_a_copy_is_not_called_one_of_a_product(bits: int, code: str, message: str) -> None:

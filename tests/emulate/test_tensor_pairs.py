@@ -9,7 +9,7 @@ from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descripto
 from tests.emulate import blackwell
 from tests.emulate.tensor_kernels import BODY, CLEAR, FILL, laid_out, values
 from tests.emulate.tensor_tiles import tile
-from tests.emulate.test_tensor_scaled import factors, in_lanes
+from tests.emulate.test_tensor_scaled import factors, in_groups, in_lanes, in_two_words, long_factors
 
 SHARED = 16384
 # Each block has its own tiles and rows of the result; the first issues the MMA and commits to both.
@@ -31,7 +31,14 @@ BOTH = """mov.u16 %h, 3; mov.u32 %r32, done;
 
 
 def run(
-    instruction: str, blocks: list[bytes], given: list[int], columns: int, *, prepare: str = CLEAR, meet: str = MEET
+    instruction: str,
+    blocks: list[bytes],
+    given: list[int],
+    columns: int,
+    *,
+    prepare: str = CLEAR,
+    meet: str = MEET,
+    target: str = "sm_100a",
 ) -> tuple[np.ndarray, list[ptxlab.Diagnostic]]:
     """What both blocks have in the first columns of tensor memory after an instruction that the first one starts.
 
@@ -42,7 +49,7 @@ def run(
     text = blackwell.REGISTERS.format(shared=SHARED) + "    .reg .b16 %h;\n" + blackwell.BEGIN + BEGIN + body + MEET
     text = (text + blackwell.END).replace("{columns}", "512").replace("{bytes}", str(len(blocks[0])))
     text = text.replace("cta_group::1", "cta_group::2")
-    head = f"{blackwell.HEAD}.visible .entry k{blackwell.PARAMETERS} .reqnctapercluster 2"
+    head = f"{blackwell.HEAD.replace('sm_100a', target)}.visible .entry k{blackwell.PARAMETERS} .reqnctapercluster 2"
     kernel = ptxlab.parse(f"{head}\n{{\n{text}}}\n", name="k.ptx")["k"]
     out = np.zeros((256, columns), np.uint32)
     args = [out, np.frombuffer(b"".join(blocks), np.uint8).copy(), np.array(given, np.uint64)]
@@ -129,6 +136,33 @@ def test_two_blocks_have_scale_factors(size: str, said: Descriptor) -> None:
     each = said.depth // count
     left = np.repeat(left[:, said.a_id : said.a_id + count], each, axis=1)
     right = np.repeat(right[:, said.b_id : said.b_id + count], each, axis=1)
+    expected = (a.astype(np.float64) * left) @ (b.astype(np.float64) * right).T
+    assert np.array_equal(joined(out, said), expected)
+
+
+@pytest.mark.parametrize(("size", "a_id"), [(16, 2), (32, 3)])
+def test_two_blocks_have_rows_of_96_elements(size: int, a_id: int) -> None:
+    said = Descriptor("mxf4nvf4", 256, 64, "e2m1", "e2m1", a_id=a_id, form=PAIR, long=True)
+    random = np.random.default_rng(5)
+    a, b = (values("e2m1", count, 96, random, exact=True) for count in (said.rows, said.columns))
+    left, left_bits = long_factors(said.rows, said.scale, random)
+    right, right_bits = long_factors(said.columns, said.scale, random)
+    blocks = []
+    for rank in range(2):
+        own = slice(rank * 128, rank * 128 + 128)
+        first, a_descriptor = laid_out(a[own], "e2m1", 0, "none", False, False)
+        second, b_descriptor = laid_out(b[rank * 32 : rank * 32 + 32], "e2m1", len(first), "none", False, False)
+        block = (first + second).ljust(-(-len(first + second) // 2048) * 2048, b"\0")
+        scales = np.concatenate([in_two_words(left_bits[own]), in_two_words(right_bits)], axis=1)
+        blocks.append(block + in_groups(scales).tobytes())
+    given = [a_descriptor, b_descriptor, said.encode(), len(block) // 16, said.columns, 1, 0, 0, 0, 256]
+    kind = f"tcgen05.mma.cta_group::2.kind::{said.kind}.block_scale.block{size}"
+    instruction = f"add.u32 %r24, %r15, 8; {kind} [%r14], %rd10, %rd11, %r10, [%r15], [%r24], %p2;"
+    prepare = CLEAR + FILL.replace("%r13", "2")
+    out, found = run(instruction, blocks, given, said.columns, prepare=prepare, target="sm_103a")
+    assert not found, ptxlab.report.render(found)
+    left = np.repeat(left[:, a_id : a_id + 96 // size], size, axis=1)
+    right = np.repeat(right[:, : 96 // size], size, axis=1)
     expected = (a.astype(np.float64) * left) @ (b.astype(np.float64) * right).T
     assert np.array_equal(joined(out, said), expected)
 

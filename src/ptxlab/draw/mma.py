@@ -107,7 +107,7 @@ def _placed(mma: Mma[int, int], given: dict[str, int | None]) -> dict[str, int |
     sizes = {"d": tile.width}
     for name, is_b in (("scale_a", False), ("scale_b", True)):
         if mma.scale_factors:
-            factors = Factors(address=0, rows=0, byte=0, count=0, format=0)
+            factors = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
             describe_factors(plain, is_b, factors)  # type: ignore[arg-type]
             sizes[name] = columns_of_factors(factors)
     if given["a"] is not None:

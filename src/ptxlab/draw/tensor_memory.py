@@ -160,7 +160,7 @@ def _scale_words(block: Block, is_b: bool) -> Words:
 
 
 def _described(block: Block, is_b: bool) -> Factors:
-    factors = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    factors = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(block.mma, is_b, factors)
     return factors
 
@@ -265,7 +265,7 @@ def _factors(block: Block, is_b: bool) -> Iterator[Panel]:
 def _factor_panel(block: Block, is_b: bool, part: int, title: str) -> Panel:
     """A row for each column of tensor memory, a cell for each byte of its words: 32 rows in the order of the lanes."""
     factors = _described(block, is_b)
-    depth = depth_of(block.mma.kind, block.mma.is_sparse) // factors.count
+    depth = depth_of(block.mma.instruction_descriptor, block.mma.kind, block.mma.is_sparse) // factors.count
     color = apart(COLORS["SFB" if is_b else "SFA"])
     cells: list[list[Cell | None]] = []
     for start in range(0, factors.rows, BAND):

@@ -66,6 +66,14 @@ def tensor_chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u6
     mode: u32 = u32(descriptor >> 61)
     fields: u64 = descriptor & 0x000E_3FFF_3FFF_3FFF
     if mode != COARSE:
+        width: u64 = WIDTHS[LIKE[mode]]
+        column: u64 = (fields & (width - 1)) + u64(chunk)
+        if major == K_MAJOR and width != 1 and column >= width:  # past a row of the swizzle, as 48 bytes can be
+            leading_field: u64 = fields >> 16 & 0x3FFF
+            if descriptor & ABSOLUTE == 0:
+                leading_field = leading_field + (fields & 0x3FFF & ~(width - 1))
+            fields = fields & ~u64(0x3FFF) | leading_field & 0x3FFF
+            return chunk_offset(fields | u64(LIKE[mode]) << 62, row, u32(column - width), major)
         return chunk_offset(fields | u64(LIKE[mode]) << 62, row, chunk, major)
     start: u64 = (fields & 0x3FFF) << 4
     leading: u64 = ((fields >> 16) & 0x3FFF) << 4

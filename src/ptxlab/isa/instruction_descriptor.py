@@ -16,6 +16,8 @@ from ptxlab.native import boolean, native, u32, u64
 KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 F16, TF32, F8F6F4, I8, MXF8F6F4, MXF4, MXF4NVF4 = range(7)
 DEPTHS = (16, 8, 32, 32, 32, 64, 64)
+LONG = 96  # K of fp4 with bit 31 of the descriptor, on this target alone:
+LONG_TARGET = "sm_103a"
 
 _SMALL = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 _TYPES: dict[str, dict[str, int]] = {
@@ -47,6 +49,7 @@ BAD_STATIONARY = 8
 BAD_PAIR = 9
 NOT_SPARSE = 10
 BAD_SELECTOR = 11
+BAD_DEPTH = 12
 
 # The forms of an MMA: of one block, of one block with `.ws`, of two blocks.
 PLAIN = 0
@@ -77,27 +80,45 @@ def is_type(code: u32, kind: u32) -> u32:
 
 
 @native(inline=True)
-def depth_of(kind: u32, is_sparse: u32) -> u32:
+def is_long(bits: u32, kind: u32) -> boolean:
+    """Whether K is 96."""
+    return kind >= MXF4 and bits >> 31 != 0
+
+
+@native(inline=True)
+def stored_depth_of(bits: u32, kind: u32) -> u32:
+    """The columns of A that are stored."""
+    return u32(LONG) if is_long(bits, kind) else DEPTHS[kind]
+
+
+@native(inline=True)
+def depth_of(bits: u32, kind: u32, is_sparse: u32) -> u32:
     """The columns of A, of which a sparse one stores half."""
-    return DEPTHS[kind] << is_sparse
+    return stored_depth_of(bits, kind) << is_sparse
+
+
+@native(inline=True)
+def bytes_of_row(bits: u32, kind: u32) -> u64:
+    """The bytes of a row of A as it is stored."""
+    return 48 if is_long(bits, kind) else 32
 
 
 @native
 def operations_of(bits: u32, kind: u32, is_sparse: u32) -> u64:
     """The multiplications and additions of an MMA, those with zeros of a sparse A included."""
-    return 2 * u64(rows_of(bits, kind)) * u64(columns_of(bits)) * u64(depth_of(kind, is_sparse))
+    return 2 * u64(rows_of(bits, kind)) * u64(columns_of(bits)) * u64(depth_of(bits, kind, is_sparse))
 
 
 @native
 def bytes_of_a(bits: u32, kind: u32) -> u64:
-    """The bytes of A that an MMA reads: 32 of each row, of a sparse one as it is stored."""
-    return u64(rows_of(bits, kind)) * 32
+    """The bytes of A that an MMA reads: 32 of each row or, where K is 96, 48; of a sparse one as it is stored."""
+    return u64(rows_of(bits, kind)) * bytes_of_row(bits, kind)
 
 
 @native
-def bytes_of_b(bits: u32, is_sparse: u32) -> u64:
-    """The bytes of B that an MMA reads: 32 of each column, and for a sparse A as many again."""
-    return u64(columns_of(bits)) * 32 << is_sparse
+def bytes_of_b(bits: u32, kind: u32, is_sparse: u32) -> u64:
+    """The bytes of B that an MMA reads: as many of each column as of a row of A, for a sparse A twice as many."""
+    return u64(columns_of(bits)) * bytes_of_row(bits, kind) << is_sparse
 
 
 # PTX ISA 9.7.16.2.1 has a table of what goes together. Each of these says what is wrong with a descriptor of an
@@ -120,6 +141,8 @@ def violation_of_shape(bits: u32, kind: u32, form: u32, is_sparse: u32) -> u32:
     """Whether the form does not have these rows and columns."""
     rows: u32 = rows_of(bits, kind)
     columns: u32 = columns_of(bits)
+    if is_long(bits, kind) and (is_sparse != 0 or (form == PAIR and rows != 256)):
+        return BAD_DEPTH
     if form == PAIR:
         if (rows != 256 and rows != 128) or columns % (32 if kind == I8 else 16) != 0:
             return BAD_PAIR
@@ -229,6 +252,7 @@ VIOLATIONS = {
     "bytes, in 32s",
     BAD_STATIONARY: "with `.ws` there are 32, 64 or 128 rows, and 64, 128 or 256 columns, not 256 of a sparse A",
     NOT_SPARSE: "it says that A is dense, but the instruction has `.sp`",
+    BAD_DEPTH: "a K of 96 goes with a dense A, and with two blocks with 256 rows",
     BAD_SELECTOR: "the sparsity selector is 0 or 1 for 16 bits and tf32, and 0 for smaller types",
 }
 
@@ -255,11 +279,13 @@ class InstructionDescriptor:
     """Which of two columns of TMEM has the metadata of a sparse A (`.sp`); `None`: A is dense."""
     form: int = PLAIN
     """Whether it is for `.ws`, or for two blocks, which have other shapes; the bits do not say."""
+    long: bool = False
+    """Whether K is 96, of fp4 on sm_103a."""
 
     @property
     def depth(self) -> int:
         """The columns of A, which are the rows of B."""
-        return depth_of(KINDS.index(self.kind), int(self.selector is not None))
+        return depth_of(self.long << 31, KINDS.index(self.kind), int(self.selector is not None))
 
     def encode(self) -> int:
         """The 32 bits; a `ValueError` says what the hardware does not multiply."""
@@ -277,6 +303,9 @@ class InstructionDescriptor:
             bits |= self.rows >> 7 << 27 | self.a_id << 29 | self.b_id << 4 | (self.scale == "ue8m0") << 23
         else:
             bits |= self.rows >> 4 << 24 | results[self.dtype] << 4 | self.saturate << 3
+        if self.long and not self.kind.startswith("mxf4"):
+            raise ValueError(f"kind `{self.kind}` has no K of 96, only `mxf4` and `mxf4nvf4`")
+        bits |= self.long << 31
         if self.selector is not None:
             bits |= 4 | self.selector & 3
         violation = violation_in(bits, KINDS.index(self.kind), self.form, int(self.selector is not None))
@@ -310,6 +339,7 @@ class InstructionDescriptor:
             a_id=bits >> 29 & 3 if is_scaled else 0,
             b_id=bits >> 4 & 3 if is_scaled else 0,
             selector=bits & 3 if bits >> 2 & 1 else None,
+            long=bool(is_long(bits, number)),
         )
 
     def __str__(self) -> str:

@@ -132,7 +132,7 @@ def multiply_floats(
     """An MMA on floats without scale factors."""
     bits: u32 = mma.instruction_descriptor
     kind: u32 = mma.kind
-    depth: u32 = depth_of(kind, mma.is_sparse)
+    depth: u32 = depth_of(bits, kind, mma.is_sparse)
     cells = tile.cells
     a_format: u32 = format_of(a_code(bits), kind)
     b_format: u32 = format_of(b_code(bits, kind), kind)
@@ -166,7 +166,7 @@ def multiply_bytes(
 ) -> None:
     """An MMA on integers of eight bits, wrapped around or clamped to 32 bits."""
     bits: u32 = mma.instruction_descriptor
-    depth: u32 = depth_of(I8, mma.is_sparse)
+    depth: u32 = depth_of(mma.instruction_descriptor, I8, mma.is_sparse)
     shift: u32 = shift_of(mma.zero_columns)
     cells = tile.cells
     row: Pointer[s32] = array(s32, LONGEST_OF_BYTES)

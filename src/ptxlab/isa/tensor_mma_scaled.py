@@ -9,7 +9,7 @@ from ptxlab.native import Pointer, array, native, s16, s32, table, u32, u64
 from ptxlab.numbers.tensor_core import F32 as TO_F32
 from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation, add_products
 
-from .instruction_descriptor import DEPTHS, depth_of
+from .instruction_descriptor import depth_of, stored_depth_of
 from .multiplication_scaled import MOST_SUMS, scale_row, scale_sums
 from .tensor_matrix import Matrix, a_code, b_code, fetch_element, format_of, lane_of
 from .tensor_memory import BAND, COLUMNS
@@ -22,6 +22,7 @@ LONGEST = 64  # of a sparse A of bytes
 LONGEST_FP4 = 128
 SUMMED = 16  # products that are added without loss
 MOST_COLUMNS = 256
+MOST_FACTORS = 6  # of a row
 
 # Twice the value of e2m1, by its four bits.
 DOUBLED = table(s32, [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12])
@@ -33,13 +34,13 @@ def multiply_scaled(
 ) -> None:
     """An MMA with one scale factor for each row of A and each column of B."""
     bits: u32 = mma.instruction_descriptor
-    depth: u32 = depth_of(mma.kind, mma.is_sparse)
+    depth: u32 = depth_of(mma.instruction_descriptor, mma.kind, mma.is_sparse)
     a_format: u32 = format_of(a_code(bits), mma.kind)
     b_format: u32 = format_of(b_code(bits, mma.kind), mma.kind)
     lacking: s32 = s32(FRACTION) - s32(MANTISSA_BITS[a_format] + MANTISSA_BITS[b_format])
     how = Accumulation(fraction=FRACTION, lacking=lacking, result=TO_F32)
-    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0)
-    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
+    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(mma, False, of_a)
     describe_factors(mma, True, of_b)
     row: Pointer[u32] = array(u32, LONGEST)
@@ -74,16 +75,16 @@ def multiply_fp4(
     mma: Pointer[TensorMma], tile: Tile, a: Matrix, b: Matrix, halves: HalvesOfB, sparsity: Sparsity
 ) -> None:
     """An MMA on fp4, with several scale factors for each row of A and each column of B."""
-    depth: u32 = depth_of(mma.kind, mma.is_sparse)
-    blocks: u32 = mma.scale_factors
-    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0)
-    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    depth: u32 = depth_of(mma.instruction_descriptor, mma.kind, mma.is_sparse)
+    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
+    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(mma, False, of_a)
     describe_factors(mma, True, of_b)
+    blocks: u32 = of_a.count
     row: Pointer[s16] = array(s16, LONGEST_FP4)
     other: Pointer[s16] = array(s16, MOST_COLUMNS * LONGEST_FP4)
-    left: Pointer[u32] = array(u32, 4)
-    right: Pointer[u32] = array(u32, MOST_COLUMNS * 4)
+    left: Pointer[u32] = array(u32, MOST_FACTORS)
+    right: Pointer[u32] = array(u32, MOST_COLUMNS * MOST_FACTORS)
     sums: Pointer[s32] = array(s32, MOST_SUMS)
     together: u32 = u32(SUMMED) << mma.is_sparse
     double_b(mma, tile, b, halves, other)
@@ -121,7 +122,7 @@ def sum_of_products(row: Pointer[s16], column: Pointer[s16], together: u32) -> s
 @native
 def double_b(mma: Pointer[TensorMma], tile: Tile, b: Matrix, halves: HalvesOfB, into: Pointer[s16]) -> None:
     """All of B, twice its values."""
-    depth: u32 = depth_of(mma.kind, mma.is_sparse)
+    depth: u32 = depth_of(mma.instruction_descriptor, mma.kind, mma.is_sparse)
     sign: u32 = (mma.instruction_descriptor >> 14 & 1) << 3
     for n in range(tile.columns):
         b.memory = halves.first if n < halves.columns else halves.second
@@ -134,7 +135,7 @@ def double_a(mma: Pointer[TensorMma], a: Matrix, row: u32, lane: u32, sparsity: 
     """A row of A, twice its values; of a sparse one, half of the elements are zeros."""
     sign: u32 = (mma.instruction_descriptor >> 13 & 1) << 3
     if sparsity.kept != 0:
-        for i in range(depth_of(mma.kind, 1)):
+        for i in range(depth_of(mma.instruction_descriptor, mma.kind, 1)):
             into[i] = 0
-    for k in range(DEPTHS[mma.kind]):
+    for k in range(stored_depth_of(mma.instruction_descriptor, mma.kind)):
         into[column_in_row(sparsity, lane, k)] = s16(DOUBLED[fetch_element(a, row, k) ^ sign])

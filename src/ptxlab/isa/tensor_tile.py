@@ -38,6 +38,7 @@ class TensorMma:
     collector: u32  # what is kept of A or B for other MMAs, see `collector`
     zero_columns: u64  # which columns of B count as zeros, see `zero_column_mask`
     disabled_lanes: Array[u32, 8]  # lanes that are not written, a bit for each, of one block or of two
+    has_long_rows: u32  # whether the target has a K of 96
 
 
 @struct
@@ -112,7 +113,7 @@ def unpack_b(
 ) -> None:
     """All of B as `add_products` takes it."""
     bits: u32 = mma.instruction_descriptor
-    depth: u32 = depth_of(mma.kind, mma.is_sparse)
+    depth: u32 = depth_of(mma.instruction_descriptor, mma.kind, mma.is_sparse)
     sign: u32 = (bits >> 14 & 1) << (b.bits - 1)
     padding: u32 = 13 if mma.kind == TF32 else 0
     shift: u32 = shift_of(mma.zero_columns)
@@ -132,7 +133,7 @@ def unpack_a(mma: Pointer[TensorMma], a: Matrix, row: u32, lane: u32, sparsity: 
     sign: u32 = (bits >> 13 & 1) << (a.bits - 1)
     padding: u32 = 13 if mma.kind == TF32 else 0
     if sparsity.kept != 0:
-        for i in range(depth_of(mma.kind, 1)):
+        for i in range(depth_of(mma.instruction_descriptor, mma.kind, 1)):
             into[i] = NOTHING
     for k in range(DEPTHS[mma.kind]):
         pattern: u32 = (fetch_element(a, row, k) ^ sign) >> padding

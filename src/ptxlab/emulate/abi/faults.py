@@ -110,7 +110,8 @@ class DescriptorReason(IntEnum):
     ODD_METADATA = 71  # the column of metadata, of which the selector chooses one of two
     OTHER_HALF = 72  # D has 16 of each 32 lanes, and A or its metadata the other 16
     SHIFTED_ROWS = 73  # `.ashift` with fewer rows than fill the lanes
-    LONG_ROWS = 75  # K is 96
+    LONG_ROWS = 75  # K is 96, and the target does not have it
+    LONG_IN_TENSOR_MEMORY = 76  # K is 96, and A is in tensor memory
     FAR_SHIFT = 74  # the shift of a zero-column mask is more than the instruction descriptor says
 
 

@@ -9,11 +9,12 @@ from ptxlab.isa.instruction_descriptor import KINDS, VIOLATIONS, InstructionDesc
 from ptxlab.report import Diagnostic
 
 _MORE: dict[int, str] = {
-    Reason.ABSOLUTE: "a leading dimension as an absolute address, which only `sm_103a` has, is not emulated",
+    Reason.ABSOLUTE: "a leading dimension is an absolute address only where K is 96, on `sm_103a`",
     Reason.NO_MODE: "modes of swizzling are 0, 1, 2, 4 and 6, the descriptor says {}",
     Reason.COARSE_MODE: "128-byte swizzling with 32-byte atoms is that of MN-major tf32, and of nothing else here",
     Reason.NO_PEER: "with `.cta_group::2` it needs a cluster that has the second block of the pair",
-    Reason.LONG_ROWS: "a K of 96 (bit 31 of the instruction descriptor), which only `sm_103a` has, is not emulated",
+    Reason.LONG_ROWS: "a K of 96 (bit 31 of the instruction descriptor) is for `sm_103a` only",
+    Reason.LONG_IN_TENSOR_MEMORY: "where an A with a K of 96 is in tensor memory is not in the manual",
     Reason.BAD_FACTORS: "two scale factors of a row are bytes 0 and 1 or 2 and 3 of a TMEM word, four are all of it",
     Reason.ODD_METADATA: "metadata for 16 bits and tf32 are at an even column; the selector chooses it or the next one",
     Reason.OTHER_HALF: "D has 16 of each 32 lanes; A in tensor memory and metadata must have the same ones",

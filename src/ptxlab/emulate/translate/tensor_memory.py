@@ -13,7 +13,7 @@ from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
 from ptxlab.isa.collector import is_kept_of_a, may_be_kept
-from ptxlab.isa.instruction_descriptor import bytes_of_a, bytes_of_b, operations_of
+from ptxlab.isa.instruction_descriptor import LONG_TARGET, bytes_of_a, bytes_of_b, operations_of
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.types import type_named
 
@@ -88,6 +88,7 @@ class TensorMemory:
             collector=mma.collector,
             zero_columns=0 if mma.zero_columns is None else mma.zero_columns,
             disabled_lanes=mma.disabled_lanes,
+            has_long_rows=int(machine.function.unit.module.target == LONG_TARGET),
         )
         machine.runtime("start_mma", record, machine.number)
         machine.check()
@@ -100,7 +101,7 @@ class TensorMemory:
         count = machine.function.unit.counting.count_amount
         count(machine.function, FLOPS, machine.call(operations_of, bits, mma.kind, is_sparse, type="u64").text)
         a = machine.call(bytes_of_a, bits, mma.kind, type="u64")
-        b = machine.call(bytes_of_b, bits, is_sparse, type="u64")
+        b = machine.call(bytes_of_b, bits, mma.kind, is_sparse, type="u64")
         count(machine.function, OPERANDS, b.text if mma.a_in_tensor_memory else (a + b).text)
         of_a = is_kept_of_a(mma.collector)
         if may_be_kept(mma.collector) and not (of_a and mma.a_in_tensor_memory):

@@ -13,7 +13,7 @@ from ptxlab.emulate.abi.tensor_memory import Collector
 from ptxlab.emulate.runtime.order.reports import COLLECTOR, add_finding, has_finding
 from ptxlab.emulate.runtime.tensor_memory.operands import MatrixRead, contents_of
 from ptxlab.isa.collector import DISCARD, FILL, LAST_USE
-from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, columns_of, depth_of, rows_of
+from ptxlab.isa.instruction_descriptor import PAIR, columns_of, depth_of, rows_of, stored_depth_of
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.zero_column_mask import shift_of
 from ptxlab.native import Pointer, address_of, native, u32, u64
@@ -60,13 +60,21 @@ def contents_in(thread: Pointer[Thread], mma: Pointer[TensorMma], buffer: u32) -
     kind: u32 = mma.kind
     if buffer != 0:
         columns: u32 = columns_of(bits) + shift_of(mma.zero_columns)
-        depth: u32 = depth_of(kind, mma.is_sparse)
+        depth: u32 = depth_of(bits, kind, mma.is_sparse)
         b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=columns, depth=depth, kind=kind, is_b=1, number=0)
         return contents_of(thread.block, b)
     if mma.a_in_tensor_memory != 0:
         return 0
     rows: u32 = rows_of(bits, kind) // 2 if mma.form == PAIR else rows_of(bits, kind)
-    a = MatrixRead(descriptor=mma.a, major=bits >> 15 & 1, rows=rows, depth=DEPTHS[kind], kind=kind, is_b=0, number=0)
+    a = MatrixRead(
+        descriptor=mma.a,
+        major=bits >> 15 & 1,
+        rows=rows,
+        depth=stored_depth_of(bits, kind),
+        kind=kind,
+        is_b=0,
+        number=0,
+    )
     return contents_of(thread.block, a)
 
 

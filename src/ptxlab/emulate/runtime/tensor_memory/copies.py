@@ -31,7 +31,7 @@ COPY_SIZE = size_of(TensorCopy)
 def start_tensor_copy(thread: Pointer[Thread], copy: Pointer[TensorCopy], instruction: u32) -> None:
     """Start a copy."""
     mode: u32 = u32(copy.descriptor >> 61)
-    reason: u32 = wrong_mode(copy.descriptor)
+    reason: u32 = wrong_mode(copy.descriptor, 0)
     if reason == 0 and mode == 1:
         reason = DescriptorReason.COARSE_MODE
     if copy.is_pair != 0 and (thread.block.rank | 1) >= thread.block.cluster.count:

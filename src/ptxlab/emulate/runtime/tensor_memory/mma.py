@@ -11,7 +11,7 @@ from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_num
 from ptxlab.emulate.runtime.tensor_memory.collectors import use_collector
 from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, use_operands
 from ptxlab.emulate.runtime.tensor_memory.operations import MULTIPLY, next_operation, note_start
-from ptxlab.isa.instruction_descriptor import MXF4, MXF8F6F4, PAIR, PLAIN, TF32, columns_of, rows_of, violation_in
+from ptxlab.isa.instruction_descriptor import MXF8F6F4, PAIR, PLAIN, TF32, columns_of, is_long, rows_of, violation_in
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.zero_column_mask import most_shift, shift_of
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, size_of, u8, u32, u64
@@ -61,9 +61,12 @@ def wrong_with(thread: Pointer[Thread], mma: Pointer[TensorMma]) -> u32:
             return DescriptorReason.OTHER_HALF
     if shift_of(mma.zero_columns) > min(most_shift(bits), 16 if rows == 32 else 32):
         return DescriptorReason.FAR_SHIFT
-    if kind >= MXF4 and bits >> 31 != 0:
+    if is_long(bits, kind) and mma.has_long_rows == 0:
         return DescriptorReason.LONG_ROWS
-    if kind >= MXF8F6F4 and (bits >> 29 & 3 | bits >> 4 & 3) % mma.scale_factors != 0:
+    if is_long(bits, kind) and mma.a_in_tensor_memory != 0:
+        return DescriptorReason.LONG_IN_TENSOR_MEMORY
+    aligned: u32 = mma.scale_factors // 2 if is_long(bits, kind) else mma.scale_factors
+    if kind >= MXF8F6F4 and (bits >> 29 & 3 | bits >> 4 & 3) % aligned != 0:
         return DescriptorReason.BAD_FACTORS
     if mma.form == PAIR and (thread.block.rank | 1) >= thread.block.cluster.count:
         return DescriptorReason.NO_PEER

@@ -20,8 +20,8 @@ from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.schedule.quiescence import mixed
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.emulate.runtime.tensor_memory.scale_factors import are_factors_apart, use_factors
-from ptxlab.isa.descriptor import CHUNK, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, TF32, columns_of, depth_of, rows_of
+from ptxlab.isa.descriptor import ABSOLUTE, CHUNK, tensor_chunk_offset
+from ptxlab.isa.instruction_descriptor import LONG, PAIR, TF32, columns_of, depth_of, rows_of, stored_depth_of
 from ptxlab.isa.tensor_matrix import each_of
 from ptxlab.isa.tensor_sparsity import metadata_address, metadata_columns
 from ptxlab.isa.tensor_tile import TensorMma, width_of
@@ -71,14 +71,20 @@ def use_operands(
     )
     if not are_allocated(thread, block, d, instruction):
         return False
-    depth: u32 = depth_of(kind, mma.is_sparse)
+    depth: u32 = depth_of(bits, kind, mma.is_sparse)
     b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=own, depth=depth, kind=kind, is_b=1, number=number)
     if mma.a_in_tensor_memory != 0:
         if not read_rows(thread, block, d, u32(mma.a), COLUMNS_OF_A, instruction):
             return False
     else:
         a = MatrixRead(
-            descriptor=mma.a, major=bits >> 15 & 1, rows=rows, depth=DEPTHS[kind], kind=kind, is_b=0, number=number
+            descriptor=mma.a,
+            major=bits >> 15 & 1,
+            rows=rows,
+            depth=stored_depth_of(bits, kind),
+            kind=kind,
+            is_b=0,
+            number=number,
         )
         if not read_matrix(thread, block, a, instruction):
             return False
@@ -164,9 +170,9 @@ def use_rows(thread: Pointer[Thread], block: Pointer[Block], rows: TensorAccess,
 
 
 @native
-def wrong_mode(descriptor: u64) -> u32:
-    """What is wrong with how a descriptor says that a matrix is laid out; 0: nothing."""
-    if descriptor >> 52 & 1 != 0:
+def wrong_mode(descriptor: u64, depth: u32) -> u32:
+    """What is wrong with how a descriptor says that a matrix is laid out, of `depth` columns; 0: nothing."""
+    if descriptor & ABSOLUTE != 0 and depth != LONG:
         return DescriptorReason.ABSOLUTE
     mode: u32 = u32(descriptor >> 61)
     return u32(DescriptorReason.NO_MODE) if mode & 1 != 0 and mode != 1 else u32(0)
@@ -197,7 +203,7 @@ def compare_matrices(thread: Pointer[Thread], a: MatrixRead, b: MatrixRead, inst
 def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead, instruction: u32) -> boolean:
     """Inspect all chunks of a matrix in shared memory; a fault if some are outside, or if the descriptor is not one."""
     mode: u32 = u32(read.descriptor >> 61)
-    reason: u32 = wrong_mode(read.descriptor)
+    reason: u32 = wrong_mode(read.descriptor, read.depth)
     if reason == 0 and (mode == 1) != (read.major != 0 and read.kind == TF32):
         reason = DescriptorReason.COARSE_MODE
     if reason != 0:

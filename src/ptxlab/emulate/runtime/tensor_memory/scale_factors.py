@@ -13,7 +13,15 @@ from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.isa.instruction_descriptor import columns_of
 from ptxlab.isa.tensor_memory import BAND, LANES
-from ptxlab.isa.tensor_scale import PARTS, Factors, columns_of_factors, describe_factors, word_of
+from ptxlab.isa.tensor_scale import (
+    PARTS,
+    Factors,
+    columns_of_factors,
+    describe_factors,
+    mask_of,
+    word_of,
+    words_of,
+)
 from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.native import Pointer, boolean, native, u32, u64
 
@@ -28,7 +36,7 @@ def use_factors(
     instruction: u32,
 ) -> boolean:
     """Inspect the scale factors of A or B that an MMA reads in a block, in all sub-partitions."""
-    factors = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    factors = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(mma, is_b, factors)
     read = TensorAccess(
         lane=factors.address >> 16,
@@ -42,30 +50,41 @@ def use_factors(
     )
     if not is_allocated(thread, block, read, instruction):
         return False
+    for word in range(words_of(factors)):
+        read.lane = factors.address >> 16
+        read.column = (factors.address & 0xFFFF) + word * factors.step
+        read.lanes = LANES
+        note_words(thread, block, read, factors.rows, instruction)
+    return True
+
+
+@native
+def note_words(thread: Pointer[Thread], block: Pointer[Block], read: TensorAccess, rows: u32, instruction: u32) -> None:
+    """Inspect a word of each of so many rows, in all sub-partitions."""
     read.columns = 1
-    for _ in range(factors.rows // BAND):
+    for _ in range(rows // BAND):
         note_tensor(thread, block, read, instruction)
         read.column += 1
-    if factors.rows % BAND != 0:
-        read.lanes = factors.rows % BAND
+    if rows % BAND != 0:
+        read.lanes = rows % BAND
         for _ in range(PARTS):
             note_tensor(thread, block, read, instruction)
             read.lane += BAND
-    return True
 
 
 @native
 def are_factors_apart(thread: Pointer[Thread], mma: Pointer[TensorMma], d: TensorAccess, instruction: u32) -> boolean:
     """Whether the scale factors of A, those of B and D are in different columns; a fault otherwise."""
-    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0)
-    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    of_a = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
+    of_b = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(mma, False, of_a)
     describe_factors(mma, True, of_b)
     a: u64 = span_of(of_a.address, columns_of_factors(of_a))
     b: u64 = span_of(of_b.address, columns_of_factors(of_b))
     accumulators: u64 = span_of(d.column, d.columns)
     reason: u32 = 0
-    if overlap(a, b) and of_a.byte < of_b.byte + of_b.count and of_b.byte < of_a.byte + of_a.count:
+    is_long: boolean = words_of(of_a) > 1 or words_of(of_b) > 1
+    if overlap(a, b) and (is_long or (of_a.byte < of_b.byte + of_b.count and of_b.byte < of_a.byte + of_a.count)):
         reason = FactorReason.OVERLAP
     elif overlap(a, accumulators):
         reason = FactorReason.A_IN_D
@@ -110,19 +129,20 @@ def compare_copies(
     thread: Pointer[Thread], block: Pointer[Block], mma: Pointer[TensorMma], is_b: boolean, instruction: u32
 ) -> None:
     """Note the first scale factors of A or B that are not the same in all sub-partitions that have them."""
-    factors = Factors(address=0, rows=0, byte=0, count=0, format=0)
+    factors = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(mma, is_b, factors)
     is_split: boolean = is_b and factors.rows < columns_of(mma.instruction_descriptor)
-    mask: u32 = (u32(0xFFFFFFFF) >> (32 - 8 * factors.count)) << (8 * factors.byte)
     for part in range(1, PARTS):
         like: u32 = part & 2 if is_split else u32(0)
-        for row in range(factors.rows):
-            found: u32 = block.tensor.cells[word_of(factors, part, row)]
-            expected: u32 = block.tensor.cells[word_of(factors, like, row)]
-            if (found ^ expected) & mask != 0:
+        for index in range(factors.rows * words_of(factors)):
+            row: u32 = index % factors.rows
+            word: u32 = index // factors.rows
+            found: u32 = block.tensor.cells[word_of(factors, part, row) + word * factors.step]
+            expected: u32 = block.tensor.cells[word_of(factors, like, row) + word * factors.step]
+            if (found ^ expected) & mask_of(factors, word) != 0:
                 if thread.worker.fault.kind == 0:
                     thread.worker.fault.cells.lane = part * BAND + row % BAND
-                    thread.worker.fault.cells.column = (factors.address & 0xFFFF) + row // BAND
+                    thread.worker.fault.cells.column = (factors.address & 0xFFFF) + row // BAND + word * factors.step
                     thread.worker.fault.limit = u64(like)
                 reason: u32 = FactorReason.UNEQUAL_B if is_b else FactorReason.UNEQUAL_A
                 fail_because(thread, BAD_SCALE_FACTORS, reason, instruction, u64(found) | u64(expected) << 32)
