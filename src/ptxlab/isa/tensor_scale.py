@@ -3,7 +3,7 @@
 32 rows of A, or columns of B, are in 32 lanes, the next 32 a column further; a byte of a word is a factor. Each
 sub-partition of 32 lanes has a copy of all of them, and what of D is in its lanes is computed with that copy. Where two
 blocks have 64 rows each and two sub-partitions compute half of the columns, these have the factors of that half. Where
-K is 96, the three or six factors of a row start at any or at an even byte, and go on in the next word: four columns
+K is 96, the three or six factors of a row start at any or at an even byte, and continue in the next word: four columns
 further, or eight where B has more than 128 columns.
 
 The manual says that factors are duplicated to all sub-partitions, and only draws the rest; the numbers are those of
