@@ -22,7 +22,7 @@ from ptxlab.measure import Tuned, tune
 from ptxlab.measure.machine import commit, describe, require_torch
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "tuned" / "wgmma_gemm.json"
-ESTIMATED = 10  # variants of each product that are tried because of their estimate
+ESTIMATED = 4  # variants of each product that are tried because of their estimate
 
 
 def problem_of(size: Any) -> Problem:

@@ -15,8 +15,10 @@ from typing import Any, ClassVar
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.prepared import Prepared
+from ptxlab.kernels.gemv import AHEAD
+from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.matrices import Matrix, empty, look, padded, stream_of, zeros
-from ptxlab.kernels.wgmma_gemm import launch, workspace_for
+from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.finish import ACTIVATIONS, Extras
@@ -173,7 +175,12 @@ def _first(given: Sequence[Any], activation: str | None, key: Any) -> Any:
     result = target
     if target.gpu is None and not target.array.flags.c_contiguous:
         result = look(empty(target.array, (m, n)), "out")
-    launched = _launch(problem, sides, result, added, extras)
+    (_, along_k), (matrix, b_along_k) = sides
+    by_rows = extras == Extras() and along_k and is_for_gemv(left.type, m, matrix.strides[0], k, b_along_k)
+    if by_rows and k % 8 == 0:
+        launched = _gemv(problem, sides, result)
+    else:
+        launched = _launch(problem, sides, result, added, extras)
     if left.gpu is None:
         launched.run(device="cpu")
         if target.array is not result.array:
@@ -181,8 +188,8 @@ def _first(given: Sequence[Any], activation: str | None, key: Any) -> Any:
         return made
     shape = choose(problem)
     tiles = problem.tiles(shape) * shape.cluster
-    workspace = Workspace(a, 0 if shape.clustered else tiles * shape.split * shape.partial_bytes)
-    ready = Ready(launched, (m, n), left.gpu, shape.swapped, workspace)
+    workspace = Workspace(a, 0 if by_rows or shape.clustered else tiles * shape.split * shape.partial_bytes)
+    ready = Ready(launched, (m, n), left.gpu, by_rows or shape.swapped, workspace)
     is_kept = sides[0][0].address == left.address and sides[1][0].address == right.address
     if key is not None and is_kept and target.address % 16 == 0:
         if len(_ready) >= _MOST:
@@ -247,6 +254,16 @@ def _source(matrix: Matrix, array: Any) -> tuple[Matrix, bool]:
     copy = look(padded(array if along_k else array.T), "copy")
     return Matrix(copy.address, matrix.shape if along_k else matrix.shape[::-1],
                   copy.strides, copy.type, copy.gpu, copy.array), along_k  # fmt: skip
+
+
+def _gemv(problem: Problem, sides: Sequence[tuple[Matrix, bool]], target: Matrix) -> Launch:
+    """One row: each row of B, as it is in memory, is multiplied with it."""
+    (row, _), (matrix, _) = sides
+    ahead = min(AHEAD, -(-problem.k // (THREADS * 8)))
+    arrays = [one.view() for one in (matrix, row, target)]
+    return Launch(
+        gemv.specialise(TYPE="bf16", VECTOR=8, AHEAD=ahead), (problem.n, 1), THREADS, [*arrays, problem.n, problem.k]
+    )
 
 
 def _launch(

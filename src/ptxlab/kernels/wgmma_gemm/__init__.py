@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab.kernels.gemv import rows_by_blocks
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.finish import Extras
@@ -44,6 +45,8 @@ def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
     lengths = [one.shape[1] if rows else one.shape[0] for one, rows in zip((a, b), along, strict=True)]
     if not k or any(length % 8 for length in lengths):
         raise UnsuitedError(f"rows have {lengths[0]} and {lengths[1]} elements: they must be multiples of 16 bytes")
+    if shape is None and is_for_gemv(type, m, pitch_of(b), k, along[1]):
+        return rows_by_blocks(b[None], a, d)
     problem = Problem(m, n, k, *along)
     chosen = shape or choose(problem)
     stored = [one if rows else one.T for one, rows in zip((a, b), along, strict=True)]
@@ -55,9 +58,24 @@ def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
 
 def has_rows(matrix: Any) -> bool:
     """Whether elements of a row follow each other in memory, and not those of a column."""
+    return strides_of(matrix)[1] == 1 or matrix.shape[1] == 1
+
+
+def pitch_of(matrix: Any) -> int:
+    """Elements from one row to the next."""
+    return strides_of(matrix)[0]
+
+
+def strides_of(matrix: Any) -> tuple[int, int]:
+    """Strides in elements."""
     if hasattr(matrix, "data_ptr"):
-        return bool(matrix.stride(1) == 1)
-    return bool(matrix.strides[1] == matrix.itemsize)
+        return int(matrix.stride(0)), int(matrix.stride(1))
+    return matrix.strides[0] // matrix.itemsize, matrix.strides[1] // matrix.itemsize
+
+
+def is_for_gemv(type: str, m: int, b_pitch: int, k: int, b_along_k: bool) -> bool:
+    """Whether `gemv` computes a product faster: one row, which each row of B is multiplied with."""
+    return type == "bf16" and m == 1 and b_along_k and b_pitch == k
 
 
 def workspace_for(problem: Problem, shape: Shape, like: Any) -> tuple[Any, Any]:
