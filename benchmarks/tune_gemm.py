@@ -63,9 +63,13 @@ def main() -> None:
         rows.append(row(size, found))
         fastest[problem] = found.best.parameters["shape"]
         print(size, rows[-1]["times"][0], f"{len(rows[-1]['wrong'])} wrong", flush=True)
-        about = {"date": date.today().isoformat(), "commit": commit(), **machine}
-        EVIDENCE.parent.mkdir(parents=True, exist_ok=True)
-        EVIDENCE.write_text(json.dumps({"about": about, "products": rows}, indent=1) + "\n", encoding="utf-8")
+        keep(rows, fastest, {"date": date.today().isoformat(), "commit": commit(), **machine})
+
+
+def keep(rows: list[Any], fastest: dict[Problem, Shape], about: dict[str, Any]) -> None:
+    """Write what was found until now."""
+    EVIDENCE.parent.mkdir(parents=True, exist_ok=True)
+    EVIDENCE.write_text(json.dumps({"about": about, "products": rows}, indent=1) + "\n", encoding="utf-8")
     table = [{"problem": asdict(problem), "shape": asdict(shape)} for problem, shape in fastest.items()]
     TABLE.write_text(json.dumps({"fastest": table}, indent=1) + "\n", encoding="utf-8")
 
