@@ -38,7 +38,7 @@ read for sm_100a, because bit 46 is set: descriptors of tcgen05 have it, those o
  bits  field          value  what it says
  0-13  start address   0x40  0x400 in shared memory
 16-29  LBO              0x1  16 bytes: MN-major, from 128 bytes along m or n to the next; K-major,
-                             not used
+                             only where K is 96
 32-45  SBO             0x40  1024 bytes: K-major, from 8 rows to the next 8; MN-major, from 8 of k
                              to the next 8
 46-48  constant         0x1  1 in all descriptors of tcgen05
@@ -100,6 +100,7 @@ def test_what_lbo_and_sbo_are_said_to_lead_to_is_what_the_emulator_does(mode: st
     bits = said.encode_for_tcgen05() if is_tensor else said.encode()
     where = tensor_chunk_offset if is_tensor else chunk_offset
     found = texts(ptxlab.explain(bits, "descriptor", target="sm_100a" if is_tensor else "sm_90a"))
+    use = "only where K is 96" if is_tensor else "not used"
     chunks = {"none": 1, "32B": 2, "64B": 4, "128B": 8}[mode]
     if mode == "none":  # a chunk further is along k if the matrix is K-major, along m or n if not
         assert where(bits, 0, 1, 0) == where(bits, 8, 0, 1) == 4096
@@ -109,7 +110,7 @@ def test_what_lbo_and_sbo_are_said_to_lead_to_is_what_the_emulator_does(mode: st
         return
     assert where(bits, 8, 0, 0) == where(bits, 8, 0, 1) == 8192
     assert where(bits, 0, chunks, 1) == 4096
-    assert found["LBO"] == f"4096 bytes: MN-major, from {16 * chunks} bytes along m or n to the next; K-major, not used"
+    assert found["LBO"] == f"4096 bytes: MN-major, from {16 * chunks} bytes along m or n to the next; K-major, {use}"
     assert found["SBO"] == "8192 bytes: K-major, from 8 rows to the next 8; MN-major, from 8 of k to the next 8"
 
 
@@ -156,6 +157,8 @@ MXF4 = InstructionDescriptor("mxf4", 128, 64, "e2m1", "e2m1").encode()
         (MXF4, {"kind": "mxf4"}, []),
         (MXF4 & ~(1 << 23), {"kind": "mxf4"}, ["are ue8m0: bit 23 must be 1"]),
         (MXF4 | 1 << 29, {"kind": "mxf4"}, ["ids of kind::mxf4 are 0 or 2"]),
+        (MXF4 | 1 << 31 | 1 << 29, {"kind": "mxf4"}, []),
+        (MXF4 | 1 << 31 | 4, {"kind": "mxf4"}, ["a K of 96 goes with a dense A"]),
         (MXF4 | 1 << 15, {"kind": "mxf4"}, ["are not transposed"]),
         (MXF4 | 1 << 12, {"kind": "mxf4"}, ["bit 12 must be 0"]),
     ],

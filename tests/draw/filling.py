@@ -60,7 +60,15 @@ BOTH = "tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multic
 
 
 def multiply(
-    instruction: str, shared: np.ndarray, cells: np.ndarray, a: int, b: int, idesc: int, **addresses: int
+    instruction: str,
+    shared: np.ndarray,
+    cells: np.ndarray,
+    a: int,
+    b: int,
+    idesc: int,
+    *,
+    target: str = "sm_100a",
+    **addresses: int,
 ) -> np.ndarray:
     """Tensor memory after `instruction`, whose operands are `[%r13], %rd10, %rd11, %r10, …`.
 
@@ -79,7 +87,8 @@ def multiply(
     text = (text + blackwell.END).replace("{columns}", "512")
     if blocks == 2:
         text = text.replace("cta_group::1", "cta_group::2")
-    head = f"{blackwell.HEAD}.visible .entry k{blackwell.PARAMETERS} .reqnctapercluster {blocks}"
+    head = blackwell.HEAD.replace("sm_100a", target)
+    head = f"{head}.visible .entry k{blackwell.PARAMETERS} .reqnctapercluster {blocks}"
     kernel = ptxlab.parse(f"{head}\n{{\n{text}}}\n", name="k.ptx")["k"]
     out = cells.copy()
     found = kernel.launch(blocks, 128, [out, shared, np.zeros(1, np.uint32)], device="cpu", on_error="collect")

@@ -42,7 +42,7 @@ def product(
         addresses |= {"scale_a": names["SFA"], "scale_b": names["SFB"]}
         operands = f"{OPERANDS}, [%r11], [%r12], %p2"
     done = filling.multiply(f"{instruction} {operands}", shared, cells, a.encode_for_tcgen05(), b.encode_for_tcgen05(),
-                            said.encode(), **addresses)  # fmt: skip
+                            said.encode(), target="sm_103a" if said.long else "sm_100a", **addresses)  # fmt: skip
     d = np.full((said.rows, said.columns), np.nan, np.float32)
     for block, panel in enumerate(filling.overviews(picture.panels)):
         filling.take(panel, done[block].view(np.float32), d)
@@ -62,6 +62,7 @@ def scaled(
     """Fill tensor memory with scale factors, and multiply A and B by them."""
     rng = np.random.default_rng(6)
     count = int(re.search(r"scale_vec::(\d)X", picture.title)[1])  # type: ignore[index]
+    count = count * 3 // 2 if said.long else count
     depth = said.depth // count
     powers = [rng.integers(-1, 2, (len(matrix), count)) for matrix in (left, right)]
     bits = [power + 127 if said.scale == "ue8m0" else power + 7 << 3 for power in powers]
@@ -114,6 +115,11 @@ CASES = {
     "nvfp4": (
         f"{ONE}.kind::mxf4nvf4.block_scale.scale_vec::4X",
         InstructionDescriptor("mxf4nvf4", 128, 40, "e2m1", "e2m1", scale="ue4m3"),
+        SWIZZLED,
+    ),
+    "nvfp4 with a K of 96": (
+        f"{ONE}.kind::mxf4nvf4.block_scale.scale_vec::4X",
+        InstructionDescriptor("mxf4nvf4", 128, 40, "e2m1", "e2m1", scale="ue4m3", long=True, a_id=2),
         SWIZZLED,
     ),
     "fp8 with scale factors": (

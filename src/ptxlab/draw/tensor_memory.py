@@ -20,7 +20,7 @@ from ptxlab.isa.asynchronous import Mma
 from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, TF32, depth_of
 from ptxlab.isa.tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, bits_of, each_of, fetch_element, lane_of
 from ptxlab.isa.tensor_memory import BAND, COLUMNS, LANES
-from ptxlab.isa.tensor_scale import PARTS, Factors, columns_of_factors, describe_factors, word_of
+from ptxlab.isa.tensor_scale import PARTS, Factors, columns_of_factors, describe_factors, word_of, words_of
 from ptxlab.isa.tensor_sparsity import KEPT, Sparsity, bits_at, metadata_address, metadata_columns
 from ptxlab.isa.tensor_tile import Tile, describe_tile, lane_rows
 
@@ -155,7 +155,9 @@ def _scale_words(block: Block, is_b: bool) -> Words:
     found = Words("SFB" if is_b else "SFA", column, column + columns_of_factors(factors))
     for part in range(PARTS):
         for row in range(factors.rows):
-            found.note(word_of(factors, part, row), _row_of_factor(block, is_b, part, row))
+            for number in range(words_of(factors)):
+                word = word_of(factors, part, row) + number * factors.step
+                found.note(word, _row_of_factor(block, is_b, part, row))
     return found
 
 
@@ -268,14 +270,17 @@ def _factor_panel(block: Block, is_b: bool, part: int, title: str) -> Panel:
     depth = depth_of(block.mma.instruction_descriptor, block.mma.kind, block.mma.is_sparse) // factors.count
     color = apart(COLORS["SFB" if is_b else "SFA"])
     cells: list[list[Cell | None]] = []
-    for start in range(0, factors.rows, BAND):
-        first = _row_of_factor(block, is_b, part, start)
-        span = _span(first, min(BAND, factors.rows - start))
-        index = [byte - factors.byte for byte in range(4)]
-        cells.append([Cell(f"{span}, k {_span(n * depth, depth)}", color + n % 4) if 0 <= n < factors.count else None
-                      for n in index])  # fmt: skip
-    first_column = factors.address & 0xFFFF
-    names = [f"column {first_column + number}" for number in range(len(cells))]
+    names = []
+    for number in range(words_of(factors)):
+        for start in range(0, factors.rows, BAND):
+            span = _span(_row_of_factor(block, is_b, part, start), min(BAND, factors.rows - start))
+            cells.append([])
+            for index in range(4 * number - factors.byte, 4 * number - factors.byte + 4):
+                is_there = 0 <= index < factors.count
+                text = f"{span}, k {_span(index * depth, depth)}"
+                cells[-1].append(Cell(text, color + index % 4) if is_there else None)
+            column = (factors.address & 0xFFFF) + start // BAND + number * factors.step
+            names.append(f"column {column}")
     return Panel(title, cells, names, [f"byte {byte}" for byte in range(4)])
 
 

@@ -38,7 +38,7 @@ def explain_instruction(bits: int, kind: str | None, cta_group: int | None, ws: 
         _assumed(fitting, form, name, kind, cta_group is None and not ws, is_guess),
         tuple(_fields(bits, said)),
         tuple(_violations(bits, name, form)),
-        tuple(_notes(bits, said)),
+        tuple(_notes(said)),
     )
 
 
@@ -86,7 +86,7 @@ def _fields(bits: int, said: InstructionDescriptor) -> Iterator[Field]:
     yield field("M", 27, 28, f"{said.rows} rows of A and D")
     yield field("scale factor id of A", 29, 30, f"byte {said.a_id} of a word of scale factors is the first")
     if fp4:
-        yield field("K", 31, 31, "96, only of sm_103a" if bits >> 31 else f"{said.depth}")
+        yield field("K", 31, 31, "96, only of sm_103a" if said.long else f"{said.depth}")
 
 
 def _type(name: str) -> str:
@@ -101,12 +101,12 @@ def _violations(bits: int, kind: str, form: int) -> Iterator[str]:
     said = InstructionDescriptor.decode(bits, kind)
     if said.kind in ("mxf8f6f4", "mxf4") and said.scale != "ue8m0":
         yield f"scale factors of kind::{kind} are ue8m0: bit 23 must be 1"
-    if said.kind.startswith("mxf4") and (said.a_id | said.b_id) & 1:
+    if said.kind.startswith("mxf4") and not said.long and (said.a_id | said.b_id) & 1:
         yield f"the scale factor ids of kind::{kind} are 0 or 2"
     if said.kind != "i8" and said.saturate:
         yield "bit 3, saturation, is only of kind::i8 and must be 0"
 
 
-def _notes(bits: int, said: InstructionDescriptor) -> Iterator[str]:
-    if said.kind.startswith("mxf4") and bits >> 31:
+def _notes(said: InstructionDescriptor) -> Iterator[str]:
+    if said.long:
         yield "a K of 96 needs sm_103a"

@@ -39,7 +39,7 @@ def explain_matrix(bits: int, target: str | None) -> Explanation:
         assumed,
         tuple(_fields(bits, said, is_tensor)),
         tuple(_violations(bits, said, target)),
-        tuple(_notes(said)),
+        tuple(_notes(said, is_tensor)),
     )
 
 
@@ -47,7 +47,7 @@ def _fields(bits: int, said: Descriptor, is_tensor: bool) -> Iterator[Field]:
     def field(name: str, lowest: int, highest: int, says: str) -> Field:
         return Field(name, lowest, highest, bits >> lowest & (1 << highest - lowest + 1) - 1, says)
 
-    leading, stride = _offsets(said)
+    leading, stride = _offsets(said, is_tensor)
     if is_tensor and bits & ABSOLUTE:
         leading = f"an absolute address, {said.leading:#x}, and not an offset"
     yield field("start address", 0, 13, f"{said.start:#x} in shared memory")
@@ -62,7 +62,7 @@ def _fields(bits: int, said: Descriptor, is_tensor: bool) -> Iterator[Field]:
     yield field("swizzle", 61 if is_tensor else 62, 63, _swizzle(said))
 
 
-def _offsets(said: Descriptor) -> tuple[str, str]:
+def _offsets(said: Descriptor, is_tensor: bool) -> tuple[str, str]:
     """What LBO and SBO lead to."""
     lbo, sbo = f"{said.leading} bytes", f"{said.stride} bytes"
     if said.swizzle not in SPANS:
@@ -72,9 +72,14 @@ def _offsets(said: Descriptor) -> tuple[str, str]:
     if said.swizzle == "128B/32B":
         return f"{lbo} from {span} bytes along m or n to the next", f"{sbo} from {lines} of k to the next {lines}"
     return (
-        f"{lbo}: MN-major, from {span} bytes along m or n to the next; K-major, not used",
+        f"{lbo}: MN-major, from {span} bytes along m or n to the next; K-major, {_use(is_tensor)}",
         f"{sbo}: K-major, from {EIGHT} rows to the next {EIGHT}; MN-major, from {EIGHT} of k to the next {EIGHT}",
     )
+
+
+def _use(is_tensor: bool) -> str:
+    """What a K-major matrix with a swizzle uses LBO for: 32 bytes of k are in one row of it, 48 may be in two."""
+    return "only where K is 96" if is_tensor else "not used"
 
 
 def _base(said: Descriptor) -> str:
@@ -140,13 +145,14 @@ def _alignment(said: Descriptor) -> Iterator[str]:
         )
 
 
-def _notes(said: Descriptor) -> Iterator[str]:
+def _notes(said: Descriptor, is_tensor: bool) -> Iterator[str]:
     if said.stride == 0:
         yield "SBO is 0: every eight rows are the same bytes"
     if said.leading == 0 and said.swizzle == "none":
         yield "LBO is 0: all 16 bytes of a row are the same"
     if said.swizzle in ("32B", "64B", "128B") and said.leading not in (0, CHUNK):
-        yield f"LBO is {said.leading}: a K-major matrix with a swizzle does not use it, only an MN-major one"
+        but = ", unless K is 96" if is_tensor else ""
+        yield f"LBO is {said.leading}: a K-major matrix with a swizzle does not use it{but}"
 
 
 def name_bits(mask: int) -> str:
