@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.emulate.translate.counting import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
 from ptxlab.isa import Match
 from ptxlab.isa.gpus import SMS
+from ptxlab.isa.mma_size import TENSOR_MEMORY
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.toolchain.occupancy import limits_of, occupancy
 
@@ -34,7 +35,7 @@ def count_units(running: RunningLaunch, times: Sequence[int], counters: Sequence
     if multiplied:
         found["mmas"] = multiplied
     if amounts.get(OPERANDS):
-        multiplied["tcgen05"] |= {name: amounts[name] for name in (OPERANDS, COLLECTED) if amounts.get(name)}
+        multiplied[TENSOR_MEMORY] |= {name: amounts[name] for name in (OPERANDS, COLLECTED) if amounts.get(name)}
     columns = max(worker.record.get("tensor_columns") for worker in running.workers)
     if columns:
         found["tensor_memory"] = {"columns": columns}
