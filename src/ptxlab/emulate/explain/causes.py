@@ -65,7 +65,8 @@ def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> 
             cause.low, cause.high = max(cause.low, low), min(cause.high, high)
         if source:
             cause.sources.add(source)
-    return [cause.numbers for cause in causes]
+    # A race represents those that a warp collective happens to order.
+    return [sorted(cause.numbers, key=lambda one: found.get("kind", one) != reports.RACE) for cause in causes]
 
 
 def _without_consequences(launch: RunningLaunch, found: StructArray, races: list[int]) -> list[int]:
@@ -120,9 +121,10 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
     earlier, later = parties
     is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != address_spaces.TENSOR_SPACE
     functions = frozenset(id(launch.compiled.instructions[party.instruction][0]) for party in parties)
-    if is_plain and kind == reports.RACE and all(party.is_async for party in parties) and len(functions) == 1:
+    are_async = all(party.is_async or party.flags & shadow.COPY for party in parties)
+    if is_plain and are_async and len(functions) == 1:
         names = frozenset(operation_of(launch.compiled.effects(party.instruction)).name for party in parties)
-        return kind, functions, names, earlier.block == later.block, earlier.kind, later.kind
+        return functions, names, earlier.block == later.block, earlier.kind, later.kind
     if not is_plain or any(party.flags & (shadow.COPY | shadow.STALE) for party in parties):
         return number
     if kind == reports.RACE and excuse(launch, earlier, later):
