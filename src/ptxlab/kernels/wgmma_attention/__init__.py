@@ -22,7 +22,7 @@ from ptxlab.measure.entry import Arrays, ceil_div
 
 BLOCKS = 132  # as many as an H200 has SMs
 L2 = 32 << 20  # bytes of keys and values that are read together; an H200 has 50 MiB of L2
-SHORT = 2048  # up to this length, tiles of 128 queries for heads of 64 elements
+SHORT = 1024  # up to this length, tiles of 128 queries for heads of 64 elements
 
 
 def attend(

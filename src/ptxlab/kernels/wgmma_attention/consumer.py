@@ -16,6 +16,28 @@ from ptxlab.kernels.wgmma_attention.tiles import Tiles
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 
 
+class Current:
+    """The tile that is computed: what it is, the lane's first row, and its tile of keys, in registers."""
+
+    def __init__(self, work: Work, own: Any) -> None:
+        self.own = own
+        self.row, self.first = s32(), u32()
+        self.head, self.batch, self.start, self.block = (u32() for _ in range(4))
+        self._set(work.row, work.head, work.batch, work.start, work.end - 1)
+
+    def set(self, other: Current) -> None:
+        """Continue with another tile."""
+        self._set(other.row, other.head, other.batch, other.start, other.block)
+
+    def _set(self, row: Any, head: Any, batch: Any, start: Any, block: Any) -> None:
+        self.row.set(row)
+        self.first.set(self.own + row.view(u32))
+        for register, value in zip(
+            (self.head, self.batch, self.start, self.block), (head, batch, start, block), strict=True
+        ):
+            register.set(value)
+
+
 class Consumer:
     """A warpgroup with 64 queries."""
 
@@ -32,52 +54,95 @@ class Consumer:
 
     def run(self, order: Order) -> None:
         """Compute the tiles."""
-        plan = self.plan
-        row, self.column = self.layout.first(ptx.laneid)
-        own = row + ((ptx.tid.x >> 5 & 3) << 4)  # the lane's first row in the tile of the warpgroup
-        for work in order.consumed():
-            first = own + self.group * GROUP_ROWS + work.row.view(u32)
-            self.softmax.reset()
-            ptx.setp.ne.u32(plan.keys, plan.keys, out=self.adds)
-            block = u32()
-            block.set(work.end - 1)
-            self.queries.wait()
-            self.multiply_keys()
-            ptx.wgmma.wait_group.sync.aligned(0)
-            release(self.keys)
-            self.weigh(order, first, block, masked=True)
-            self.set_weights(self.packed())
-            if plan.causal and plan.rows != plan.keys:
-                whole = (work.row.view(u32) + 1) // plan.keys  # tiles of keys that are before all queries
-                self.iterate(order, first, block, ptx.max.u32(whole, work.start), masked=True)
-            inner = work.start
-            if plan.window:  # tiles of keys that no query's window cuts
-                inner = (order.above(work.row.view(u32) + plan.rows) + (plan.keys - 1)) // plan.keys
-            self.iterate(order, first, block, inner, masked=False)
-            if plan.window:
-                self.iterate(order, first, block, work.start, masked=True)
-            if not plan.is_answer_in_queries:
-                release(self.queries)
-            self.multiply_values()
-            ptx.wgmma.wait_group.sync.aligned(0)
-            release(self.values)
-            self.store(work)
-            if plan.is_answer_in_queries:
-                ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)
-                ptx.bar.warp.sync(-1)
-                release(self.queries)
+        down, self.column = self.layout.first(ptx.laneid)
+        own = down + ((ptx.tid.x >> 5 & 3) << 4) + self.group * GROUP_ROWS  # the lane's first row in a tile
+        if self.plan.overlaps:
+            self.run_overlapped(order, own)
+        else:
+            self.run_apart(order, own)
         ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x % GROUP == 0)
 
-    def iterate(self, order: Order, first: Any, block: Any, end: Any, *, masked: bool) -> None:
-        """The tiles of keys from `block` down to `end`: scores of one, and the sums of the one before."""
+    def run_apart(self, order: Order, own: Any) -> None:
+        """One tile after the other."""
+        for work in order.consumed():
+            tile = Current(work, own)
+            self.begin(order, tile)
+            self.finish_keys(order, tile)
+            self.finish(tile)
+            ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)
+            ptx.bar.warp.sync(-1)
+            release(self.queries)
+
+    def run_overlapped(self, order: Order, own: Any) -> None:
+        """The first scores of each tile, while the last values of the one before are multiplied."""
+        numbers = order.numbers_received()
+        tile = Current(order.work(numbers.next()), own)
+        self.begin(order, tile)
         with ptx.loop():
-            ptx.leave_when(block <= end)
-            block -= 1
+            self.finish_keys(order, tile)
+            release(self.queries)
+            number = numbers.next()
+            ptx.leave_when(number >= order.count)
+            following = order.work(number)
+            self.queries.wait()
+            self.multiply_keys()
+            self.multiply_values()
+            inverses = self.softmax.inverses()
+            ptx.wgmma.wait_group.sync.aligned(1)
+            release(self.keys)
+            self.softmax.reset()
+            ahead = Current(following, own)
+            self.weigh(order, ahead, masked=True)
+            packed = self.packed() if self.plan.packs_early else None
+            ptx.wgmma.wait_group.sync.aligned(0)
+            release(self.values)
+            self.store(tile, inverses)
+            self.set_weights(packed or self.packed())
+            ptx.setp.ne.u32(self.group, self.group, out=self.adds)
+            tile.set(ahead)
+        self.finish(tile)
+
+    def begin(self, order: Order, tile: Current) -> None:
+        """The weights of the first keys."""
+        self.softmax.reset()
+        ptx.setp.ne.u32(self.group, self.group, out=self.adds)
+        self.queries.wait()
+        self.multiply_keys()
+        ptx.wgmma.wait_group.sync.aligned(0)
+        release(self.keys)
+        self.weigh(order, tile, masked=True)
+        self.set_weights(self.packed())
+
+    def finish_keys(self, order: Order, tile: Current) -> None:
+        """All other keys, and the values but for the last."""
+        plan, row = self.plan, tile.row.view(u32)
+        if plan.causal and plan.rows != plan.keys:
+            whole = (row + 1) // plan.keys  # tiles of keys that are before all queries
+            self.iterate(order, tile, ptx.max.u32(whole, tile.start), masked=True)
+        inner = tile.start
+        if plan.window:  # tiles of keys that no query's window cuts
+            inner = (order.above(row + plan.rows) + (plan.keys - 1)) // plan.keys
+        self.iterate(order, tile, inner, masked=False)
+        if plan.window:
+            self.iterate(order, tile, tile.start, masked=True)
+
+    def finish(self, tile: Current) -> None:
+        """The last values, and the answer."""
+        self.multiply_values()
+        ptx.wgmma.wait_group.sync.aligned(0)
+        release(self.values)
+        self.store(tile, self.softmax.inverses())
+
+    def iterate(self, order: Order, tile: Current, end: Any, *, masked: bool) -> None:
+        """The tiles of keys down to `end`: scores of one, and the sums of the one before."""
+        with ptx.loop():
+            ptx.leave_when(tile.block <= end)
+            tile.block -= 1
             self.multiply_keys()
             self.multiply_values()
             ptx.wgmma.wait_group.sync.aligned(1)
             release(self.keys)
-            grows, factors = self.weigh(order, first, block, masked=masked)
+            grows, factors = self.weigh(order, tile, masked=masked)
             packed = self.packed() if self.plan.packs_early else None
             ptx.wgmma.wait_group.sync.aligned(0)
             release(self.values)
@@ -90,7 +155,7 @@ class Consumer:
         """Scores: the queries times a tile of keys."""
         plan, tiles = self.plan, self.tiles
         self.keys.wait()
-        left = ptx.descriptor(tiles.q, copy=self.group * plan.boxes)
+        left = ptx.descriptor(tiles.q, copy=(self.queries.index * plan.groups + self.group) * plan.boxes)
         right = ptx.descriptor(tiles.k, copy=self.keys.index * plan.boxes)
         ptx.wgmma.fence.sync.aligned()
         for step in range(0, plan.size, 16):
@@ -112,11 +177,11 @@ class Consumer:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def weigh(self, order: Order, first: Any, block: Any, *, masked: bool) -> tuple[Any, list[Any]]:
+    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[Any, list[Any]]:
         """Turn scores into weights."""
         if masked:
-            start = block * self.plan.keys + self.column
-            rows = [(first + down - start).view(s32) for down in (0, 8)]
+            start = tile.block * self.plan.keys + self.column
+            rows = [(tile.first + down - start).view(s32) for down in (0, 8)]
             ends = [(order.keys - 1 - start).view(s32)] * 2
             if self.plan.causal:
                 ends = [ptx.min.s32(end, row) for end, row in zip(ends, rows, strict=True)]
@@ -133,7 +198,7 @@ class Consumer:
         for weight, value in zip(self.weights, packed, strict=True):
             ptx.mov.b32(value, out=weight)
 
-    def store(self, work: Work) -> None:
+    def store(self, work: Current, inverses: list[Any]) -> None:
         """The answer: divided, rounded, through shared memory, and from there by TMA copies.
 
         These skip what is out of bounds. They run while the next tile is computed; before the memory is used again,
@@ -141,7 +206,6 @@ class Consumer:
         """
         plan, tile = self.plan, self.tiles.o
         warp, first = ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP == 0
-        inverses = self.softmax.inverses()
         ptx.cp.async_.bulk.wait_group.read(0, when=first)
         self.synchronize()
         part = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32[plan.type][plan.type])

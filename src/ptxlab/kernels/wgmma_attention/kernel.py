@@ -42,7 +42,7 @@ def specialize(plan: Plan) -> Kernel:
         tiles = Tiles(plan, memory)
         pipelines = [
             ptx.barrier_pipeline(stages, fills=1, reads=4 * plan.groups, when=thread == 0)
-            for stages in (1, plan.stages, plan.stages)
+            for stages in (plan.query_stages, plan.stages, plan.stages)
         ]
         order = Order(plan, counter, (queries, keys, heads, all_heads), together, window)
         ptx.fence.mbarrier_init.release.cluster(when=thread == 0)

@@ -41,7 +41,15 @@ class Order:
 
     def consumed(self) -> Any:
         """Each tile of this block, for its consumers."""
-        return self._received() if self.plan.is_counted else self._strided()
+        numbers = self.numbers_received()
+        with ptx.loop():
+            number = numbers.next()
+            ptx.leave_when(number >= self.count)
+            yield self.work(number)
+
+    def numbers_received(self) -> Received | Strided:
+        """The numbers of the tiles, for consumers; one that is `count` or more is the last."""
+        return Received(self) if self.plan.is_counted else Strided()
 
     def _strided(self) -> Any:
         for number in ptx.range(ptx.ctaid.x, self.count, ptx.nctaid.x):
@@ -63,16 +71,6 @@ class Order:
             yield self.work(number)
             number.set(counted + ptx.nctaid.x)
 
-    def _received(self) -> Any:
-        side = self.pipeline.consumer()
-        with ptx.loop():
-            side.wait()
-            number = self.numbers[side.index]
-            side.arrive()
-            side.advance()
-            ptx.leave_when(number >= self.count)
-            yield self.work(number)
-
     def work(self, number: Any) -> Work:
         """The tile of a number."""
         size = self.together * self.down
@@ -93,3 +91,31 @@ class Order:
     def above(self, row: Any) -> Any:
         """The key a window before a row, or the first."""
         return ptx.max.u32(row, self.window) - self.window
+
+
+class Strided:
+    """Every so many tiles as there are blocks."""
+
+    def __init__(self) -> None:
+        self.number = u32()
+        self.number.set(ptx.ctaid.x - ptx.nctaid.x)
+
+    def next(self) -> Any:
+        """The number of the next tile."""
+        self.number += ptx.nctaid.x
+        return self.number
+
+
+class Received:
+    """What the producer hands over."""
+
+    def __init__(self, order: Order) -> None:
+        self.numbers, self.side = order.numbers, order.pipeline.consumer()
+
+    def next(self) -> Any:
+        """The number of the next tile."""
+        self.side.wait()
+        number = self.numbers[self.side.index]
+        self.side.arrive()
+        self.side.advance()
+        return number

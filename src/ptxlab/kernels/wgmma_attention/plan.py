@@ -61,9 +61,14 @@ class Plan:
         return self.groups < 3
 
     @property
-    def is_answer_in_queries(self) -> bool:
-        """Whether the answer is written over the queries, for lack of shared memory."""
-        return self.size > 128
+    def overlaps(self) -> bool:
+        """Whether a tile begins before the last one is stored, where there is memory for two tiles of queries."""
+        return self.size <= 128
+
+    @property
+    def query_stages(self) -> int:
+        """Tiles of queries in shared memory."""
+        return 2 if self.overlaps else 1
 
     @property
     def query_bytes(self) -> int:
@@ -78,7 +83,8 @@ class Plan:
     @property
     def shared(self) -> int:
         """Bytes of shared memory: queries, the answer, and stages of keys and of values."""
-        return (1 if self.is_answer_in_queries else 2) * self.query_bytes + 2 * self.stages * self.key_bytes
+        answers = 1 if self.overlaps else 0
+        return (self.query_stages + answers) * self.query_bytes + 2 * self.stages * self.key_bytes
 
     @property
     def scores(self) -> Any:

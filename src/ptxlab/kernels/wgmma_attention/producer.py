@@ -46,7 +46,8 @@ class Producer:
         for number in range(plan.groups * plan.boxes):
             group, box = divmod(number, plan.boxes)
             at = s32(box * BOX), work.row + group * GROUP_ROWS, work.head.view(s32), work.batch.view(s32)
-            COPY(self.tiles.q.at(0, 0, number), (source, at), stage.barrier)
+            copy = stage.index * (plan.groups * plan.boxes) + number
+            COPY(self.tiles.q.at(0, 0, copy), (source, at), stage.barrier)
         stage.advance()
 
     def copy(self, stage: Any, tile: Any, source: Any, bytes: int, there: tuple[Any, ...]) -> None:

@@ -1,8 +1,7 @@
 """The softmax of the rows of a warpgroup, whose scores come a tile of keys at a time.
 
 The weight of a key is 2^((score − maximum)·scale), with the maximum of the row so far. Where that grows, all that was
-summed before is too large by a factor. Scaling waits until some row of the warp has grown by 2^8, which after the first
-keys seldom happens: until then sums and weights are too large by a factor that both share, and that cancels in the end.
+summed before is too large by a factor; after the first keys that happens seldom, and a warp asks whether it must scale.
 A lane has two rows 8 apart; four lanes share a row.
 """
 
@@ -12,7 +11,7 @@ import math
 from typing import Any
 
 from ptxlab.author import f32, ptx
-from ptxlab.kernels.mma_attention.softmax import ALL, GROWTH, combine, exchange
+from ptxlab.kernels.mma_attention.softmax import ALL, combine, exchange
 
 ROWS = 2  # of a lane
 
@@ -51,21 +50,20 @@ class Softmax:
         """
         rows = [[score for number, score in enumerate(scores) if row_of(number) == row] for row in range(ROWS)]
         grown = [self._maximum(own, old) for own, old in zip(rows, self.maxima, strict=True)]
-        growths = [new - old for new, old in zip(grown, self.maxima, strict=True)]
-        is_much = ptx.vote.sync.any.pred(ptx.max.f32(*growths) > GROWTH / self.scale, ALL)
+        grows = [new > old for new, old in zip(grown, self.maxima, strict=True)]
+        any_grows = ptx.vote.sync.any.pred(grows[0] | grows[1], ALL)
         factors = []
         for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
-            after = ptx.selp.f32(new, maximum, is_much)
             # A row that attends to no key yet has no maximum.
-            finite = ptx.selp.f32(0.0, after, after == -math.inf) if masked else after
+            finite = ptx.selp.f32(0.0, new, new == -math.inf) if masked else new
             offset = finite * -self.scale
             factor = ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(maximum, self.scale, offset))
-            maximum.set(after)
+            maximum.set(new)
             for score in own:
                 ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
             ptx.fma.rn.f32(total, factor, combine(ptx.add.rn.f32, own), out=total)
             factors.append(factor)
-        return is_much, factors
+        return any_grows, factors
 
     def _maximum(self, own: list[Any], old: Any) -> Any:
         most = combine(ptx.max.f32, own)

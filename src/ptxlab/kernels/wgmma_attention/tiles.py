@@ -18,6 +18,6 @@ class Tiles:
             memory = memory + copies * rows * BOX
             return found
 
-        self.q = cut(GROUP_ROWS, plan.groups * plan.boxes)
-        self.o = self.q if plan.is_answer_in_queries else cut(GROUP_ROWS, plan.groups * plan.boxes)
+        self.q = cut(GROUP_ROWS, plan.query_stages * plan.groups * plan.boxes)
+        self.o = cut(GROUP_ROWS, plan.groups * plan.boxes) if plan.overlaps else self.q
         self.k, self.v = (cut(plan.keys, plan.stages * plan.boxes) for _ in range(2))
