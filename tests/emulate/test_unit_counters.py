@@ -38,7 +38,7 @@ def test_tcgen05() -> None:
         "memory" in shown
     )
     (conflicts,) = [line for line in shown if line.endswith("bank conflicts")]
-    assert conflicts == "shared memory: 157 wavefronts, 0 of them for bank conflicts"
+    assert conflicts.endswith(" wavefronts, 0 of them for bank conflicts")  # how often a wait polls is left to chance
 
 
 def test_two_blocks_of_tensor_memory_fill_an_sm() -> None:
