@@ -7,8 +7,9 @@ is `wrong` where a result is not what NumPy says, and has `survived` where all a
 `survivors.py` says why a kernel is still right without it; all others are missed.
 
 The report of an asynchronous kernel must show the line that was changed, by a label or a note. Where the instruction
-was removed there is no such line: there it must show the last instruction before it or the first one after it that
-orders, signals, waits or accesses memory, or one that does so with an address of it (`[%full]`: the same mbarrier).
+was removed there is no such line. There it must show the nearest instruction before or after it that accesses memory
+or starts an operation, or the nearest that waits, arrives or signals; or two accesses, one before and one after it; or
+name the mbarrier that it was about.
 
 `--only=NAME` takes kernels whose name has NAME in it, `--asynchronous` and `--synchronous` those of one sort,
 `--most=N` the first N mutants; `--workers=N` uses as many processes. `--save=FILE` keeps what came of them, and
@@ -39,7 +40,7 @@ import ptxlab
 from ptxlab import ir
 from ptxlab.measure.machine import commit
 from ptxlab.report import Diagnostic
-from tests.emulate.mutation_operators import changes, is_order_or_access
+from tests.emulate.mutation_operators import changes, is_access, is_synchronization, variables_of
 from tests.emulate.mutation_subjects import Subject, subjects
 from tests.emulate.survivors import EQUIVALENT, Survivor
 
@@ -63,6 +64,8 @@ class Mutant:
     text: str = field(repr=False)
     beside: tuple[int, ...] = ()
     """The lines that a report may show instead of one that was removed."""
+    variables: frozenset[str] = frozenset()
+    """The mbarriers that it may name instead."""
     usual: frozenset[str] = frozenset()
     """The codes of warnings that the kernel itself has."""
 
@@ -127,19 +130,21 @@ def mutants_of(subject: Subject) -> Iterator[Mutant]:
         for at, (line, start, end) in enumerate(places):
             for kind, after in changes(text[start:end]):
                 mutated = text[:start] + after + text[end:]
-                beside = lines_beside([(place[0], text[slice(*place[1:])]) for place in places], at)
-                beside = beside if is_removal(kind) else ()
-                yield Mutant(subject, line, kind, text[start:end], after, mutated, beside, usual)
+                mutant = Mutant(subject, line, kind, text[start:end], after, mutated, usual=usual)
+                if is_removal(kind):
+                    shown = [(place[0], text[slice(*place[1:])]) for place in places]
+                    names = variables_of(text, text[start:end]) if "mbarrier" in text[start:end] else ()
+                    mutant = replace(mutant, beside=lines_beside(shown, at), variables=frozenset(names))
+                yield mutant
 
 
 def lines_beside(instructions: list[tuple[int, str]], at: int) -> tuple[int, ...]:
-    """The nearest lines before and after one that order or access, and all that do so with an address of it."""
-    shown = [(number, line, text) for number, (line, text) in enumerate(instructions) if is_order_or_access(text)]
-    before = [line for number, line, _ in shown if number < at][-1:]
-    after = [line for number, line, _ in shown if number > at][:1]
-    addresses = re.findall(r"\[[^\]]*\]", instructions[at][1])
-    same = [line for number, line, text in shown if number != at and any(one in text for one in addresses)]
-    return (*before, *after, *same)
+    """The nearest lines before and after one that access memory, and those that synchronize."""
+    found: list[int] = []
+    for is_shown in (is_access, is_synchronization):
+        found += [line for line, text in instructions[:at] if is_shown(text)][-1:]
+        found += [line for line, text in instructions[at + 1 :] if is_shown(text)][:1]
+    return tuple(found)
 
 
 def run_original(subject: Subject, module: ir.Module) -> tuple[set[int], frozenset[str]]:
@@ -205,14 +210,20 @@ def new_in_check(mutant: Mutant, module: ir.Module) -> list[Diagnostic]:
 
 
 def _shows(found: list[Diagnostic], mutant: Mutant) -> bool:
-    """Whether diagnostics show the line that was changed, or one beside it if it was removed."""
-    return any(_names(diagnostic, line) for diagnostic in found for line in (mutant.line, *mutant.beside))
-
-
-def _names(diagnostic: Diagnostic, line: int) -> bool:
-    """Whether a diagnostic shows a line, or names it."""
-    places = (label.span.source.position(label.span.start)[0] for label in diagnostic.labels)
-    return line in places or any(re.search(rf"\bline {line}\b", note) for note in diagnostic.notes)
+    """Whether diagnostics show the line that was changed; or if it was removed, what is beside it."""
+    for diagnostic in found:
+        labels = {label.span.source.position(label.span.start)[0] for label in diagnostic.labels}
+        texts = [diagnostic.message, *diagnostic.notes, *(label.text for label in diagnostic.labels)]
+        lines = labels | {int(line) for text in texts for line in re.findall(r"\bline (\d+)\b", text)}
+        if lines & {mutant.line, *mutant.beside}:
+            return True
+        if not is_removal(mutant.kind):
+            continue
+        if any(f"`{name}`" in text for name in mutant.variables for text in texts):
+            return True
+        if diagnostic.code != "hang" and labels and min(labels) < mutant.line < max(labels):
+            return True
+    return False
 
 
 def survivor_of(mutant: Mutant) -> Survivor | None:

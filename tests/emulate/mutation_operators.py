@@ -61,14 +61,38 @@ def changes(text: str) -> Iterator[Change]:
             return
 
 
-def is_order_or_access(text: str) -> bool:
-    """Whether an instruction orders, signals, waits or accesses memory: what a report can show beside a removed one."""
-    return Text(text).mnemonic in _SHOWN
+def is_access(text: str) -> bool:
+    """Whether an instruction accesses memory, or starts an operation that does."""
+    one = Text(text)
+    if one.mnemonic in ("cp", "tcgen05", "wgmma"):
+        return not re.search(r"\.(wait|commit|fence|mbarrier\.arrive)", one.opcode)
+    return one.mnemonic in "atom clusterlaunchcontrol ld ldmatrix red st stmatrix".split()
 
 
-_SHOWN = frozenset(
-    "atom bar barrier clusterlaunchcontrol cp fence ld ldmatrix mbarrier membar red st stmatrix tcgen05 wgmma".split()
-)
+def is_synchronization(text: str) -> bool:
+    """Whether threads wait, arrive or signal by an instruction."""
+    one = Text(text)
+    if one.mnemonic in ("cp", "tcgen05", "wgmma"):
+        return bool(re.search(r"\.(wait|commit|mbarrier\.arrive)", one.opcode))
+    return one.mnemonic in ("bar", "barrier", "mbarrier")
+
+
+def variables_of(text: str, instruction: str) -> set[str]:
+    """The variables in shared memory whose addresses an instruction has, followed through registers."""
+    declared = set(re.findall(r"\.shared[^;]*?\s([\w$]+)\s*(?:\[\d*\])?(?=[;,])", text))
+    for line in re.findall(r"\.shared[^;]*;", text):
+        declared |= set(re.findall(r"([A-Za-z_$][\w$]*)(?:\[\d*\])?(?=[,;])", line))
+    pending, seen, found = set(re.findall(r"%\w+|[A-Za-z_$][\w$]*", instruction)), set(), set()
+    while pending:
+        word = pending.pop()
+        seen.add(word)
+        if word in declared:
+            found.add(word)
+        if word.startswith("%"):
+            written = rf"^\s*(?:@\S+\s+)?(?:mov|add|mad|mapa|cvta|or)\.\S+\s+{word},([^;]*);"
+            for right in re.findall(written, text, re.MULTILINE):
+                pending |= set(re.findall(r"%\w+|[A-Za-z_$][\w$]*", right)) - seen
+    return found
 
 
 def _prefix(opcode: str, prefixes: tuple[str, ...]) -> str:

@@ -16,6 +16,7 @@ import ptxlab
 from ptxlab import ir, kernels
 from ptxlab.device.result import Result
 from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
+from ptxlab.kernels.tcgen05_gemm.parts import Shape
 from ptxlab.measure import Host, Launch, check
 from ptxlab.measure.checking import WrongAnswerError, expect
 from ptxlab.measure.entry import Arrays, Size
@@ -96,9 +97,9 @@ SIZES: dict[tuple[str, str], Size] = {
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
 }  # fmt: skip
 
-# One block with three tiles or more, each of more K tiles than there are stages: all waits are needed.
+# One block with so many tiles that all accumulators are used twice, and more K tiles than stages: all waits are needed.
 SCALED: dict[str, Size] = {
-    "nvfp4_gemm": {"format": "nvfp4", "m": 128, "n": 384, "k": 768},
+    "nvfp4_gemm": {"format": "nvfp4", "m": 128, "n": 512, "k": 768},
     "nvfp4_dual_gemm": {"m": 128, "n": 384, "k": 768},
     "nvfp4_group_gemm": {"m": "40-130", "n": 136, "k": 768},
 }
@@ -116,7 +117,7 @@ def gallery() -> Iterator[Subject]:
     text = wgmma_gemm.specialize("f16", wgmma_gemm.SMALL).ptx
     yield Subject("wgmma_gemm wgmma", text, _run_wgmma, "wgmma_gemm.ptx", is_asynchronous=True)
     for step in tcgen05_gemm.STEPS:
-        text = ptxlab.format(_tcgen05(step, *_matrices(200, 256)).module)
+        text = ptxlab.format(_tcgen05(step)[0].module)
         yield Subject(f"tcgen05_gemm {step}", text, partial(_run_tcgen05, step), f"{step}.ptx", is_asynchronous=True)
 
     for name, size in SCALED.items():
@@ -170,16 +171,17 @@ def _run_wgmma(module: ir.Module, seed: int) -> tuple[list[Result], bool]:
 
 
 def _run_tcgen05(step: str, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
-    a, b, d = _matrices(200, 256)
-    launch = _tcgen05(step, a, b, d)
+    launch, (a, b, d) = _tcgen05(step)
     how = {"shared": launch.shared, "cluster": launch.cluster}
     result = _launch(module[launch.function.name], seed, launch.grid, launch.block, launch.args, **how)
     return [result], bool(np.array_equal(d, a @ b.T))
 
 
-def _tcgen05(step: str, a: np.ndarray, b: np.ndarray, d: np.ndarray) -> Launch:
-    """One block with four tiles, or four blocks; or a pair of blocks with two tiles."""
-    return tcgen05_gemm.product(a, b, d, step=step, blocks=2 if step == "pair" else 1)
+def _tcgen05(step: str) -> tuple[Launch, tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """One block with four tiles, or four blocks; or a pair of blocks with four tiles."""
+    a, b, d = _matrices(200, 512 if step == "pair" else 256)
+    shape = Shape(columns=64, stages=2)
+    return tcgen05_gemm.product(a, b, d, step, shape, blocks=2 if step == "pair" else 1), (a, b, d)
 
 
 def _matrices(depth: int, columns: int = 128) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

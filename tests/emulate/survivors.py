@@ -47,7 +47,6 @@ ORDERED = "a barrier or fences order it anyway, so that it need not be strong"
 LEADING = ("other leading offset of operand 1", "other leading offset of operand 2")
 STRIDE = ("other stride offset of operand 1", "other stride offset of operand 2")
 COUNT = ("one arrival more", "half the arrivals")
-BUFFERS = "there are as many buffers of accumulators as tiles: no thread has to wait for one"
 KEPT = "it only keeps the block until the others have read its memory, and hands nothing over"
 UNUSED = "with a swizzle, a K-major matrix of one row of it has no use for the leading offset"
 BEFORE = "nothing on tensor memory is in flight there: loads are waited for, and MMAs by a commit"
@@ -69,31 +68,22 @@ EQUIVALENT = [
     Survivor("wgmma_gemm", (), LEADING, UNUSED, "wgmma.mma_async"),
     *(
         Survivor(case, (), ("remove tensor fence",), reason, fence)
-        for case in ("tcgen05_gemm", "ring", "blackwell_product", "nvfp4")
+        for case in ("ring", "blackwell_product")
         for fence, reason in (("before_thread_sync", BEFORE), ("after_thread_sync", AFTER))
     ),
-    *(
-        Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init")
-        for case in ("tcgen05_gemm", "wgmma_gemm", "ring")
-    ),
+    *(Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init") for case in ("wgmma_gemm", "ring")),
+    Survivor("tcgen05_gemm pair", (), ("remove tensor fence",), AFTER, "after_thread_sync"),
     Survivor("ring", (), ("one arrival more",), "with one block no thread waits on it", "[peers"),
     Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),
-    Survivor("tcgen05_gemm", (), ("remove warp barrier",), MEET, "bar.warp.sync"),
-    Survivor("nvfp4", (), ("remove warp barrier",), MEET, "bar.warp.sync"),
     Survivor("ring", (), ("acquire to relaxed", "narrow scope"), LOADED, "[%read]"),
     Survivor("ring", (), ("release to relaxed", "narrow scope"), LOADED, "mbarrier.arrive.release.cluster"),
-    Survivor("wgmma_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
+    Survivor("wgmma_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group"),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("nvfp4", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),
     Survivor("mma_gemm", (), WAIT, NONE_LEFT, "cp.async.wait_all"),
     Survivor("mma_gemm mma.sync", (426,), BARRIER, "what is overwritten was read before the last barrier of the loop"),
-    Survivor("mma_tile", (), ("remove warp barrier",), MEET, "bar.warp.sync"),
-    Survivor("tcgen05_gemm ring", (194,), BARRIER, "all threads have waited on the same mbarrier just before"),
-    Survivor("tcgen05_gemm specialized", (53,), COUNT, "a block has one tile: no thread waits for its accumulators"),
     Survivor("tcgen05_gemm specialized", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
-    Survivor("tcgen05_gemm pair", (61, 63), COUNT, BUFFERS),
-    Survivor("tcgen05_gemm pair", (205, 553), (*WAIT, "remove arrive", "release to relaxed", "narrow scope"), BUFFERS),
     Survivor("ring", (), LEADING, ONE_CHUNK, "32x128b"),
     Survivor("ring", (), ("remove fence",), "threads only read before it, and reads are over when they are ordered"),
     Survivor("work_queue-blocks.sm_80", (283,), SCOPE, "only the block that took a piece adds to its result"),
@@ -106,7 +96,6 @@ EQUIVALENT = [
     Survivor("semaphore_of_two-library.sm_80", (1142,), ("acquire to relaxed",), "the `atom.cas` after it acquires"),
     Survivor("semaphore_of_two-library.sm_80", (1168, 1170, 1172, 1174), SCOPE, ONE_BLOCK),
     Survivor("double_matmul-matmuls.sm_80", (1104,), BARRIER, LAST),
-    Survivor("wmma_half_sums-wmma.sm_80", (444, 449), ("remove warp barrier",), MEET),
     Survivor("laplace_3d-stencils.sm_80", (559,), BARRIER, LAST),
     Survivor("game_of_life-stencils.sm_80", (955,), BARRIER, OWN),
     Survivor("fft-numeric.sm_80", (158,), BARRIER, OWN),
