@@ -15,7 +15,6 @@ from ptxlab.isa.fragment import extents
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.recorder import Step
 
-TENSOR_MEMORY = "tcgen05"  # the unit whose operands are counted
 _QUARTERS = "m8n8k4", "f16"  # each group of eight lanes multiplies matrices of its own
 
 
@@ -34,7 +33,7 @@ class MmaSize:
 def mma_size(form: Form, m: Modifiers, steps: Collection[Step]) -> MmaSize | None:
     """The size of a form with these modifiers that does these steps; None if it is not an MMA."""
     if Step("tensor_memory", "multiply") in steps:
-        return MmaSize(TENSOR_MEMORY, 1, None)
+        return MmaSize("tcgen05", 1, None)
     if Step("wgmma", "start") in steps:
         return MmaSize("wgmma", 128, _operations(m.shape))
     if form.computes in (Operation.MMA, Operation.OPAQUE_MMA):

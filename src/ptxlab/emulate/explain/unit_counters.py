@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.emulate.translate.counting import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
 from ptxlab.isa import Match
 from ptxlab.isa.gpus import SMS
-from ptxlab.isa.mma_size import TENSOR_MEMORY
 from ptxlab.isa.tensor_memory import COLUMNS
 from ptxlab.toolchain.occupancy import limits_of, occupancy
 
@@ -31,11 +30,10 @@ def count_units(running: RunningLaunch, times: Sequence[int], counters: Sequence
     copied = {name: amounts[name] for name in COPIES if amounts.get(name)}
     if copied:
         found["tma"] = copied
-    multiplied = _mmas(running.compiled.matches, times, operations)
+    operands = {name: amounts[name] for name in (OPERANDS, COLLECTED) if amounts.get(name)}
+    multiplied = _mmas(running.compiled.matches, times, operations, operands)
     if multiplied:
         found["mmas"] = multiplied
-    if amounts.get(OPERANDS):
-        multiplied[TENSOR_MEMORY] |= {name: amounts[name] for name in (OPERANDS, COLLECTED) if amounts.get(name)}
     columns = max(worker.record.get("tensor_columns") for worker in running.workers)
     if columns:
         found["tensor_memory"] = {"columns": columns}
@@ -46,9 +44,12 @@ def count_units(running: RunningLaunch, times: Sequence[int], counters: Sequence
 
 
 def _mmas(
-    matches: Sequence[Match | None], times: Sequence[int], described: dict[int, int]
+    matches: Sequence[Match | None], times: Sequence[int], described: dict[int, int], operands: dict[str, int]
 ) -> dict[str, dict[str, int]]:
-    """How many MMAs each unit did, and their multiplications and additions."""
+    """How many MMAs each unit did, and their multiplications and additions.
+
+    Those that an instruction descriptor describes also have the bytes of their `operands`.
+    """
     found: dict[str, dict[str, int]] = {}
     for number, match in enumerate(matches):
         size = match.effects.mma if match is not None and times[number] else None
@@ -58,6 +59,8 @@ def _mmas(
         here = found.setdefault(size.unit, {"count": 0, "flops": 0})
         here["count"] += count
         here["flops"] += described.get(number, 0) if size.operations is None else count * size.operations
+        if size.operations is None:
+            here |= operands
     return found
 
 
