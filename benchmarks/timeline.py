@@ -23,7 +23,8 @@ from typing import Any
 
 from ptxlab.author import kernel, pointer, ptx, u64
 from ptxlab.kernels import wgmma_gemm
-from ptxlab.kernels.wgmma_gemm import LARGE, product
+from ptxlab.kernels.wgmma_gemm import product
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import measure
 from ptxlab.measure.data import Device
 from ptxlab.measure.machine import commit, describe, require_torch
@@ -32,7 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SPANS = 160  # of a warp: two of each K tile, so one tile of D of 4096
 KEPT = 1  # blocks whose spans are written
 SHAPES = {
-    f"{stages} stages{', timeline' if spans else ''}": replace(LARGE, stages=stages, spans=spans)
+    f"{stages} stages{', timeline' if spans else ''}": Shape(stages=stages, spans=spans)
     for stages in (2, 3)
     for spans in (0, SPANS)
 }

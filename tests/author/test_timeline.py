@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ptxlab import gpu
 from ptxlab.author import Module, kernel, pointer, ptx, u32
 from ptxlab.report import PtxError
 from ptxlab.timelines import STEPS, Layout, Span, Timeline
@@ -41,6 +42,18 @@ def test_spans_are_of_their_warps_and_in_their_order(clock: str) -> None:
     counted, inner, outer = timeline.spans[:3]
     assert counted.start < counted.end <= outer.start < inner.start < inner.end < outer.end
     assert counted.duration > 50 > inner.duration > 0
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
+@pytest.mark.parametrize(("clock", "unit"), [("clock64", "cycles"), ("globaltimer", "ns")])
+def test_a_gpu_has_real_clocks(clock: str, unit: str) -> None:
+    chosen = relay.specialise(clock=clock)
+    chosen.launch(grid=2, block=64, args=[np.zeros(128, np.uint32)], device="cuda")
+    timeline = chosen.timeline()
+    assert (timeline.unit, timeline.shared_clock) == (unit, clock == "globaltimer")
+    counted, inner, outer, *_ = timeline.spans
+    assert 0 <= counted.start <= counted.end <= outer.start <= inner.start <= inner.end <= outer.end
 
 
 def test_spans_beyond_the_space_are_counted() -> None:
