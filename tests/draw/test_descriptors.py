@@ -43,6 +43,10 @@ again:
     bar.sync 0;
     ld.param.u64 %q3, [a];
     ld.param.u64 %q4, [b];
+    shr.u32 %r9, %r2, 4;  // a GPU keeps the first bytes of shared memory for itself
+    cvt.u64.u32 %q5, %r9;
+    add.u64 %q3, %q3, %q5;
+    add.u64 %q4, %q4, %q5;
     {" ".join(f"mov.f32 %d{i}, 0f00000000;" for i in range(8))}
     wgmma.fence.sync.aligned;
     INSTRUCTION {{{", ".join(f"%d{i}" for i in range(8))}}}, %q3, %q4, 1, 1, 1TRANSPOSED;
