@@ -6,8 +6,8 @@
         start(doubled_kernel, x.numel() // 256, 256, [x, y])
         return y
 
-The function serves twice. Called with tensors, it makes room for the result and starts the kernel. Called by
-`torch.compile`, with tensors that are only a shape and a type, it makes room alone: that is what torch wants to know.
+The function serves twice. Called with tensors, it allocates the result and starts the kernel. Called by
+`torch.compile`, with tensors that are only a shape and a type, it allocates it alone: that is what torch wants to know.
 """
 
 from __future__ import annotations

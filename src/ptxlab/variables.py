@@ -114,7 +114,7 @@ def _read(module: ir.Module, placed: layout.Variables, variable: ir.Variable, dt
         # None where no kernel has run there, or where the compiler has left it out since no kernel uses it.
         if found is None and name not in context.host.given and layout.has_addresses(variable):
             _refuse(module, variable, f"`{name}` holds addresses, which {chosen.name} has once a kernel has run there")
-        data = context.memory.beginning(placed, variable) if found is None else found
+        data = context.memory.initial_value(placed, variable) if found is None else found
     return numpy.frombuffer(data, kind).reshape(shape).copy()
 
 

@@ -105,7 +105,7 @@ def pack(groups: Sequence[Group]) -> npt.NDArray[np.uint8]:
 
 
 def output(groups: Sequence[Group]) -> npt.NDArray[np.uint8]:
-    """Room for what the kernel finds."""
+    """Space for what the kernel finds."""
     slots = sum(one.count or 1 for group in groups for one in registers(group, "write"))
     slots += sum(has_carry(group.first.form) for group in groups)
     return np.zeros(slots * LANES * SLOT, np.uint8)

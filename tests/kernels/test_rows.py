@@ -9,7 +9,7 @@ import pytest
 from ptxlab.kernels import layer_norm, rms_norm, softmax
 from ptxlab.kernels.layer_norm.kernel import layer_norm as layer_norm_kernel
 from ptxlab.kernels.rms_norm.kernel import rms_norm as rms_norm_kernel
-from ptxlab.kernels.rows import Room, Spread, specialize
+from ptxlab.kernels.rows import Capacity, Spread, specialize
 from ptxlab.kernels.softmax.kernel import softmax as softmax_kernel
 from ptxlab.toolchain import assemble
 
@@ -30,7 +30,7 @@ from ..tools import needs_ptxas
     ],
 )
 def test_how_a_row_is_shared(columns: int, type: Any, spread: str) -> None:
-    assert str(Spread.of(Room(), columns, np.empty((1, columns), type))) == spread
+    assert str(Spread.of(Capacity(), columns, np.empty((1, columns), type))) == spread
 
 
 def test_a_row_too_long_to_be_kept() -> None:
@@ -66,11 +66,15 @@ def test_softmax_of_what_is_masked() -> None:
 @needs_ptxas
 @pytest.mark.parametrize(
     ("kernel", "room"),
-    [(softmax_kernel, softmax.ROOM), (layer_norm_kernel, layer_norm.ROOM), (rms_norm_kernel, rms_norm.ROOM)],
+    [
+        (softmax_kernel, softmax.CAPACITY),
+        (layer_norm_kernel, layer_norm.CAPACITY),
+        (rms_norm_kernel, rms_norm.CAPACITY),
+    ],
 )
 @pytest.mark.parametrize(("columns", "type"), [(1024, np.float32), (8192, ml_dtypes.bfloat16), (32768, np.float32)])
 def test_as_many_threads_as_are_asked_for_fit_without_spilling(
-    kernel: Any, room: Room, columns: int, type: Any
+    kernel: Any, room: Capacity, columns: int, type: Any
 ) -> None:
     spread = Spread.of(room, columns, np.empty((1, columns), type))
     (resources,) = assemble(specialize(kernel, spread).ptx, "sm_90").resources

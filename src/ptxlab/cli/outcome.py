@@ -29,7 +29,7 @@ ALIKE = 3  # findings that say the same: a missing barrier is a race at each lin
 
 
 @dataclass(frozen=True)
-class Watched:
+class Observed:
     """An array, or a variable of the module, before a run and after it."""
 
     name: str
@@ -61,10 +61,10 @@ class Watched:
 
 def watched_arguments(
     kernel: Function, arguments: Sequence[Argument], before: Sequence[Any], after: Sequence[Any]
-) -> list[Watched]:
+) -> list[Observed]:
     """The arrays among the arguments of a kernel."""
     return [
-        Watched(parameter.name, argument.type, *values)
+        Observed(parameter.name, argument.type, *values)
         for parameter, argument, *values in zip(kernel.parameters, arguments, before, after, strict=True)
         if not isinstance(values[0], bytes)
     ]
@@ -72,7 +72,7 @@ def watched_arguments(
 
 def watched_variables(
     module: Module, settings: dict[str, Argument], before: dict[str, ndarray[Any, Any]]
-) -> list[Watched]:
+) -> list[Observed]:
     """The variables that a kernel may have written; those that were set have the type that was said."""
     from ptxlab.variables import written
 
@@ -83,7 +83,7 @@ def watched_variables(
         if name in settings and settings[name].type != "bytes":
             type = settings[name].type
             held, after = (array.reshape(-1).view(type_of(type)) for array in (held, after))
-        found.append(Watched(name, type, held, after))
+        found.append(Observed(name, type, held, after))
     return found
 
 
@@ -92,8 +92,8 @@ class Run:
     """A run that is over: its arrays and variables before and after, what it gave, and how it was asked for."""
 
     kernel: Function
-    arrays: Sequence[Watched]
-    variables: Sequence[Watched]
+    arrays: Sequence[Observed]
+    variables: Sequence[Observed]
     result: Result
     findings: Sequence[Diagnostic]  # what the check of the program warned of, then those of the run
     seed: int
@@ -151,9 +151,9 @@ class Run:
         if report and self.result.fidelity is not None:
             yield f"fidelity: {self.result.fidelity}"
 
-    def changes(self, watched: Sequence[Watched]) -> list[dict[str, Any]]:
+    def changes(self, observed: Sequence[Observed]) -> list[dict[str, Any]]:
         """What to show of those that the kernel changed."""
-        return [one.as_object() for one in watched if one.changed]
+        return [one.as_object() for one in observed if one.changed]
 
     def as_object(self) -> dict[str, Any]:
         """All of it, for programs."""
@@ -181,10 +181,10 @@ class Run:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise click.UsageError(f"`{directory}` can't be made: {(problem.strerror or '').lower()}") from None
-        for watched in (*(variable for variable in self.variables if variable.changed), *self.arrays):
+        for observed in (*(variable for variable in self.variables if variable.changed), *self.arrays):
             data = BytesIO()
-            numpy.save(data, watched.after)
-            write_file(directory / f"{watched.name}.npy", data.getvalue())
+            numpy.save(data, observed.after)
+            write_file(directory / f"{observed.name}.npy", data.getvalue())
 
 
 def finite(value: Any) -> Any:

@@ -61,7 +61,7 @@ class TensorMap:
         """The map of a tensor at that address, as the driver encodes it."""
         unit = checks.unit_of(self.type, self.interleave)
         if address % unit:
-            raise ValueError(f"the tensor begins at {address:#x}, no multiple of {unit}")
+            raise ValueError(f"the tensor starts at {address:#x}, not a multiple of {unit}")
         words = [0] * (BYTES // 4)
         words[0], words[1] = address & 0xFFFFFFFF, address >> 32
         words[layout.FLAGS // 4] = self._flags()

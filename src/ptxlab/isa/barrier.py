@@ -4,11 +4,10 @@ A barrier is named by a number from 0 to 15, and a thread count is a multiple of
 they are immediates. It knows `barrier` and `bar.warp.sync` from PTX 5.1 on, the manual from 6.0.
 """
 
-from ptxlab.native import Pointer, native, u32
-
 from .extent import addresses
 from .form import Modifiers, form, unknown
 from .machine import AddressValue, Machine, Value
+from .rearrangement import converge
 from .vocabulary import SCOPE
 
 # ptxas reads `.cta` only right after the mnemonic, as part of the name.
@@ -53,16 +52,10 @@ def _reduced(k: Machine, m: Modifiers, found: Value) -> Value:
     return found & (2 if m.op == "and" else 1) != 0
 
 
-@native
-def meet(exchange: Pointer[u32], members: u32) -> None:
-    """Nothing: that they have met is all."""
-    return
-
-
 @form("bar.warp.sync membermask", types={"membermask": "u32"}, since="5.1 sm_30")
 def bar_warp_sync(k: Machine, m: Modifiers, membermask: Value) -> None:
     """Wait until the lanes of `membermask` have arrived; what they wrote before is then known to all of them."""
-    k.collect(meet, membermask, (), (), orders=True)
+    k.collect(converge, membermask, (), (), orders=True)
 
 
 @form("barrier.sync{.aligned} a{, b}", types=BARRIER, name="barrier", since="5.1 sm_30")

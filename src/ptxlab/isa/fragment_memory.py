@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from .layouts import Layout
 from .machine import AddressValue, Machine, Value
-from .rearrangement import meet
+from .rearrangement import converge
 from .warp_mma import ALL_LANES, Vector
 
 
@@ -79,7 +79,7 @@ class Matrix:
 def load(matrix: Matrix, registers: int) -> Vector:
     """The registers of a lane; if there are more than it takes, they repeat."""
     k = matrix.k
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     found: list[Value] = []
     parts: list[Value] = []
     for element, count in matrix.runs():
@@ -96,7 +96,7 @@ def load(matrix: Matrix, registers: int) -> Vector:
 def store(matrix: Matrix, values: Vector) -> None:
     """Write the registers of a lane to memory."""
     k = matrix.k
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     runs = matrix.runs()
     width = runs[0][1] * matrix.layout.bits
     parts = [part for value in values for part in ([value] if width >= 32 else k.unpack(value, f"b{width}"))]

@@ -2,7 +2,7 @@
 
 from .form import Modifiers, form
 from .machine import Machine, Value
-from .rearrangement import meet
+from .rearrangement import converge
 from .warp_mma import ALL_LANES
 
 
@@ -35,7 +35,7 @@ _SETMAXNREG = "8.0 sm_90a | 8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_1
       name="setmaxnreg", effects="more-registers")  # fmt: skip
 def take_registers(k: Machine, m: Modifiers, count: int) -> None:
     """Raise how many registers each thread of the warp owns, and wait until the block has as many to give."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.set_registers(count, more=True)
 
 
@@ -43,5 +43,5 @@ def take_registers(k: Machine, m: Modifiers, count: int) -> None:
       name="setmaxnreg", effects="fewer-registers")  # fmt: skip
 def give_registers(k: Machine, m: Modifiers, count: int) -> None:
     """Lower how many registers each thread of the warp owns; the others go to the pool of the block."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.set_registers(count, more=False)

@@ -28,7 +28,7 @@ def rearrange(
 
 
 @native
-def meet(exchange: Pointer[u32], members: u32) -> None:
+def converge(exchange: Pointer[u32], members: u32) -> None:
     """Where lanes only wait for each other."""
 
 

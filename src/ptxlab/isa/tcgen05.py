@@ -16,7 +16,7 @@ from .form import Modifiers, form, unknown
 from .held import Held, holds
 from .machine import AddressValue, Machine, Value
 from .matrix import Slots
-from .rearrangement import agree, meet
+from .rearrangement import agree, converge
 from .tensor_memory import SHAPES as MOVED
 from .tensor_memory import TWO_BLOCKS, first_cell, moved, next_cell
 from .warp_mma import ALL_LANES, Vector
@@ -90,10 +90,10 @@ REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
 )
 def tcgen05_alloc(k: Machine, m: Modifiers, dst: AddressValue, columns: Value) -> None:
     """Wait for free columns of tensor memory, take them and write their address to shared memory."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     # PTX ISA 9.7.16.6.1: what it writes keeps its order with other instructions on that address, copies among them.
     k.store(dst, (k.tensor_memory.allocate(columns, is_pair(m)),), when=k.lane == 0, order="same-address")
-    k.collect(meet, ALL_LANES, (), (), aligned=True, orders=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True, orders=True)
 
 
 @form(
@@ -105,14 +105,14 @@ def tcgen05_alloc(k: Machine, m: Modifiers, dst: AddressValue, columns: Value) -
 )
 def tcgen05_dealloc(k: Machine, m: Modifiers, taddr: Value, columns: Value) -> None:
     """Give back columns of tensor memory."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.tensor_memory.free(taddr, columns, is_pair(m))
 
 
 @form("tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", cta_group=CTA_GROUP, since=BLACKWELL)
 def tcgen05_relinquish_alloc_permit(k: Machine, m: Modifiers) -> None:
     """Promise that this block allocates no more tensor memory."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.tensor_memory.relinquish(is_pair(m))
 
 
@@ -253,14 +253,14 @@ def tcgen05_st(k: Machine, m: Modifiers, taddr: AddressValue, split: int | None,
 @form("tcgen05.wait::ld.sync.aligned", since=BLACKWELL)
 def tcgen05_wait_ld(k: Machine, m: Modifiers) -> None:
     """Wait until the loads of this thread from tensor memory are done."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.tensor_memory.wait(stores=False)
 
 
 @form("tcgen05.wait::st.sync.aligned", since=BLACKWELL)
 def tcgen05_wait_st(k: Machine, m: Modifiers) -> None:
     """Wait until the stores of this thread to tensor memory are done."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.tensor_memory.wait(stores=True)
 
 

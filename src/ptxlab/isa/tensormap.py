@@ -3,10 +3,10 @@
 from typing import Any
 
 from . import tensor_map
-from .barrier import meet
 from .extent import addresses
 from .form import Modifiers, Specification, form
 from .machine import AddressValue, Machine, Value
+from .rearrangement import converge
 from .vocabulary import SCOPE
 from .warp_mma import ALL_LANES
 
@@ -123,10 +123,10 @@ def _replace(k: Machine, words: list[Value], offset: int, mask: int, bits: Value
 @addresses(d="128/64", a="128/64")
 def copy_map(k: Machine, m: Modifiers, d: AddressValue, a: AddressValue, size: int) -> None:
     """Copy a tensor map from shared to global memory, each lane 4 bytes, and release it for acquires of that map."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.bulk.change_map(d, is_warp=True)
     at = k.cast(k.lane << 2, "u64")
     k.store(d + at, k.load(a + at, "u32"))
     k.bulk.release_maps()
     k.fence(f"release.{m.scope}")
-    k.collect(meet, ALL_LANES, (), (), aligned=True, orders=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True, orders=True)

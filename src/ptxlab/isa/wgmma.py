@@ -14,7 +14,7 @@ from .fragment import registers
 from .held import Held, extent, holds
 from .machine import Machine, Value
 from .matrix import Slots
-from .rearrangement import meet
+from .rearrangement import converge
 from .warp_mma import ALL_LANES, Vector
 from .warpgroup import WarpgroupMma, collect
 from .warpgroup_multiplication import IN_REGISTERS
@@ -146,19 +146,19 @@ def wgmma_mma_async(
 def wgmma_fence(k: Machine, m: Modifiers) -> None:
     """Order this warp's earlier accesses to registers before the wgmma.mma_async that follow."""
     k.wgmma.fence()
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
 
 
 @form("wgmma.commit_group.sync{.aligned}", since="8.0 sm_90a")
 def wgmma_commit_group(k: Machine, m: Modifiers) -> None:
     """Close the group of all wgmma.mma_async that this warp started since the last group."""
     k.wgmma.compare()
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.wgmma.commit()
 
 
 @form("wgmma.wait_group.sync{.aligned} n", types={"n": "imm(0..2147483647)"}, since="8.0 sm_90a")
 def wgmma_wait_group(k: Machine, m: Modifiers, n: int) -> None:
     """Wait until at most `n` of the latest groups are unfinished."""
-    k.collect(meet, ALL_LANES, (), (), aligned=True)
+    k.collect(converge, ALL_LANES, (), (), aligned=True)
     k.wgmma.wait(n)

@@ -43,12 +43,12 @@ def over_block(value: Any, combine: Combine, threads: int) -> Any:
     if threads == WARP:
         return value
     warps = threads // WARP
-    room = ptx.shared(f32, warps, name="of_warps")
+    of_warps = ptx.shared(f32, warps, name="of_warps")
     thread = ptx.tid.x
     with ptx.when((thread & (WARP - 1)) == 0):
-        room[thread >> 5] = value
+        of_warps[thread >> 5] = value
     ptx.bar.sync(0)
-    value = room[thread & (warps - 1)]
+    value = of_warps[thread & (warps - 1)]
     distance = warps // 2
     while distance:
         value = combine(value, ptx.shfl.sync.bfly.b32(value, distance, 31, EVERY_LANE))

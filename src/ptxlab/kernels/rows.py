@@ -64,7 +64,7 @@ def tolerance(rows: int, columns: int, type: str) -> float:
 
 
 @dataclass(frozen=True)
-class Room:
+class Capacity:
     """What a kernel has for its rows beside its own work: found by measuring on an H200."""
 
     shares: Mapping[str, int] = field(default_factory=lambda: {"f32": 32, "bf16": 64})
@@ -96,21 +96,21 @@ class Spread:
         return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}"
 
     @staticmethod
-    def of(room: Room, columns: int, *arrays: Any) -> Spread:
+    def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
         """For rows of so many elements in such arrays."""
         type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
         length = columns * SIZES[type]
         threads = WARP
-        while threads < room.threads and length > threads * room.shares[type]:
+        while threads < capacity.threads and length > threads * capacity.shares[type]:
             threads *= 2
         if length > _VERY_LONG:
             threads = _MOST_THREADS
         held = ceil_div(columns, threads * vector)
-        if length <= min(room.registers, threads * room.shares[type]):
+        if length <= min(capacity.registers, threads * capacity.shares[type]):
             return Spread(type, vector, threads, held, "registers")
         if vector > 1 and held * threads * WIDEST <= _SHARED_MEMORY:
-            return Spread(type, vector, threads, held, "shared", room.at_a_time)
-        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", room.at_a_time)
+            return Spread(type, vector, threads, held, "shared", capacity.at_a_time)
+        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", capacity.at_a_time)
 
     @property
     def block(self) -> int:

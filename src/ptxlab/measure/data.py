@@ -1,6 +1,6 @@
 """Fresh random data: on this machine by NumPy, on a GPU by torch, under the names that PTX has for types.
 
-Room for an answer is poisoned, NaN or a pattern no kernel writes by chance, so that an element that was never written
+Space for an answer is poisoned, NaN or a pattern no kernel writes by chance, so that an element that was never written
 is seen.
 """
 
@@ -24,7 +24,7 @@ TORCH_NAMES = {
     "s8": "int8", "u8": "uint8", "s32": "int32", "u32": "uint32", "s64": "int64", "u64": "uint64",
 }  # fmt: skip
 _PTX_NAMES = {name: type for type, name in TORCH_NAMES.items()}
-_POISON = 0xA5  # the byte that room for whole numbers is filled with
+_POISON = 0xA5  # the byte that space for whole numbers is filled with
 
 
 def type_of(array: Any) -> str:
@@ -52,7 +52,7 @@ class Draw(Protocol):
         """Whole numbers from `low` up to but without `high`."""
 
     def empty(self, shape: Shape, type: str) -> Any:
-        """Room for an answer, poisoned."""
+        """Space for an answer, poisoned."""
 
 
 class Host:
@@ -71,9 +71,9 @@ class Host:
         return self.generator.integers(low, high, shape).astype(DTYPES[type])
 
     def empty(self, shape: Shape, type: str) -> Any:
-        room = np.empty(shape, DTYPES[type])
-        poison(np, room)
-        return room
+        space = np.empty(shape, DTYPES[type])
+        poison(np, space)
+        return space
 
 
 class Blank:
@@ -116,16 +116,16 @@ class Device:
         return self.torch.randint(low, high, sizes, device="cuda", generator=self.generator).to(self._type(type))
 
     def empty(self, shape: Shape, type: str) -> Any:
-        room = self.torch.empty(shape, device="cuda", dtype=self._type(type))
-        poison(self.torch, room)
-        return room
+        space = self.torch.empty(shape, device="cuda", dtype=self._type(type))
+        poison(self.torch, space)
+        return space
 
 
-def poison(xp: Any, room: Any) -> None:
+def poison(xp: Any, space: Any) -> None:
     """Fill an array, of NumPy or of torch as `xp` says, with what no kernel writes by chance."""
-    raw = room.reshape(-1).view(xp.uint8)
-    raw[...] = 0xFF if _has_nan(room) else _POISON  # all ones is a NaN in every format that has one
+    raw = space.reshape(-1).view(xp.uint8)
+    raw[...] = 0xFF if _has_nan(space) else _POISON  # all ones is a NaN in every format that has one
 
 
-def _has_nan(room: Any) -> bool:
-    return "float" in str(room.dtype)
+def _has_nan(space: Any) -> bool:
+    return "float" in str(space.dtype)

@@ -54,14 +54,14 @@ def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> 
         for cause in causes:
             if cause.key != key:
                 continue
-            meets = max(cause.low, low) < min(cause.high, high)
-            if meets or source in cause.sources:
+            overlaps = max(cause.low, low) < min(cause.high, high)
+            if overlaps or source in cause.sources:
                 cause.numbers.append(number)
                 break
         else:
             causes.append(cause := Cause(key, low, high, [number]))
-            meets = True
-        if meets:
+            overlaps = True
+        if overlaps:
             cause.low, cause.high = max(cause.low, low), min(cause.high, high)
         if source:
             cause.sources.add(source)

@@ -52,12 +52,12 @@ class ModuleMemory:
             if variable.initialiser is None and variable.name not in self.host.given:
                 found = _zeros(layout.size_of_variable(variable))
             else:
-                data = self.beginning(variables, variable)
+                data = self.initial_value(variables, variable)
                 found = ctypes.create_string_buffer(data, max(len(data), 1))
             self.variables[key] = found
         return found
 
-    def beginning(self, variables: layout.Variables, variable: ir.Variable) -> bytes:
+    def initial_value(self, variables: layout.Variables, variable: ir.Variable) -> bytes:
         """What a variable holds before the first launch: what it was set to, or what the PTX says."""
         if variables.by_name.get(variable.name) is variable:
             data = self.host.given_to(variables.module, variable)

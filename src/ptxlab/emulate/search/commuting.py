@@ -14,10 +14,10 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.runtime.schedule.steps import (
     ARRIVE,
     CHANGED,
+    CONVERGE,
     DELIVER,
     EVERYONE,
     FAILED,
-    MEET,
     OPEN,
     SERVICE,
     STAYS,
@@ -64,7 +64,7 @@ def effect_of(thread: int, events: Iterable[Event]) -> Effect:
     changes: set[Hashable] = set()
     is_alone = True
     for event in events:
-        if event.kind in (ARRIVE, OPEN, MEET, WAIT):
+        if event.kind in (ARRIVE, OPEN, CONVERGE, WAIT):
             is_alone = False
         if event.thread != thread:
             continue
@@ -127,9 +127,9 @@ class History:
                 join(opened, self.clocks.get(thread, {}))
                 for other in self._waiting.pop(event.address, ()):
                     join(self.clocks.setdefault(other, {}), opened)
-            elif event.kind in (MEET, DELIVER):
+            elif event.kind in (CONVERGE, DELIVER):
                 members = list(self.clocks)
-                if event.kind == MEET:
+                if event.kind == CONVERGE:
                     members = [event.thread + lane for lane in range(32) if event.extra >> lane & 1]
                 together: Clock = {}
                 for member in members:

@@ -77,9 +77,9 @@ class Tracking:
             if kind != address_spaces.LOAD:
                 self.written |= roots
             elif not roots & (UNKNOWN | WINDOW):
-                watched, after = builder.new_label("watched"), builder.new_label("noted")
-                builder.branch(self._is_watched(function, roots), watched, after)
-                builder.label(watched)
+                tracked, after = builder.new_label("tracked"), builder.new_label("noted")
+                builder.branch(self._is_tracked(function, roots), tracked, after)
+                builder.label(tracked)
         name = _NOTES[space]
         more = shadow.FOLLOWED if self.is_alone else 0
         if self.synchronizes and number & (shadow.STRONG | shadow.OBJECT) == shadow.STRONG:
@@ -102,7 +102,7 @@ class Tracking:
         roots = self.roots_of(function).of_address(copied)
         if roots & UNKNOWN:
             return 1
-        text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
+        text = function.builder.value(f"zext i1 {self._is_tracked(function, roots)} to i32")
         return LlvmValue(function, type_named("u32"), text)
 
     def note_written(self, function: Function, operand: int) -> None:
@@ -119,7 +119,7 @@ class Tracking:
         roots = self._roots_of_map(function, operand)
         if roots & UNKNOWN:
             return 1
-        text = function.builder.value(f"zext i1 {self._is_watched(function, roots)} to i32")
+        text = function.builder.value(f"zext i1 {self._is_tracked(function, roots)} to i32")
         return LlvmValue(function, type_named("u32"), text)
 
     def note_written_map(self, function: Function, operand: int) -> None:
@@ -138,11 +138,11 @@ class Tracking:
             found = self._roots[function.number] = Roots(function)
         return found
 
-    def _is_watched(self, function: Function, roots: int) -> str:
+    def _is_tracked(self, function: Function, roots: int) -> str:
         builder = function.builder
         pointer = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.tracked')}")
-        watched = builder.value(f"load i64, ptr {pointer}, !invariant.load !2")
-        return builder.value(f"icmp ne i64 {builder.value(f'and i64 {watched}, {roots}')}, 0")
+        tracked = builder.value(f"load i64, ptr {pointer}, !invariant.load !2")
+        return builder.value(f"icmp ne i64 {builder.value(f'and i64 {tracked}, {roots}')}, 0")
 
 
 def _polls(function: Function) -> bool:

@@ -6,19 +6,19 @@ from typing import Any
 
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.layer_norm.kernel import layer_norm
-from ptxlab.kernels.rows import MEASURED, SMALL, Room, Spread, launch_rows, tolerance
+from ptxlab.kernels.rows import MEASURED, SMALL, Capacity, Spread, launch_rows, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-ROOM = Room(at_a_time=1536)
+CAPACITY = Capacity(at_a_time=1536)
 
 
 def read_once(x: Any, weight: Any, bias: Any, y: Any) -> Launch:
     """A warp or a block for each row."""
     rows, columns = x.shape
-    spread = Spread.of(ROOM, columns, x, weight, bias, y)
+    spread = Spread.of(CAPACITY, columns, x, weight, bias, y)
     arguments = [x, weight, bias, y, rows, columns, EPSILON]
     return launch_rows(layer_norm, spread, rows, arguments)
 

@@ -15,7 +15,7 @@ AHEAD = 8  # vectors that a thread asks for at a time
 SHARE = 1 << 19  # bytes that a block sums
 BLOCKS = 264  # resident at the same time: 2 on each of 132 SMs
 LONG_SHARE = 1 << 20  # bytes that it sums at most if all blocks then run at the same time
-ROOM = 4096  # sums of blocks
+SUMS = 4096  # sums of blocks
 
 
 def last_block(x: Any, sums: Any, ticket: Any, total: Any) -> Launch:
@@ -38,7 +38,7 @@ def expression(torch: Any, x: Any, sums: Any, ticket: Any, total: Any) -> Any:
 def arrays(draw: Draw, n: int, type: str) -> Arrays:
     """Numbers, space for the sum of each block, a ticket that starts at zero, and space for the sum of all."""
     return {
-        "x": draw.uniform(n, type), "sums": draw.empty(ROOM, "f32"), "ticket": draw.integers(1, "u32", 0, 1),
+        "x": draw.uniform(n, type), "sums": draw.empty(SUMS, "f32"), "ticket": draw.integers(1, "u32", 0, 1),
         "total": draw.empty(1, "f32"),
     }  # fmt: skip
 

@@ -6,19 +6,19 @@ from typing import Any
 
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.rms_norm.kernel import rms_norm
-from ptxlab.kernels.rows import MEASURED, SMALL, Room, Spread, launch_rows, tolerance
+from ptxlab.kernels.rows import MEASURED, SMALL, Capacity, Spread, launch_rows, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-ROOM = Room(shares={"f32": 32, "bf16": 32}, threads=1024, registers=4 << 10, at_a_time=2048)
+CAPACITY = Capacity(shares={"f32": 32, "bf16": 32}, threads=1024, registers=4 << 10, at_a_time=2048)
 
 
 def read_once(x: Any, weight: Any, y: Any) -> Launch:
     """A warp or a block for each row."""
     rows, columns = x.shape
-    spread = Spread.of(ROOM, columns, x, weight, y)
+    spread = Spread.of(CAPACITY, columns, x, weight, y)
     arguments = [x, weight, y, rows, columns, EPSILON]
     return launch_rows(rms_norm, spread, rows, arguments)
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.kernels.elements import SIZES
-from ptxlab.kernels.rows import MEASURED, SMALL, Room, Spread, launch_rows, tolerance
+from ptxlab.kernels.rows import MEASURED, SMALL, Capacity, Spread, launch_rows, tolerance
 from ptxlab.kernels.softmax.kernel import softmax
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
-ROOM = Room()
+CAPACITY = Capacity()
 
 
 def read_once(x: Any, y: Any) -> Launch:
     """A warp or a block for each row."""
     rows, columns = x.shape
-    spread = Spread.of(ROOM, columns, x, y)
+    spread = Spread.of(CAPACITY, columns, x, y)
     return launch_rows(softmax, spread, rows, [x, y, rows, columns])
 
 

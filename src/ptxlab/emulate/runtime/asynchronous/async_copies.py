@@ -41,7 +41,7 @@ def serial_of(group: u32, index: u32) -> u32:
 
 @native
 def start_copy(
-    thread: Pointer[Thread], destination: u64, source: u64, size: u32, wanted: u32, watched: u32, instruction: u32
+    thread: Pointer[Thread], destination: u64, source: u64, size: u32, wanted: u32, tracked: u32, instruction: u32
 ) -> None:
     """Start a copy of `size` bytes to shared memory: the first `wanted` from `source`, then zeros.
 
@@ -65,7 +65,7 @@ def start_copy(
     copy.size = size
     copy.source_size = wanted
     if thread.worker.checks != 0:
-        if wanted != 0 and watched != 0:
+        if wanted != 0 and tracked != 0:
             note_global(thread, source, wanted, LOAD, instruction)
         note_shared(thread, destination, size, STORE | COPY, instruction)
         if thread.copies.index < (1 << SERIAL_SHIFT) - 1:

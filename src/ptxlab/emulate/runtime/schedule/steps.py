@@ -17,7 +17,7 @@ from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 # What is logged, after the kinds of accesses.
 ARRIVE = 3  # at a barrier of the block or the cluster
 OPEN = 4  # a barrier lets the threads continue that wait there
-MEET = 5  # lanes of a warp have converged
+CONVERGE = 5  # lanes of a warp have converged
 DELIVER = 6  # asynchronous work has completed
 SERVICE = 7  # the host did something for the thread
 WAIT = 8  # at the barrier of the cluster; or, with 1, it has opened already
@@ -68,7 +68,7 @@ def log_barrier(thread: Pointer[Thread], kind: u32, barrier: u64, how: u32) -> N
 @native
 def log_collective(block: Pointer[Block], base: u32, members: u32) -> None:
     """Log that lanes of a warp have converged."""
-    log(block.worker, number_of(block.threads + base), MEET, 0, 0, members)
+    log(block.worker, number_of(block.threads + base), CONVERGE, 0, 0, members)
 
 
 @native
