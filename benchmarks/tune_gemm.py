@@ -22,7 +22,7 @@ from ptxlab.measure import Tuned, tune
 from ptxlab.measure.machine import commit, describe, require_torch
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "tuned" / "wgmma_gemm.json"
-ESTIMATED = 4  # variants of each product that are tried because of their estimate
+ESTIMATED = 2  # variants of each product that are tried because of their estimate
 
 
 def problem_of(size: Any) -> Problem:
@@ -39,12 +39,18 @@ def candidates(problem: Problem, given: dict[Problem, list[Shape]]) -> list[Shap
 
 def row(size: Any, found: Tuned) -> dict[str, Any]:
     """What is kept of one product: microseconds of each variant, the fastest first."""
-    right = sorted((statistics.median(trial.samples), trial) for trial in found.trials if trial.samples)
-    times = [{"shape": str(trial.parameters["shape"]), "us": round(1e6 * seconds, 2)} for seconds, trial in right]
-    wrong = [
-        {"shape": str(trial.parameters["shape"]), "problem": trial.problem} for trial in found.trials if trial.problem
-    ]
+    right = sorted(
+        (statistics.median(trial.samples), number) for number, trial in enumerate(found.trials) if trial.samples
+    )
+    times = [{"us": round(1e6 * seconds, 2), **brief(found.trials[number].parameters)} for seconds, number in right]
+    wrong = [{"problem": trial.problem, **brief(trial.parameters)} for trial in found.trials if trial.problem]
     return {"size": dict(size), "times": times, "wrong": wrong}
+
+
+def brief(parameters: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a variant that are not as they are by default."""
+    default = asdict(Shape())
+    return {name: value for name, value in parameters["shape"].items() if value != default[name]}
 
 
 def main() -> None:
@@ -61,7 +67,7 @@ def main() -> None:
             continue
         found = tune(lambda shape: partial(product, shape=shape), {"shape": candidates(problem, given)}, entry, size)
         rows.append(row(size, found))
-        fastest[problem] = found.best.parameters["shape"]
+        fastest[problem] = Shape(**found.best.parameters["shape"])  # trials keep plain values
         print(size, rows[-1]["times"][0], f"{len(rows[-1]['wrong'])} wrong", flush=True)
         keep(rows, fastest, {"date": date.today().isoformat(), "commit": commit(), **machine})
 
