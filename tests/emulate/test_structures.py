@@ -311,6 +311,23 @@ def test_arrays_of_pointers(parameter: str, given: Any) -> None:
     assert [(array == array.size + 1).sum() for array in arrays] == [8, 8, 8]
 
 
+def test_structures_that_a_register_chooses_are_given_by_offset() -> None:
+    """`struct { unsigned *x; unsigned step; } p[2]`: which bytes are pointers, the accesses do not show."""
+    body = """
+    mov.b64 %rd1, p;
+    mov.u32 %r1, %ctaid.x;
+    mul.wide.u32 %rd2, %r1, 16;
+    add.s64 %rd3, %rd1, %rd2;
+    ld.param.u64 %rd4, [%rd3];
+    ld.param.u32 %r2, [%rd3+8];
+    st.global.u32 [%rd4], %r2;
+    ret;
+    """
+    x, y = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    launch(body, ".align 8 .b8 p[32]", [{0: x, 8: 5, 16: y, 24: 7}], grid=2)
+    assert (x[0], y[0]) == (5, 7)
+
+
 def test_a_step_beyond_an_array_that_is_pointed_to_names_it() -> None:
     arrays = ptxlab.Pointers([np.zeros(8, np.uint32), np.zeros(4, np.uint32)])
     assert "argument 0 (`p`), array 1" in ptxlab.render([problem(THROUGH, ".u64 p", [arrays], grid=2, block=8)])

@@ -155,11 +155,14 @@ def _place_at(fields: Sequence[Field], start: int, value: Any, size: int) -> Ite
 
 
 def _says_its_size(value: Any, field: Field, size: int) -> bool:
-    """Whether a value is as large as it says, however the kernel reads it: bytes, or a tensor map that it copies."""
+    """Whether a value is as large as it says, however the kernel reads it: bytes, a copied tensor map, a pointer.
+
+    Of structures in an array that a register indexes, only the user knows which bytes are pointers.
+    """
     if isinstance(value, (TensorMap, Encoded)):
         is_aligned = field.offset % MAP_ALIGNMENT == 0 and field.offset + MAP_BYTES <= size
         return field.kind != POINTER and is_aligned
-    return isinstance(value, (bytes, bytearray, memoryview))
+    return isinstance(value, (bytes, bytearray, memoryview)) or (_is_memory(value) and field.size != POINTER_BYTES)
 
 
 def _field_of(value: Any, at: int) -> Field:

@@ -94,13 +94,20 @@ def _without_consequences(launch: RunningLaunch, found: StructArray, races: list
 
 def _one_a_fence(launch: RunningLaunch, found: StructArray, unfenced: list[int]) -> list[int]:
     """Of the findings for which one fence is missing the one that is first in the file."""
+    return [group[0] for group in by_synchronization(launch, found, unfenced)]
+
+
+def by_synchronization(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
+    """Findings in the order of the file, those that follow the same synchronization together."""
     paths = Paths(launch.compiled)
-    groups: list[tuple[frozenset[int], int]] = []
-    for number in sorted(unfenced, key=lambda number: (found.get("instruction", number), number)):
+    groups: list[tuple[frozenset[int], list[int]]] = []
+    for number in sorted(numbers, key=lambda number: (found.get("instruction", number), number)):
         before = paths.synchronizations_before(found.get("instruction", number))
-        if not any(before & other for other, _ in groups):
-            groups.append((before, number))
-    return [number for _, number in groups]
+        group = next((group for other, group in groups if before & other), None)
+        if group is None:
+            groups.append((before, group := []))
+        group.append(number)
+    return [group for _, group in groups]
 
 
 def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[str]:

@@ -10,7 +10,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
-from ptxlab.emulate.explain.causes import causes_of, other_lines
+from ptxlab.emulate.explain.causes import by_synchronization, causes_of, other_lines
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.layout_findings import explain_mismatch
 from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stale_phase
@@ -55,10 +55,13 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
         if is_early or kinds[number] == reports.EXITED:
             racing.add(found.get("instruction", number))
             yield _explain_absence(launch, found, number)
+    again = [number for number in numbers if kinds[number] == reports.NOT_INVALIDATED]
+    for first, *others in by_synchronization(launch, found, again):
+        diagnostic = explain_not_invalidated(launch, found, first)
+        more = [f"{len(others)} more mbarrier{'s are' if len(others) > 1 else ' is'} initialised again after it"]
+        yield replace(diagnostic, notes=(*diagnostic.notes, *(more if others else ())))
     for number in numbers:
-        if kinds[number] == reports.NOT_INVALIDATED:
-            yield explain_not_invalidated(launch, found, number)
-        elif kinds[number] == reports.STALE_MAP:
+        if kinds[number] == reports.STALE_MAP:
             yield explain_stale_map(launch, found, number)
         elif kinds[number] == reports.UNCHANGED_MAP:
             yield explain_unchanged_map(launch, found, number)
