@@ -143,25 +143,10 @@ def tensor_map(
     """
     found = _Tensor(array, type)
     extents = checks.whole(box, found.rank, "box")
-    steps = checks.whole(element_strides if element_strides is not None else [1] * found.rank, found.rank,
-                         "element_strides")  # fmt: skip
     how = checks.Options(found.type, swizzle, l2_promotion, fill, interleave)
-    checks.check_options(how, found.rank)
-    checks.check_tensor(found.shape, found.strides, found.width, how)
+    steps = found.check(how, element_strides)
     checks.check_box(extents, steps, how)
-    return TensorMap(
-        array=found.owner,
-        offset=found.offset,
-        type=found.type,
-        sizes=found.sizes,
-        strides=found.outer_strides,
-        box=extents[::-1],
-        steps=steps[::-1],
-        swizzle=swizzle,
-        l2_promotion=l2_promotion,
-        fill=fill,
-        interleave=interleave,
-    )
+    return found.map(how, steps, box=extents[::-1])
 
 
 def im2col_map(
@@ -193,31 +178,14 @@ def im2col_map(
     found = _Tensor(array, type)
     if found.rank < 3:
         raise ValueError(f"images have 3 to 5 dimensions, this array has {found.rank}")
-    steps = checks.whole(element_strides if element_strides is not None else [1] * found.rank, found.rank,
-                         "element_strides")  # fmt: skip
     how = checks.Options(found.type, swizzle, l2_promotion, fill, interleave)
+    steps = found.check(how, element_strides)
     corners = [checks.whole(given, found.rank - 2, name) for given, name in ((lower, "lower"), (upper, "upper"))]
-    checks.check_options(how, found.rank)
-    checks.check_tensor(found.shape, found.strides, found.width, how)
     checks.check_pixels(found.shape, int(channels), int(pixels), corners[0], corners[1])
     checks.check_row(int(channels), how)
     checks.check_steps(steps, how)
-    return TensorMap(
-        array=found.owner,
-        offset=found.offset,
-        type=found.type,
-        sizes=found.sizes,
-        strides=found.outer_strides,
-        box=(int(channels),),
-        steps=steps[::-1],
-        swizzle=swizzle,
-        l2_promotion=l2_promotion,
-        fill=fill,
-        interleave=interleave,
-        pixels=int(pixels),
-        lower=corners[0][::-1],
-        upper=corners[1][::-1],
-    )
+    box = {"box": (int(channels),), "pixels": int(pixels), "lower": corners[0][::-1], "upper": corners[1][::-1]}
+    return found.map(how, steps, **box)
 
 
 class _Tensor:
@@ -237,6 +205,30 @@ class _Tensor:
         self.sizes = self.shape[::-1]
         self.outer_strides = self.strides[-2::-1] if self.rank > 1 else ()
         self.owner, self.offset = _owner(array)
+
+    def check(self, how: checks.Options, element_strides: Sequence[int] | None) -> tuple[int, ...]:
+        """Refuse what no tensor map has, whatever its box; the steps between the elements of a box."""
+        given = element_strides if element_strides is not None else [1] * self.rank
+        steps = checks.whole(given, self.rank, "element_strides")
+        checks.check_options(how, self.rank)
+        checks.check_tensor(self.shape, self.strides, self.width, how)
+        return steps
+
+    def map(self, how: checks.Options, steps: tuple[int, ...], **box: Any) -> TensorMap:
+        """The tensor map of boxes of one kind."""
+        return TensorMap(
+            array=self.owner,
+            offset=self.offset,
+            type=self.type,
+            sizes=self.sizes,
+            strides=self.outer_strides,
+            steps=steps[::-1],
+            swizzle=how.swizzle,
+            l2_promotion=how.l2_promotion,
+            fill=how.fill,
+            interleave=how.interleave,
+            **box,
+        )
 
 
 def _layout(array: Any, wanted: str | None) -> tuple[str, int, tuple[int, ...]]:
