@@ -80,6 +80,8 @@ def test_forms_of(chapter: str) -> None:
         program = Program(*found)
         trace = Trace(program, "k", "entry")
         candidate = next(c for c in opcode(text).candidates if c.form is form)
+        if any(expected.typed for expected in candidate.expected):
+            continue  # the registers of a kernel in Python are of bits
         with writing(trace):
             reads = [e for e in candidate.expected if e.role != "write" and e.kind != "sink"]
             ptx[text](*(argument(expected, trace) for expected in reads))

@@ -3,6 +3,7 @@
 from typing import Any
 
 import ptxlab
+from ptxlab import ir
 from ptxlab.cli.tour import SAXPY
 from ptxlab.device.result import Result
 
@@ -28,7 +29,7 @@ def text(body: str, parameters: str = ".param .u64 out", before: str = "", targe
     return HEAD.format(body=body.strip("\n"), parameters=parameters, before=before, target=target)
 
 
-def kernel(text: str) -> ptxlab.ir.Function:
+def kernel(text: str) -> ir.Function:
     """The kernel of a module that has one."""
     module = ptxlab.parse(text, name="k.ptx")
     return module[module.entries[0]]

@@ -117,10 +117,13 @@ def plan(text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair
 def plans(
     text: str, kinds: tuple[Kind, ...], outs: tuple[Kind, ...] | None, pair: bool
 ) -> list[tuple[Plan | None, tuple[Candidate, str, int, Expected | None]]]:
-    """For each form of an opcode: the plan, or the candidate, what is wrong, with which argument, what was expected."""
+    """For each form of an opcode: the plan, or the candidate, what is wrong, with which argument, what was expected.
+
+    Registers are declared as bits here: a form for registers of a type can only be written as PTX.
+    """
     found: list[tuple[Plan | None, tuple[Candidate, str, int, Expected | None]]] = []
     for candidate in opcode(text).candidates:
-        if candidate.violation is not None:
+        if candidate.violation is not None or any(expected.typed for expected in candidate.expected):
             continue
         given = [e for e in candidate.expected if e.role == "write" or e.kind == "sink"]
         aligned = align(candidate.expected, len(given) + len(kinds))
