@@ -11,8 +11,9 @@ import pytest
 from ptxlab import kernels
 from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_gemv, nvfp4_group_gemm
 from ptxlab.kernels.block_scaled import BLOCK, FORMATS, arrange, numbers
-from ptxlab.measure import Host, UnsuitedError
-from ptxlab.measure.entry import Arrays, Entry
+from ptxlab.measure import Host, UnsuitedError, check
+from ptxlab.measure.checking import expect
+from ptxlab.measure.entry import Arrays, Entry, Size
 
 
 def test_factors_are_arranged_as_they_are_read() -> None:
@@ -47,6 +48,27 @@ def test_results_in_the_readme(format: str, m: int, n: int, k: int) -> None:
     other = (d != wanted.astype(np.float16)).sum()
     row = f"| {format} | {m}, {n}, {k} | {error:.2e} | {other} of {d.size:,} |"
     assert row in kernels.readme("nvfp4_gemm").splitlines()
+
+
+CASES = [
+    pytest.param(name, variant, size, id=f"{name}-{variant}-{number}")
+    for name in kernels.names()
+    if "nvfp4" in name or name == "block_scaled_mma"
+    for variant in kernels.entry(name).variants
+    for number, size in enumerate(kernels.entry(name).small)
+]
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize(("name", "variant", "size"), CASES)
+def test_they_are_right_and_silent_under_many_seeds(name: str, variant: str, size: Size) -> None:
+    entry = kernels.entry(name)
+    arrays = entry.arrays(Host(7), **size)
+    expected = expect(np, entry, arrays)
+    (launch,) = entry.launches(variant, arrays)
+    for seed in range(20):
+        assert launch.run(device="cpu", seed=seed, on_error="collect").diagnostics == []
+        check(np, entry, size, arrays, expected, variant)
 
 
 def size(entry: Entry, number: int) -> dict[str, Any]:
