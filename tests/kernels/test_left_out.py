@@ -100,7 +100,7 @@ def test_every_line_that_is_left_out_is_found_on_every_seed(kernel: str) -> None
     known = expected()[kernel]
     assert [one.name for one in left_out] == list(known)
     for one in left_out:
-        for seed in range(SEEDS if known[one.name] != ["nothing"] else 0):
+        for seed in range(SEEDS if "nothing" not in known[one.name] else 0):
             assert set(known[one.name]) & set(one.run(seed)), (one.name, seed)
 
 
