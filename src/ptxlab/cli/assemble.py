@@ -34,8 +34,8 @@ options_argument = click.argument("options", nargs=-1, type=click.UNPROCESSED, m
 @path_argument
 @options_argument
 @target_option
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Where the object goes.")
-@click.option("--threads", type=click.IntRange(1, 1024), help="Threads of a block, for the occupancy.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
+@click.option("--threads", type=click.IntRange(1, 1024), help="Size of a block in threads, for the occupancy.")
 @ptxas_option
 @format_option
 @click.pass_context
@@ -49,9 +49,9 @@ def command(
     ptxas: str | None,
     format: Format,
 ) -> None:
-    """Make an object of PTX, and say what each kernel needs.
+    """Assemble PTX, and report what each kernel uses.
 
-    The object of kernel.ptx is kernel.cubin, unless --output names another file. `-` is standard input.
+    kernel.ptx becomes kernel.cubin, unless --output names another file. `-` is standard input.
 
     \b
     Examples:

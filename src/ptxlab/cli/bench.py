@@ -53,7 +53,7 @@ def command(
     plot: Path | None,
     roofline: Path | None,
 ) -> None:
-    """Measure a kernel of the gallery on the GPU, against the library one would pick instead.
+    """Measure a kernel of the gallery on the GPU, against the library that you would use instead.
 
     Every answer is checked against float64 before anything is timed; all take turns on fresh random data that the cache
     does not hold. Without NAME, list the gallery.

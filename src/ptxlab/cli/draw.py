@@ -40,7 +40,7 @@ def map_options(function: F) -> F:
 def command() -> None:
     """Draw layouts: matrices in registers, in shared memory and in tensor memory.
 
-    What a kernel asks of memory at a line is drawn by `ptxlab run --draw LINE`.
+    `ptxlab run --draw LINE` draws the memory requests of a kernel at a line.
 
     \b
     Examples:

@@ -53,7 +53,10 @@ def _known_targets(context: click.Context, parameter: click.Parameter, value: st
 
 
 target_option = click.option(
-    "--target", metavar="TARGET", callback=_known_target, help="Take this target, such as sm_90a, for the module's own."
+    "--target",
+    metavar="TARGET",
+    callback=_known_target,
+    help="Use this target, such as sm_90a, instead of the module's own.",
 )
 targets_option = click.option(
     "--target",
@@ -61,7 +64,7 @@ targets_option = click.option(
     "targets",
     metavar="TARGET,...",
     callback=_known_targets,
-    help="Take these targets, such as sm_80,sm_90a, for the module's own.",
+    help="Use these targets, such as sm_80,sm_90a, instead of the module's own.",
 )
 
 

@@ -13,7 +13,9 @@ from ptxlab.report import PtxError
 
 @click.command("python")
 @path_argument
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write this file, do not print.")
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of printing."
+)
 @click.pass_context
 def command(context: click.Context, path: Path, output: Path | None) -> None:
     """Turn PTX into Python that writes it.

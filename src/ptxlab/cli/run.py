@@ -1,4 +1,4 @@
-"""`ptxlab run`: run a kernel, with a GPU or without, and show what came out."""
+"""`ptxlab run`: run a kernel, on a GPU or on the emulator, and show its results."""
 
 from __future__ import annotations
 
@@ -153,15 +153,17 @@ class Request:
 @path_argument
 @target_option
 @click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several.")
-@click.option("--grid", metavar="X,Y,Z", callback=_extent, default="1", show_default=True, help="Blocks of the grid.")
-@click.option("--block", metavar="X,Y,Z", callback=_extent, help="Threads of a block.")
-@click.option("--cluster", metavar="X,Y,Z", callback=_extent, help="Blocks of a cluster.")
+@click.option(
+    "--grid", metavar="X,Y,Z", callback=_extent, default="1", show_default=True, help="Size of the grid, in blocks."
+)
+@click.option("--block", metavar="X,Y,Z", callback=_extent, help="Size of a block, in threads.")
+@click.option("--cluster", metavar="X,Y,Z", callback=_extent, help="Size of a cluster, in blocks.")
 @click.option("--arg", "arguments", metavar="TYPE=VALUE", multiple=True, callback=_arguments, help="An argument.")
 @click.option("--set", "settings", metavar="NAME=TYPE=VALUE", multiple=True, callback=_settings,
-              help="What a variable of the module begins with.")  # fmt: skip
+              help="The initial value of a variable of the module.")  # fmt: skip
 @click.option("--shared", metavar="BYTES", type=click.IntRange(min=0), default=0, help="Dynamic shared memory.")
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
-              help="Decides the order in which threads run, and random data.")  # fmt: skip
+              help="Seed of the schedule and of random data.")  # fmt: skip
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
 @click.option("--scheduler", metavar="ADDRESS", help="Spread the seeds over the Dask cluster of this scheduler.")
 @click.option("--schedule", metavar="STEPS", help="Let these threads take steps, as a finding of --explore says.")
@@ -169,31 +171,39 @@ class Request:
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000, show_default=True,
               help="Executions that --explore tries at most.")  # fmt: skip
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=_blocks, help="Run only these blocks of the grid.")
-@click.option("--checks/--no-checks", default=True, help="Look for races and the like. Memory is always safe.")
+@click.option(
+    "--checks/--no-checks",
+    default=True,
+    help="Run the detectors: races, uninitialized reads and others. Bounds are always checked.",
+)
 @click.option("--check", "only", metavar="CODE", multiple=True,
               type=click.Choice(["data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence",
                                  "mismatched-descriptor", "one-sided-synchronization", "stale-phase",
                                  "unread-accumulators", "uninitialised-read"]),
-              help="Look for this only; may be given several times.")  # fmt: skip
+              help="Run only the detector of this code; may be repeated.")  # fmt: skip
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), callback=_seconds,
-              help="Stop after so long.")  # fmt: skip
+              help="Stop the kernel after this time.")  # fmt: skip
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
-@click.option("--cooperative", is_flag=True, help="Have all blocks run at once, as `grid.sync()` of CUDA needs it.")
-@click.option("--profile", is_flag=True, help="Show the lines that cost most.")
+@click.option(
+    "--cooperative",
+    is_flag=True,
+    help="Launch cooperatively: all blocks run at once, as CUDA's `grid.sync()` requires.",
+)
+@click.option("--profile", is_flag=True, help="Show the costliest lines.")
 @click.option("--gpu", metavar="NAME", callback=_gpu,
               help="Compute as this GPU, such as H200; by default as that of the module's target.")  # fmt: skip
 @click.option("--contract", type=click.Choice(["none", "all", "ptxas"]),
               help="Which `mul` and `add` become one `fma`: none, all that may, or as ptxas does it.")  # fmt: skip
 @click.option("--report", is_flag=True, help="Say which instructions were measured on hardware, which are modelled.")
 @click.option("--draw", metavar="LINE[=FILE]", callback=_drawn,
-              help="Draw what the costliest warp asks of memory at a line; FILE is .svg or .txt.")  # fmt: skip
+              help="Draw the costliest memory request of a warp at a line; FILE is .svg or .txt.")  # fmt: skip
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
               help="Write the arrays and changed variables, as the kernel left them, to NAME.npy there.")  # fmt: skip
 @format_option
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
-    """Run a kernel, with a GPU or without, and show what came out.
+    """Run a kernel, on a GPU or on the emulator, and show its results.
 
     An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
     between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape).
