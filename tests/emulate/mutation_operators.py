@@ -79,8 +79,8 @@ def is_synchronization(text: str) -> bool:
 
 def variables_of(text: str, instruction: str) -> set[str]:
     """The variables in shared memory whose addresses an instruction has, followed through registers."""
-    declared = set(re.findall(r"\.shared[^;]*?\s([\w$]+)\s*(?:\[\d*\])?(?=[;,])", text))
-    for line in re.findall(r"\.shared[^;]*;", text):
+    declared: set[str] = set()
+    for line in re.findall(r"^\s*(?:\.\w+\s+)*\.shared\b[^;]*;", text, re.MULTILINE):
         declared |= set(re.findall(r"([A-Za-z_$][\w$]*)(?:\[\d*\])?(?=[,;])", line))
     pending, seen, found = set(re.findall(r"%\w+|[A-Za-z_$][\w$]*", instruction)), set(), set()
     while pending:

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.emulate.kernels import CASES
-from tests.emulate.mutation import judge, mutants_of, survivor_of
-from tests.emulate.mutation_operators import changes
+from tests.emulate.mutation import judge, lines_beside, mutants_of, survivor_of
+from tests.emulate.mutation_operators import changes, variables_of
 from tests.emulate.mutation_subjects import subject_of, subjects
 from tests.emulate.survivors import EQUIVALENT
 
@@ -87,3 +87,26 @@ def test_survivors_are_of_cases() -> None:
 )
 def test_changes(before: str, after: dict[str, str]) -> None:
     assert dict(changes(before)) == after
+
+
+RING = """
+    .shared .align 8 .b64 full[2], empty[2];
+    mov.u32 %r1, empty;
+    add.u32 %r2, %r1, %r3;
+    mov.u32 %r4, full;
+    st.shared.u32 [%r5], 0;
+    tcgen05.fence::before_thread_sync;
+    mbarrier.arrive.shared.b64 _, [%r2];
+    cp.async.bulk.wait_group 0;
+"""
+
+
+def test_what_a_report_shows_of_a_removed_line() -> None:
+    """The nearest access and the nearest synchronization before and after it, or its mbarrier."""
+    arrive = "mbarrier.arrive.shared.b64 _, [%r2];"
+    assert variables_of(RING, arrive) == {"empty"}
+    code = [(n, line.strip()) for n, line in enumerate(RING.splitlines()) if line.strip() and ".shared ." not in line]
+    at = next(number for number, (_, text) in enumerate(code) if text == arrive)
+    assert [code[number][1] for number in range(len(code)) if code[number][0] in lines_beside(code, at)] == [
+        "st.shared.u32 [%r5], 0;", "cp.async.bulk.wait_group 0;",
+    ]  # fmt: skip
