@@ -53,6 +53,13 @@ def test_other_plans(chosen: dict[str, int]) -> None:
     assert error(arrays) < 1e-3
 
 
+@pytest.mark.bulk
+def test_large_heads_under_a_mask() -> None:
+    arrays = problem(200, size=128, type="bf16", mask="causal")
+    assert mma_attention.attend(**arrays).run(device="cpu").diagnostics == []
+    assert error(arrays) < 5e-3
+
+
 def test_what_it_is_not_for() -> None:
     with pytest.raises(UnsuitedError, match="heads of 96 elements"):
         mma_attention.attend(**problem(10, size=96))
