@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # and the mark of a comment, so that a phrase is found across lines and in names.
 WORDS: dict[str, str] = {
     "reports, says, indicates": "tell|tells|telling|told|untold",
-    "is, is at, appears": "stand|stands|standing|stood|lies|lie (?:in|at|on)",
+    "is, is at, appears": "stand|stands|standing|stood|lie|lies",
     "after, past": "behind",
     "no thread, any thread": "nobody|somebody|whoever",
     "lane exchange buffer": "mail|mails|mailbox",

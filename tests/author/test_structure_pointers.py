@@ -1,4 +1,4 @@
-"""Pointers to structures: fields are loaded and stored where they lie, as C lays them out."""
+"""Pointers to structures: fields are loaded and stored where they are, as C lays them out."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def bodies(count: int) -> np.ndarray:
     return made
 
 
-def test_fields_are_read_and_written_where_they_lie() -> None:
+def test_fields_are_read_and_written_where_they_are() -> None:
     here, there = bodies(40), np.zeros(41, BODY)
     step.launch(2, 32, [here, there, 40])
     before = bodies(40)

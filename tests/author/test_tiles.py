@@ -1,4 +1,4 @@
-"""Tiles: where elements lie, what their addresses cost, and that no access meets a bank conflict."""
+"""Tiles: where elements are, what their addresses cost, and that no access has a bank conflict."""
 
 from collections.abc import Callable
 from typing import Any

@@ -98,7 +98,7 @@ def test_within_shared_memory() -> None:
 
 
 def test_only_some_bytes() -> None:
-    """`.cp_mask` has a bit for each byte of every 16, `.ignore_oob` lets both ends lie anywhere."""
+    """`.cp_mask` has a bit for each byte of every 16, `.ignore_oob` lets both ends be anywhere."""
     x, y = words(16), np.zeros(16, np.uint32)
     load = LOAD.replace("cluster", "cta") + ".ignore_oob"
     body = EXPECT.format(64) + f"@!%p1 {load} [tile], [%x], 64, 4, 8, [full];" + WAIT

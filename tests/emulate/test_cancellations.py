@@ -41,7 +41,7 @@ wait:
     @!%p3 bra done;
     clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 {%r1, %r2, %r3, _}, %rq1;
     clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 %r10, %rq1;
-    add.u32 %r1, %r10, %r8;  // clusters lie along x
+    add.u32 %r1, %r10, %r8;  // clusters extend along x
     barrier.cluster.arrive; barrier.cluster.wait;
     bra again;
 done:

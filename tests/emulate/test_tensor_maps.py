@@ -151,7 +151,7 @@ def test_boxes_that_there_are_not(how: dict[str, Any], message: str) -> None:
     [
         (some((8, 40))[:, :20], None),
         (some((8, 20)), "dimension 0 of the array has a stride of 20 bytes: it must be a multiple of 16"),
-        (some((8, 64))[:, ::2], "elements of the last dimension of the array must lie side by side"),
+        (some((8, 64))[:, ::2], "elements of the last dimension of the array must be contiguous"),
         (np.zeros((2,) * 6, np.uint8), "a tensor map has 1 to 5 dimensions, this array has 6"),
         (np.zeros((4, 0), np.uint8), "dimension 1 of the array has 0 elements"),
         (np.zeros((4, 16), np.complex64), "a tensor map has no elements of type complex64"),

@@ -100,7 +100,7 @@ def test_a_product_is_what_the_hardware_computes(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", MEASURED["descriptors"], ids=lambda case: f"{case['swizzle']}-{case['major']}")
-def test_elements_lie_where_the_hardware_reads_them(case: dict[str, Any]) -> None:
+def test_elements_are_where_the_hardware_reads_them(case: dict[str, Any]) -> None:
     names = ("start", "leading", "stride", "swizzle", "base_offset")
     descriptor = Descriptor(**{name: case[name] for name in names})
     offsets = [descriptor.offset(row, k, 16, case["major"]) for row in range(case["rows"]) for k in range(16)]

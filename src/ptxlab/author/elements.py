@@ -49,7 +49,7 @@ def element_of(element: Any) -> type[Scalar]:
 
 
 def is_structure(element: Any) -> bool:
-    """Whether several fields lie there: a subclass of `struct`, or `struct[24, 8]`."""
+    """Whether it has several fields: a subclass of `struct`, or `struct[24, 8]`."""
     return isinstance(element, StructType) or (isinstance(element, type) and issubclass(element, Structure))
 
 

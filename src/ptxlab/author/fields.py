@@ -139,7 +139,7 @@ def store(annotation: Any, root: Pointer, value: Any) -> None:
 
 
 def _pieces(type: StructType) -> Iterator[tuple[int, int]]:
-    """Where the fields lie and their bytes, without the padding; without fields, the widest words there can be."""
+    """Where the fields are and their bytes, without the padding; without fields, the widest words there can be."""
     for start, part in type.fields.values():
         if isinstance(part, StructType):
             yield from ((start + inner, size) for inner, size in _pieces(part))

@@ -12,7 +12,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line and leave with its status: 0 clean, 1 findings, 2 usage, 130 interrupted, 141 unread."""
+    """Run the command line and exit with its status: 0 clean, 1 findings, 2 usage, 130 interrupted, 141 unread."""
     try:
         _open_streams()
         from ptxlab.cli.group import run

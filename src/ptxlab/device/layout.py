@@ -1,4 +1,4 @@
-"""Where variables lie: parameters, local and shared memory, globals and constants."""
+"""Where variables are: parameters, local and shared memory, globals and constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxlab import ir
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES
 from ptxlab.isa.special_registers import SpecialKind
 
-# Where variables of the module start in the generic address space; arguments of launches lie above.
+# Where variables of the module start in the generic address space; arguments of launches are above.
 GLOBALS = 0x10_0000_0000
 CONSTANTS = 0x08_0000_0000
 SPANS = {"const": (CONSTANTS, GLOBALS), "global": (GLOBALS, 1 << 56)}

@@ -62,7 +62,7 @@ def check_tensor(shape: Sequence[int], strides: Sequence[int], width: int, how: 
         if not 1 <= extent <= 1 << 32:
             raise ValueError(f"dimension {number} of the array has {extent} elements: there are 1 to {1 << 32}")
     if shape[-1] > 1 and strides[-1] != width:
-        raise ValueError("elements of the last dimension of the array must lie side by side")
+        raise ValueError("elements of the last dimension of the array must be contiguous")
     if how.type in _PADDED and shape[-1] % _PADDED_ROW:
         raise ValueError(f"a row of the array has {shape[-1]} elements of type `.{how.type}`: it must be a multiple of "
                          f"{_PADDED_ROW}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Arguments of a launch on a GPU: arrays that lie there as they are, arrays of the host copied there and back."""
+"""Arguments of a launch on a GPU: arrays that are there already, arrays of the host copied there and back."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def _copy(array: Any, memory: Any, is_back: bool = False) -> None:
 
 
 def _sampling(texture: Texture) -> Any:
-    """What the driver makes a texture by, besides its texels."""
+    """How a texture of the driver is sampled."""
     driver, sampler = bindings(), texture.sampler
     found = driver.CUDA_TEXTURE_DESC()
     modes = driver.CUaddress_mode

@@ -36,7 +36,7 @@ def run(start: Callable[[], None], stream: int, timeout: float | None) -> float:
 
 
 def await_event(event: Any, timeout: float | None) -> None:
-    """Wait for what was recorded; Ctrl-C is heard meanwhile."""
+    """Wait for what was recorded; Ctrl-C is handled meanwhile."""
     driver = bindings()
     not_ready = driver.CUresult.CUDA_ERROR_NOT_READY
     started = time.perf_counter()

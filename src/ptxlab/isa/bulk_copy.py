@@ -166,7 +166,7 @@ def cp_async_bulk(
 ) -> None:
     """Copy a block of memory asynchronously; completion is by an mbarrier that counts bytes, or by a bulk group.
 
-    `.ignore_oob` lets the first `left` and the last `right` bytes lie anywhere, `.cp_mask` writes only some of every
+    `.ignore_oob` lets the first `left` and the last `right` bytes be anywhere, `.cp_mask` writes only some of every
     16 bytes, `.multicast` writes to several blocks of the cluster.
     """
     if m.bulk_group:

@@ -88,7 +88,7 @@ def tensor_chunk_offset(descriptor: u64, row: u32, chunk: u32, major: u32) -> u6
 class Descriptor:
     """What a matrix descriptor says, in bytes; `base_offset` counts rows of 128 bytes.
 
-    `stride` leads from eight rows to the next eight, `leading` to the chunks that lie beyond a row of the swizzle, or
+    `stride` leads from eight rows to the next eight, `leading` to the chunks beyond a row of the swizzle, or
     to the next chunk without one; there the two change their places if the matrix is MN-major.
     """
 

@@ -1,4 +1,4 @@
-"""What an instruction does: memory, threads that wait for each other, asynchronous work, jumps, what it computes.
+"""What an instruction does: memory, threads that wait for each other, asynchronous operations, jumps, what it computes.
 
 `Match.effects` is found by running the semantic function once on the recording machine. What that cannot
 know, the keyword `effects` of `@form` says:
@@ -45,7 +45,7 @@ class Effects:
     accesses: tuple[Access, ...] = ()
     """What it does to memory, by its address operands."""
     steps: tuple[Step, ...] = ()
-    """What it does with units beside the thread: asynchronous work issued, committed and waited for."""
+    """What it does with units beside the thread: asynchronous operations issued, committed and waited for."""
     fences: tuple[str, ...] = ()
     """Which accesses it orders: semantics and scope such as `acq_rel.gpu`, or `proxy`."""
     converges: bool = False

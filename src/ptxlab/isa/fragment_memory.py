@@ -44,7 +44,7 @@ def _at(parts: tuple[int, int, int], lane: int) -> int:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in memory: its first element, and how many elements lie between rows, or columns, of it."""
+    """A matrix in memory: its first element, and how many elements are between rows, or columns, of it."""
 
     k: Machine
     address: AddressValue
@@ -63,7 +63,7 @@ class Matrix:
         return index * (self.layout.bits // 8) if self.layout.bits >= 8 else index // (8 // self.layout.bits)
 
     def runs(self) -> list[tuple[Element, int]]:
-        """The elements at which an access starts, and how many lie side by side: those of a register, or only one."""
+        """The elements at which an access starts, and how many are contiguous: those of a register, or only one."""
         found = elements_of(self.layout)
         each = max(32 // self.layout.bits, 1)
         heads = [found[start : start + each] for start in range(0, len(found), each)]
@@ -71,7 +71,7 @@ class Matrix:
         return [(head[0], each) for head in heads] if together else [(one, 1) for one in found]
 
     def _follow(self, elements: tuple[Element, ...]) -> bool:
-        """Whether elements of a register lie side by side in memory."""
+        """Whether elements of a register are adjacent in memory."""
         minor = [one.column if self.by_rows else one.row for one in elements]
         return all(b[0] == a[0] + 1 for a, b in pairwise(minor))
 

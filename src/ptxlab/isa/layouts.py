@@ -19,7 +19,7 @@ RegisterBit = tuple[int, int, int]  # a 32-bit register, a lane, and the lowest 
 class Layout:
     """A matrix in the registers of a warp. `positions` go row by row; a position is `register << 10 | lane << 5 | bit`.
 
-    A register of 64 bits counts as two. `copies` matrices of `rows` by `columns` lie one after the other.
+    A register of 64 bits counts as two. `copies` matrices of `rows` by `columns` follow one another.
     """
 
     rows: int

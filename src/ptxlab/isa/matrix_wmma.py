@@ -141,7 +141,7 @@ def located(k: Machine, m: Modifiers, matrix: str, p: AddressValue, stride: Valu
 @addresses(p=multiplicand)
 @holds(lambda m: moved_matrix("a", m))
 def wmma_load_a(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
-    """Read the multiplicand A from memory into registers; `stride` elements lie between its rows or columns."""
+    """Read the multiplicand A from memory into registers; `stride` elements are between its rows or columns."""
     return load(located(k, m, "a", p, stride), int(fragment("a", m.shape, m.type).split()[0]))
 
 
@@ -155,7 +155,7 @@ def wmma_load_a(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None)
 @addresses(p=multiplicand)
 @holds(lambda m: moved_matrix("b", m))
 def wmma_load_b(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
-    """Read the multiplicand B from memory into registers; `stride` elements lie between its rows or columns."""
+    """Read the multiplicand B from memory into registers; `stride` elements are between its rows or columns."""
     return load(located(k, m, "b", p, stride), int(fragment("b", m.shape, m.type).split()[0]))
 
 
@@ -167,7 +167,7 @@ def wmma_load_b(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None)
 @addresses(p=lambda m: f"{element_bytes(m)}")
 @holds(lambda m: moved_matrix("c", m))
 def wmma_load_c(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None) -> Vector:
-    """Read the accumulator C from memory into registers; `stride` elements lie between its rows or columns."""
+    """Read the accumulator C from memory into registers; `stride` elements are between its rows or columns."""
     return load(located(k, m, "c", p, stride), int(fragment("c", m.shape, m.type).split()[0]))
 
 
@@ -179,7 +179,7 @@ def wmma_load_c(k: Machine, m: Modifiers, p: AddressValue, stride: Value | None)
 @addresses(p=stored)
 @holds(lambda m: moved_matrix("d", m))
 def wmma_store(k: Machine, m: Modifiers, p: AddressValue, a: Vector, stride: Value | None) -> None:
-    """Write a matrix from the registers of a warp to memory; `stride` elements lie between its rows or columns."""
+    """Write a matrix from the registers of a warp to memory; `stride` elements are between its rows or columns."""
     store(located(k, m, "c", p, stride), a)
 
 

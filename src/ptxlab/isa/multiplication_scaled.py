@@ -137,7 +137,7 @@ class ScaledMma:
 def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> None:
     """D = A * B + C.
 
-    From register `scales` on lie the factors of A, which bytes and which lanes of four supply them, and the same for B.
+    From register `scales` on are the factors of A, which bytes and which lanes of four supply them, and the same for B.
     Row `g` of A finds its factors in the first of the two lanes that supply them, row `g + 8` in the second.
     """
     depth: u32 = mma.depth

@@ -155,7 +155,7 @@ class Piece:
     bits: list[list[Any]] | None
     """The vectors in registers; None where they are in shared memory."""
     number: int = 0
-    """How many vectors of this thread lie between `first` and these."""
+    """How many vectors of this thread are between `first` and these."""
 
     def vectors(self) -> Iterator[Piece]:
         """Vector by vector, so that only one of them has to be in registers."""
@@ -271,7 +271,7 @@ def kept() -> Any:
 def read(
     load: Any, source: Any, spread: Spread, inside: list[Any], neutral: float = 0.0, policy: Any = None
 ) -> list[list[Any]]:
-    """Vectors that lie as those of a row do, as they are in memory."""
+    """Vectors that are laid out as those of a row, as they are in memory."""
     return [
         load_bits(load, source + number * spread.threads, spread.type, spread.vector, neutral, within, policy)
         for number, within in enumerate(inside)

@@ -112,7 +112,7 @@ _F64: Any = Float("f64", "double", 64)
 
 
 def likely(condition: bool) -> bool:
-    """The condition, which usually holds: the way that it opens is laid out first."""
+    """The condition, which usually holds: the code under it is laid out first."""
     return condition
 
 

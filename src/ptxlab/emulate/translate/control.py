@@ -101,7 +101,7 @@ def _call(function: Function, instruction: ir.Instruction) -> None:
     for variable, argument in zip(parameters, arguments, strict=True):
         passing.pass_argument(function, variable, argument, _pointer(function, top, area.offsets[id(variable)]))
     function.frame.wait(None, function.live.across(function.position), calls=True)
-    # Back again: results lie where the callee left them, above the local memory of this function.
+    # Back again: results are where the callee left them, above the local memory of this function.
     top = function.load_field("memory.local_top", "i64") if results else ""
     for variable, result in zip(returns, results, strict=True):
         passing.receive_result(function, variable, result, _pointer(function, top, area.offsets[id(variable)]))

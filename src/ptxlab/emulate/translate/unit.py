@@ -1,6 +1,6 @@
 """A kernel and the functions it can reach, on their way to machine code.
 
-The unit knows what is shared by all of them: where variables lie, what the code calls (`calls.py`), what it counts
+The unit knows what is shared by all of them: where variables are, what the code calls (`calls.py`), what it counts
 (`counting.py`) and what the detectors see of it (`tracking.py`). What it makes depends on the program alone, not on a
 launch, so it can be kept on disk.
 """

@@ -1,4 +1,4 @@
-"""What asynchronous work does to memory, as the detectors see it: bulk copies, matrix products on shared memory.
+"""What asynchronous operations do to memory, as the detectors see it: bulk copies, matrix products on shared memory.
 
 A piece of work starts when its thread says so, and so do its accesses: whatever comes before must be over by then, and
 seen by the asynchronous proxy. They end when a thread waits for its channel; see `vector_clocks`.

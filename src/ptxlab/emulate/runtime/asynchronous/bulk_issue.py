@@ -35,7 +35,7 @@ def is_whole(thread: Pointer[Thread], size: u32, instruction: u32) -> boolean:
 
 @native
 def is_there(thread: Pointer[Thread], address: u64, size: u32, space: u32, access: u32, instruction: u32) -> boolean:
-    """Whether the kernel may touch these bytes, which lie as bulk copies need it; a fault otherwise."""
+    """Whether the kernel may touch these bytes, which are aligned as bulk copies need it; a fault otherwise."""
     nowhere = cast(Pointer[Hint], 0)
     return cast(u64, find_memory(thread, address, size, ALIGNMENT, space, access, instruction, nowhere)) != 0
 

@@ -17,7 +17,7 @@ NAN = 0x7FFF  # what two NaNs become, of both formats with 16 bits
 
 @native
 def reduce_bytes(to: Pointer[u8], source: Pointer[u8], size: u64, operation: u32, type: u32) -> None:
-    """Reduce values that lie side by side into others."""
+    """Reduce contiguous values into others."""
     width: u32 = WIDTHS[type]
     for at in range(size // u64(width)):
         if width == 2:

@@ -1,6 +1,6 @@
-"""The two ways to memory, or proxies: that of threads and that of asynchronous work (PTX ISA 8.3).
+"""The two ways to memory, or proxies: that of threads and that of asynchronous operations (PTX ISA 8.3).
 
-What a thread writes reaches asynchronous work only through `fence.proxy.async`, by the thread that wrote or by one
+What a thread writes reaches asynchronous operations only by `fence.proxy.async`, by the thread that wrote or by one
 that is between it and the operation. Such a fence doubles the clock of its thread: as entries past a fence. They go
 from thread to thread as all entries do. The end of an asynchronous operation is a fence of that kind for what it wrote.
 """
@@ -30,7 +30,7 @@ from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 @native
 def pass_proxy_fence(thread: Pointer[Thread], shared: u32, wide: u32) -> None:
-    """A thread passes a fence between what is done to shared or to global memory and asynchronous work."""
+    """A thread passes a fence between its accesses to shared or global memory and asynchronous operations."""
     if thread.worker.checks == 0:
         return
     if shared != 0:

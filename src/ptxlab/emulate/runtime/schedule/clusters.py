@@ -30,7 +30,7 @@ WATCH_SIZE = size_of(Watch)
 
 @native
 def take_clusters(worker: Pointer[Worker]) -> boolean:
-    """Have a cluster to start, if there is one left: those of a chunk lie side by side, and so may what they access."""
+    """Have a cluster to start, if there is one left: those of a chunk are adjacent, and so may what they access."""
     if worker.clusters.first == worker.clusters.past:
         worker.clusters.first = min(atomic_add(worker.clusters.next, worker.clusters.chunk), worker.clusters.total)
         worker.clusters.past = min(worker.clusters.first + worker.clusters.chunk, worker.clusters.total)

@@ -160,7 +160,7 @@ def run_to_point(thread: Pointer[Thread]) -> None:
 
 @native
 def deliver(worker: Pointer[Worker]) -> boolean:
-    """Let asynchronous work complete; false if there is none."""
+    """Let an asynchronous operation complete; false if there is none."""
     for position in range(worker.clusters.waiting):
         cluster = worker.clusters.residents[position]
         if deliver_copies(cluster) or deliver_work(cluster):

@@ -18,7 +18,7 @@ from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 ARRIVE = 3  # at a barrier of the block or the cluster
 OPEN = 4  # a barrier lets the threads continue that wait there
 CONVERGE = 5  # lanes of a warp have converged
-DELIVER = 6  # asynchronous work has completed
+DELIVER = 6  # an asynchronous operation has completed
 SERVICE = 7  # the host did something for the thread
 WAIT = 8  # at the barrier of the cluster; or, with 1, it has opened already
 
