@@ -137,6 +137,20 @@ def hopper() -> str:
     return "\n".join([*lines, ""])
 
 
+def attention() -> str:
+    """The table of the README: attention by `wgmma` beside cuDNN, heads of 128 elements, in TFLOP/s."""
+    lines = ["| queries and keys | mask | wgmma_attention | cuDNN | ratio |", "|---:|---|---:|---:|---:|"]
+    sizes = Record.read(BENCHES / "wgmma_attention.json").sizes
+    for sized in sorted(sizes, key=lambda sized: (sized.size["causal"], sized.size["length"])):
+        length, causal = sized.size["length"], sized.size["causal"]
+        if sized.size["size"] != 128 or sized.size["type"] != "bf16" or len({*sized.size["heads"]}) > 1:
+            continue  # the gallery has all
+        ours, theirs = (f"{sized[name].flops / 1e12:.0f}" for name in ("wgmma", "torch, cuDNN"))
+        ratio = sized.ratio("wgmma", "torch, cuDNN")
+        lines.append(f"| {length:,} | {'causal' if causal else 'none'} | {ours} | {theirs} | {ratio:.2f} |")
+    return "\n".join([*lines, ""])
+
+
 def under(page: str, folder: str) -> str:
     """A page of a folder as a part of one elsewhere: headings a level lower, links to where they meant."""
     parts = re.split(r"^(```.*?^```)$", page, flags=re.DOTALL | re.MULTILINE)

@@ -111,6 +111,14 @@ def test_the_readme_has_what_was_measured_beside_cublas(build: ModuleType) -> No
     assert f"TFLOP/s on an {measured.machine['gpu']}, medians of {rounds} rounds" in " ".join(readme.split())
 
 
+def test_the_readme_has_what_was_measured_beside_cudnn(build: ModuleType) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    measured = build.Record.read(build.BENCHES / "wgmma_attention.json")
+    (rounds,) = {len(sized["wgmma"].samples) for sized in measured.sizes}
+    assert build.attention() in readme
+    assert f"on the same GPU, medians of {rounds} rounds" in " ".join(readme.split())
+
+
 def test_what_a_launch_costs(build: ModuleType) -> None:
     page = build.launches()
     ratio = float(re.search(r"^\| prepared\.launch\(\) \|.*\| ([\d.]+) \|$", page, re.M)[1])  # type: ignore[index]
