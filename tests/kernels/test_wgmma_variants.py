@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.kernels.wgmma_gemm import launch, workspace_for
+import ptxlab
+from ptxlab.kernels.wgmma_gemm import SMALL, launch, product, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
 from ptxlab.kernels.wgmma_gemm.finish import Extras
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
@@ -74,6 +75,19 @@ def test_a_variant_is_right_and_silent(case: Case) -> None:
 def test_what_is_lost_is_found(case: Case, lost: str, number: int, code: str) -> None:
     made, _, _ = prepare(case)
     assert code in codes(without(made, lost, number))
+
+
+@pytest.mark.parametrize(("lost", "found"), [(None, set()), ("griddepcontrol.wait", {"data-race"})])
+def test_a_product_of_a_product_waits_for_it(lost: str | None, found: set[str]) -> None:
+    a = np.eye(64, dtype=np.float16)
+    b, first, second = np.full((64, 64), 2, np.float16), np.empty_like(a), np.empty_like(a)
+    made = [product(a, b, first, SMALL), product(a, first, second, SMALL)]
+    if lost is not None:
+        made[1] = without(made[1], lost)
+    grids = [(one.function, one.grid, one.block, one.args, {"shared": one.shared}) for one in made]
+    results = ptxlab.chain(*grids, device="cpu", on_error="collect")
+    assert {one.code for result in results for one in result.diagnostics} == found
+    assert lost is not None or np.array_equal(second, first.T)
 
 
 @pytest.mark.parametrize("extents", [(1, 64, 64), (64, 8192, 8192), (512, 512, 16384), (4096, 4096, 4096)])
