@@ -2,8 +2,8 @@
 
 ptxas gives a contracted instruction the line of the sum, and says by `-lineinfo` which line of the text each
 instruction comes from; so the text is printed with one instruction a line. A sum that left no instruction of its own
-(one that was merged with another like it, or became half of a pair) is taken to be contracted if nothing else that is
-needed reads its product, and all is in one block, which is when ptxas contracts.
+(one that was merged with another like it, or became half of a pair) is taken to be contracted if its product left none
+either, nothing else that is needed reads that product, and all is in one block, which is when ptxas contracts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ptxlab.toolchain.lowering import side_by_side
 from ptxlab.toolchain.tools import find
 
 Lines = Mapping[int, Sequence[SassInstruction]]
-VERSION = 6  # of what is kept on disk
+VERSION = 7  # of what is kept on disk
 KEPT = 64  # kernels that are remembered in this process
 
 # What adds, multiplies, or does both, in f32, f64 and halves; the `2` are pairs, which ptxas also makes of scalars.
@@ -95,9 +95,9 @@ def _fused(pairs: Pairs, line_of: Sequence[int], lines: Lines) -> dict[int, int]
         kinds = [_kind(one) for one in sass if not pairs.is_half(at) or _is_scalar(one)]
         fused, plain = kinds.count("both"), kinds.count("sum")  # several, where ptxas repeats code
         if not fused and not plain:
-            choices = [pair for pair in choices if pairs.is_only_summed(pair.product)]
+            choices = [pair for pair in choices if not _is_needed(pairs, pair, line_of, lines)]
         if choices and fused >= plain:
-            found[at] = _contracted(choices, line_of, lines).operand
+            found[at] = _contracted(pairs, choices, line_of, lines).operand
     return found
 
 
@@ -128,10 +128,28 @@ def _is_reciprocal(one: SassInstruction) -> bool:
     return one.opcode.startswith("MUFU")
 
 
-def _contracted(choices: Sequence[Pair], line_of: Sequence[int], lines: Lines) -> Pair:
-    """Of two products the one that left no instruction of its own; ptxas prefers the first."""
-    gone = [pair for pair in choices if not _is_left(lines.get(line_of[pair.product], ()))]
+def _contracted(pairs: Pairs, choices: Sequence[Pair], line_of: Sequence[int], lines: Lines) -> Pair:
+    """Of two products the one that left no instruction of its own, or is not the addend; ptxas prefers the first."""
+    gone = [pair for pair in choices if not _is_needed(pairs, pair, line_of, lines)]
+    if not gone:
+        addends = {_registers(one)[-1] for one in lines.get(line_of[choices[0].sum], ()) if _kind(one) == "both"}
+        gone = [pair for pair in choices if not addends & _results(lines.get(line_of[pair.product], ()))]
     return (gone or choices)[0]
+
+
+def _is_needed(pairs: Pairs, pair: Pair, line_of: Sequence[int], lines: Lines) -> bool:
+    """Whether a product is computed by itself, for others than sums that are contracted."""
+    return _is_left(lines.get(line_of[pair.product], ())) or not pairs.is_only_summed(pair.product)
+
+
+def _results(sass: Iterable[SassInstruction]) -> set[str]:
+    """The registers that products are in."""
+    return {_registers(one)[0] for one in sass if _kind(one) == "product"}
+
+
+def _registers(one: SassInstruction) -> list[str]:
+    """The registers of an instruction, the result first."""
+    return re.findall(r"\bR(?:\d+|Z)\b", one.text) or [""]
 
 
 def _is_left(sass: Iterable[SassInstruction]) -> bool:
