@@ -3,7 +3,7 @@
 import pytest
 
 from tests.emulate.kernels import CASES
-from tests.emulate.mutation import judge, lines_beside, mutants_of, survivor_of
+from tests.emulate.mutants import judge, lines_beside, mutants_of, survivor_of
 from tests.emulate.mutation_operators import changes, variables_of
 from tests.emulate.mutation_subjects import subject_of, subjects
 from tests.emulate.survivors import EQUIVALENT
