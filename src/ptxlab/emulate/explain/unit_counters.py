@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.emulate.translate.counting import COLLECTED, EXCHANGED, FLOPS, LOADED, MULTICAST, OPERANDS, STORED
 from ptxlab.isa import Match
 from ptxlab.isa.gpus import SMS
+from ptxlab.isa.occupancy import limits_of, occupancy
 from ptxlab.isa.tensor_memory import COLUMNS
-from ptxlab.toolchain.occupancy import limits_of, occupancy
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch

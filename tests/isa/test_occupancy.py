@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ptxlab.toolchain import block_threads, occupancy
+from ptxlab.isa.occupancy import block_threads, occupancy
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ptxlab.isa.targets import target_named
+from .targets import target_named
 
 _WARP = 32
 _REGISTER_UNIT = 256
