@@ -72,7 +72,7 @@ EQUIVALENT = [
         for fence, reason in (("before_thread_sync", BEFORE), ("after_thread_sync", AFTER))
     ),
     *(Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init") for case in ("wgmma_gemm", "ring")),
-    Survivor("tcgen05_gemm pair", (), ("remove tensor fence",), AFTER, "after_thread_sync"),
+    Survivor("tcgen05_gemm pair", (), ("release to relaxed",), LOADED, "mbarrier.arrive.release.cluster"),
     Survivor("ring", (), ("one arrival more",), "with one block no thread waits on it", "[peers"),
     Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),
     Survivor("ring", (), ("acquire to relaxed", "narrow scope"), LOADED, "[%read]"),
