@@ -15,6 +15,7 @@ KERNEL = """.version 9.0
     .shared .align 16 .b8 room[64];
     .reg .b64 %rd<8>;
     .reg .b32 %r<8>;
+    .reg .u32 %size;
     .reg .pred %p<3>;
     mov.u32 %r1, %tid.x;
     mul.wide.u32 %rd1, %r1, 4;
@@ -24,7 +25,7 @@ KERNEL = """.version 9.0
     bar.sync 0;
     setp.eq.u32 %p1, %r1, 0;
     ld.param.u64 %rd4, [size];
-    cvt.u32.u64 %r2, %rd4;
+    cvt.u32.u64 %size, %rd4;
     ld.param.u64 %rd5, [at];
     add.u64 %rd2, %rd2, %rd5;
     cvta.shared.u64 %rd6, %rd2;
@@ -39,9 +40,9 @@ KERNEL = """.version 9.0
 """
 FORMS = [
     "st.bulk.weak.shared::cta [%rd2], %rd4, 0;",
-    "st.bulk.shared::cta [%rd2], %r2, 0;",
+    "st.bulk.shared::cta [%rd2], %size, 0;",
     "st.bulk [%rd6], %rd4, 0;",
-    "st.bulk.weak [%rd6], %r2, 0;",
+    "st.bulk.weak [%rd6], %size, 0;",
 ]
 
 
