@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct as packing
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import GenericAlias, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, get_origin, overload
 
@@ -255,6 +256,7 @@ def struct(owner: type[T]) -> type[T]:
     return owner
 
 
+@cache
 def size_of(type: Any) -> int:
     """The bytes that one value takes in memory; of a structure, all of it."""
     found = type_of(type, {})
@@ -267,6 +269,7 @@ def offset_of(owner: type, field: str) -> int:
     return field_of(owner, field)[0]
 
 
+@cache
 def field_of(owner: type, field: str) -> tuple[int, Type]:
     """The offset and the type of a field of a structure; `a.b` is the field `b` of the part `a`."""
     offset, found = 0, type_of(owner, {})
