@@ -37,6 +37,11 @@ def test_every_public_name_is_there() -> None:
     assert set(ptxlab.__all__) <= set(dir(ptxlab))
 
 
+def test_a_launch_returns_a_result() -> None:
+    kernel = ptxlab.parse(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }")["k"]
+    assert isinstance(kernel.launch(1, 1, [], device="cpu"), ptxlab.Result)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'ptxlab' has no attribute 'laod'"):
         ptxlab.laod  # noqa: B018

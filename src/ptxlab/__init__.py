@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ptxlab.check import check as check
     from ptxlab.device.multicast import Multicast as Multicast
+    from ptxlab.device.result import Result as Result
     from ptxlab.device.structures import Pointers as Pointers
     from ptxlab.device.tensor_maps import im2col_map as im2col_map
     from ptxlab.device.tensor_maps import tensor_map as tensor_map
@@ -47,6 +48,7 @@ _HOME = {
     "Multicast": "ptxlab.device.multicast",
     "Pointers": "ptxlab.device.structures",
     "PtxError": "ptxlab.report",
+    "Result": "ptxlab.device.result",
     "Sampler": "ptxlab.device.textures",
     "Surface": "ptxlab.device.textures",
     "Texture": "ptxlab.device.textures",
