@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from ptxlab.draw.drawing import Drawing
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +45,11 @@ class Panel:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(Drawing):
     """Panels below a title. It prints as text, and is SVG in a notebook and in files."""
 
     title: str
     panels: Sequence[Panel]
-
-    def __str__(self) -> str:
-        return self.text()
 
     def text(self, color: bool = False, width: int | None = None) -> str:
         """For a terminal, with its colours if `color`; what is wider than `width` characters continues below."""
@@ -64,13 +62,3 @@ class Picture:
         from ptxlab.draw.svg import render
 
         return render(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write a file: `.svg`, or `.txt` as a terminal shows it."""
-        kind = Path(path).suffix
-        if kind not in (".svg", ".txt"):
-            raise ValueError(f"`{path}`: a picture is saved as `.svg` or `.txt`")
-        Path(path).write_text(self.svg() if kind == ".svg" else self.text() + "\n", encoding="utf-8")
-
-    def _repr_svg_(self) -> str:
-        return self.svg()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 
+from ptxlab.draw.drawing import Drawing
 from ptxlab.draw.palette import web
 from ptxlab.timelines import Span, Timeline
 
@@ -19,7 +19,7 @@ FONT = "font-family='ui-monospace, Menlo, Consolas, monospace'"
 
 
 @dataclass(frozen=True)
-class TimelinePicture:
+class TimelinePicture(Drawing):
     """The spans of some warps between two times. It prints as text, and is SVG in a notebook and in files."""
 
     title: str
@@ -27,9 +27,6 @@ class TimelinePicture:
     spans: tuple[Span, ...]
     start: int
     end: int
-
-    def __str__(self) -> str:
-        return self.text()
 
     @property
     def labels(self) -> list[str]:
@@ -76,16 +73,6 @@ class TimelinePicture:
             f"viewBox='0 0 {width} {height}' font-size='11' {FONT}>"
             f"<rect width='{width}' height='{height}' fill='white'/>{''.join(drawn)}</svg>\n"
         )
-
-    def save(self, path: str | Path) -> None:
-        """Write a file: `.svg`, or `.txt` as a terminal shows it."""
-        kind = Path(path).suffix
-        if kind not in (".svg", ".txt"):
-            raise ValueError(f"`{path}`: a picture is saved as `.svg` or `.txt`")
-        Path(path).write_text(self.svg() if kind == ".svg" else self.text() + "\n", encoding="utf-8")
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
 
     def _place(self, time: int, width: int) -> float:
         inside = min(max(time, self.start), self.end) - self.start
