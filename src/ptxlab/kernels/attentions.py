@@ -15,7 +15,7 @@ from ptxlab.kernels.matrices import ROW, Matrix, empty, look, stream_of, zeros
 from ptxlab.kernels.ready import Ready
 
 _MOST = 4096  # launches that stay ready
-_COUNTER = 4  # the parameter of the kernel that counts tiles
+_RESULT, _COUNTER = 3, 4  # parameters of the kernel: the answer, and what counts tiles
 _ready: dict[Any, Ready] = {}
 _counters: dict[tuple[int, int], tuple[int, Any]] = {}
 
@@ -39,7 +39,7 @@ def attention(q: Any, k: Any, v: Any, out: Any = None, *, causal: bool = False, 
     addresses = [one.data_ptr() for one in given]
     made = q.new_empty(q.shape) if out is None else out
     addresses.append(made.data_ptr())
-    if ready is None or any(address % ROW for address in addresses):
+    if ready is None or any(address % ROW for address in addresses) or (out is not None and ready.overlaps(addresses)):
         return _first(given, made, causal, window, key)
     ready.start(addresses, stream_of(q, ready.gpu))
     return made
@@ -65,12 +65,14 @@ def _first(given: Sequence[Any], out: Any, causal: bool, window: int, key: Any) 
     if gpu is None:
         launch.run(device="cpu")
         return made
-    ready = Ready(launch, gpu, range(_COUNTER), lambda stream: _counter(q, gpu, stream))
+    arrays = *sides, target
+    bytes = [one.end - one.address for one in arrays]
+    ready = Ready(launch, gpu, range(len(arrays)), bytes, _RESULT, lambda stream: _counter(q, gpu, stream))
     if key is not None:
         if len(_ready) >= _MOST:
             _ready.clear()
         _ready[key] = ready
-    ready.start([one.address for one in (*sides, target)], stream_of(q, gpu))
+    ready.start([one.address for one in arrays], stream_of(q, gpu))
     if hasattr(q, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
         with current(gpu):
             call("cuStreamSynchronize", 0)

@@ -6,7 +6,6 @@ changes from call to call is a few addresses among its parameters.
 
 from __future__ import annotations
 
-import struct
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -14,10 +13,10 @@ from typing import Any, ClassVar
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.gpu.prepared import Prepared
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.matrices import Matrix, empty, look, padded, stream_of, zeros
+from ptxlab.kernels.ready import Ready
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
@@ -25,64 +24,33 @@ from ptxlab.kernels.wgmma_gemm.finish import ACTIVATIONS, Extras
 from ptxlab.measure import Launch
 
 _MOST = 4096  # launches that stay ready
-_ADDRESS = struct.Struct("<Q").pack_into
+_RESULT, _ADDED, _WORKSPACE = 2, (7, 8), (10, 11)  # parameters of the kernel, after both operands
 LEAST = 16 << 20  # bytes of memory for partial results
 COUNTERS = 4096  # bytes of counters: one for each tile of a variant that has few
-
-
-class Ready:
-    """A launch whose parameters lack nothing but addresses: of both operands, the result, bias and residual."""
-
-    def __init__(self, launch: Launch, extents: tuple[int, int], gpu: int, swapped: bool, workspace: Workspace) -> None:
-        self.launch, self.extents, self.gpu = launch, extents, gpu
-        self.swapped, self.workspace = swapped, workspace
-        self.on_stream: dict[int, tuple[Prepared, bytes, list[int], Any]] = {}
-
-    def start(self, addresses: Sequence[int], stream: int) -> None:
-        """Start it on a stream, and do not wait."""
-        found = self.on_stream.get(stream)
-        prepared, template, slots, _ = self._prepare(stream) if found is None else found
-        data = bytearray(template)
-        for slot, address in zip(slots, addresses, strict=False):
-            _ADDRESS(data, slot, address)
-        prepared.start(data)
-
-    def _prepare(self, stream: int) -> tuple[Prepared, bytes, list[int], Any]:
-        with current(self.gpu):
-            prepared = self.launch.prepare(stream)
-        offsets = [offset for offset, _ in prepared.signature.slots]
-        left, right = (1, 0) if self.swapped else (0, 1)
-        template = bytearray(prepared.parameters)
-        memory = self.workspace.on(self.gpu, stream)
-        for offset, address in zip(offsets[10:], memory[1:], strict=False):
-            _ADDRESS(template, offset, address)
-        slots = [offsets[left], offsets[right], offsets[2], *offsets[7:9]]
-        self.on_stream[stream] = prepared, bytes(template), slots, memory
-        return self.on_stream[stream]
 
 
 class Workspace:
     """Memory for partial results and counters, of one size; streams have their own, which is kept."""
 
-    kept: ClassVar[dict[tuple[int, int], tuple[Any, int, int]]] = {}
+    kept: ClassVar[dict[tuple[int, int], tuple[int, Any, Any]]] = {}
 
-    def __init__(self, like: Any, bytes: int) -> None:
-        self.like, self.bytes = like, bytes
+    def __init__(self, like: Any, gpu: int, bytes: int) -> None:
+        self.like, self.gpu, self.bytes = like, gpu, bytes
 
-    def on(self, gpu: int, stream: int) -> tuple[Any, int, int]:
-        """What keeps the memory, and the addresses of both."""
+    def on(self, stream: int) -> tuple[dict[int, int], Any]:
+        """The addresses of both by the number of their parameter, and what keeps the memory."""
         if not self.bytes:
-            return None, 0, 0
-        found = self.kept.get((gpu, stream))
-        if found is None or found[0][0] < self.bytes:
+            return {}, None
+        found = self.kept.get((self.gpu, stream))
+        if found is None or found[0] < self.bytes:
             size = max(self.bytes, LEAST)
-            partial, counters = zeros(self.like, size), zeros(self.like, COUNTERS)
-            found = (size, partial, counters), look(partial, "workspace").address, look(counters, "workspace").address
-            self.kept[gpu, stream] = found
-        return found
+            found = size, zeros(self.like, size), zeros(self.like, COUNTERS)
+            self.kept[self.gpu, stream] = found
+        addresses = [look(memory, "workspace").address for memory in found[1:]]
+        return dict(zip(_WORKSPACE, addresses, strict=True)), found
 
 
-_ready: dict[Any, Ready] = {}
+_ready: dict[Any, tuple[Ready, tuple[int, int]]] = {}  # and the extents of the result
 _operator: Any = None  # of torch, once torch is imported
 _is_compiling: Callable[[], bool] = bool
 
@@ -137,19 +105,21 @@ def matmul(
     if not is_torch(a.__class__) or not a.is_cuda:
         return _first((a, b, out, bias, residual), activation, None)
     key: Any = (a.shape, a.stride(), a.dtype, a.device, b.shape, b.stride(), b.dtype, b.device, activation)
-    addresses = [a.data_ptr(), b.data_ptr(), 0]
     if out is not None or bias is not None or residual is not None:
         key = (key, *(None if one is None else _form(one) for one in (out, bias, residual)))
-    ready = _ready.get(key)
-    if ready is None or (addresses[0] | addresses[1]) & 15:
-        return _first((a, b, out, bias, residual), activation, key)
-    if out is None:
-        out = a.new_empty(ready.extents)
-    addresses[2] = out.data_ptr()
+    found = _ready.get(key)
+    given = a, b, out, bias, residual
+    if found is None:
+        return _first(given, activation, key)
+    ready, extents = found
+    made = a.new_empty(extents) if out is None else out
+    addresses = [a.data_ptr(), b.data_ptr(), made.data_ptr()]
     if bias is not None or residual is not None:
         addresses += [0 if one is None else one.data_ptr() for one in (bias, residual)]
+    if (addresses[0] | addresses[1]) & 15 or (out is not None and ready.overlaps(addresses)):
+        return _first(given, activation, key)
     ready.start(addresses, stream_of(a, ready.gpu))
-    return out
+    return made
 
 
 def _form(tensor: Any) -> Any:
@@ -177,32 +147,39 @@ def _first(given: Sequence[Any], activation: str | None, key: Any) -> Any:
         result = look(empty(target.array, (m, n)), "out")
     (_, along_k), (matrix, b_along_k) = sides
     by_rows = extras == Extras() and along_k and is_for_gemv(left.type, m, matrix.strides[0], k, b_along_k)
-    if by_rows and k % 8 == 0:
-        launched = _gemv(problem, sides, result)
-    else:
-        launched = _launch(problem, sides, result, added, extras)
+    launched = _gemv(problem, sides, result) if by_rows else _launch(problem, sides, result, added, extras)
     if left.gpu is None:
         launched.run(device="cpu")
         if target.array is not result.array:
             target.array[...] = result.array
         return made
-    shape = choose(problem)
-    tiles = problem.tiles(shape) * shape.cluster
-    workspace = Workspace(a, 0 if by_rows or shape.clustered else tiles * shape.split * shape.partial_bytes)
-    ready = Ready(launched, (m, n), left.gpu, by_rows or shape.swapped, workspace)
-    is_kept = sides[0][0].address == left.address and sides[1][0].address == right.address
+    arrays: list[Any] = [sides[0][0], sides[1][0], target]
+    if any(one is not None for one in added):
+        arrays += added
+    ready = _prepare(launched, problem, arrays, a, by_rows)
+    is_kept = arrays[0].address == left.address and arrays[1].address == right.address
     if key is not None and is_kept and target.address % 16 == 0:
         if len(_ready) >= _MOST:
             _ready.clear()
-        _ready[key] = ready
-    addresses = [sides[0][0].address, sides[1][0].address, target.address]
-    if len(launched.args) > 6:
-        addresses += [0 if one is None else one.address for one in added]
-    ready.start(addresses, stream_of(a, left.gpu))
+        _ready[key] = ready, (m, n)
+    ready.start([0 if one is None else one.address for one in arrays], stream_of(a, left.gpu))
     if hasattr(a, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
         with current(left.gpu):
             call("cuStreamSynchronize", 0)
     return made
+
+
+def _prepare(launched: Launch, problem: Problem, arrays: Sequence[Any], like: Any, by_rows: bool) -> Ready:
+    """The launch, ready for other addresses of the same arrays."""
+    gpu = arrays[0].gpu
+    shape = choose(problem)
+    left, right = (1, 0) if by_rows or shape.swapped else (0, 1)
+    is_split = shape.split > 1 and not shape.clustered and not by_rows
+    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.partial_bytes
+    workspace = Workspace(like, gpu, partial if is_split else 0)
+    changing = [left, right, _RESULT, *_ADDED][: len(arrays)]
+    bytes = [0 if one is None else one.end - one.address for one in arrays]
+    return Ready(launched, gpu, changing, bytes, _RESULT, workspace.on)
 
 
 def _extents(left: Matrix, right: Matrix, activation: str | None) -> tuple[int, int, int]:

@@ -27,7 +27,8 @@ class _OnStream(NamedTuple):
 class Ready:
     """A launch on a GPU whose parameters number `changing` are addresses, or tensor maps, that each call gives.
 
-    `memory(stream)` returns what a stream needs besides: addresses by the number of their parameter, and their owner.
+    `bytes` is how much memory each of these arrays covers, `written` which of them is the result. `memory(stream)`
+    returns what a stream needs besides: addresses by the number of their parameter, and their owner.
     """
 
     def __init__(
@@ -35,10 +36,22 @@ class Ready:
         launch: Launch,
         gpu: int,
         changing: Sequence[int],
-        memory: Callable[[int], tuple[dict[int, int], Any]] | None = None,
+        bytes: Sequence[int],
+        written: int,
+        memory: Callable[[int], tuple[dict[int, int], Any]],
     ) -> None:
         self.launch, self.gpu, self.changing, self.memory = launch, gpu, changing, memory
+        self.bytes, self.written = bytes, written
         self.on_stream: dict[int, _OnStream] = {}
+
+    def overlaps(self, addresses: Sequence[int]) -> bool:
+        """Whether the result would be written over what is read."""
+        start = addresses[self.written]
+        end = start + self.bytes[self.written]
+        return any(
+            number != self.written and address < end and start < address + bytes
+            for number, (address, bytes) in enumerate(zip(addresses, self.bytes, strict=True))
+        )
 
     def start(self, addresses: Sequence[int], stream: int) -> None:
         """Start it on a stream, and do not wait."""
@@ -55,7 +68,7 @@ class Ready:
             prepared = self.launch.prepare(stream)
         offsets = [offset for offset, _ in prepared.signature.slots]
         template = bytearray(prepared.parameters)
-        addresses, owner = self.memory(stream) if self.memory else ({}, None)
+        addresses, owner = self.memory(stream)
         for number, address in addresses.items():
             _ADDRESS(template, offsets[number], address)
         found = _OnStream(prepared, bytes(template), [offsets[number] for number in self.changing], owner)

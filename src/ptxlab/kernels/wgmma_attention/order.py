@@ -37,22 +37,20 @@ class Order:
 
     def produced(self) -> Any:
         """Each tile of this block, for its producer."""
-        return self._counted() if self.plan.is_counted else self._strided()
+        return self._counted() if self.plan.is_counted else self._each(Strided())
 
     def consumed(self) -> Any:
         """Each tile of this block, for its consumers."""
-        numbers = self.numbers_received()
+        return self._each(self.numbers_received())
+
+    def numbers_received(self) -> Received | Strided:
+        """The numbers of the tiles, for consumers; after the last comes `count` or more."""
+        return Received(self) if self.plan.is_counted else Strided()
+
+    def _each(self, numbers: Received | Strided) -> Any:
         with ptx.loop():
             number = numbers.next()
             ptx.leave_when(number >= self.count)
-            yield self.work(number)
-
-    def numbers_received(self) -> Received | Strided:
-        """The numbers of the tiles, for consumers; one that is `count` or more is the last."""
-        return Received(self) if self.plan.is_counted else Strided()
-
-    def _strided(self) -> Any:
-        for number in ptx.range(ptx.ctaid.x, self.count, ptx.nctaid.x):
             yield self.work(number)
 
     def _counted(self) -> Any:
