@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.kernels.finishing import Extras
 from ptxlab.kernels.wgmma_gemm import SMALL, launch, product, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
-from ptxlab.kernels.wgmma_gemm.finish import Extras
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without

@@ -100,6 +100,22 @@ class Side:
         """Arrive: this thread is done with the stage."""
         emit("mbarrier.arrive.shared.b64", [self.barrier])
 
+    def expect(self, bytes: int) -> None:
+        """Arrive, and let the stage be full only when so many bytes were copied to it: what TMA copies need."""
+        emit("mbarrier.arrive.expect_tx.shared.b64", [self.barrier, bytes])
+
+    def release(self, blocks: int = 1) -> None:
+        """A warp is done with the stage: one lane arrives, in each block of a cluster of so many; then advance."""
+        lane = emit("mov.u32", ["%laneid"], out=u32.fresh(current("`release`")))
+        if blocks == 1:
+            with control.when(lane == 0):
+                self.arrive()
+        else:
+            with control.when(lane < blocks):
+                there = emit("mapa.shared::cluster.u32", [self.barrier, lane])
+                emit("mbarrier.arrive.shared::cluster.b64", [there])
+        self.advance()
+
     def advance(self) -> None:
         """Advance to the next stage."""
         self._ring.advance()

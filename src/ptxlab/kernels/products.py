@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
+from ptxlab.kernels.finishing import ACTIVATIONS, Extras
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.matrices import Matrix, empty, look, padded, stream_of, zeros
@@ -20,7 +21,6 @@ from ptxlab.kernels.ready import Ready
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.kernels.wgmma_gemm.finish import ACTIVATIONS, Extras
 from ptxlab.measure import Launch
 
 _MOST = 4096  # launches that stay ready
@@ -175,7 +175,7 @@ def _prepare(launched: Launch, problem: Problem, arrays: Sequence[Any], like: An
     shape = choose(problem)
     left, right = (1, 0) if by_rows or shape.swapped else (0, 1)
     is_split = shape.split > 1 and not shape.clustered and not by_rows
-    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.partial_bytes
+    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
     workspace = Workspace(like, gpu, partial if is_split else 0)
     changing = [left, right, _RESULT, *_ADDED][: len(arrays)]
     bytes = [0 if one is None else one.end - one.address for one in arrays]

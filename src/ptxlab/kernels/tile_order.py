@@ -1,10 +1,10 @@
-"""The order in which the blocks of a persistent kernel compute the tiles of a matrix."""
+"""The order in which the blocks of a persistent kernel compute the tiles of a matrix, and along k the part of each."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import ptx
+from ptxlab.author import ptx, u32
 
 
 class TileOrder:
@@ -32,3 +32,41 @@ class TileOrder:
         first = group * self.together
         rows = ptx.min.u32(self.down - first, self.together)
         return (first + within % rows) * self.rows, within // rows * self.columns
+
+
+class Share:
+    """What a block computes: tiles in their order, each along k from `first` to `end`, in K tiles of `depth` elements.
+
+    Blocks of a `cluster` have tiles one below the other. After a `split`, so many blocks compute one tile together,
+    this one part number `part` of it, by default its rank in the cluster; each block then has one tile.
+    """
+
+    def __init__(
+        self,
+        order: TileOrder,
+        k: Any,
+        depth: int,
+        *,
+        rank: Any = None,
+        cluster: int = 1,
+        split: int = 1,
+        part: Any = None,
+    ) -> None:
+        self.order, self.depth, self.rank, self.cluster, self.split = order, depth, rank, cluster, split
+        self.part = rank if part is None else part
+        self.first, self.end = u32(0), k
+        if split > 1:
+            count = (k + (depth - 1)) // depth
+            self.first = self.part * count // split * depth
+            self.end = (self.part + 1) * count // split * depth
+
+    def tiles(self) -> Any:
+        """The first row and column of each tile."""
+        blocks, rows = self.split * self.cluster, self.order.rows // self.cluster
+        for number in [ptx.ctaid.x // blocks] if self.split > 1 else self.order.each():
+            row, column = self.order.origin(number)
+            yield row + self.rank * rows if self.cluster > 1 else row, column
+
+    def steps(self) -> Any:
+        """Along k, the start of each K tile."""
+        return ptx.range(self.first, self.end, self.depth)

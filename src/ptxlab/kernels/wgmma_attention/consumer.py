@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f16, f32, ptx, s32, u32
+from ptxlab.kernels.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.order import Order, Work
-from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP, GROUP_ROWS, Plan
+from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.softmax import Softmax, row_of
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
@@ -71,7 +72,7 @@ class Consumer:
             self.finish(tile)
             ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)
             ptx.bar.warp.sync(-1)
-            release(self.queries)
+            self.queries.release()
 
     def run_overlapped(self, order: Order, own: Any) -> None:
         """The first scores of each tile, while the last values of the one before are multiplied."""
@@ -80,7 +81,7 @@ class Consumer:
         self.begin(order, tile)
         with ptx.loop():
             self.finish_keys(order, tile)
-            release(self.queries)
+            self.queries.release()
             number = numbers.next()
             ptx.leave_when(number >= order.count)
             following = order.work(number)
@@ -89,13 +90,13 @@ class Consumer:
             self.multiply_values()
             inverses = self.softmax.inverses()
             ptx.wgmma.wait_group.sync.aligned(1)
-            release(self.keys)
+            self.keys.release()
             self.softmax.reset()
             ahead = Current(following, own)
             self.weigh(order, ahead, masked=True)
             packed = self.packed() if self.plan.packs_early else None
             ptx.wgmma.wait_group.sync.aligned(0)
-            release(self.values)
+            self.values.release()
             self.store(tile, inverses)
             self.set_weights(packed or self.packed())
             ptx.setp.ne.u32(self.group, self.group, out=self.adds)
@@ -109,7 +110,7 @@ class Consumer:
         self.queries.wait()
         self.multiply_keys()
         ptx.wgmma.wait_group.sync.aligned(0)
-        release(self.keys)
+        self.keys.release()
         self.weigh(order, tile, masked=True)
         self.set_weights(self.packed())
 
@@ -130,7 +131,7 @@ class Consumer:
         """The last values, and the answer."""
         self.multiply_values()
         ptx.wgmma.wait_group.sync.aligned(0)
-        release(self.values)
+        self.values.release()
         self.store(tile, self.softmax.inverses())
 
     def iterate(self, order: Order, tile: Current, end: Any, *, masked: bool) -> None:
@@ -141,11 +142,11 @@ class Consumer:
             self.multiply_keys()
             self.multiply_values()
             ptx.wgmma.wait_group.sync.aligned(1)
-            release(self.keys)
+            self.keys.release()
             grows, factors = self.weigh(order, tile, masked=masked)
             packed = self.packed() if self.plan.packs_early else None
             ptx.wgmma.wait_group.sync.aligned(0)
-            release(self.values)
+            self.values.release()
             with ptx.when(grows):
                 for number, sum in enumerate(self.sums):
                     sum *= factors[row_of(number)]
@@ -229,15 +230,3 @@ class Consumer:
     def synchronize(self) -> None:
         """Synchronize the threads of a warpgroup, at a barrier of their own."""
         ptx.barrier.sync.aligned(self.group + 1, GROUP)
-
-
-def pack(type: str, low: Any, high: Any) -> Any:
-    """Two numbers, rounded, in a register."""
-    return ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32)
-
-
-def release(stage: Any) -> None:
-    """A warp is done with a stage."""
-    with ptx.when(ptx.laneid == 0):
-        stage.arrive()
-    stage.advance()

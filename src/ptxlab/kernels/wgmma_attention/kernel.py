@@ -11,9 +11,10 @@ from __future__ import annotations
 from functools import cache
 
 from ptxlab.author import Kernel, b16, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.kernels.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
-from ptxlab.kernels.wgmma_attention.plan import GROUP, Plan
+from ptxlab.kernels.wgmma_attention.plan import Plan
 from ptxlab.kernels.wgmma_attention.producer import Producer
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 

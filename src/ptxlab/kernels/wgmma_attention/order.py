@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ptxlab.author import ptx, s32, u32
-from ptxlab.kernels.wgmma_attention.plan import GROUP, Plan
+from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.wgmma_attention.plan import Plan
 
 
 class Work(NamedTuple):

@@ -42,7 +42,7 @@ class Producer:
         """The queries of a tile, in a box for each warpgroup and 64 columns."""
         stage, plan = self.queries, self.plan
         stage.wait()
-        ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, plan.query_bytes)
+        stage.expect(plan.query_bytes)
         for number in range(plan.groups * plan.boxes):
             group, box = divmod(number, plan.boxes)
             at = s32(box * BOX), work.row + group * GROUP_ROWS, work.head.view(s32), work.batch.view(s32)
@@ -54,7 +54,7 @@ class Producer:
         """Fill a stage as soon as it is empty."""
         row, head, batch = there
         stage.wait()
-        ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, bytes)
+        stage.expect(bytes)
         for box in range(self.plan.boxes):
             at = s32(box * BOX), row, head.view(s32), batch.view(s32)
             COPY(tile.at(0, 0, stage.index * self.plan.boxes + box), (source, at), stage.barrier)

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-import ptxlab
+from ptxlab.kernels.finishing import Extras
 from ptxlab.kernels.gemv import rows_by_blocks
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.kernels.wgmma_gemm.finish import Extras
-from ptxlab.kernels.wgmma_gemm.kernel import needs_more, operands, specialize
+from ptxlab.kernels.wgmma_gemm.kernel import needs_more, specialize
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, DEPTH, Layout, Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
@@ -83,7 +82,7 @@ def workspace_for(problem: Problem, shape: Shape, like: Any) -> tuple[Any, Any]:
     if shape.split == 1 or shape.clustered:
         return 0, 0
     tiles = problem.tiles(shape)
-    numbers = tiles * shape.cluster * shape.split * shape.partial_bytes // 4
+    numbers = tiles * shape.cluster * shape.split * shape.parts.bytes // 4
     if hasattr(like, "data_ptr"):
         torch = import_module("torch")
         partial = like.new_empty(numbers, dtype=torch.float32)
@@ -121,8 +120,8 @@ def launch(
     (left, left_along), (right, right_along) = reversed(sides) if shape.swapped else sides
     high, wide = (n, m) if shape.swapped else (m, n)
     layout = Layout(left_along, right_along, aligned)
-    maps = [one.map(matrix) for one, matrix in zip(operands(shape, layout), (left, right), strict=True)]
-    rest = [ptxlab.tensor_map(d, box=shape.box, swizzle=shape.box_swizzle)] if aligned else [d]
+    maps = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (left, right), strict=True)]
+    rest = [shape.boxes.map(d)] if aligned else [d]
     tiles = Problem(m, n, k, a_along_k, b_along_k).tiles(shape)
     grid = grid_of(tiles, shape, blocks)
     args = [*maps, *rest, high, wide, k]

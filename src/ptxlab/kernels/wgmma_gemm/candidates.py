@@ -64,7 +64,7 @@ def estimate(problem: Problem, shape: Shape) -> float:
     each = along * max(together(multiplied, copied), LATENCY / shape.stages)
     blocks = problem.tiles(shape) * shape.cluster * shape.split
     waves = ceil(blocks / SMS) if shape.occupancy == 1 else max(blocks / SMS, ceil(blocks / (SMS * shape.occupancy)))
-    stored = shape.rows * shape.width / STORED
+    stored = shape.rows * shape.parts.width / STORED
     if shape.split == 1:
         busy = each * waves + stored * (1 + 0.5 * (waves - 1))
     else:
@@ -78,10 +78,10 @@ def exchange_cycles(shape: Shape) -> float:
     """Cycles that the sum over blocks takes: barriers, and numbers written and read."""
     if shape.split == 1:
         return 0.0
-    read = shape.partial_bytes * shape.split / shape.parts
+    read = shape.parts.bytes * shape.split / shape.parts.count
     if shape.clustered:
-        return 1820.0 * shape.split + (shape.partial_bytes / 4 + read) / 15
-    return 3050.0 + (shape.partial_bytes + read) / 14
+        return 1820.0 * shape.split + (shape.parts.bytes / 4 + read) / 15
+    return 3050.0 + (shape.parts.bytes + read) / 14
 
 
 def shapes(problem: Problem) -> Iterator[Shape]:
@@ -117,16 +117,16 @@ def _fitted(problem: Problem, shape: Shape) -> Shape | None:
     registers = 65536 // (shape.occupancy * -(-shape.threads // 64) * 64)  # ptxas counts pairs of warps
     if shape.occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
         return None
-    if 2 * shape.parts < shape.split and shape.columns > 32:
+    if 2 * shape.parts.count < shape.split and shape.columns > 32:
         return None
     steps = ceil(problem.k / DEPTH)
     most = steps if problem.tiles(shape) * shape.cluster <= SMS and shape.split == 1 else MOST_STAGES
     most = max(3, min(MOST_STAGES, most, ceil(steps / shape.split) if shape.split > 1 else most))
-    boxes, memory = shape.tall * shape.boxes, SHARED // shape.occupancy
+    boxes, memory = shape.tall * shape.boxes.each, SHARED // shape.occupancy
     found = []
     for buffers in (count for count in (1, 2, 4, boxes) if boxes % count == 0):
         one = replace(shape, buffers=buffers)
-        stages = int(min(most, (memory - one.out_bytes) // one.stage_bytes(layout)))
+        stages = int(min(most, (memory - one.boxes.bytes) // one.stage_bytes(layout)))
         one = replace(one, stages=max(stages, 1))
         if stages >= 3 and one.shared(layout) <= memory:
             found.append(one)

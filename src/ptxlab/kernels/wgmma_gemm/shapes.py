@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
 from typing import Any
 
 from ptxlab.author import ptx
+from ptxlab.kernels.block_sums import Parts
+from ptxlab.kernels.operands import LINE, STRIPE, Operand
+from ptxlab.kernels.tile_stores import Boxes
 
 DEPTH = 64  # elements of a K tile along k: 128 bytes, the width of the swizzle
-STRIPE = 64  # rows of one `wgmma`; also the elements of a row of 128 bytes
 BLOCKS = 132  # as many as an H200 has SMs
-CHUNK = 8  # columns of D that a thread has two pairs of: what partial results are exchanged by
 
 
 @dataclass(frozen=True)
@@ -69,45 +69,14 @@ class Shape:
         return (32, 160) if self.groups == 3 else (24, 240) if self.tall * self.columns > 256 else (40, 232)
 
     @property
-    def parts(self) -> int:
-        """Blocks of a cluster that store a part of a tile each, after a split."""
-        chunks = self.columns // CHUNK
-        return max(count for count in range(1, self.split + 1) if chunks % count == 0)
+    def parts(self) -> Parts:
+        """How blocks compute a tile together."""
+        return Parts(self.groups, self.tall, self.columns, self.split, self.cluster)
 
     @property
-    def width(self) -> int:
-        """Columns that a block stores."""
-        return self.columns // self.parts
-
-    @property
-    def box(self) -> tuple[int, int]:
-        """Rows and columns of D that one copy stores, by one warpgroup."""
-        return (self.width, STRIPE) if self.swapped else (STRIPE, gcd(self.width, STRIPE))
-
-    @property
-    def boxes(self) -> int:
-        """Boxes of 64 rows of the tile."""
-        return STRIPE * self.width // (self.box[0] * self.box[1])
-
-    @property
-    def kept_boxes(self) -> int:
-        """Boxes that a warpgroup has space for."""
-        return self.buffers or self.tall * self.boxes
-
-    @property
-    def out_bytes(self) -> int:
-        """Bytes of all boxes that a block has space for."""
-        return 2 * self.groups * self.kept_boxes * self.box[0] * self.box[1]
-
-    @property
-    def box_swizzle(self) -> str | None:
-        """The swizzle of a box: as long as its rows."""
-        return {64: "128B", 32: "64B", 16: "32B"}.get(self.box[1])
-
-    @property
-    def partial_bytes(self) -> int:
-        """Bytes of what a block leaves for the others that compute the same tile."""
-        return 4 * self.rows * self.columns if self.split > 1 else 0
+    def boxes(self) -> Boxes:
+        """How a block stores its part of a tile."""
+        return Boxes(self.groups, self.tall, self.parts.width, self.swapped, self.buffers)
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""
@@ -115,13 +84,20 @@ class Shape:
 
     def stage_bytes(self, layout: Layout) -> int:
         """Bytes of a stage."""
-        return 128 * (self.rows + self.right_rows(layout))
+        return LINE * (self.rows + self.right_rows(layout))
 
     def shared(self, layout: Layout) -> int:
         """Bytes of dynamic shared memory."""
         ring = self.stages * self.stage_bytes(layout)
-        partial = self.partial_bytes if self.clustered else 0
-        return max(ring, partial) + self.out_bytes
+        partial = self.parts.bytes if self.clustered else 0
+        return max(ring, partial) + self.boxes.bytes
+
+    def operands(self, layout: Layout) -> tuple[Operand, Operand]:
+        """Both operands: blocks of a cluster share the one whose rows are columns of D."""
+        return (
+            Operand(self.rows, layout.left_along_k, self.stages),
+            Operand(self.columns, layout.right_along_k, self.stages, self.cluster),
+        )
 
     def product(self, type: str) -> Any:
         """The instruction."""

@@ -6,66 +6,110 @@ tile is multiplied; before the memory is used again, they have read it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
-from ptxlab.author import b16, b32, f16, ptx, s32, u32
-from ptxlab.kernels.wgmma_gemm.finish import Finish
-from ptxlab.kernels.wgmma_gemm.shapes import CHUNK, STRIPE, Shape
+import ptxlab
+from ptxlab.author import b16, f16, ptx, s32, u32
+from ptxlab.kernels.operands import STRIPE
+from ptxlab.kernels.warpgroups import GROUP, pack
 
-GROUP = 128  # threads of a warpgroup
+CHUNK = 8  # columns of D that a thread has two pairs of
 COPY_BACK = ptx.cp.async_.bulk.tensor["2d"]["global"]["shared::cta"].bulk_group
 
 
-class Epilogue:
-    """What a consumer thread needs to store its part of a tile."""
+@dataclass(frozen=True)
+class Boxes:
+    """How a block stores a tile: each of `groups` warpgroups `tall` times 64 rows of `width` columns, box after box."""
 
-    def __init__(self, type: str, shape: Shape, memory: Any, store: Any, finish: Finish | None = None) -> None:
-        self.type, self.shape, self.store, self.finish = type, shape, store, finish
-        rows, columns = shape.box
-        copies = shape.groups * shape.kept_boxes
-        self.tile = ptx.tile(b16, rows, columns, swizzle=shape.box_swizzle, copies=copies, at=memory)
+    groups: int
+    tall: int
+    width: int
+    swapped: bool = False  # D is stored transposed
+    buffers: int = 0  # boxes that a warpgroup has space for; 0: for all of a tile
+
+    @property
+    def extents(self) -> tuple[int, int]:
+        """Rows and columns of D that one copy stores, by one warpgroup."""
+        return (self.width, STRIPE) if self.swapped else (STRIPE, gcd(self.width, STRIPE))
+
+    @property
+    def each(self) -> int:
+        """Boxes of 64 rows of the tile."""
+        return STRIPE * self.width // (self.extents[0] * self.extents[1])
+
+    @property
+    def kept(self) -> int:
+        """Boxes that a warpgroup has space for."""
+        return self.buffers or self.tall * self.each
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all boxes that a block has space for."""
+        return 2 * self.groups * self.kept * self.extents[0] * self.extents[1]
+
+    @property
+    def swizzle(self) -> str | None:
+        """The swizzle of a box: as long as its rows."""
+        return {64: "128B", 32: "64B", 16: "32B"}.get(self.extents[1])
+
+    def map(self, d: Any) -> Any:
+        """The tensor map that copies are given."""
+        return ptxlab.tensor_map(d, box=self.extents, swizzle=self.swizzle)
+
+
+class TileStore:
+    """What a consumer thread needs to store its part of a tile.
+
+    `store` is a `CopyBack` or a `PlainStore`; `finish.apply` changes accumulators before they are rounded.
+    """
+
+    def __init__(self, type: str, boxes: Boxes, memory: Any, store: Any, finish: Any = None) -> None:
+        self.type, self.boxes, self.store, self.finish = type, boxes, store, finish
+        copies = boxes.groups * boxes.kept
+        self.tile = ptx.tile(b16, *boxes.extents, swizzle=boxes.swizzle, copies=copies, at=memory)
         self.group, self.warp = ptx.tid.x // GROUP, ptx.tid.x >> 5 & 3
         self.is_first = ptx.tid.x % GROUP == 0
         self.is_plain = not isinstance(store, CopyBack)
 
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
         """Store a tile, or the part of it that this block has, whose first element is there."""
-        kept, boxes = self.shape.kept_boxes, self.shape.boxes
-        own = row + self.group * (STRIPE * self.shape.tall)
-        for number in range(self.shape.tall * boxes):
+        kept, boxes, tall = self.boxes.kept, self.boxes.each, self.boxes.tall
+        own = row + self.group * (STRIPE * tall)
+        for number in range(tall * boxes):
             part, box = divmod(number, boxes)
-            if number == 0 or kept < self.shape.tall * boxes:
+            if number == 0 or kept < tall * boxes:
                 if not self.is_plain:  # the copies that still read are those of the other boxes
                     ptx.cp.async_.bulk.wait_group.read(kept - 1 if number else 0, when=self.is_first)
                 self.synchronize()
             copy = self.group * kept + number % kept
-            first = own + part * STRIPE, column + box * (self.shape.width // boxes)
+            first = own + part * STRIPE, column + box * (self.boxes.width // boxes)
             each = len(accumulators[part]) // boxes
             self.stage(accumulators[part][box * each :][:each], copy, first)
             if not self.is_plain:
                 ptx.fence.proxy.async_["shared::cta"]()
             self.synchronize()
-            self.store.start(self, copy, (first[1], first[0]) if self.shape.swapped else first)
+            self.store.start(self, copy, (first[1], first[0]) if self.boxes.swapped else first)
 
     def stage(self, values: list[Any], copy: Any, first: tuple[Any, Any]) -> None:
         """Round accumulators of one box and write them to shared memory, two by two columns of eight if there are."""
         columns = 2 * CHUNK if len(values) % 8 == 0 else CHUNK
         block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned[f"m64n{columns}k16"].f32[self.type][self.type])
-        packed = block.d.packed(f16)
-        each = 2 * packed.registers
+        halves = block.d.packed(f16)
+        each = 2 * halves.registers
         for number in range(0, len(values), each):
             at = number // each * columns
             some = values[number : number + each]
             if self.finish is not None:
                 some = self.finish.apply(some, block.d, first[0] + self.warp * 16, first[1] + at)
-            pairs = zip(some[::2], some[1::2], strict=True)
-            rounded = [ptx.cvt.rn[f"{self.type}x2"].f32(high, low).view(b32) for low, high in pairs]
-            if self.shape.swapped:
-                turned = packed.transposed
+            rounded = [pack(self.type, low, high) for low, high in zip(some[::2], some[1::2], strict=True)]
+            if self.boxes.swapped:
+                turned = halves.transposed
                 down, right = turned.row_of(ptx.laneid)
                 turned.store(self.tile.at(down + at, right + self.warp * 16, copy), rounded)
             else:
-                packed.store(self.tile.matrices(packed, ptx.laneid, self.warp * 16, at, copy), rounded)
+                halves.store(self.tile.matrices(halves, ptx.laneid, self.warp * 16, at, copy), rounded)
 
     def synchronize(self) -> None:
         """Synchronize the threads of the warpgroup, at a barrier of their own."""
@@ -83,7 +127,7 @@ class CopyBack:
     def __init__(self, d: Any) -> None:
         self.d = d
 
-    def start(self, of: Epilogue, copy: Any, first: tuple[Any, Any]) -> None:
+    def start(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
         """One thread starts the copy of a box."""
         row, column = first
         with ptx.when(of.is_first):
@@ -97,9 +141,9 @@ class PlainStore:
     def __init__(self, d: Any, m: Any, n: Any, pitch: Any) -> None:
         self.d, self.m, self.n, self.pitch = d, m, n, pitch
 
-    def start(self, of: Epilogue, copy: Any, first: tuple[Any, Any]) -> None:
+    def start(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
         """All threads of the warpgroup store a box."""
-        (row, column), (rows, columns) = first, of.shape.box
+        (row, column), (rows, columns) = first, of.boxes.extents
         for number in ptx.range(ptx.tid.x % GROUP, u32(rows * columns), GROUP):
             down, right = number // columns, number % columns
             at_row, at_column = row + down, column + right

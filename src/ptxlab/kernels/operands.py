@@ -1,7 +1,8 @@
 """A matrix that is multiplied: its K tiles in shared memory, how they come there, and how `wgmma` finds them.
 
-A matrix whose rows run along k comes in boxes of 64 columns, all rows of a tile at once. One whose rows run across k
-comes in boxes of 64 by 64; `wgmma` transposes it.
+A matrix whose rows run along k comes in boxes of 128 bytes of each row, all rows of a tile at once. One of 16-bit
+elements whose rows run across k comes in boxes of 64 by 64; `wgmma` transposes it. Tensor map, copies and descriptors
+are all made by one `Operand`, so that they agree.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import ptxlab
-from ptxlab.author import b16, ptx, s32, u16
-from ptxlab.kernels.wgmma_gemm.shapes import DEPTH, STRIPE
+from ptxlab.author import Scalar, b16, ptx, s32, u16
+
+LINE = 128  # bytes of a row of a K tile: the width of the swizzle
+STRIPE = 64  # rows of one `wgmma`; also the 16-bit elements of a row
 
 COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
 
@@ -24,6 +27,17 @@ class Operand:
     along_k: bool
     stages: int
     sharers: int = 1
+    element: type[Scalar] = b16
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return self.element.type.width // 8
+
+    @property
+    def depth(self) -> int:
+        """Elements of a K tile along k."""
+        return LINE // self.bytes
 
     @property
     def boxes(self) -> int:
@@ -33,7 +47,7 @@ class Operand:
     @property
     def box(self) -> tuple[int, int]:
         """Rows and columns of a box."""
-        return (self.rows // self.sharers, DEPTH) if self.along_k else (DEPTH, STRIPE)
+        return (self.rows // self.sharers, self.depth) if self.along_k else (self.depth, STRIPE)
 
     def map(self, matrix: Any) -> Any:
         """The tensor map that copies are given."""
@@ -41,9 +55,9 @@ class Operand:
 
     def tile(self, memory: Any) -> Any:
         """The K tiles of all stages, one box after the other."""
-        rows = self.rows if self.along_k else DEPTH
+        rows = self.rows if self.along_k else self.depth
         copies = self.stages if self.along_k else self.stages * self.boxes * self.sharers
-        return ptx.tile(b16, rows, DEPTH, swizzle="128B", copies=copies, at=memory)
+        return ptx.tile(self.element, rows, self.depth, swizzle="128B", copies=copies, at=memory)
 
     def copy(self, source: Any, tile: Any, stage: Any, first: Any, start: Any, rank: Any) -> None:
         """Start the copies of a K tile to a stage: rows from `first` on, along k from `start` on."""
@@ -65,7 +79,7 @@ class Operand:
                 COPY(place, (source, coordinates), stage.barrier)
 
     def descriptor(self, tile: Any, stage: Any, step: int) -> Any:
-        """What `wgmma` is given for 16 elements along k, from `step` on."""
+        """What `wgmma` is given for 32 bytes along k, from element `step` on."""
         if self.along_k:
             return ptx.descriptor(tile, 0, step, stage.index)
         return ptx.descriptor(tile, step, 0, stage.index * (self.boxes * self.sharers), transposed=True)
