@@ -7,6 +7,7 @@ are all made by one `Operand`, so that they agree.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,18 +17,26 @@ from ptxlab.author import Scalar, b16, ptx, s32, u16
 LINE = 128  # bytes of a row of a K tile: the width of the swizzle
 STRIPE = 64  # rows of one `wgmma`; also the 16-bit elements of a row
 
-COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+COPIES = [
+    ptx.cp.async_.bulk.tensor[f"{rank}d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+    for rank in range(1, 6)
+]
 
 
 @dataclass(frozen=True)
 class Operand:
-    """One of both: `rows` of it are multiplied by a block; each of `sharers` blocks copies a part, to all of them."""
+    """One of both: `rows` of it are multiplied by a block; each of `sharers` blocks copies a part, to all of them.
+
+    The rows may be of several matrices, as many of each. A matrix may be one of several in an array: `copy` is then
+    given its number.
+    """
 
     rows: int
     along_k: bool
     stages: int
     sharers: int = 1
     element: type[Scalar] = b16
+    matrices: int = 1
 
     @property
     def bytes(self) -> int:
@@ -41,45 +50,68 @@ class Operand:
 
     @property
     def boxes(self) -> int:
-        """Boxes of a K tile that this block copies."""
-        return 1 if self.along_k else -(-self.rows // STRIPE) // self.sharers
+        """Boxes of a K tile of a matrix that this block copies."""
+        return 1 if self.along_k else -(-self.rows // STRIPE) // (self.sharers * self.matrices)
 
     @property
     def box(self) -> tuple[int, int]:
         """Rows and columns of a box."""
-        return (self.rows // self.sharers, self.depth) if self.along_k else (self.depth, STRIPE)
+        return (self.rows // (self.sharers * self.matrices), self.depth) if self.along_k else (self.depth, STRIPE)
+
+    @property
+    def stage_bytes(self) -> int:
+        """Bytes of a K tile."""
+        return self.sharers * self.matrices * self.boxes * self.box[0] * LINE
 
     def map(self, matrix: Any) -> Any:
-        """The tensor map that copies are given."""
-        return ptxlab.tensor_map(matrix, box=self.box, swizzle="128B", l2_promotion="256B")
+        """The tensor map that copies are given, of a matrix or of an array of them."""
+        box = *(1 for _ in matrix.shape[2:]), *self.box
+        return ptxlab.tensor_map(matrix, box=box, swizzle="128B", l2_promotion="256B")
 
     def tile(self, memory: Any) -> Any:
         """The K tiles of all stages, one box after the other."""
         rows = self.rows if self.along_k else self.depth
-        copies = self.stages if self.along_k else self.stages * self.boxes * self.sharers
+        copies = self.stages if self.along_k else self.stages * self.boxes * self.sharers * self.matrices
         return ptx.tile(self.element, rows, self.depth, swizzle="128B", copies=copies, at=memory)
 
-    def copy(self, source: Any, tile: Any, stage: Any, first: Any, start: Any, rank: Any) -> None:
-        """Start the copies of a K tile to a stage: rows from `first` on, along k from `start` on."""
+    def copy(
+        self,
+        sources: Any,
+        tile: Any,
+        stage: Any,
+        first: Any,
+        start: Any,
+        rank: Any,
+        outer: Sequence[Any] = (),
+    ) -> None:
+        """Start the copies of a K tile to a stage: rows from `first` on, along k from `start` on.
+
+        `sources` are the tensor maps, one of each matrix; `outer` are the coordinates of a matrix in an array.
+        """
         if self.sharers > 1:
-            first = first + rank * (self.rows // self.sharers)
-        for box in range(self.boxes):
+            first = first + rank * (self.rows // (self.sharers * self.matrices))
+        for number in range(self.matrices * self.boxes):
+            source, box = sources[number // self.boxes], number % self.boxes
+            before = number // self.boxes * self.sharers * self.boxes  # boxes of the matrices before
             if self.along_k:
-                place = tile.at(rank * self.box[0] if self.sharers > 1 else 0, 0, stage.index)
+                row = before * self.box[0]
+                place = tile.at(row + rank * self.box[0] if self.sharers > 1 else row, 0, stage.index)
                 there = start, first
             else:
-                number = stage.index * (self.boxes * self.sharers) + box
-                place = tile.at(0, 0, number + rank * self.boxes if self.sharers > 1 else number)
+                place = stage.index * (self.boxes * self.sharers * self.matrices) + (before + box)
+                place = tile.at(0, 0, place + rank * self.boxes if self.sharers > 1 else place)
                 there = first + box * STRIPE, start
-            coordinates = tuple(one.view(s32) for one in there)
+            coordinates = tuple(one.view(s32) for one in (*there, *outer))
+            copy = COPIES[len(coordinates) - 1]
             if self.sharers > 1:
                 everyone = u16((1 << self.sharers) - 1)
-                COPY["multicast::cluster"](place, (source, coordinates), stage.barrier, everyone)
+                copy["multicast::cluster"](place, (source, coordinates), stage.barrier, everyone)
             else:
-                COPY(place, (source, coordinates), stage.barrier)
+                copy(place, (source, coordinates), stage.barrier)
 
     def descriptor(self, tile: Any, stage: Any, step: int) -> Any:
         """What `wgmma` is given for 32 bytes along k, from element `step` on."""
         if self.along_k:
             return ptx.descriptor(tile, 0, step, stage.index)
-        return ptx.descriptor(tile, step, 0, stage.index * (self.boxes * self.sharers), transposed=True)
+        copies = self.boxes * self.sharers * self.matrices
+        return ptx.descriptor(tile, step, 0, stage.index * copies, transposed=True)

@@ -60,12 +60,18 @@ class Share:
             self.first = self.part * count // split * depth
             self.end = (self.part + 1) * count // split * depth
 
+    def numbers(self) -> Any:
+        """The number of each tile."""
+        return [ptx.ctaid.x // (self.split * self.cluster)] if self.split > 1 else self.order.each()
+
+    def origin(self, number: Any) -> tuple[Any, Any]:
+        """The first row and column of a tile."""
+        row, column = self.order.origin(number)
+        return row + self.rank * (self.order.rows // self.cluster) if self.cluster > 1 else row, column
+
     def tiles(self) -> Any:
         """The first row and column of each tile."""
-        blocks, rows = self.split * self.cluster, self.order.rows // self.cluster
-        for number in [ptx.ctaid.x // blocks] if self.split > 1 else self.order.each():
-            row, column = self.order.origin(number)
-            yield row + self.rank * rows if self.cluster > 1 else row, column
+        return (self.origin(number) for number in self.numbers())
 
     def steps(self) -> Any:
         """Along k, the start of each K tile."""

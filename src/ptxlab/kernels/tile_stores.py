@@ -129,10 +129,14 @@ class CopyBack:
 
     def start(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
         """One thread starts the copy of a box."""
-        row, column = first
         with ptx.when(of.is_first):
-            COPY_BACK((self.d, (column.view(s32), row.view(s32))), of.tile.at(0, 0, copy))
+            self.copy(of, copy, first)
             ptx.cp.async_.bulk.commit_group()
+
+    def copy(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
+        """Start the copy of a box, by this thread."""
+        row, column = first
+        COPY_BACK((self.d, (column.view(s32), row.view(s32))), of.tile.at(0, 0, copy))
 
 
 class PlainStore:

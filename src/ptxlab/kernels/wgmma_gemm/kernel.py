@@ -83,8 +83,8 @@ def block(
     free = memory + (shape.shared(layout) - shape.boxes.bytes) // 2
     reads = 4 * shape.groups * shape.cluster
     pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
-    sources = [(one.generic, tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
-    start_block(thread, [source for source, _ in sources], shape.blocks)
+    sources = [([one.generic], tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
+    start_block(thread, [one for group, _ in sources for one in group], shape.blocks)
     order = TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, m, n, shape.blocks)
     is_through_memory = shape.split > 1 and not shape.clustered
     part = ptx.ctaid.x // shape.cluster % shape.split if is_through_memory else rank
@@ -144,7 +144,7 @@ def consume(
     stage, read = stages
     own = ptx.tid.x // GROUP  # the number of this warpgroup
     count = len(ptx.warpgroup_fragments(shape.product(type)).d.offsets)
-    for row, column in share.tiles():
+    for number in share.numbers():
         accumulators = [[f32() for _ in range(count)] for _ in range(shape.tall)]
         adds = ptx.setp.ne.u32(own, own)  # whether the accumulators have a value
         for start in share.steps():
@@ -157,6 +157,7 @@ def consume(
                 read.release(shape.cluster)
             stage.advance()
         with times.span("multiply"):
+            row, column = share.origin(number)  # while the last MMAs are in flight
             ptx.wgmma.wait_group.sync.aligned(0)
         read.release(shape.cluster)
         with times.span("store"):
