@@ -53,19 +53,19 @@ class Parts:
 
 
 class Exchange:
-    """What both have in common: `own` is where a thread writes, `others` where it reads."""
+    """What both have in common: `own` is where a thread writes, `others` where it reads; sums are `accumulator`."""
 
     space = ""
 
-    def __init__(self, parts: Parts, rank: Any) -> None:
-        self.parts, self.rank = parts, rank
+    def __init__(self, accumulator: Any, parts: Parts, rank: Any) -> None:
+        self.accumulator, self.parts, self.rank = accumulator, parts, rank
         self.own: Any = None
         self.others: list[Any] = []
         self.thread = ptx.tid.x * 4
 
     def deposit(self, accumulators: list[list[Any]]) -> None:
         """Write the accumulators for the other blocks."""
-        store = ptx.st[self.space].v4.f32
+        store = ptx.st[self.space].v4.b32
         for part, values in enumerate(accumulators):
             for chunk in range(self.parts.columns // CHUNK):
                 store(self.own + self.parts.offset(part, chunk), tuple(values[4 * chunk : 4 * chunk + 4]))
@@ -77,9 +77,9 @@ class Exchange:
 
     def add(self, part: int, chunk: int) -> list[Any]:
         """The sums of one chunk."""
-        read = [[f32() for _ in range(4)] for _ in self.others]
+        read = [[self.accumulator() for _ in range(4)] for _ in self.others]
         for values, other in zip(read, self.others, strict=True):
-            ptx.ld[other.space].v4.f32(other + self.parts.offset(part, chunk), out=tuple(values))
+            ptx.ld[other.space].v4.b32(other + self.parts.offset(part, chunk), out=tuple(values))
         return [sum(values[1:], values[0]) for values in zip(*read, strict=True)]
 
     def synchronize(self) -> None:
@@ -92,8 +92,8 @@ class ThroughCluster(Exchange):
 
     space = "shared"
 
-    def __init__(self, parts: Parts, rank: Any, memory: Any) -> None:
-        super().__init__(parts, rank)
+    def __init__(self, accumulator: Any, parts: Parts, rank: Any, memory: Any) -> None:
+        super().__init__(accumulator, parts, rank)
         self.own = memory.view(f32) + self.thread
         columns = (self.own + rank * parts.offset(0, parts.width // CHUNK)).address
         there = [ptx.mapa.shared__cluster.u32(columns, number) for number in range(parts.split)]
@@ -117,8 +117,8 @@ class ThroughMemory(Exchange):
 
     space = "global"
 
-    def __init__(self, parts: Parts, rank: Any, partial: Any, counters: Any) -> None:
-        super().__init__(parts, rank)
+    def __init__(self, accumulator: Any, parts: Parts, rank: Any, partial: Any, counters: Any) -> None:
+        super().__init__(accumulator, parts, rank)
         size, first = parts.bytes // 4, ptx.ctaid.x - rank * parts.cluster
         self.own = partial + ptx.mad.wide.u32(ptx.ctaid.x, size, ptx.cvt.u64.u32(self.thread))
         columns = self.thread + rank * parts.offset(0, parts.width // CHUNK)

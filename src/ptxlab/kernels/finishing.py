@@ -1,6 +1,6 @@
 """What is done to a result before it is rounded and stored: a bias is added, a function applied, a matrix added.
 
-    D = activation(A·Bᵀ + bias) + residual
+    D = activation(A·Bᵀ · scale_a · scale_b + bias) + residual
 
 Each function of `ACTIVATIONS` takes a register and returns one, so that a new one is a line of arithmetic.
 """
@@ -8,7 +8,7 @@ Each function of `ACTIVATIONS` takes a register and returns one, so that a new o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log2, pi, sqrt
 from typing import Any
 
@@ -55,6 +55,7 @@ class Extras:
     bias: bool = False
     activation: str | None = None
     residual: bool = False
+    scales: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +69,20 @@ class Finish:
     bias: Any
     residual: Any
     pitch: Any  # from one row of the residual to the next
+    scales: tuple[Any, Any]  # where the factors of A and B are
+    scale: Any = None  # their product, once it is read
+
+    def begin(self) -> Finish:
+        """The same, with all read that is the same for all tiles."""
+        if not self.extras.scales:
+            return self
+        a, b = (ptx.ld.global_.nc.f32(place) for place in self.scales)
+        return replace(self, scale=a * b)
 
     def apply(self, values: list[Any], fragment: Any, row: Any, column: Any) -> list[Any]:
         """The results at `row` and `column` and what follows, as a fragment holds them."""
+        if self.scale is not None:
+            values = [value * self.scale for value in values]
         down, right = fragment.first(ptx.laneid)
         found = []
         for value, (rows, columns) in zip(values, fragment.offsets, strict=True):
@@ -89,6 +101,10 @@ class Finish:
 
     def load(self, place: Any, inside: Any) -> Any:
         """An element as f32; 0 where there is none."""
+        if self.type == "f32":
+            value = f32(0)
+            ptx.ld.global_.nc.f32(place, out=value, when=inside)
+            return value
         bits = b16(0)
         ptx.ld.global_.nc.b16(place, out=bits, when=inside)
         return ptx.cvt.f32[self.type](bits)

@@ -64,9 +64,10 @@ class Operand:
         return self.sharers * self.matrices * self.boxes * self.box[0] * LINE
 
     def map(self, matrix: Any) -> Any:
-        """The tensor map that copies are given, of a matrix or of an array of them."""
+        """The tensor map that copies are given, of a matrix or of an array of them; f32 is rounded to tf32."""
         box = *(1 for _ in matrix.shape[2:]), *self.box
-        return ptxlab.tensor_map(matrix, box=box, swizzle="128B", l2_promotion="256B")
+        type = "tf32" if self.bytes == 4 else None
+        return ptxlab.tensor_map(matrix, box=box, swizzle="128B", l2_promotion="256B", type=type)
 
     def tile(self, memory: Any) -> Any:
         """The K tiles of all stages, one box after the other."""

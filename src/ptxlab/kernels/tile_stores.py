@@ -11,8 +11,8 @@ from math import gcd
 from typing import Any
 
 import ptxlab
-from ptxlab.author import b16, f16, ptx, s32, u32
-from ptxlab.kernels.operands import STRIPE
+from ptxlab.author import b16, b32, f16, ptx, s32, u32
+from ptxlab.kernels.operands import LINE, STRIPE
 from ptxlab.kernels.warpgroups import GROUP, pack
 
 CHUNK = 8  # columns of D that a thread has two pairs of
@@ -28,11 +28,13 @@ class Boxes:
     width: int
     swapped: bool = False  # D is stored transposed
     buffers: int = 0  # boxes that a warpgroup has space for; 0: for all of a tile
+    size: int = 2  # bytes of an element of D
 
     @property
     def extents(self) -> tuple[int, int]:
         """Rows and columns of D that one copy stores, by one warpgroup."""
-        return (self.width, STRIPE) if self.swapped else (STRIPE, gcd(self.width, STRIPE))
+        most = LINE // self.size
+        return (self.width, min(STRIPE, most)) if self.swapped else (STRIPE, gcd(self.width, most))
 
     @property
     def each(self) -> int:
@@ -47,12 +49,12 @@ class Boxes:
     @property
     def bytes(self) -> int:
         """Bytes of all boxes that a block has space for."""
-        return 2 * self.groups * self.kept * self.extents[0] * self.extents[1]
+        return self.size * self.groups * self.kept * self.extents[0] * self.extents[1]
 
     @property
     def swizzle(self) -> str | None:
         """The swizzle of a box: as long as its rows."""
-        return {64: "128B", 32: "64B", 16: "32B"}.get(self.extents[1])
+        return {128: "128B", 64: "64B", 32: "32B"}.get(self.size * self.extents[1])
 
     def map(self, d: Any) -> Any:
         """The tensor map that copies are given."""
@@ -68,7 +70,8 @@ class TileStore:
     def __init__(self, type: str, boxes: Boxes, memory: Any, store: Any, finish: Any = None) -> None:
         self.type, self.boxes, self.store, self.finish = type, boxes, store, finish
         copies = boxes.groups * boxes.kept
-        self.tile = ptx.tile(b16, *boxes.extents, swizzle=boxes.swizzle, copies=copies, at=memory)
+        element = {2: b16, 4: b32}[boxes.size]
+        self.tile = ptx.tile(element, *boxes.extents, swizzle=boxes.swizzle, copies=copies, at=memory)
         self.group, self.warp = ptx.tid.x // GROUP, ptx.tid.x >> 5 & 3
         self.is_first = ptx.tid.x % GROUP == 0
         self.is_plain = not isinstance(store, CopyBack)
@@ -84,16 +87,54 @@ class TileStore:
                     ptx.cp.async_.bulk.wait_group.read(kept - 1 if number else 0, when=self.is_first)
                 self.synchronize()
             copy = self.group * kept + number % kept
-            first = own + part * STRIPE, column + box * (self.boxes.width // boxes)
-            each = len(accumulators[part]) // boxes
-            self.stage(accumulators[part][box * each :][:each], copy, first)
+            first, values = (own + part * STRIPE, column), accumulators[part]
+            if self.boxes.swapped:
+                self.stage(values, copy, first, box)
+                first = first[0] + box * (STRIPE // boxes), column
+            else:
+                first = first[0], column + box * (self.boxes.width // boxes)
+                self.stage(values[len(values) // boxes * box :][: len(values) // boxes], copy, first, box)
             if not self.is_plain:
                 ptx.fence.proxy.async_["shared::cta"]()
             self.synchronize()
             self.store.start(self, copy, (first[1], first[0]) if self.boxes.swapped else first)
 
-    def stage(self, values: list[Any], copy: Any, first: tuple[Any, Any]) -> None:
-        """Round accumulators of one box and write them to shared memory, two by two columns of eight if there are."""
+    def stage(self, values: list[Any], copy: Any, first: tuple[Any, Any], box: int) -> None:
+        """Finish accumulators of one box and write them to shared memory."""
+        if self.boxes.size == 2:
+            self.stage_halves(values, copy, first)
+        elif self.boxes.swapped:  # columns of a box are rows of half of the warps
+            with ptx.when(self.warp // 2 == box):
+                self.stage_words(values, copy, first)
+        else:
+            self.stage_words(values, copy, first)
+
+    def stage_words(self, values: list[Any], copy: Any, first: tuple[Any, Any]) -> None:
+        """Elements of 32 bits: two neighbours of a row at once, or one by one if D is transposed."""
+        fragment = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16).d
+        down, right = fragment.first(ptx.laneid)
+        rows = self.warp * 16 + down
+        if self.boxes.swapped:
+            rows = rows % self.boxes.extents[1]
+            starts = [self.tile.at(right + across, rows + along, copy) for along, across in fragment.offsets]
+        else:
+            start = self.tile.at(rows, right, copy, below=CHUNK)
+            starts = [start, start.move(rows=CHUNK)]
+        for number in range(0, len(values), 4):
+            at = number // 4 * CHUNK
+            some = values[number : number + 4]
+            if self.finish is not None:
+                some = self.finish.apply(some, fragment, first[0] + self.warp * 16, first[1] + at)
+            words = [one.view(b32) for one in some]
+            if self.boxes.swapped:
+                for start, word in zip(starts, words, strict=True):
+                    ptx.st.shared.b32(start.move(rows=at), word)
+            else:
+                for start, pair in zip(starts, (words[:2], words[2:]), strict=True):
+                    ptx.st.shared.v2.b32(start.move(columns=at), tuple(pair))
+
+    def stage_halves(self, values: list[Any], copy: Any, first: tuple[Any, Any]) -> None:
+        """Elements of 16 bits, by `stmatrix`: two by two columns of eight if there are."""
         columns = 2 * CHUNK if len(values) % 8 == 0 else CHUNK
         block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned[f"m64n{columns}k16"].f32[self.type][self.type])
         halves = block.d.packed(f16)
@@ -152,6 +193,7 @@ class PlainStore:
             down, right = number // columns, number % columns
             at_row, at_column = row + down, column + right
             with ptx.when(ptx.and_.pred(at_row < self.m, at_column < self.n)):
-                value = ptx.ld.shared.b16(of.tile.at(down, right, copy))
-                ptx.st.global_.b16(self.d + ptx.mad.wide.u32(at_row, self.pitch, ptx.cvt.u64.u32(at_column)), value)
+                bits = f"b{8 * of.boxes.size}"
+                value = ptx.ld.shared[bits](of.tile.at(down, right, copy))
+                ptx.st.global_[bits](self.d + ptx.mad.wide.u32(at_row, self.pitch, ptx.cvt.u64.u32(at_column)), value)
         of.synchronize()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.author import b32, ptx
+from ptxlab.author import b32, ptx, s8
 from ptxlab.kernels.operands import LINE, STRIPE, Operand
 
 GROUP = 128  # threads of a warpgroup
@@ -51,7 +51,8 @@ def multiply(
 
     `product` is the instruction; `adds` is whether the accumulators have a value, which they have after this.
     """
-    flags = [1, 1, *(int(not one.along_k) for one in operands)] if operands[0].bytes == 2 else [1, 1]
+    flags = [1, 1, *(int(not one.along_k) for one in operands)]  # factors, and which operands are transposed
+    flags = flags[: {1: 0 if operands[0].element is s8 else 2, 2: 4, 4: 2}[operands[0].bytes]]
     ptx.wgmma.fence.sync.aligned()
     for step in range(0, operands[0].depth, operands[0].depth // 4):
         a, b = (one.descriptor(tile, stage, step) for one, tile in zip(operands, tiles, strict=True))

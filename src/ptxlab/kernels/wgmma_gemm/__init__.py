@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from ptxlab.kernels.finishing import Extras
+from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.gemv import rows_by_blocks
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import needs_more, specialize
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, DEPTH, Layout, Shape
+from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
@@ -91,7 +92,7 @@ def workspace_for(problem: Problem, shape: Shape, like: Any) -> tuple[Any, Any]:
 
 
 def launch(
-    type: str,
+    type: str | Formats,
     matrices: tuple[Any, Any, Any],
     extents: tuple[int, int, int],
     shape: Shape,
@@ -105,29 +106,31 @@ def launch(
     pitches: tuple[int, int] | None = None,
     aligned: bool | None = None,
     workspace: tuple[Any, Any] = (0, 0),
+    scales: tuple[Any, Any] = (0, 0),
 ) -> Launch:
     """The launch of one variant. An operand that is not along k is given as it is in memory: its rows run across k.
 
     `pitches` are the distances of rows of D and of the residual, `aligned` is whether rows of D start at multiples of
     16 bytes.
     """
-    (a, b, d), (m, n, k) = matrices, extents
-    if ceil_div(k, DEPTH) < shape.split:
-        raise UnsuitedError(f"k is {k}, and {shape.split} blocks of a cluster need {shape.split * DEPTH} at least")
+    (a, b, d), (m, n, k), formats = matrices, extents, Formats.of(type)
+    if ceil_div(k, formats.depth) < shape.split:
+        least = shape.split * formats.depth
+        raise UnsuitedError(f"k is {k}, and {shape.split} blocks of a cluster need {least} at least")
     pitch, residual_pitch = pitches or (n, n)
-    aligned = n % 8 == 0 if aligned is None else aligned
+    aligned = n * formats.out_size % 16 == 0 if aligned is None else aligned
     sides = (a, a_along_k), (b, b_along_k)
     (left, left_along), (right, right_along) = reversed(sides) if shape.swapped else sides
     high, wide = (n, m) if shape.swapped else (m, n)
-    layout = Layout(left_along, right_along, aligned)
+    layout = Layout(left_along, right_along, aligned, formats.element, formats.out_size)
     maps = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (left, right), strict=True)]
-    rest = [shape.boxes.map(d)] if aligned else [d]
+    rest = [shape.boxes(layout).map(d)] if aligned else [d]
     tiles = Problem(m, n, k, a_along_k, b_along_k).tiles(shape)
     grid = grid_of(tiles, shape, blocks)
     args = [*maps, *rest, high, wide, k]
     if needs_more(shape, layout, extras):
-        args += [pitch, bias, residual, residual_pitch, *workspace]
-    kernel = specialize(type, shape, layout, extras)
+        args += [pitch, bias, residual, residual_pitch, *workspace, *scales]
+    kernel = specialize(formats, shape, layout, extras)
     return Launch(kernel, grid, shape.threads, args, shape.shared(layout), overlap=True)
 
 

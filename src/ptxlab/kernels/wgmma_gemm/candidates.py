@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
-from ptxlab.kernels.wgmma_gemm.shapes import DEPTH, Layout, Shape
+from ptxlab.author import b8, b16, b32
+from ptxlab.kernels.operands import LINE
+from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 
 SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
@@ -33,12 +35,20 @@ class Problem:
     k: int
     a_along_k: bool = True
     b_along_k: bool = True
+    size: int = 2  # bytes of an element of A and B
+    out_size: int = 2  # bytes of an element of D
+
+    @property
+    def steps(self) -> int:
+        """K tiles."""
+        return ceil(self.k * self.size / LINE)
 
     def layout(self, shape: Shape) -> Layout:
         """How a variant finds the matrices in memory."""
         along = (self.a_along_k, self.b_along_k)
         left, right = reversed(along) if shape.swapped else along
-        return Layout(left, right, self.n % 8 == 0)
+        is_aligned = self.n * self.out_size % 16 == 0
+        return Layout(left, right, is_aligned, {1: b8, 2: b16, 4: b32}[self.size], self.out_size)
 
     def tiles(self, shape: Shape) -> int:
         """Tiles of a variant, those that blocks of a cluster have together counted as one."""
@@ -58,18 +68,19 @@ def together(*times: float) -> float:
 
 def estimate(problem: Problem, shape: Shape) -> float:
     """Cycles that a variant is estimated to take; the numbers are fitted to times of 1549 variants on an H200."""
-    along = ceil(ceil(problem.k / DEPTH) / shape.split)
+    along = ceil(problem.steps / shape.split)
     multiplied = shape.groups * shape.tall * 4 * mma_cycles(shape.columns)
     copied = 128 * (shape.rows + shape.right_rows(problem.layout(shape))) / FROM_L2
     each = along * max(together(multiplied, copied), LATENCY / shape.stages)
     blocks = problem.tiles(shape) * shape.cluster * shape.split
     waves = ceil(blocks / SMS) if shape.occupancy == 1 else max(blocks / SMS, ceil(blocks / (SMS * shape.occupancy)))
-    stored = shape.rows * shape.parts.width / STORED
+    stored = shape.rows * shape.parts.width * problem.out_size / 2 / STORED
     if shape.split == 1:
         busy = each * waves + stored * (1 + 0.5 * (waves - 1))
     else:
         busy = (each + stored + (RESTART if waves > 1 else 0)) * waves
-    moved = 2 * (problem.m * problem.k + problem.n * problem.k + problem.m * problem.n) / FROM_MEMORY
+    operands = problem.size * (problem.m + problem.n) * problem.k
+    moved = (operands + problem.out_size * problem.m * problem.n) / FROM_MEMORY
     moved /= min(1.0, 1.5 * blocks / SMS)
     return START + together(busy, moved) + exchange_cycles(shape)
 
@@ -86,7 +97,7 @@ def exchange_cycles(shape: Shape) -> float:
 
 def shapes(problem: Problem) -> Iterator[Shape]:
     """Every variant that fits, with as many stages as fit."""
-    steps = ceil(problem.k / DEPTH)
+    steps = problem.steps
     for swapped in (False, True):
         for groups, tall, columns in _tiles(problem.m if swapped else problem.n):
             tile = Shape(groups, columns, 1, tall, swapped=swapped)
@@ -119,14 +130,14 @@ def _fitted(problem: Problem, shape: Shape) -> Shape | None:
         return None
     if 2 * shape.parts.count < shape.split and shape.columns > 32:
         return None
-    steps = ceil(problem.k / DEPTH)
+    steps = problem.steps
     most = steps if problem.tiles(shape) * shape.cluster <= SMS and shape.split == 1 else MOST_STAGES
     most = max(3, min(MOST_STAGES, most, ceil(steps / shape.split) if shape.split > 1 else most))
-    boxes, memory = shape.tall * shape.boxes.each, SHARED // shape.occupancy
+    boxes, memory = shape.tall * shape.boxes(layout).each, SHARED // shape.occupancy
     found = []
     for buffers in (count for count in (1, 2, 4, boxes) if boxes % count == 0):
         one = replace(shape, buffers=buffers)
-        stages = int(min(most, (memory - one.boxes.bytes) // one.stage_bytes(layout)))
+        stages = int(min(most, (memory - one.boxes(layout).bytes) // one.stage_bytes(layout)))
         one = replace(one, stages=max(stages, 1))
         if stages >= 3 and one.shared(layout) <= memory:
             found.append(one)

@@ -13,33 +13,37 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, b16, b32, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.block_sums import ThroughCluster, ThroughMemory
 from ptxlab.kernels.finishing import Extras, Finish
+from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.operands import LINE
 from ptxlab.kernels.tile_order import Share, TileOrder
 from ptxlab.kernels.tile_stores import CopyBack, PlainStore, TileStore
 from ptxlab.kernels.warpgroups import GROUP, meet, multiply, start_block
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, DEPTH, Layout, Shape
+from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 
 ALONG_K = Layout()
 
 
 @cache
-def specialize(type: str, shape: Shape, layout: Layout = ALONG_K, extras: Extras | None = None) -> Kernel:
+def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extras: Extras | None = None) -> Kernel:
     """Build the kernel; its arguments are the tensor maps of A, B and D, m, n and k.
 
-    Where `needs_more` says so, there are others: D is a tensor map or
-    a pointer, and after k come the distance of its rows, the bias, the residual, the distance of its rows, and memory
-    for partial results and for counters, which are 0.
+    Where `needs_more` says so, there are others: D is a tensor map or a pointer, and after k come the distance of its
+    rows, the bias, the residual, the distance of its rows, memory for partial results and for counters, which are 0,
+    and the scales of A and B.
     """
+    formats = Formats.of(type)
     wanted: dict[str, Any] = {"maxntid": shape.threads}
     wanted |= {"reqnctapercluster": shape.blocks} if shape.blocks > 1 else {}
     wanted |= {"minnctapersm": shape.occupancy} if shape.occupancy > 1 else {}
-    target: Any = tensor_map if layout.aligned else pointer[b16]
+    element: Any = {2: b16, 4: b32}[layout.out_size]
+    target: Any = tensor_map if layout.aligned else pointer[element]
 
     @kernel(target="sm_90a", **wanted)
     def wgmma_gemm(a: tensor_map, b: tensor_map, d: tensor_map, m: u32, n: u32, k: u32) -> None:
-        block(type, shape, layout, (a, b), CopyBack(d.generic), None, (m, n, k))
+        block(formats, shape, layout, (a, b), CopyBack(d.generic), None, (m, n, k))
 
     @kernel(target="sm_90a", **wanted)
     def wgmma_gemm_with_extras(
@@ -55,11 +59,16 @@ def specialize(type: str, shape: Shape, layout: Layout = ALONG_K, extras: Extras
         residual_pitch: u32,
         partial: pointer[f32],
         counters: pointer[u32],
+        scale_a: pointer[f32],
+        scale_b: pointer[f32],
     ) -> None:
         is_map = target is tensor_map
         store = CopyBack(d.generic) if is_map else PlainStore(d, *((n, m) if shape.swapped else (m, n)), pitch)
-        finish = Finish(type, extras, shape.swapped, (m, n), bias, residual, residual_pitch) if extras else None
-        block(type, shape, layout, (a, b), store, finish, (m, n, k), (partial, counters))
+        finish = None
+        if extras is not None:
+            added = (bias.view(element), residual.view(element), residual_pitch)
+            finish = Finish(formats.out, extras, shape.swapped, (m, n), *added, (scale_a, scale_b))
+        block(formats, shape, layout, (a, b), store, finish, (m, n, k), (partial, counters))
 
     found: Kernel = wgmma_gemm_with_extras if needs_more(shape, layout, extras) else wgmma_gemm
     return found
@@ -71,7 +80,14 @@ def needs_more(shape: Shape, layout: Layout, extras: Extras | None) -> bool:
 
 
 def block(
-    type: str, shape: Shape, layout: Layout, maps: Any, store: Any, finish: Any, extents: Any, workspace: Any = None
+    formats: Formats,
+    shape: Shape,
+    layout: Layout,
+    maps: Any,
+    store: Any,
+    finish: Finish | None,
+    extents: Any,
+    workspace: Any = None,
 ) -> None:
     """What a block does; `extents` are m, n and k."""
     (m, n, k), thread = extents, ptx.tid.x
@@ -79,8 +95,8 @@ def block(
     memory = ptx.dynamic_shared(b16, align=1024)
     left, right = shape.operands(layout)
     a_tile = left.tile(memory)
-    b_tile = right.tile(memory + shape.stages * shape.rows * DEPTH)
-    free = memory + (shape.shared(layout) - shape.boxes.bytes) // 2
+    b_tile = right.tile(memory + shape.stages * shape.rows * (LINE // 2))
+    free = memory + (shape.shared(layout) - shape.boxes(layout).bytes) // 2
     reads = 4 * shape.groups * shape.cluster
     pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
     sources = [([one.generic], tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
@@ -88,7 +104,7 @@ def block(
     order = TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, m, n, shape.blocks)
     is_through_memory = shape.split > 1 and not shape.clustered
     part = ptx.ctaid.x // shape.cluster % shape.split if is_through_memory else rank
-    share = Share(order, k, DEPTH, rank=rank, cluster=shape.cluster, split=shape.split, part=part)
+    share = Share(order, k, formats.depth, rank=rank, cluster=shape.cluster, split=shape.split, part=part)
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
     with ptx.when(thread >= shape.consumers):
         if shape.registers:
@@ -101,13 +117,17 @@ def block(
     with ptx.otherwise():
         if shape.registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
-        store = TileStore(type, shape.boxes, free, store, finish)
+        store = TileStore(formats.out, shape.boxes(layout), free, store, finish and finish.begin())
         sides = pipeline.consumer(), pipeline.consumer()
         exchange = None
         if shape.split > 1:
             through = ThroughCluster if shape.clustered else ThroughMemory
-            exchange = through(shape.parts, share.part, *([memory] if shape.clustered else workspace))
-        consume(type, shape, share, sides, (left, right), (a_tile, b_tile), store, exchange, timeline.role("consumer"))
+            exchange = through(
+                formats.accumulator, shape.parts, share.part, *([memory] if shape.clustered else workspace)
+            )
+        consume(
+            formats, shape, share, sides, (left, right), (a_tile, b_tile), store, exchange, timeline.role("consumer")
+        )
     if shape.blocks > 1:
         meet()  # no block exits while another one reads its memory, or arrives at its barriers
 
@@ -126,7 +146,7 @@ def produce(share: Share, stage: Any, operands: Any, sources: Any, bytes: int, t
 
 
 def consume(
-    type: str,
+    formats: Formats,
     shape: Shape,
     share: Share,
     stages: Any,
@@ -143,15 +163,16 @@ def consume(
     """
     stage, read = stages
     own = ptx.tid.x // GROUP  # the number of this warpgroup
-    count = len(ptx.warpgroup_fragments(shape.product(type)).d.offsets)
+    product = formats.product(shape.columns, shape.swapped)
+    count = len(ptx.warpgroup_fragments(product).d.offsets)
     for number in share.numbers():
-        accumulators = [[f32() for _ in range(count)] for _ in range(shape.tall)]
+        accumulators = [[formats.accumulator() for _ in range(count)] for _ in range(shape.tall)]
         adds = ptx.setp.ne.u32(own, own)  # whether the accumulators have a value
         for start in share.steps():
             with times.span("wait for a full stage"):
                 stage.wait()
             with times.span("multiply"):
-                multiply(shape.product(type), stage, operands, tiles, accumulators, own * shape.tall, adds)
+                multiply(product, stage, operands, tiles, accumulators, own * shape.tall, adds)
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > share.first):
                 read.release(shape.cluster)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ptxlab.author import ptx
+from ptxlab.author import Scalar, b16
 from ptxlab.kernels.block_sums import Parts
 from ptxlab.kernels.operands import LINE, STRIPE, Operand
 from ptxlab.kernels.tile_stores import Boxes
 
-DEPTH = 64  # elements of a K tile along k: 128 bytes, the width of the swizzle
 BLOCKS = 132  # as many as an H200 has SMs
 
 
@@ -21,6 +19,8 @@ class Layout:
     left_along_k: bool = True
     right_along_k: bool = True
     aligned: bool = True
+    element: type[Scalar] = b16  # of both operands
+    out_size: int = 2  # bytes of an element of D
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,9 @@ class Shape:
         """How blocks compute a tile together."""
         return Parts(self.groups, self.tall, self.columns, self.split, self.cluster)
 
-    @property
-    def boxes(self) -> Boxes:
+    def boxes(self, layout: Layout) -> Boxes:
         """How a block stores its part of a tile."""
-        return Boxes(self.groups, self.tall, self.parts.width, self.swapped, self.buffers)
+        return Boxes(self.groups, self.tall, self.parts.width, self.swapped, self.buffers, layout.out_size)
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""
@@ -90,15 +89,11 @@ class Shape:
         """Bytes of dynamic shared memory."""
         ring = self.stages * self.stage_bytes(layout)
         partial = self.parts.bytes if self.clustered else 0
-        return max(ring, partial) + self.boxes.bytes
+        return max(ring, partial) + self.boxes(layout).bytes
 
     def operands(self, layout: Layout) -> tuple[Operand, Operand]:
         """Both operands: blocks of a cluster share the one whose rows are columns of D."""
         return (
-            Operand(self.rows, layout.left_along_k, self.stages),
-            Operand(self.columns, layout.right_along_k, self.stages, self.cluster),
+            Operand(self.rows, layout.left_along_k, self.stages, element=layout.element),
+            Operand(self.columns, layout.right_along_k, self.stages, self.cluster, layout.element),
         )
-
-    def product(self, type: str) -> Any:
-        """The instruction."""
-        return ptx.wgmma.mma_async.sync.aligned[f"m64n{self.columns}k16"].f32[type][type]
