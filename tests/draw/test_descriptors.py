@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab import draw
+from ptxlab import draw, gpu
 from ptxlab.isa.descriptor import Descriptor
 from tests.draw import filling
 
@@ -16,6 +16,10 @@ WGMMA = {
     "tf32": "wgmma.mma_async.sync.aligned.m64n16k8.f32.tf32.tf32",
     "e4m3": "wgmma.mma_async.sync.aligned.m64n16k32.f32.e4m3.e4m3",
 }
+DEVICES = [
+    "cpu",
+    pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")]),
+]
 DEPTHS = {"f16": 16, "tf32": 8, "e4m3": 32}
 BYTES = 16384
 PTX = f"""
@@ -75,10 +79,11 @@ def put(image: np.ndarray, described: Descriptor, matrix: np.ndarray, type: str,
     filling.put(image, draw.descriptor(described, rows, columns, type, major).panels[0], matrix, type, major)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     ("case", "type"), [*((case, "f16") for case in CASES), ("128B", "tf32"), ("64B and 32B", "e4m3")]
 )
-def test_a_product_by_the_pictures_is_the_product(case: str, type: str) -> None:
+def test_a_product_by_the_pictures_is_the_product(case: str, type: str, device: str) -> None:
     a_descriptor, a_major, b_descriptor, b_major = CASES[case]
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-8, 9, shape).astype(np.float32) for shape in ((64, DEPTHS[type]), (DEPTHS[type], 16)))
@@ -88,7 +93,7 @@ def test_a_product_by_the_pictures_is_the_product(case: str, type: str) -> None:
     turned = f", {int(a_major == 'mn')}, {int(b_major == 'mn')}" if type == "f16" else ""
     text = PTX.replace("INSTRUCTION", WGMMA[type]).replace("TRANSPOSED", turned)
     args = [image, a_descriptor.encode(), b_descriptor.encode(), out]
-    ptxlab.parse(text)["multiply"].launch(1, 128, args)
+    ptxlab.parse(text)["multiply"].launch(1, 128, args, device=device)
     (panel,) = draw.fragments(WGMMA[type], operand="d").panels
     d = np.zeros((64, 16), np.float32)
     for row, cells in enumerate(panel.cells):

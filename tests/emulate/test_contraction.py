@@ -125,6 +125,24 @@ def test_every_type_of_floats(type: str) -> None:
     assert [float(value) for value in x[3 * count :]] == [float(np.array(float(exact)).astype(kind))] * count
 
 
+def test_nans_of_f64_keep_their_sign() -> None:
+    """As on an H200 (programs 35, 94 and 163 of evidence/contraction_gpu.json), whichever operand is negated."""
+    nan = np.array([0xFFF8000000000000], np.uint64).view(np.float64)[0]
+    for sub in ("%fd3, %fd4", "%fd4, %fd3"):
+        for values in ((nan, 1.5, 2.0), (1.5, 2.0, nan)):
+            x = np.array([*values, 0], np.float64)
+            body = f""".reg .f64 %fd<6>;
+                ld.param.u64 %rd1, [x];
+                ld.global.v2.f64 {{%fd1, %fd2}}, [%rd1];
+                ld.global.f64 %fd4, [%rd1+16];
+                mul.f64 %fd3, %fd1, %fd2;
+                sub.f64 %fd5, {sub};
+                st.global.f64 [%rd1+24], %fd5;
+                ret;"""
+            launch(body, ".u64 x", [x], contract="all")
+            assert x.view(np.uint64)[3] == 0xFFF8000000000000
+
+
 @needs_nvdisasm
 def test_ptxas_contracts_what_nothing_else_reads() -> None:
     alone = "mul.f32 %f5, %f1, %f2;\nadd.f32 %f9, %f5, %f3"

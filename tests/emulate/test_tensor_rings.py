@@ -73,6 +73,9 @@ def test_synchronization_that_is_left_out(name: str, blocks: int) -> None:
         assert any(diagnostic.level == "error" for diagnostic in found), ptxlab.report.render(found)
         reported |= {f"{diagnostic.code}: {diagnostic.message}" for diagnostic in found}
     assert any(text.startswith(LEFT_OUT[name]) for text in reported), reported
+    if name == "wait load":
+        said = "the thread that started the load does not wait for it before line"
+        assert any(note.startswith(said) for diagnostic in found for note in diagnostic.notes)
 
 
 @pytest.mark.parametrize(

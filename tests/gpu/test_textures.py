@@ -5,6 +5,7 @@ import pytest
 
 import ptxlab
 from tests.emulate.texture_lookups import experiments
+from tests.launch.test_chains import LOOK
 from tests.tools import header
 
 pytestmark = pytest.mark.gpu
@@ -33,3 +34,14 @@ def test_a_surface_comes_back() -> None:
         array = np.arange(40, dtype=np.uint32).reshape(5, 8)
         kernel.launch(grid=1, block=(8, 5), args=[ptxlab.Surface(array), np.zeros(1, np.uint32)], device=device)
         assert np.array_equal(array, np.arange(1000, 1040, dtype=np.uint32).reshape(5, 8))
+
+
+@pytest.mark.parametrize("device", ["cuda", "both"])
+@pytest.mark.parametrize("storage", ["array", "linear"])
+def test_textures_and_surfaces_in_a_chain(device: str, storage: str) -> None:
+    module = ptxlab.parse(LOOK, name="k.ptx")
+    x, y, z = (np.arange(32, dtype=np.float32) * factor for factor in (1, 0, 0))
+    look = module["look"], 1, 32, [ptxlab.Texture(x, storage=storage), y]
+    ptxlab.chain(look, (module["write"], 1, 32, [y, ptxlab.Surface(z)]), device=device)
+    assert np.array_equal(y, x)
+    assert np.array_equal(z, x)

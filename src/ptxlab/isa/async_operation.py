@@ -20,6 +20,8 @@ class AsyncOperation:
 
     name: str
     completion: str = ""
+    is_awaited: bool = False
+    """Whether the thread that started it may wait for it, by the step `wait` of its unit."""
 
     def __str__(self) -> str:
         """`a copy`, `an MMA`"""

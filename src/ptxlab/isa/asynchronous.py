@@ -28,21 +28,23 @@ A_contra = TypeVar("A_contra", contravariant=True)
 _BY_COMMIT = "the {} is complete when the mbarrier of a `tcgen05.commit` after it completes"
 _BY_WARP = "a {} is complete for its own warp after `{}`, for others after a later barrier"
 THREAD_COPY = AsyncOperation(
-    "copy", "the copy is complete for its thread after `cp.async.wait_group`, for others after a later barrier"
+    "copy", "the copy is complete for its thread after `cp.async.wait_group`, for others after a later barrier", True
 )
 COMPLETE_TX = AsyncOperation("`complete_tx`")
 BULK_COPY = AsyncOperation(
-    "copy", "the copy is complete when its mbarrier completes, or after `cp.async.bulk.wait_group` in its own thread"
+    "copy",
+    "the copy is complete when its mbarrier completes, or after `cp.async.bulk.wait_group` in its own thread",
+    is_awaited=True,
 )
 REMOTE_STORE = AsyncOperation("store", "the store is complete when its mbarrier completes")
 CANCELLATION = AsyncOperation("request", "the request is complete when its mbarrier completes")
-WARPGROUP_MMA = AsyncOperation("MMA", "the MMA is complete after `wgmma.wait_group`")
+WARPGROUP_MMA = AsyncOperation("MMA", "the MMA is complete after `wgmma.wait_group`", is_awaited=True)
 TENSOR_MMA = AsyncOperation("MMA", _BY_COMMIT.format("MMA"))
 DEALLOCATION = AsyncOperation("deallocation", "the deallocation is known to other warps after a later barrier")
 TENSOR_COPY = AsyncOperation("copy", _BY_COMMIT.format("copy"))
 TENSOR_SHIFT = AsyncOperation("shift", _BY_COMMIT.format("shift"))
-TENSOR_LOAD = AsyncOperation("load", _BY_WARP.format("load", "tcgen05.wait::ld"))
-TENSOR_STORE = AsyncOperation("store", _BY_WARP.format("store", "tcgen05.wait::st"))
+TENSOR_LOAD = AsyncOperation("load", _BY_WARP.format("load", "tcgen05.wait::ld"), is_awaited=True)
+TENSOR_STORE = AsyncOperation("store", _BY_WARP.format("store", "tcgen05.wait::st"), is_awaited=True)
 
 _ON_MBARRIER: dict[str, Any] = {"bytes": MBARRIER_BYTES, "is_later": False}
 

@@ -11,7 +11,7 @@ from functools import cache
 from ptxlab.numbers import approximate
 
 from .effects import Effects
-from .floats import ONE, bits, compute, each_float, sign_of
+from .floats import ONE, bits, compute, each_float, is_nan, sign_of
 from .form import Form, Modifiers
 from .machine import Machine, Value
 from .opcode import Candidate, Match
@@ -148,7 +148,9 @@ def product_sum(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value
 
 
 def _negated(k: Machine, a: Value) -> Value:
-    return k.reinterpret(bits(k, a) ^ sign_of(a), a.type.name)
+    """`-a`; a NaN of f64 keeps its sign, as an H200's `DFMA` does with a negated operand (other NaNs are canonical)."""
+    changed = k.reinterpret(bits(k, a) ^ sign_of(a), a.type.name)
+    return k.select(is_nan(a), a, changed) if a.type.bits == 64 else changed
 
 
 def _match(form: Form, semantics: object, modifiers: Modifiers, expected: object, computes: Operation | None) -> Match:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.explain.accesses import parties_of
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.operations import operation_of
+from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order import last_waits, reports
 from ptxlab.report import Diagnostic, Label, error
@@ -42,7 +44,35 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
     """Notes on the waits of a race that were over too early, if there are any."""
     if found.get("kind", number) != reports.RACE:
         return []
-    return [*_group_wait(launch, found, number), *_mbarrier_wait(launch, found, number)]
+    missing = _missing_wait(launch, found, number)
+    return [*_group_wait(launch, found, number), *(missing or _mbarrier_wait(launch, found, number))]
+
+
+def _missing_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
+    """A note on a thread that signals others before it has waited for what it started."""
+    earlier, later = parties_of(found, number)
+    effects = launch.compiled.effects(earlier.instruction)
+    is_in_flight = earlier.is_copy or (found.get("is_started", number) and effects.steps)
+    if not is_in_flight or (earlier.block, earlier.thread) == (later.block, later.thread):
+        return []
+    unit, operation = effects.steps[0].unit, operation_of(effects)
+    if not operation.is_awaited or any(access.operand == "mbar" for access in effects.accesses):
+        return []
+    signals, waits = Paths(launch.compiled).signals_after(earlier.instruction, unit)
+    is_unknown = waits and unit == "tensor_memory"  # of groups it is known whether the thread has waited
+    if is_unknown or not signals or _count_left(launch, found, number):
+        return []
+    lines = " or ".join(launch.name_line(at, later.instruction) for at in sorted(signals)[:2])
+    return [
+        f"the thread that started the {operation.name} does not wait for it before {lines}, where it signals others"
+    ]
+
+
+def _count_left(launch: RunningLaunch, found: StructArray, number: int) -> int:
+    """How many groups the last wait before a race leaves in flight."""
+    wait = found.get("group_wait", number)
+    operands = launch.compiled.instructions[wait - 1][1].operands if wait else ()
+    return operands[0].value if operands and isinstance(operands[0], ir.Immediate) else 0
 
 
 def _group_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
@@ -51,9 +81,7 @@ def _group_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[
     if not wait:
         return []
     line = launch.name_line(wait - 1, found.get("instruction", number))
-    (_, instruction), count = launch.compiled.instructions[wait - 1], 0
-    if instruction.operands and isinstance(instruction.operands[0], ir.Immediate):
-        count = instruction.operands[0].value
+    count = _count_left(launch, found, number)
     left = f"leaves {'the latest group' if count == 1 else f'the latest {count} groups'} in flight"
     return [f"its last wait for groups, on {line}, {left if count else 'came before it'}"]
 

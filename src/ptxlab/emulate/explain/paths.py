@@ -78,8 +78,8 @@ class Paths:
         """The instructions by which warps give registers to the pool of their block."""
         return [number for number in range(len(self.instructions)) if self.effects(number).fewer_registers]
 
-    def synchronizations_before(self, number: int) -> frozenset[int]:
-        """The synchronization that an instruction may directly follow, with no `tcgen05.fence` between the two."""
+    def synchronizations_before(self, number: int, is_fenced: bool = False) -> frozenset[int]:
+        """The synchronization that an instruction may follow directly, no `tcgen05.fence` between (but if fenced)."""
         flow, first, _ = self._flow(number)
         found, seen = set(), set()
         pending = [(flow.block_at(number - first), number - first)]
@@ -87,7 +87,7 @@ class Paths:
             block, end = pending.pop()
             for at in range(end - 1, flow.blocks[block].start - 1, -1):
                 effects = self.effects(first + at)
-                if effects.does("tensor_memory", "fence_after"):
+                if not is_fenced and effects.does("tensor_memory", "fence_after"):
                     break
                 if _synchronizes(effects):
                     found.add(first + at)
@@ -97,6 +97,27 @@ class Paths:
                 seen.update(earlier)
                 pending += [(other, flow.blocks[other].end) for other in earlier]
         return frozenset(found)
+
+    def signals_after(self, number: int, unit: str) -> tuple[frozenset[int], bool]:
+        """Where a thread next signals others with no wait of a unit before; and whether some path has such a wait."""
+        flow, first, _ = self._flow(number)
+        found, seen, waits = set(), set(), False
+        pending = [(flow.block_at(number - first), number + 1 - first)]
+        while pending:
+            block, start = pending.pop()
+            for at in range(start, flow.blocks[block].end):
+                effects = self.effects(first + at)
+                if effects.does(unit, "wait"):
+                    waits = True
+                    break
+                if _signals(effects):
+                    found.add(first + at)
+                    break
+            else:
+                later = [other for other in flow.blocks[block].successors if other not in seen]
+                seen.update(later)
+                pending += [(other, flow.blocks[other].start) for other in later]
+        return frozenset(found), waits
 
     def _reaches(self, start: int, end: int, avoided: int | None) -> bool:
         if self.instructions[start][0] is not self.instructions[end][0]:
@@ -141,6 +162,14 @@ def _nearest(dominators: dict[int, int], one: int, other: int) -> int | None:
     while other in dominators and other not in above:
         other = dominators[other]
     return other if other in above else None
+
+
+def _signals(effects: Effects) -> bool:
+    """Whether a thread hands over by an instruction what it has done."""
+    if effects.barrier or effects.does("mbarrier", "arrive") or effects.does("mbarrier", "drop"):
+        return True
+    orders = [*effects.fences, *(access.order for access in effects.accesses)]
+    return any(order.startswith(("release", "acq_rel")) for order in orders)
 
 
 def _synchronizes(effects: Effects) -> bool:

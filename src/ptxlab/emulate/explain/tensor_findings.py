@@ -34,7 +34,7 @@ def explain_tensor_race(race: Race) -> Diagnostic:
     notes = [before.completion]
     if not race.is_started:
         start, still, label = "unsynchronized: ", "", f"not ordered with the {before.name}"
-        notes = ["no barrier or mbarrier orders the two", before.completion]
+        notes = [f"no barrier or mbarrier orders the two{_last_waits(race)}", before.completion]
     return error(
         "data-race",
         f"{start}{after} {later.does} tensor memory that {before} {still}{earlier.does}",
@@ -43,6 +43,18 @@ def explain_tensor_race(race: Race) -> Diagnostic:
         others=race.at_earlier(f"{race.first} started the {before.name}"),
         notes=[*notes, *race.replay],
     )
+
+
+def _last_waits(race: Race) -> str:
+    """`: the last before the MMA is on line 12, before the load on line 40`, where there is one of each"""
+    texts, paths = [], Paths(race.launch.compiled)
+    for party in (race.earlier, race.later):
+        found = sorted(paths.synchronizations_before(party.instruction, is_fenced=True))
+        if len(found) != 1:
+            return ""
+        line = race.launch.name_line(found[0], race.later.instruction)
+        texts.append(f"before the {race.operation(party).name} is on {line}")
+    return f": the last {texts[0]}, the last {texts[1]}" if texts[0] != texts[1] else ""
 
 
 def _frees(race: Race, party: Party) -> bool:
@@ -72,15 +84,16 @@ def explain_missing_fence(race: Race) -> Diagnostic:
     """An operation on tensor memory that may run ahead of the synchronization before it."""
     before, after = race.operation(race.earlier), race.operation(race.later)
     waits = sorted(Paths(race.launch.compiled).synchronizations_before(race.later.instruction))
-    where = "between the synchronization and this line"
+    after_wait, where = "before it", "between the synchronization and this line"
     if len(waits) == 1:
-        where = f"after {race.launch.name_line(waits[0], race.later.instruction)}, where the threads synchronize"
+        after_wait = f"after {race.launch.name_line(waits[0], race.later.instruction)}"
+        where = f"{after_wait}, where the threads synchronize"
     return warning(
         "missing-tensor-fence",
         f"{after}{_WHERE.get(after.name, '')} may run ahead of the synchronization that orders it after "
         f"{before}{_WHERE.get(before.name, '')}",
         race.launch.span_of(race.later.instruction),
-        f"{race.other} started it at {race.bytes}, with no `tcgen05.fence::after_thread_sync` before it",
+        f"{race.other} started it at {race.bytes}, with no `tcgen05.fence::after_thread_sync` {after_wait}",
         others=race.at_earlier(f"{race.first} started the {before.name}"),
         notes=["operations on tensor memory are ordered after barriers and mbarriers only by such a fence"],
         helps=[f"`tcgen05.fence::after_thread_sync;` {where}"],
