@@ -10,6 +10,7 @@ tile together, each a part of k (`Shape.split`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -88,8 +89,9 @@ def block(
     finish: Finish | None,
     extents: Any,
     workspace: Any = None,
+    loop: Callable[..., Any] | None = None,
 ) -> None:
-    """What a block does; `extents` are m, n and k."""
+    """What a block does; `extents` are m, n and k, `loop` makes the main loop of consumers, by default `MainLoop`."""
     (m, n, k), thread = extents, ptx.tid.x
     rank = ptx.cluster_ctarank if shape.blocks > 1 else None
     memory = ptx.dynamic_shared(b16, align=1024)
@@ -125,8 +127,9 @@ def block(
             exchange = through(
                 formats.accumulator, shape.parts, share.part, *([memory] if shape.clustered else workspace)
             )
+        times = timeline.role("consumer")
         consume(
-            formats, shape, share, sides, (left, right), (a_tile, b_tile), store, exchange, timeline.role("consumer")
+            (loop or MainLoop)(formats, shape, share, sides, (left, right), (a_tile, b_tile), times), store, exchange
         )
     if shape.blocks > 1:
         meet()  # no block exits while another one reads its memory, or arrives at its barriers
@@ -145,43 +148,53 @@ def produce(share: Share, stage: Any, operands: Any, sources: Any, bytes: int, t
             stage.advance()
 
 
-def consume(
-    formats: Formats,
-    shape: Shape,
-    share: Share,
-    stages: Any,
-    operands: Any,
-    tiles: Any,
-    store: TileStore,
-    exchange: Any,
-    times: Any,
-) -> None:
-    """A consumer warpgroup: multiply its rows of each K tile, and store its part of D.
+class MainLoop:
+    """What a consumer warpgroup computes of each tile.
 
-    While the MMAs of one K tile are in flight, those of the next are issued: `stages` are the one that is multiplied
-    and the one that has been read.
+    `stages` are the one that is multiplied and the one that has been read: while the MMAs of one K tile are in flight,
+    those of the next are issued.
     """
-    stage, read = stages
-    own = ptx.tid.x // GROUP  # the number of this warpgroup
-    product = formats.product(shape.columns, shape.swapped)
-    count = len(ptx.warpgroup_fragments(product).d.offsets)
-    for number in share.numbers():
-        accumulators = [[formats.accumulator() for _ in range(count)] for _ in range(shape.tall)]
+
+    def __init__(
+        self, formats: Formats, shape: Shape, share: Share, stages: Any, operands: Any, tiles: Any, times: Any
+    ) -> None:
+        self.formats, self.shape, self.share, self.times = formats, shape, share, times
+        self.stages, self.operands, self.tiles = stages, operands, tiles
+        self.product = formats.product(shape.columns, shape.swapped)
+        self.own = ptx.tid.x // GROUP  # the number of this warpgroup
+
+    def accumulators(self, tall: int) -> list[list[Any]]:
+        """Registers for the results of so many MMAs."""
+        count = len(ptx.warpgroup_fragments(self.product).d.offsets)
+        return [[self.formats.accumulator() for _ in range(count)] for _ in range(tall)]
+
+    def compute(self, number: Any) -> tuple[list[list[Any]], Any, Any]:
+        """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
+        (stage, read), shape, share, own = self.stages, self.shape, self.share, self.own
+        accumulators = self.accumulators(shape.tall)
         adds = ptx.setp.ne.u32(own, own)  # whether the accumulators have a value
         for start in share.steps():
-            with times.span("wait for a full stage"):
+            with self.times.span("wait for a full stage"):
                 stage.wait()
-            with times.span("multiply"):
-                multiply(product, stage, operands, tiles, accumulators, own * shape.tall, adds)
+            with self.times.span("multiply"):
+                multiply(self.product, stage, self.operands, self.tiles, accumulators, own * shape.tall, adds)
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > share.first):
                 read.release(shape.cluster)
             stage.advance()
-        with times.span("multiply"):
+        with self.times.span("multiply"):
             row, column = share.origin(number)  # while the last MMAs are in flight
             ptx.wgmma.wait_group.sync.aligned(0)
         read.release(shape.cluster)
-        with times.span("store"):
+        return accumulators, row, column
+
+
+def consume(loop: MainLoop, store: TileStore, exchange: Any) -> None:
+    """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
+    shape, share = loop.shape, loop.share
+    for number in share.numbers():
+        accumulators, row, column = loop.compute(number)
+        with loop.times.span("store"):
             if exchange is None:
                 store.write(accumulators, row, column)
             else:
