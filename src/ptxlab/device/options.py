@@ -102,9 +102,6 @@ class LaunchOptions:
             raise ValueError(f"contract={self.contract!r}: there are 'none', 'all' and 'ptxas'")
         if self.record is not None and not isinstance(self.record, Record):
             raise ValueError(f"record={self.record!r}: a `ptxlab.Record` is wanted")
-        other = "seeds" if self.seeds is not None else "schedule" if self.schedule is not None else None
-        if self.record is not None and other is not None:
-            raise ValueError(f"`record` and `{other}`: a recording is of one launch, by its `seed`")
         if self.gpu is not None:
             gpu_named(self.gpu)
         if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":

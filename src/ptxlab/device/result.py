@@ -48,7 +48,8 @@ class Result:
             return None
         if self._trace is None:  # layers above: what reads a recording also draws and compares it
             self._trace = import_module("ptxlab.trace").Trace.open(self.recording)
-        return self._trace
+        found: Trace = self._trace
+        return found
 
     def __repr__(self) -> str:
         count = self.counters.get("instructions")

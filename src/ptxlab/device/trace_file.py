@@ -10,6 +10,7 @@ All numbers are little-endian. What comes after the valid bytes was being writte
 
 from __future__ import annotations
 
+import contextlib
 import json
 import struct
 import zlib
@@ -50,7 +51,7 @@ class TraceWriter:
         self.steps = 0
         packed = zlib.compress(json.dumps(description).encode(), 6)
         self._described = len(packed), zlib.crc32(packed)
-        self._valid = _FIXED.size + len(packed)
+        self._valid = self._position = _FIXED.size + len(packed)
         self._file: BinaryIO = path.open("wb")
         try:
             self._file.write(self._fixed() + packed)
@@ -67,20 +68,19 @@ class TraceWriter:
         packed = zlib.compress(data, 1) if _is_worth_it(data) else data
         self._file.write(_CHUNK.pack(kind, zlib.crc32(packed), len(data), len(packed)))
         self._file.write(packed)
+        self._position += _CHUNK.size + len(packed)
 
     def note(self, steps: int, end: int = UNFINISHED) -> None:
         """Declare what has been written valid."""
         self._file.flush()
-        self._valid, self.steps, self.end = self._file.tell(), steps, end
+        self._valid, self.steps, self.end = self._position, steps, end
         self._rewrite()
 
     def give_up(self) -> None:
         """Keep what is valid: the file cannot be written any further."""
         self.end = NO_SPACE
-        try:
+        with contextlib.suppress(OSError):
             self._file.close()  # which tries to write what is left, and fails
-        except OSError:
-            pass
         with self.path.open("r+b") as file:
             file.truncate(self._valid)
             file.write(self._fixed())
@@ -112,7 +112,9 @@ class TraceFile:
             raise TraceError(f"`{path}` is not a recorded launch of ptxlab")
         if len(content) < _FIXED.size:
             raise TraceError(f"`{path}` is truncated: its header is not whole")
-        _, version, self.end, valid, self.steps, size, crc, _ = _FIXED.unpack_from(content)
+        _, version, end, valid, steps, size, crc, _ = _FIXED.unpack_from(content)
+        self.end: int = end
+        self.steps: int = steps
         if version != VERSION:
             raise TraceError(f"`{path}` has version {version} of the format; this ptxlab reads version {VERSION}")
         if len(content) < valid:

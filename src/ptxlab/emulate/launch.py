@@ -119,7 +119,8 @@ def result_of(running: RunningLaunch, options: LaunchOptions, until: float | Non
 
 def _finish_recording(recorder: HostRecorder, result: Result, outcome: str | None, running: RunningLaunch) -> None:
     """Close the recording of a launch; it is part of the result."""
-    recorder.finish(outcome, any(worker.fault.get("kind") for worker in running.workers))
+    wrong = [worker.fault.get("instruction") for worker in running.workers if worker.fault.get("kind")]
+    recorder.finish(outcome, wrong[0] if wrong else None)
     if recorder.error is not None:
         raise recorder.error
     result.keep_recording(recorder.path, recorder.is_temporary)

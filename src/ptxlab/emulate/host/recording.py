@@ -39,7 +39,7 @@ class HostRecorder:
 
     def __init__(self, launch: RunningLaunch, record: Record) -> None:
         self.limit = record.limit
-        segments = launch.compiled.facts["segments"]
+        segments = self._segments = launch.compiled.facts["segments"]
         self._steps_of = np.array([len(segment["steps"]) for segment in segments] or [0], np.int64)
         self.steps = 0
         self.failure: OSError | None = None
@@ -93,7 +93,7 @@ class HostRecorder:
         if self.failure is not None or self.record.get("is_over"):
             return
         count = self.record.get("entry_count")
-        entries = np.frombuffer(self.entries, np.uint64, count)
+        entries = np.frombuffer(memoryview(self.entries), np.uint64, count)
         self.steps += int(self._steps_of[entries & _SEGMENT].sum())
         try:
             self._write(trace_file.ENTRIES, self.entries, 8 * count)
@@ -121,13 +121,15 @@ class HostRecorder:
     def _note(self, end: int = trace_file.UNFINISHED) -> None:
         self.writer.note(min(self.steps, self.limit), end)
 
-    def finish(self, outcome: str | None, is_faulty: bool) -> None:
-        """The launch has ended: write down the rest, and how it ended."""
+    def finish(self, outcome: str | None, fault: int | None) -> None:
+        """The launch has ended: write down the rest, and how it ended; `fault` is the instruction that was wrong."""
+        missing = 0 if fault is None else self._steps_after(fault)
         self.take()
+        self.steps -= missing
         if self.failure is not None:
             return
         end = trace_file.LIMITED if self.steps >= self.limit else _ENDS.get(outcome, trace_file.COMPLETE)
-        if end == trace_file.COMPLETE and is_faulty:
+        if end == trace_file.COMPLETE and fault is not None:
             end = trace_file.FAILED
         try:
             self._note(end)
@@ -135,18 +137,22 @@ class HostRecorder:
         except OSError as problem:
             self.stop(problem)
 
-    def discard(self) -> None:
-        """Remove a file that no one has asked for by name."""
-        if self.is_temporary:
-            self.path.unlink(missing_ok=True)
+    def _steps_after(self, instruction: int) -> int:
+        """How many steps of the last segment were not executed, since this instruction of it has failed."""
+        count = self.record.get("entry_count")
+        if not count or self.record.get("is_over"):
+            return 0
+        last = np.frombuffer(memoryview(self.entries), np.uint64, count)[-1]
+        numbers = [number for number, _ in self._segments[int(last) & _SEGMENT]["steps"]]
+        return len(numbers) - numbers.index(instruction) if instruction in numbers else 0
 
     @property
     def error(self) -> OSError | None:
         """Why recording stopped early, if the file could not be written."""
         if self.failure is None:
             return None
-        told = f"recording `{self.path}` stopped after {self.writer.steps:,} steps, which open: {self.failure.strerror}"
-        return OSError(self.failure.errno, told)
+        text = f"recording `{self.path}` stopped after {self.writer.steps:,} steps, which open: {self.failure.strerror}"
+        return OSError(self.failure.errno, text)
 
 
 def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:

@@ -218,7 +218,7 @@ class Function:
 
     def _translate(self, instruction: ir.Instruction, match: Match | None) -> None:
         if instruction.guard is None:
-            started = self.recording and self.recording.current
+            started = None if self.recording is None else self.recording.current
             self._translate_unguarded(instruction, match)
             if self.recording is not None:
                 self.recording.end_step(started if self.builder.is_closed else None)

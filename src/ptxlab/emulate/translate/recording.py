@@ -201,5 +201,9 @@ class FunctionRecording:
     def _store(self, offset: int, type: str, text: str) -> None:
         assert self.current is not None
         builder = self.function.builder
-        at = builder.value(f"getelementptr i8, ptr {self.current.pointer}, i64 {offset}") if offset else self.current.pointer
+        at = (
+            builder.value(f"getelementptr i8, ptr {self.current.pointer}, i64 {offset}")
+            if offset
+            else self.current.pointer
+        )
         builder.emit(f"store {type} {text}, ptr {at}, align 1")

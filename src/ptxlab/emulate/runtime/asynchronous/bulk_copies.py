@@ -13,8 +13,8 @@ from ptxlab.emulate.abi.recording import GLOBAL, GROUP_WAITED, ISSUED
 from ptxlab.emulate.abi.state import Block, StartedStore, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
-from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.asynchronous.recorded_copies import BULK, record_read, record_written
+from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import READ, WRITE, copy_box, fill_box, visit_box
 from ptxlab.emulate.runtime.memory.memory import fail, find_memory, in_block, note_exited
 from ptxlab.emulate.runtime.memory.recording import is_recording, record_access

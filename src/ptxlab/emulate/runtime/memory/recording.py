@@ -16,10 +16,7 @@ def begin_segment(thread: Pointer[Thread], segment: u32, size: u32) -> Pointer[u
     recorder = thread.worker.recorder
     if thread.is_recorded == 0 or recorder.is_over != 0:
         return recorder.sink
-    if (
-        recorder.entry_count == recorder.entry_capacity
-        or recorder.payload_size + u64(size) > recorder.payload_capacity
-    ):
+    if recorder.entry_count == recorder.entry_capacity or recorder.payload_size + u64(size) > recorder.payload_capacity:
         empty(thread)
         if recorder.is_over != 0:
             return recorder.sink
@@ -91,7 +88,14 @@ def record_bytes(thread: Pointer[Thread], event: RecordedEvent, data: Pointer[u8
 
 @native
 def record_access(
-    thread: Pointer[Thread], kind: u32, block: u64, address: u64, size: u32, operation: u32, offset: u32, instruction: u32
+    thread: Pointer[Thread],
+    kind: u32,
+    block: u64,
+    address: u64,
+    size: u32,
+    operation: u32,
+    offset: u32,
+    instruction: u32,
 ) -> None:
     """An asynchronous operation was issued, or has read."""
     event = RecordedEvent(
@@ -138,7 +142,14 @@ def record_write(
 
 @native
 def record_barrier(
-    thread: Pointer[Thread], kind: u32, block: u64, address: u64, size: u32, operation: u32, extra: u32, instruction: u32
+    thread: Pointer[Thread],
+    kind: u32,
+    block: u64,
+    address: u64,
+    size: u32,
+    operation: u32,
+    extra: u32,
+    instruction: u32,
 ) -> None:
     """Something has happened to a barrier."""
     event = RecordedEvent(
@@ -172,7 +183,7 @@ def is_chosen(recorder: Pointer[Recorder], number: u64) -> boolean:
     """Whether a block is to be recorded."""
     if cast(u64, recorder.blocks) == 0:
         return True
-    for index in range(recorder.block_count):
+    for index in range(recorder.block_count):  # noqa: SIM110 - native functions know no generators
         if recorder.blocks[index] == number:
             return True
     return False
