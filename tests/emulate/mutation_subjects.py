@@ -17,6 +17,7 @@ from ptxlab import ir, kernels
 from ptxlab.device.result import Result
 from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
 from ptxlab.kernels.tcgen05_gemm.parts import Shape
+from ptxlab.kernels.wgmma_gemm.shapes import Shape as WgmmaShape
 from ptxlab.measure import Host, Launch, check
 from ptxlab.measure.checking import WrongAnswerError, expect
 from ptxlab.measure.entry import Arrays, Size
@@ -102,6 +103,8 @@ SCALED: dict[str, Size] = {
     "nvfp4_gemm": {"format": "nvfp4", "m": 128, "n": 512, "k": 768},
     "nvfp4_dual_gemm": {"m": 128, "n": 384, "k": 768},
     "nvfp4_group_gemm": {"m": "40-130", "n": 136, "k": 768},
+    "wgmma_dual_gemm": {"type": "f16", "m": 128, "n": 32, "k": 200},
+    "wgmma_grouped_gemm": {"type": "f16", "groups": 36, "m": 200, "n": 32, "k": 200, "skew": 1.0},
 }
 
 
@@ -126,10 +129,10 @@ def gallery() -> Iterator[Subject]:
 
 
 def _scaled(name: str, size: Size) -> tuple[Launch, Arrays]:
-    """A launch with scale factors, by one block with two stages."""
+    """A launch by one block with two stages."""
     kernel = import_module(f"ptxlab.kernels.{name}")
     arrays = kernels.entry(name).arrays(Host(7), **size)
-    usual = inspect.signature(kernel.product).parameters["shape"].default
+    usual = inspect.signature(kernel.product).parameters["shape"].default or WgmmaShape(groups=1, columns=16)
     return kernel.product(**arrays, shape=replace(usual, stages=2), blocks=1), arrays
 
 
@@ -138,7 +141,9 @@ def _run_scaled(name: str, size: Size, module: ir.Module, seed: int) -> tuple[li
     launch, arrays = _scaled(name, size)
     expected = expect(np, entry, arrays)
     maps, *others = launch.args
-    given = [{128 * at: map for at, map in enumerate(maps)}, *others]  # a mutant may not read all of them
+    given = launch.args
+    if isinstance(maps, tuple):
+        given = [{128 * at: map for at, map in enumerate(maps)}, *others]  # a mutant may not read all of them
     result = _launch(module[launch.function.name], seed, launch.grid, launch.block, given, shared=launch.shared)
     try:
         check(np, entry, size, arrays, expected, next(iter(entry.variants)))

@@ -7,6 +7,7 @@ framework works.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -15,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from ptxlab.gpu.arrays import is_torch
-from ptxlab.measure.data import DTYPES
+from ptxlab.measure.data import DTYPES, TORCH_NAMES
 
 ROW = 16  # bytes: TMA copies want addresses and rows to be multiples of it
-_TYPES = {"float16": "f16", "bfloat16": "bf16"}
+HALVES = ("f16", "bf16")
+_NAMES = {name: type for type, name in TORCH_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class Matrix:
     array: Any
 
     @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return int(np.dtype(DTYPES[self.type]).itemsize)
+
+    @property
     def transposed(self) -> Matrix:
         """Rows as columns."""
         turned = self.array.T if self.gpu is None else self.array
@@ -43,12 +50,14 @@ class Matrix:
         """Whether TMA can copy it: rows without gaps between elements, at multiples of 16 bytes."""
         columns = self.shape[1]
         is_dense = self.strides[1] == 1 or columns == 1
-        return is_dense and self.address % ROW == 0 and 2 * self.strides[0] % ROW == 0 and self.strides[0] >= columns
+        starts = (self.address, self.size * self.strides[0])
+        return is_dense and not any(start % ROW for start in starts) and self.strides[0] >= columns
 
     @property
     def end(self) -> int:
         """The address after the last element."""
-        return self.address + 2 * (1 + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)))
+        last = sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
+        return self.address + self.size * (1 + last)
 
     def view(self) -> Any:
         """What `ptxlab.tensor_map` and launches take."""
@@ -58,51 +67,57 @@ class Matrix:
 class _View:
     """Memory of a GPU with the extents and strides of a matrix."""
 
-    itemsize = 2
-
     def __init__(self, matrix: Matrix) -> None:
-        self.shape, self.dtype = matrix.shape, {"f16": "float16", "bf16": "bfloat16"}[matrix.type]
-        self.strides = tuple(2 * step for step in matrix.strides)
+        self.shape, self.dtype, self.itemsize = matrix.shape, TORCH_NAMES[matrix.type], matrix.size
+        self.strides = tuple(self.itemsize * step for step in matrix.strides)
         self.owner = matrix.array
         length = matrix.end - matrix.address
         data = (matrix.address, False)
         self.__cuda_array_interface__ = {"version": 3, "shape": (length,), "typestr": "|u1", "data": data}
 
 
-def look(array: Any, name: str) -> Matrix:
-    """Where an array of any framework is; what is not an array of f16 or bf16 is refused."""
+def look(array: Any, name: str, types: Sequence[str] = HALVES) -> Matrix:
+    """Where an array of any framework is; what is not an array of one of these types is refused."""
     if is_torch(array.__class__):
         gpu = array.get_device() if array.is_cuda else None
         if gpu is None and array.device.type != "cpu":
             raise ValueError(f"`{name}` is on {array.device}: only CUDA and the CPU are supported")
-        return _found(array.data_ptr(), array.shape, array.stride(), array.dtype, gpu, array, name)
+        return _found(array.data_ptr(), array.shape, array.stride(), array.dtype, gpu, array, name, types)
     if hasattr(array, "unsafe_buffer_pointer"):  # JAX
         device = next(iter(array.devices()))
         gpu = None if device.platform == "cpu" else int(device.local_hardware_id)
         host = np.asarray(array) if gpu is None else array
-        return _found(array.unsafe_buffer_pointer(), array.shape, _dense(array.shape), array.dtype, gpu, host, name)
+        return _found(
+            array.unsafe_buffer_pointer(), array.shape, _dense(array.shape), array.dtype, gpu, host, name, types
+        )
     if hasattr(array, "__cuda_array_interface__"):  # CuPy
         steps = [step // array.itemsize for step in array.strides]
-        return _found(array.data.ptr, array.shape, steps, array.dtype, int(array.device.id), array, name)
+        return _found(array.data.ptr, array.shape, steps, array.dtype, int(array.device.id), array, name, types)
     if isinstance(array, np.ndarray):
         steps = [step // array.itemsize for step in array.strides]
-        return _found(array.ctypes.data, array.shape, steps, array.dtype, None, array, name)
+        return _found(array.ctypes.data, array.shape, steps, array.dtype, None, array, name, types)
     raise TypeError(f"`{name}` is a {type(array).__name__}, not an array of torch, CuPy, JAX or NumPy")
 
 
-def _found(address: int, shape: Any, strides: Any, dtype: Any, gpu: int | None, array: Any, name: str) -> Matrix:
+def _found(
+    address: int, shape: Any, strides: Any, dtype: Any, gpu: int | None, array: Any, name: str, types: Sequence[str]
+) -> Matrix:
     text = str(dtype).removeprefix("torch.")
-    if text not in _TYPES:
-        raise TypeError(f"`{name}` has elements of type {text}: this kernel is for float16 and bfloat16")
+    type = _NAMES.get(text)
+    if type is None or type not in types:
+        *names, last = (TORCH_NAMES[one] for one in types)
+        allowed = f"{', '.join(names)} and {last}" if names else last
+        raise TypeError(f"`{name}` has elements of type {text}: this kernel is for {allowed}")
     if gpu is None and is_torch(array.__class__):
-        array = _of_host(array, _TYPES[text])
-    return Matrix(int(address), tuple(map(int, shape)), tuple(map(int, strides)), _TYPES[text], gpu, array)
+        array = _of_host(array, type)
+    return Matrix(int(address), tuple(map(int, shape)), tuple(map(int, strides)), type, gpu, array)
 
 
 def _of_host(tensor: Any, type: str) -> Any:
-    """The same memory as an array of NumPy, which has no bf16 of its own."""
+    """The same memory as an array of NumPy, which has no bf16 and fp8 of its own."""
     torch = import_module("torch")
-    return tensor.detach().view(torch.int16).numpy().view(DTYPES[type])
+    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.itemsize]
+    return tensor.detach().view(whole).numpy().view(DTYPES[type])
 
 
 def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -121,19 +136,19 @@ def framework(array: Any) -> Any:
     return import_module("cupy") if hasattr(array, "__cuda_array_interface__") else np
 
 
-def empty(like: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of the same framework, type and device."""
+def empty(like: Any, shape: tuple[int, ...], type: str | None = None) -> Any:
+    """A new array of the same framework and device, and of the same type unless another is given."""
     if is_torch(like.__class__):
-        return like.new_empty(shape)
-    xp = framework(like)
+        return like.new_empty(shape, dtype=None if type is None else getattr(import_module("torch"), TORCH_NAMES[type]))
+    xp, dtype = framework(like), like.dtype if type is None else DTYPES[type]
     if xp.__name__ == "jax.numpy":  # written by the kernel before any other code sees it
-        return import_module("jax").device_put(xp.empty(shape, like.dtype), next(iter(like.devices())))
-    return xp.empty(shape, like.dtype)
+        return import_module("jax").device_put(xp.empty(shape, dtype), next(iter(like.devices())))
+    return xp.empty(shape, dtype)
 
 
 def zeros(like: Any, bytes: int) -> Any:
     """So many bytes that are 0, in a vector of the same framework, type and device."""
-    xp, count = framework(like), -(-bytes // 2)
+    xp, count = framework(like), -(-bytes // like.dtype.itemsize)
     if is_torch(like.__class__):
         return like.new_zeros(count)
     if xp.__name__ == "jax.numpy":
@@ -146,7 +161,8 @@ def zeros(like: Any, bytes: int) -> Any:
 def padded(array: Any) -> Any:
     """A copy whose rows are multiples of 16 bytes, seen with the extents that it had."""
     rows, columns = array.shape
-    wide = -(-columns // 8) * 8
+    each = ROW // array.dtype.itemsize
+    wide = -(-columns // each) * each
     if is_torch(array.__class__):
         copy = array.new_empty((rows, wide))
     elif hasattr(array, "unsafe_buffer_pointer"):

@@ -14,8 +14,8 @@ def eager(expression: Callable[..., Any], answer: str) -> Library:
     return lambda torch, **arrays: lambda: {answer: expression(torch, **arrays)}
 
 
-def compiled(expression: Callable[..., Any], answer: str) -> Library:
-    """What torch.compile makes of it, tuned for each size."""
+def compiled(expression: Callable[..., Any], answer: str, mode: str = "max-autotune-no-cudagraphs") -> Library:
+    """What torch.compile makes of it, by default tuned for each size."""
 
     @cache
     def compile(torch: Any) -> Callable[..., Any]:
@@ -23,7 +23,7 @@ def compiled(expression: Callable[..., Any], answer: str) -> Library:
             return expression(torch, **arrays)
 
         torch.compiler.reset()  # `run` is one function for all expressions, and torch compiles one only so many times
-        made: Callable[..., Any] = torch.compile(run, mode="max-autotune-no-cudagraphs", dynamic=False, fullgraph=True)
+        made: Callable[..., Any] = torch.compile(run, mode=mode, dynamic=False, fullgraph=True)
         return made
 
     return lambda torch, **arrays: lambda: {answer: compile(torch)(**arrays)}

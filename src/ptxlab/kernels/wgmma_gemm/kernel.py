@@ -189,7 +189,7 @@ class MainLoop:
         return accumulators, row, column
 
 
-def consume(loop: MainLoop, store: TileStore, exchange: Any) -> None:
+def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
     """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
     shape, share = loop.shape, loop.share
     for number in share.numbers():

@@ -1,0 +1,140 @@
+"""Calls of a function that launches a kernel: the first with some arrays from top to bottom, later ones made ready.
+
+`Calls` is such a function but for what differs: how a call is checked and prepared. `Operator` makes it an operator of
+torch, so that `torch.compile` knows it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from ptxlab.gpu.arrays import is_torch
+from ptxlab.gpu.driver import call, current
+from ptxlab.kernels.matrices import Matrix, stream_of
+from ptxlab.kernels.ready import Ready
+from ptxlab.measure import Launch
+
+_MOST = 4096  # launches that stay ready
+
+
+class Call(NamedTuple):
+    """A call that was checked: its result, the launch if there is something to compute, and what the launch is given.
+
+    `arrays` are those that parameters number `changing` point to, in the order of the function's arguments, and then
+    the result. `is_kept` is whether a later call with such arrays can use the same launch.
+    """
+
+    made: Any
+    launch: Launch | None
+    arrays: Sequence[Matrix]
+    changing: Sequence[int]
+    is_kept: bool = True
+
+
+class Calls:
+    """A function of arrays; `prepare(given, out, how)` checks a call."""
+
+    def __init__(self, prepare: Callable[[Sequence[Any], Any, Any], Call]) -> None:
+        self.prepare = prepare
+        self.ready: dict[Any, tuple[Ready, tuple[int, ...]]] = {}  # and the extents of the result
+
+    def __call__(self, given: Sequence[Any], out: Any, how: Any = None) -> Any:
+        """Start the work, and return its result: a new array, or `out`."""
+        first = given[0]
+        if not is_torch(first.__class__) or not first.is_cuda:
+            return self._begin(given, out, how, None)
+        key = how, *map(_form, given if out is None else (*given, out))
+        found = self.ready.get(key)
+        if found is None:
+            return self._begin(given, out, how, key)
+        ready, extents = found
+        made = first.new_empty(extents) if out is None else out
+        addresses = [one.data_ptr() for one in (*given, made)]
+        if out is not None and ready.overlaps(addresses):
+            return self._begin(given, out, how, key)
+        ready.start(addresses, stream_of(first, ready.gpu))
+        return made
+
+    def _begin(self, given: Sequence[Any], out: Any, how: Any, key: Any) -> Any:
+        """A call that is not ready yet."""
+        made, launch, arrays, changing, is_kept = self.prepare(given, out, how)
+        if launch is None:
+            return made
+        target = arrays[-1]
+        if target.gpu is None:
+            launch.run(device="cpu")
+            return made
+        bytes = [one.end - one.address for one in arrays]
+        ready = Ready(launch, target.gpu, changing, bytes, len(arrays) - 1, lambda stream: ({}, None))
+        if key is not None and is_kept:
+            if len(self.ready) >= _MOST:
+                self.ready.clear()
+            self.ready[key] = ready, target.shape
+        ready.start([one.address for one in arrays], stream_of(given[0], target.gpu))
+        if hasattr(given[0], "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
+            with current(target.gpu):
+                call("cuStreamSynchronize", 0)
+        return made
+
+
+def _form(tensor: Any) -> Any:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.data_ptr() & 15
+
+
+def check_together(first: tuple[str, Matrix], others: Sequence[tuple[str, Matrix, tuple[int, ...] | None]]) -> None:
+    """Whether arrays have the type and the device of the first one, and the extents that they must have."""
+    name_of_first, like = first
+    for name, one, shape in others:
+        if one.type != like.type:
+            raise TypeError(f"`{name}` is of type {one.type}, and `{name_of_first}` of {like.type}")
+        if one.gpu != like.gpu:
+            places = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, like.gpu)]
+            raise ValueError(f"`{name}` is on {places[0]}, and `{name_of_first}` on {places[1]}")
+        if shape is not None and one.shape != shape:
+            raise ValueError(f"`{name}` is {times(one.shape)}, and must be {times(shape)}")
+
+
+def check_apart(target: Matrix, others: Sequence[tuple[str, Matrix]]) -> None:
+    """Whether what is written is not read."""
+    for name, read in others:
+        if read.address < target.end and target.address < read.end:
+            raise ValueError(f"`out` overlaps `{name}`: what is written would be read")
+
+
+def times(shape: Sequence[int]) -> str:
+    """Extents in words."""
+    return " by ".join(map(str, shape)) + (" long" if len(shape) == 1 else "")
+
+
+class Operator:
+    """A function as an operator of torch, `torch.ops.ptxlab.NAME`.
+
+    It is registered by itself where torch was imported before, and at the first call with a tensor.
+    """
+
+    def __init__(self, name: str, schema: str, function: Callable[..., Any], describe: Callable[..., Any]) -> None:
+        self.name, self.schema, self.function, self.describe = name, schema, function, describe
+        self.made: Any = None
+        self.is_compiling: Callable[[], bool] = bool
+        if hasattr(sys.modules.get("torch"), "compiler"):
+            self.register()
+
+    def register(self) -> Any:
+        """The operator."""
+        if self.made is None:
+            torch = import_module("torch")
+            made = torch.library.custom_op(f"ptxlab::{self.name}", self.function, mutates_args=(), schema=self.schema)
+            made.register_fake(self.describe)
+            self.made, self.is_compiling = getattr(torch.ops.ptxlab, self.name), torch.compiler.is_compiling
+        return self.made
+
+    def check(self, tensor: Any) -> None:
+        """Register it if this is a tensor; one that needs a gradient is refused: there is none."""
+        if not is_torch(tensor.__class__):
+            return
+        self.register()
+        if tensor.requires_grad and import_module("torch").is_grad_enabled():
+            raise ValueError(f"`{self.name}` has no gradient: call it under `torch.no_grad()`, or detach its arguments")

@@ -1,0 +1,95 @@
+"""The gated product: right and silent on the emulator, not silent where a line is left out; the function to call."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxlab.kernels import gated_matmul
+from ptxlab.kernels.wgmma_dual_gemm import product
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.measure import Launch
+from tests.kernels.left_out import codes, without
+
+TINY = Shape(groups=1, columns=16, stages=2)
+
+
+def whole(*shape: int) -> Any:
+    return np.random.default_rng(shape[0]).integers(-2, 3, shape).astype(np.float16)
+
+
+def gated(x: Any, w1: Any, w2: Any) -> Any:
+    """The same with whole numbers, by ReLU: exact as long as results are small."""
+    return np.maximum(x.astype(np.float32) @ w1, 0) * (x.astype(np.float32) @ w2)
+
+
+def prepare(shape: Shape, m: int, n: int, across: bool = False) -> tuple[Launch, Any, Any]:
+    """The launch by as few blocks as there can be, what it writes, and what is right."""
+    a, g, u = whole(m, 136), whole(n, 136), whole(n + 1, 136)[1:]
+    d = np.full((m, n), np.nan, np.float16)
+    sides = [one.T.copy().T for one in (g, u)] if across else (g, u)
+    return product(a, *sides, d, shape, "relu", blocks=shape.cluster), d, gated(a, g.T, u.T).astype(np.float16)
+
+
+@pytest.mark.parametrize(
+    ("shape", "m", "n", "across"),
+    [
+        pytest.param(TINY, 70, 16, False, id="two tiles by two"),
+        pytest.param(Shape(1, 32, 2, tall=2, cluster=2, buffers=1), 200, 16, False, id="stripes of a cluster, one box"),
+        pytest.param(Shape(1, 128, 2), 40, 72, True, id="weights across k"),
+    ],
+)
+def test_a_variant_is_right_and_silent(shape: Shape, m: int, n: int, across: bool) -> None:
+    made, d, expected = prepare(shape, m, n, across)
+    assert codes(made) == []
+    assert np.array_equal(d, expected)
+
+
+@pytest.mark.parametrize(
+    ("lost", "number", "code"),
+    [
+        ("cp.async.bulk.tensor.2d.shared::cluster", 2, "hang"),  # of the second matrix
+        ("wgmma.wait_group.sync.aligned 0", 0, "data-race"),
+        ("fence.proxy.async", 0, "missing-proxy-fence"),
+        ("cp.async.bulk.wait_group.read", 0, "data-race"),
+    ],
+)
+def test_what_is_lost_is_found(lost: str, number: int, code: str) -> None:
+    made, _, _ = prepare(TINY, 70, 16)
+    assert code in codes(without(made, lost, number))
+
+
+def test_the_function_takes_rows_columns_and_more_dimensions() -> None:
+    x, w1, w2 = whole(2, 3, 9), whole(9, 16), np.asfortranarray(whole(10, 16)[1:])
+    space = np.zeros((2, 3, 16), np.float16)
+    assert np.shares_memory(gated_matmul(x, w1, w2, "relu", out=space), space)
+    assert np.array_equal(space, gated(x, w1, w2))
+
+
+def test_nothing_is_computed_of_nothing() -> None:
+    assert gated_matmul(whole(0, 8), whole(8, 8), whole(8, 8)).shape == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((whole(3, 4), whole(5, 8), whole(5, 8)), "`x` has 4 columns and `w1` has 5 rows: a product needs the same"),
+        ((whole(3, 4), whole(4, 8), whole(4, 16)), "`w2` is 4 by 16, and must be 4 by 8"),
+        ((whole(3, 0), whole(0, 8), whole(0, 8)), "`x` has no columns: there is nothing to multiply"),
+        ((whole(3), whole(3, 8), whole(3, 8)), "`x` is 3 long: a matrix has two dimensions"),
+        ((whole(3, 4), whole(4, 8), whole(4, 8), "tanh"), "activation='tanh': there are 'relu', 'silu', "),
+        ((whole(3, 4), whole(4, 9), whole(4, 9)), "rows of the result must be multiples of 16 bytes: have a multiple"),
+        ((whole(3, 4), whole(4, 8), np.zeros((4, 8))), "`w2` has elements of type float64: this kernel is for float16"),
+        ((whole(3, 4), whole(4, 8), [1]), "`w2` is a list, not an array of torch, CuPy, JAX or NumPy"),
+    ],
+)
+def test_what_it_refuses(arguments: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        gated_matmul(*arguments)
+    assert str(raised.value).startswith(message)
+
+
+def test_it_does_not_write_over_what_it_reads() -> None:
+    x = whole(8, 8)
+    with pytest.raises(ValueError, match="`out` overlaps `x`: what is written would be read"):
+        gated_matmul(x, whole(8, 8), whole(8, 8), out=x)

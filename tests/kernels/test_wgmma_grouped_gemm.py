@@ -1,0 +1,131 @@
+"""Products of groups: right and silent on the emulator, not silent where a line is left out; the function to call."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxlab.kernels import grouped_matmul
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.kernels.wgmma_grouped_gemm import parts_of, product, rows_of
+from ptxlab.measure import Launch
+from tests.kernels.left_out import codes, without
+
+TINY = Shape(groups=1, columns=16, stages=2)
+MULTICAST = Shape(groups=1, columns=128, stages=2, cluster=2, buffers=1)
+ROWS = 0, 30, 70, 0, 1, 0
+MANY = *ROWS, *[1] * 30  # groups: more than a warp has lanes
+
+
+def whole(*shape: int) -> Any:
+    return np.random.default_rng(shape[0]).integers(-4, 5, shape).astype(np.float16)
+
+
+def ends(*rows: int) -> Any:
+    return np.cumsum(rows).astype(np.int32)
+
+
+def multiplied(a: Any, b: Any, offsets: Any) -> Any:
+    """What is right, NaN in rows of no group; `b` is groups by k by n."""
+    d = np.full((len(a), b.shape[2]), np.nan, np.float16)
+    for group, rows in parts_of(offsets):
+        d[rows] = a[rows].astype(np.float32) @ b[group].astype(np.float32)
+    return d
+
+
+def prepare(
+    store: str = "ragged", rows: Sequence[int] = ROWS, shape: Shape = TINY, n: int = 24, across: bool = False
+) -> tuple[Launch, Any, Any]:
+    """The launch by as few blocks as there can be, what it writes, and what is right; three rows are of no group."""
+    a, b, offsets = whole(sum(rows) + 3, 136), whole(len(rows), n, 136), ends(*rows)
+    d = np.full((len(a), n), np.nan, np.float16)
+    given = b.swapaxes(1, 2).copy().swapaxes(1, 2) if across else b
+    made = product(a, given, offsets, d, shape, store, blocks=shape.cluster)
+    return made, d, multiplied(a, b.swapaxes(1, 2), offsets)
+
+
+@pytest.mark.parametrize("store", ["ragged", "changed", "masked"])
+def test_rows_of_other_groups_are_left_alone(store: str) -> None:
+    made, d, expected = prepare(store)
+    assert codes(made) == []
+    assert np.array_equal(d, expected, equal_nan=True)
+
+
+def test_blocks_of_a_cluster_share_a_matrix_that_is_across_k() -> None:
+    made, d, expected = prepare("ragged", ROWS, MULTICAST, 136, across=True)
+    assert codes(made, seed=1) == []
+    assert np.array_equal(d, expected, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    ("store", "lost", "number", "code"),
+    [
+        ("ragged", "bar.sync 0", 1, "data-race"),  # tiles of groups are counted
+        ("ragged", "bar.sync 0", 2, "data-race"),  # and added up
+        ("ragged", "cp.async.bulk.wait_group.read", 0, "data-race"),
+        ("changed", "tensormap.cp_fenceproxy", 0, "bad-tensor-map"),
+        ("changed", "fence.proxy.tensormap", 0, "stale-tensor-map"),
+        ("changed", "cp.async.bulk.wait_group 0", 0, "data-race"),
+    ],
+)
+def test_what_is_lost_is_found(store: str, lost: str, number: int, code: str) -> None:
+    made, _, _ = prepare(store, MANY, n=16)
+    assert code in codes(without(made, lost, number))
+
+
+def test_offsets_that_decrease_or_are_too_large_write_nothing_out_of_bounds() -> None:
+    a, b, whole_of_d = whole(16, 8), whole(4, 16, 8), np.zeros((80, 16), np.float16)
+    offsets = np.array([40, 20, -9, 99], np.int32)
+    assert codes(product(a, b, offsets, whole_of_d[:16], TINY)) == []
+    assert np.array_equal(whole_of_d[:16], a @ b[0].T)
+    assert not whole_of_d[16:].any()
+
+
+def test_the_function_takes_matrices_by_rows_and_by_columns_and_writes_into_a_part_of_an_array() -> None:
+    a, b, offsets, whole_of_d = whole(20, 24), whole(3, 24, 16), ends(5, 0, 13), np.full((20, 40), np.nan, np.float16)
+    expected, d = multiplied(a, b, offsets), whole_of_d[:, 8:24]
+    assert grouped_matmul(a, b, offsets, out=d) is d
+    assert np.array_equal(d, expected, equal_nan=True)
+    assert np.isnan(whole_of_d[:, :8]).all()
+    by_columns = b.swapaxes(1, 2).copy().swapaxes(1, 2)
+    assert np.array_equal(grouped_matmul(a, by_columns, offsets)[:18], expected[:18])
+
+
+def test_nothing_is_computed_of_nothing() -> None:
+    assert grouped_matmul(whole(0, 8), whole(2, 8, 8), ends(0, 0)).shape == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((whole(3, 8), whole(8, 8), ends(3)), "`b` is 8 by 8, and must have 3 dimensions"),
+        ((whole(3, 8), whole(1, 16, 8), ends(3)), "`a` has 8 columns and matrices of `b` have 16 rows: a product"),
+        ((whole(3, 8), whole(1, 8, 8), ends(3, 0)), "`offsets` has 2 elements and `b` has 1 matrices: each has a"),
+        (
+            (whole(3, 8), whole(1, 8, 8), np.array([3])),
+            "`offsets` has elements of type int64: this kernel is for int32",
+        ),
+        ((whole(3, 9), whole(1, 9, 8), ends(3)), "rows of `a` must be multiples of 16 bytes, at such addresses"),
+        ((whole(3, 8), whole(1, 8, 9), ends(3)), "rows of `out` must be multiples of 16 bytes, at such addresses"),
+        ((whole(3, 8), whole(1, 16, 8)[:, ::2], ends(3)[::1], whole(3, 9)), "`out` is 3 by 9, and must be 3 by 8"),
+        ((whole(3, 8), whole(2, 8, 8), ends(3, -1)), "`offsets` decrease, or are not between 0 and 3, the rows of `a`"),
+        ((whole(3, 8), whole(1100, 8, 8), ends(*[0] * 1100)), "1100 groups: there are 1024 at most"),
+    ],
+)
+def test_what_it_refuses(arguments: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        grouped_matmul(*arguments)
+    assert str(raised.value).startswith(message)
+
+
+def test_it_does_not_write_over_what_it_reads() -> None:
+    a = whole(8, 8)
+    with pytest.raises(ValueError, match="`out` overlaps `a`: what is written would be read"):
+        grouped_matmul(a, whole(1, 8, 8), ends(8), out=a)
+
+
+def test_skewed_groups_have_all_rows() -> None:
+    assert sum(rows_of(64, 1000, 1.0)) == 1000
+    assert rows_of(4, 8, 0) == [2, 2, 2, 2]
+    assert 0 in rows_of(64, 1000, 0.5)
