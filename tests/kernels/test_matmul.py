@@ -13,6 +13,25 @@ def whole(*shape: int) -> Any:
     return np.random.default_rng(len(shape)).integers(-4, 5, shape).astype(np.float16)
 
 
+def wide(*shape: int) -> Any:
+    return whole(*shape).astype(np.float32)
+
+
+def bytes_of(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).integers(-128, 128, shape).astype(np.int8)
+
+
+def test_the_product_of_int8_is_int32() -> None:
+    a, b = bytes_of(3, 40), bytes_of(40, 5)
+    assert np.array_equal(matmul(a, b), a.astype(np.int32) @ b.astype(np.int32))
+
+
+def test_float32_is_rounded_to_tf32() -> None:
+    a, b, bias = np.full((3, 9), 1 + 3 * 2**-12, np.float32), wide(9, 5), wide(5)
+    found = matmul(a, b, bias=bias, allow_tf32=True)
+    assert np.array_equal(found, np.full((3, 9), 1 + 2**-10, np.float32) @ b + bias)
+
+
 def test_it_multiplies_rows_that_are_not_multiples_of_16_bytes() -> None:
     a, b, bias = whole(3, 9), whole(9, 5), whole(5)
     assert np.array_equal(matmul(a, b, bias=bias, activation="relu"), np.maximum(a @ b + bias, 0))
@@ -46,7 +65,10 @@ def test_nothing_times_something_is_nothing() -> None:
         ((whole(3, 4), whole(4, 2)), {"residual": whole(2, 3)}, "`residual` is 2 by 3, and must be 3 by 2"),
         ((whole(3, 4), whole(4, 2), whole(2, 3).T), {}, "rows of `out` have gaps: pass a contiguous array"),
         (([1], [2]), {}, "`a` is a list, not an array of torch, CuPy, JAX or NumPy"),
-        ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this kernel is for float16 and"),
+        ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this kernel is for float16, bfl"),
+        ((wide(2, 2), wide(2, 2)), {}, "float32 is rounded to tf32 before it is multiplied: pass `allow_tf32=True` if"),
+        ((bytes_of(2, 2), bytes_of(2, 2)), {"activation": "relu"}, "the product of int8 is int32: there is no bias, "),
+        ((whole(2, 2), whole(2, 2), wide(2, 2)), {}, "`out` has elements of type float32: this kernel is for float16"),
         ((whole(2, 2), np.zeros((2, 2), ml_dtypes.bfloat16)), {}, "`b` is of type bf16, and `a` of f16"),
     ],
 )
