@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from ptxlab.check import check as check
     from ptxlab.device.multicast import Multicast as Multicast
+    from ptxlab.device.record import Record as Record
     from ptxlab.device.result import Result as Result
     from ptxlab.device.structures import Pointers as Pointers
     from ptxlab.device.tensor_maps import im2col_map as im2col_map
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ptxlab.device.textures import Sampler as Sampler
     from ptxlab.device.textures import Surface as Surface
     from ptxlab.device.textures import Texture as Texture
+    from ptxlab.device.trace_file import TraceError as TraceError
     from ptxlab.emulate.explain.encoded import explain as explain
     from ptxlab.launch import explore as explore
     from ptxlab.launch.chains import chain as chain
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from ptxlab.syntax import load as load
     from ptxlab.syntax import parse as parse
     from ptxlab.toolchain import cuda as cuda
+    from ptxlab.trace import Trace as Trace
 
 __version__ = "0.1.0"
 _loaded_at = time.time()  # source that is younger may not be what this process runs
@@ -48,10 +51,13 @@ _HOME = {
     "Multicast": "ptxlab.device.multicast",
     "Pointers": "ptxlab.device.structures",
     "PtxError": "ptxlab.report",
+    "Record": "ptxlab.device.record",
     "Result": "ptxlab.device.result",
     "Sampler": "ptxlab.device.textures",
     "Surface": "ptxlab.device.textures",
     "Texture": "ptxlab.device.textures",
+    "Trace": "ptxlab.trace",
+    "TraceError": "ptxlab.device.trace_file",
     "chain": "ptxlab.launch.chains",
     "check": "ptxlab.check",
     "cuda": "ptxlab.toolchain",

@@ -106,6 +106,7 @@ class Request:
     report: bool
     draw: tuple[int, Path | None] | None
     save: Path | None
+    record: Path | None
     format: Format
 
     def refuse_contradictions(self) -> None:
@@ -120,7 +121,9 @@ class Request:
         if self.scheduler is not None and self.seeds is None:
             raise click.UsageError("`--scheduler` spreads `--seeds`: say how many")
         asked = {"profile": self.profile, "draw": self.draw is not None, "blocks": self.blocks is not None,
-                 "explore": self.explore}  # fmt: skip
+                 "explore": self.explore, "record": self.record is not None}  # fmt: skip
+        if self.record is not None and (self.explore or self.seeds is not None or self.schedule is not None):
+            raise click.UsageError("`--record` is of one launch: choose it by `--seed`")
         for option, given in asked.items():
             if given and self.device in ("cuda", "both"):
                 raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
@@ -128,6 +131,7 @@ class Request:
     def options(self, kernel: Function) -> LaunchOptions:
         """How the kernel is to be launched."""
         from ptxlab.device.options import LaunchOptions
+        from ptxlab.device.record import Record
 
         # Schedules are the emulator's.
         is_scheduled = self.seeds is not None or self.schedule is not None or self.explore
@@ -146,6 +150,7 @@ class Request:
             gpu=self.gpu,
             contract=self.contract,
             schedule=self.schedule,
+            record=None if self.record is None else Record(self.record),
         )
 
 
@@ -200,6 +205,8 @@ class Request:
               help="Draw the costliest memory request of a warp at a line; FILE is .svg or .txt.")  # fmt: skip
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
               help="Write the arrays and changed variables, as the kernel left them, to NAME.npy there.")  # fmt: skip
+@click.option("--record", metavar="FILE.ptxtrace", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write down what each thread executes, for ptxlab.Trace.open.")  # fmt: skip
 @format_option
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
@@ -238,6 +245,10 @@ def command(context: click.Context, /, **given: Any) -> None:
         if request.explore:
             context.exit(explore(kernel, request, options, warnings))
         run = run_kernel(kernel, request, options, warnings)
+    except OSError as problem:
+        if request.record is None:
+            raise
+        raise click.UsageError(str(problem.strerror or problem)) from None
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, format)
         context.exit(status_of(wrong.diagnostics))

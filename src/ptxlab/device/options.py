@@ -9,6 +9,7 @@ from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.device.record import Record
 from ptxlab.isa.gpus import gpu_named
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class LaunchOptions:
     stream: Any = None
     compile: str | Path | None = None
     wait: bool = True
+    record: Record | None = None
 
     def __init__(self, grid: Extent, block: Extent, **others: Any) -> None:
         """Extents may be given as a user writes them, and `checks` as true, false or names of detectors."""
@@ -98,6 +100,8 @@ class LaunchOptions:
             raise ValueError(f"timeout={self.timeout!r}: a number of seconds above 0 is wanted")
         if self.contract not in (None, *CONTRACTIONS):
             raise ValueError(f"contract={self.contract!r}: there are 'none', 'all' and 'ptxas'")
+        if self.record is not None and not isinstance(self.record, Record):
+            raise ValueError(f"record={self.record!r}: a `ptxlab.Record` is wanted")
         if self.gpu is not None:
             gpu_named(self.gpu)
         if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":
@@ -116,6 +120,8 @@ class LaunchOptions:
             return "blocks"
         if self.profile:
             return "profile"
+        if self.record is not None:
+            return "record"
         return "seeds" if self.seeds is not None else "schedule" if self.schedule is not None else None
 
     @property

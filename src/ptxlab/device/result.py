@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass, field
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.coverage import Coverage
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
+
+if TYPE_CHECKING:
+    from ptxlab.trace import Trace
 
 
 @dataclass
@@ -23,6 +29,27 @@ class Result:
 
     fidelity: Fidelity | None = None
     """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
+
+    recording: Path | None = field(default=None, repr=False)
+    """The file of the launch, if it was recorded."""
+
+    _trace: Any = field(default=None, repr=False, compare=False)
+
+    def keep_recording(self, path: Path, is_temporary: bool) -> None:
+        """Note where the launch was recorded; a temporary file goes when the result does."""
+        self.recording = path
+        if is_temporary:
+            weakref.finalize(self, path.unlink, missing_ok=True)
+
+    @property
+    def trace(self) -> Trace | None:
+        """The launch as it was recorded; None if it was not."""
+        if self.recording is None:
+            return None
+        if self._trace is None:  # layers above: what reads a recording also draws and compares it
+            self._trace = import_module("ptxlab.trace").Trace.open(self.recording)
+        found: Trace = self._trace
+        return found
 
     def __repr__(self) -> str:
         count = self.counters.get("instructions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.device.coverage import Coverage
@@ -21,6 +21,9 @@ from ptxlab.emulate.translate.compile import Compiled, compile_kernel, runtime_c
 from ptxlab.emulate.translate.preemption import NEVER, POINTS
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import Diagnostic, KernelError, error, is_failure, render
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.recording import HostRecorder
 
 GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
@@ -64,7 +67,8 @@ def compiled_for(
     preemption = POINTS if options.seed else NEVER
     checks = bool(options.detectors)
     module, digest = emulated.module, emulated.digest
-    return compile_kernel(module, kernel, digest, checks, options.profile, preemption, arithmetic, until)
+    record = None if options.record is None else options.record.recorded
+    return compile_kernel(module, kernel, digest, checks, options.profile, preemption, arithmetic, until, record)
 
 
 def _run(
@@ -99,6 +103,8 @@ def result_of(running: RunningLaunch, options: LaunchOptions, until: float | Non
     started = time.perf_counter()
     outcome = running.run(until, options.progress)
     result = Result(seconds=time.perf_counter() - started)
+    if running.recorder is not None:
+        _finish_recording(running.recorder, result, outcome, running)
     if outcome == "failed":
         return result, outcome
     running.textures.write_back()
@@ -111,9 +117,18 @@ def result_of(running: RunningLaunch, options: LaunchOptions, until: float | Non
     return result, outcome
 
 
+def _finish_recording(recorder: HostRecorder, result: Result, outcome: str | None, running: RunningLaunch) -> None:
+    """Close the recording of a launch; it is part of the result."""
+    wrong = [worker.fault.get("instruction") for worker in running.workers if worker.fault.get("kind")]
+    recorder.finish(outcome, wrong[0] if wrong else None)
+    if recorder.error is not None:
+        raise recorder.error
+    result.keep_recording(recorder.path, recorder.is_temporary)
+
+
 def _workers(compiled: Compiled, options: LaunchOptions) -> int:
     """How many cores run blocks: one, where what blocks do depends on those before them."""
-    if options.profile or compiled.facts["talks"] or compiled.facts["clock"]:
+    if options.profile or options.record or compiled.facts["talks"] or compiled.facts["clock"]:
         return 1
     return max(1, options.workers or os.cpu_count() or 1)
 
@@ -137,6 +152,7 @@ def configure(
         numbers=None if blocks is None else _clusters_of(blocks, grid, cluster or (1, 1, 1)),
         checks=bool(options.detectors),
         cooperative=options.cooperative,
+        record=options.record,
     )
 
 

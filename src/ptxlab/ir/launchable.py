@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ptxlab.device.options import LaunchOptions as LaunchOptions
+    from ptxlab.device.record import Record as Record
     from ptxlab.device.result import Result as Result
 
 
@@ -50,6 +51,7 @@ class Launchable:
         stream: Any = None,
         compile: str | Path | None = None,
         wait: bool = True,
+        record: Record | None = None,
     ) -> Result:
         """Run a kernel and return a `Result`; arrays among `args` are changed in place.
 
@@ -67,7 +69,8 @@ class Launchable:
         `schedule` lets threads take steps as a finding of `ptxlab.explore` says; `executor` is where seeds are tried,
         by default on this machine's cores; `blocks` runs only these blocks of the grid, or the clusters that they
         belong to; `profile=True` counts bank conflicts and sectors; `workers` is how many cores run blocks, and
-        `progress` is called with the number of blocks that have ended and that of all.
+        `progress` is called with the number of blocks that have ended and that of all; `record=ptxlab.Record(…)` writes
+        down what threads do, and `result.trace` reads it.
 
         `gpu="H200"` computes with that GPU's tensor cores, by default with those of the GPU that the module's target
         names: an A100 for `sm_80`. `contract` says which `mul` and `add` without a rounding modifier become one

@@ -47,6 +47,9 @@ def _emulate(
     """Run a kernel on the emulator: by its seed, by several, or by a schedule."""
     emulated = context.emulated(module)
     values = gpu.host_views(args)
+    other = "seeds" if options.seeds is not None else "schedule" if options.schedule is not None else None
+    if options.record is not None and other is not None:
+        raise ValueError(f"`record` and `{other}`: a recording is of one launch, by its `seed`")
     if options.schedule is not None:
         from ptxlab.emulate.search.explore import Program, follow, read_schedule
 

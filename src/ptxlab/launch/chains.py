@@ -109,6 +109,8 @@ def _read(number: int, grid: Sequence[Any], common: dict[str, Any]) -> Link:
     if unknown := sorted(set(own) - set(OWN)):
         raise TypeError(f"grid {number} of the chain: `{unknown[0]}` is not one of {', '.join(OWN)}")
     options = LaunchOptions(extent, block, **{"overlap": number > 0} | common | own)
+    if options.record is not None:
+        raise ValueError("`record` is for one launch: a chain of grids is not recorded")
     if not isinstance(kernel, ir.Function):  # a kernel in Python
         return Link(kernel.entry, kernel.passed_args(args), options)
     return Link(kernel, args, options)

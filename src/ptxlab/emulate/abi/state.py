@@ -14,6 +14,7 @@ from ptxlab.emulate.abi.clocks import History, MapAcquire, MapUse, Pages, SyncVa
 from ptxlab.emulate.abi.code import Program
 from ptxlab.emulate.abi.faults import Fault
 from ptxlab.emulate.abi.quiescence import Watch
+from ptxlab.emulate.abi.recording import Recorder
 from ptxlab.emulate.abi.tensor_memory import Tensor
 from ptxlab.emulate.abi.thread_parts import (
     ClusterArrival,
@@ -62,6 +63,7 @@ class Thread:
     target: WaitTarget
     starting: Starting
     order: ThreadOrder
+    is_recorded: u32
 
 
 @struct
@@ -184,6 +186,8 @@ class Block:
     tensor: Pointer[Tensor]  # null until tensor memory is first allocated
     barriers: BlockBarriers
     registers: BlockRegisters
+    is_recorded: u32
+    copies_started: u32  # `cp.async` that were recorded
 
 
 @struct
@@ -272,6 +276,7 @@ class Worker:
     fault: Pointer[Fault]
     late: Pointer[Fault]  # the first access to shared memory of a block that had exited, which stops nothing
     profile: Pointer[u8]  # requests to memory; null where they are not profiled
+    recorder: Pointer[Recorder]  # null where nothing is recorded
     checks: u32  # whether the detectors are on
     tensor_columns: u32  # the most columns of tensor memory that one of its blocks had allocated
     seed: u64

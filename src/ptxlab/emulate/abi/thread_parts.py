@@ -87,7 +87,7 @@ class Copy:
     group: u32
     instruction: u32
     serial: u32  # of the last copy that an arrival follows
-    unused: u32
+    number: u32  # among those of its block that are recorded
 
 
 @struct

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ptxlab.device.arguments import Region
 from ptxlab.emulate.abi import address_spaces
@@ -31,6 +31,9 @@ class Regions:
 
     def __len__(self) -> int:
         return len(self._regions)
+
+    def __iter__(self) -> Iterator[Region]:
+        return iter(self._regions)
 
     def at(self, address: int) -> Region | None:
         """The region that contains an address, or the last one before it."""

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, Region, pack
 from ptxlab.device.limits import available, check_memory
 from ptxlab.device.options import Extents
+from ptxlab.device.record import Record
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.module_memory import ModuleMemory
@@ -36,6 +37,9 @@ from ptxlab.ir.origin import Origins
 from ptxlab.native.checking import share
 from ptxlab.native.functions import signature
 from ptxlab.report import Span
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.recording import HostRecorder
 
 SPARE = 65536  # allocations that a kernel may make itself
 
@@ -57,6 +61,7 @@ class Configuration:
     """The clusters to run, by their numbers; None for all of them."""
     checks: bool = False
     cooperative: bool = False
+    record: Record | None = None
 
 
 class RunningLaunch:
@@ -104,6 +109,7 @@ class RunningLaunch:
         for offset in facts["timed_slots"]:
             self.marked[offset // 8] = b"\0"
         self.workers = [HostWorker(self, workers) for _ in range(workers)]
+        self.recorder = self._recorder(configuration.record)
 
     def _take(self, configuration: Configuration) -> None:
         """Note the sizes of the launch, and which clusters it runs."""
@@ -132,6 +138,17 @@ class RunningLaunch:
         allocates = any(function.name == "malloc" for function in self.compiled.module.functions)
         self.regions = Regions(regions, SPARE * allocates, kept)
         return 1 if self.checks and not self.is_trial else workers
+
+    def _recorder(self, record: Record | None) -> HostRecorder | None:
+        """What takes the launch down, if it is to be recorded."""
+        if record is None:
+            return None
+        from ptxlab.emulate.host.recording import HostRecorder
+
+        recorder = HostRecorder(self, record)
+        for worker in self.workers:
+            worker.record.set(recorder=recorder.record.address)
+        return recorder
 
     # Memory.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces, faults, state
-from ptxlab.emulate.abi.services import SERVICES
+from ptxlab.emulate.abi.services import FLUSH, SERVICES
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.printf import Printf, Remark, UnreadableError
 from ptxlab.native import offset_of
@@ -44,6 +44,9 @@ class Services:
     def answer(self, thread: int, service: int, *values: int) -> int:
         """Do what is asked; called from machine code, so that an exception is kept for later."""
         try:
+            if service == FLUSH and self.launch.recorder is not None:
+                self.launch.recorder.take()
+                return 0
             name = list(SERVICES)[service]
             return int(getattr(self, f"_{name.strip('_')}")(thread, *values[: SERVICES[name]]) or 0)
         except BaseException as problem:

@@ -29,7 +29,8 @@ RUNTIME: dict[str, Callable[..., Any]] = {
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
 RARE = frozenset("""
     asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue
-    asynchronous.cancellations asynchronous.reductions asynchronous.tensor_boxes asynchronous.tensor_issue
+    asynchronous.cancellations asynchronous.recorded_copies asynchronous.reductions asynchronous.tensor_boxes
+    asynchronous.tensor_issue
     asynchronous.tensor_maps asynchronous.wgmma memory.block_independence memory.block_lifetime memory.multicast
     memory.profile
     order.cluster_order order.earlier_grids order.proxies order.reports order.tensor_happens_before

@@ -151,6 +151,7 @@ def load(
     builder = function.builder
     size = max(type.width // 8, 1)
     origin, condition = None, -1
+    recorded = _begin_recorded(function, when)
     if when is not None:
         origin, then, after = builder.new_label("before"), builder.new_label("load"), builder.new_label("loaded")
         builder.jump(origin)
@@ -162,6 +163,8 @@ def load(
     log(function, address, size * count, address_spaces.LOAD)
     function.unit.counting.note_look(function, address.space)
     function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
+    if function.recording is not None:
+        function.recording.note_access(address, "load", (), size * count, recorded)
     texts = [
         builder.value(f"load {bits_of(type)}, ptr {_offset(function, pointer, size * index)}, align 1")
         for index in range(count)
@@ -184,6 +187,7 @@ def store(
     builder = function.builder
     size = max(values[0].type.width // 8, 1)
     condition = -1
+    recorded = _begin_recorded(function, when)
     if when is not None:
         then, after = builder.new_label("store"), builder.new_label("stored")
         builder.branch(when.text, then, after)
@@ -199,6 +203,8 @@ def store(
         function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
     else:
         function.unit.counting.note_change(function, address.space)
+    if function.recording is not None:
+        function.recording.note_access(address, "store", values, size * len(values), recorded)
     for index, value in enumerate(values):
         builder.emit(f"store {value.typed}, ptr {_offset(function, pointer, size * index)}, align 1")
     if when is not None:
@@ -234,6 +240,7 @@ def update(
     """
     builder, size = function.builder, type.width // 8
     condition = -1
+    recorded = _begin_recorded(function, when)
     if when is not None:
         assert not returns
         then, after = builder.new_label("update"), builder.new_label("updated")
@@ -244,6 +251,8 @@ def update(
     old = LlvmValue(function, type, builder.value(f"load {bits_of(type)}, ptr {pointer}, align 1"))
     function.unit.tracking.note_update(function, address, size, order, writes and writes(old), returns)
     new = change(old)
+    if function.recording is not None:
+        function.recording.note_access(address, "update", (new,), size, recorded)
     builder.emit(f"store {new.typed}, ptr {pointer}, align 1")
     function.unit.counting.note_look(function, address.space)
     changed = builder.value(f"icmp ne {old.typed}, {new.text}")
@@ -253,6 +262,13 @@ def update(
         builder.jump(after)
         builder.label(after)
     return old
+
+
+def _begin_recorded(function: Function, when: LlvmValue | None) -> int:
+    """Of an access under a condition, where a recording has that; -1: there is none."""
+    if function.recording is None or when is None:
+        return -1
+    return function.recording.note_condition(when)
 
 
 def log(function: Function, address: LlvmAddress, bytes: int, kind: int, changed: str = "false") -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.check.launch import registers_at_start
+from ptxlab.device.record import Recorded
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic
@@ -66,11 +67,13 @@ def translate_kernel(
     profile: bool,
     preemption: int,
     arithmetic: Arithmetic,
+    record: Recorded | None,
     until: float | None,
 ) -> bytes:
     """A kernel as machine code, and what running it needs to know."""
     refuse(module, kernel)
-    unit, codes = effort.make(partial(Unit, module, kernel, checks, profile, preemption, arithmetic=arithmetic), until)
+    begin = partial(Unit, module, kernel, checks, profile, preemption, arithmetic=arithmetic, record=record)
+    unit, codes = effort.make(begin, until)
     facts = {
         "hints": unit.hints,
         "pairs": unit.pairs,
@@ -97,6 +100,7 @@ def translate_kernel(
         "far": sum(unit.counting.looks.values()),
         "timed_slots": unit.timed_slots,
         "address_slots": unit.address_slots,
+        "segments": [] if unit.recording is None else unit.recording.table(),
     }
     packed = _packed([json.dumps(facts).encode(), *codes])
     return Provisional(packed) if unit.hurried else packed

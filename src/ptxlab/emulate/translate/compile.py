@@ -11,6 +11,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.record import Recorded
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic, own_arithmetic
 from ptxlab.emulate.translate.preemption import NEVER
@@ -105,18 +106,20 @@ def compile_kernel(
     preemption: int = NEVER,
     arithmetic: Arithmetic | None = None,
     until: float | None = None,
+    record: Recorded | None = None,
 ) -> Compiled:
     """The machine code of a kernel, from the cache if it has been there before; `OutOfTimeError` after `until`.
 
     `digest` is that of the module's text.
     """
     arithmetic = arithmetic or own_arithmetic(module)
-    key = (
-        f"kernel {checks} {arithmetic.key} {profile} {preemption} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
-    )
+    how = f"{checks} {arithmetic.key} {profile} {preemption} {'' if record is None else record}"
+    key = f"kernel {how} {effort.HIGHEST} {kernel.name} {_sources()} {digest}"
     loaded = _loaded.pop(key, None)
     if loaded is None:
-        packed = engine.cached(key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, until))
+        packed = engine.cached(
+            key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, record, until)
+        )
         facts, *codes = _unpacked(packed)
         loaded = json.loads(facts), engine.load(codes, libraries=[_runtime()])
         if CHECKED:

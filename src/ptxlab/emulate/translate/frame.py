@@ -136,6 +136,8 @@ class Frame:
         step.waits.append(saving.Wait(live, certain, target, saves, fetches))
         self._awaited |= live
         self.epoch += 1
+        if function.recording is not None:
+            function.recording.begin()
 
     def pause(self) -> None:
         """Let others run before this instruction starts."""

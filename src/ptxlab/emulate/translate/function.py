@@ -21,6 +21,7 @@ from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.operands import Result, read, write
 from ptxlab.emulate.translate.passing import load_register, store_register
 from ptxlab.emulate.translate.preemption import CHANGE, points_of
+from ptxlab.emulate.translate.recording import ENTERS, LEAVES, FunctionRecording, is_apart
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing
@@ -47,6 +48,7 @@ class Function:
         self.number = number
         self.name = f"f{number}"
         self.builder = Builder()
+        self.recording = FunctionRecording(self, unit.recording) if unit.recording is not None else None
         self.machine = LlvmMachine(self)
         self.instructions, self.matches = unit.instructions_of(function)
         self.effects = Effects(self.instructions, self.matches)
@@ -139,6 +141,8 @@ class Function:
             register = self.registers.by_index[index]
             for element in range(register.vector):
                 self.registers.put(register, "false" if register.type.width == 1 else "0", element)
+        if self.recording is not None:
+            self.recording.begin(0 if self.is_entry else ENTERS)
         for register, variable in self._formal(self.function.parameters):
             load_register(self, register, self._formal_pointer(variable))
         builder.emit("store i1 false, ptr %carry")
@@ -150,6 +154,8 @@ class Function:
             builder.jump("b0")
         for block in self.flow.blocks:
             self._translate_block(block.number)
+        if self.recording is not None:
+            self.recording.finish()
         self.frame.fill_waits()
         entry += self.registers.declarations()
         entry.append(f"  %own.size = add i64 0, {self.frame.size}")
@@ -193,6 +199,8 @@ class Function:
         self.builder.label(f"b{number}")
         self.unit.counting.count_block(self, block.start, block.end)
         self.registers.forget()
+        if self.recording is not None:
+            self.recording.begin()
         for position in range(block.start, block.end):
             self.position = position
             self.unit.check_time()
@@ -209,30 +217,61 @@ class Function:
             self.leave()
 
     def _translate(self, instruction: ir.Instruction, match: Match | None) -> None:
-        guard = instruction.guard
+        if instruction.guard is None:
+            started = None if self.recording is None else self.recording.current
+            self._translate_unguarded(instruction, match)
+            if self.recording is not None:
+                self.recording.end_step(started if self.builder.is_closed else None)
+                if not self.builder.is_closed and match is not None and is_apart(match.effects):
+                    self.recording.begin()
+            return
+        self._translate_guarded(instruction, instruction.guard, match)
+
+    def _translate_guarded(self, instruction: ir.Instruction, guard: ir.Guard, match: Match | None) -> None:
         builder = self.builder
-        after = None
-        if guard is not None:
-            assert isinstance(guard.register, ir.Register)
-            condition = self.registers.get(guard.register).text
-            taken, after = builder.new_label("then"), builder.new_label("after")
-            yes, no = (after, taken) if guard.negated else (taken, after)
-            builder.branch(condition, yes, no)
-            builder.label(taken)
-            self.registers.begin_guarded()
-            self.unit.counting.count_guarded(self)
+        assert isinstance(guard.register, ir.Register)
+        condition = self.registers.get(guard.register).text
+        taken, after = builder.new_label("then"), builder.new_label("after")
+        started, origin = None, ""
+        if self.recording is not None:
+            started, origin = self.recording.current, builder.new_label("guard")
+            self.recording.begin_guarded(condition, guard.negated)
+            builder.jump(origin)
+            builder.label(origin)
+        yes, no = (after, taken) if guard.negated else (taken, after)
+        builder.branch(condition, yes, no)
+        builder.label(taken)
+        self.registers.begin_guarded()
+        self.unit.counting.count_guarded(self)
+        self._translate_unguarded(instruction, match)
+        last = None
+        if not builder.is_closed:
+            if self.recording is not None:
+                last = builder.new_label("last")
+                builder.jump(last)
+                builder.label(last)
+            builder.jump(after)
+        builder.label(after)
+        if self.recording is not None:
+            if last is not None and self.recording.current is not started:
+                self.recording.end_guarded(origin, last)
+                started = None
+            self.recording.end_step(started)
+            if started is not None:
+                self.recording.current = started
+        self.registers.end_guarded()
+
+    def _translate_unguarded(self, instruction: ir.Instruction, match: Match | None) -> None:
+        """Translate an instruction whose guard holds, or that has none."""
         if self.position in self.points:
             self._pass_point(self.points[self.position])
         if instruction.opcode.jump is not None:
             HANDLERS[instruction.opcode.jump](self, instruction)
         else:
             assert match is not None
+            if self.recording is not None and is_apart(match.effects):
+                self.recording.begin()
             self._execute(instruction, match)
-        if after is not None:
-            if not builder.is_closed:
-                builder.jump(after)
-            builder.label(after)
-            self.registers.end_guarded()
 
     def _execute(self, instruction: ir.Instruction, match: Match) -> None:
         """Run the semantics of an instruction on its operands, and write down its results."""
@@ -285,6 +324,8 @@ class Function:
         self.frame.pause()
         builder.jump(go)
         builder.label(go)
+        if self.recording is not None:
+            self.recording.begin()
         self.registers.begin_instruction()
 
     @property
@@ -299,6 +340,8 @@ class Function:
             return
         for register, variable in self._formal(self.function.returns):
             store_register(self, register, self._formal_pointer(variable))
+        if self.recording is not None:
+            self.recording.begin(LEAVES)
         self.unit.calls.runtime_call(self, "leave", (), None)
         self.builder.close("ret void")
 

@@ -74,6 +74,8 @@ class Registers:
             before.stores.clear()
         if raw is not None and raw[:2] == "%r":
             raw = builder.value(f"load float, ptr {raw}")
+        if self._function.recording is not None:
+            self._function.recording.note_register(register, element, text)
         stores = builder.gap()
         name = self._variable(register, element, lambda: stores)
         stores.append(f"  store {bits_of(register.type)} {text}, ptr {name}")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.record import Recorded
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.services import SERVICES
 from ptxlab.emulate.translate import access
@@ -22,6 +23,7 @@ from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
+from ptxlab.emulate.translate.recording import Recording
 from ptxlab.emulate.translate.sharing import TABLES, sharing_function
 from ptxlab.emulate.translate.tracking import Tracking
 from ptxlab.emulate.translate.values import LlvmValue
@@ -50,6 +52,7 @@ class Unit:
         preemption: int = NEVER,
         *,
         arithmetic: Arithmetic | None = None,
+        record: Recorded | None = None,
         flat: bool = False,
         until: float | None = None,
     ) -> None:
@@ -57,6 +60,7 @@ class Unit:
         self.module = module
         self.arithmetic = arithmetic or own_arithmetic(module)
         self.pairs = self.contracted = 0  # sums that may be contracted with a product, and that are
+        self.recording = None if record is None else Recording(record.lines)
         self.flat = flat  # see `registers`
         self.until = until
         self.hurried = False  # whether there would be better machine code if there was more time

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, Hint
 from ptxlab.emulate.abi.faults import BAD_COPY_SIZE, BAD_SIZE, NO_MEMORY
+from ptxlab.emulate.abi.recording import GLOBAL, GROUP_WAITED, ISSUED, READ
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import Copy
 from ptxlab.emulate.runtime.asynchronous.mbarriers import expect_arrival, join_phase
 from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory
+from ptxlab.emulate.runtime.memory.recording import is_recording, record_access, record_write
 from ptxlab.emulate.runtime.order.races import note_global, note_shared
 from ptxlab.emulate.runtime.order.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.native import Pointer, append, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
@@ -64,6 +66,10 @@ def start_copy(
     copy.source = source
     copy.size = size
     copy.source_size = wanted
+    if is_recording(thread):
+        thread.block.copies_started += 1
+        copy.number = thread.block.copies_started
+        record_access(thread, ISSUED, GLOBAL, source, size, copy.number, 0, instruction)
     if thread.worker.checks != 0:
         if wanted != 0 and tracked != 0:
             note_global(thread, source, wanted, LOAD, instruction)
@@ -88,6 +94,8 @@ def fill_shared(thread: Pointer[Thread], offset: u64, size: u64, instruction: u3
         for at in range(size // 8):
             note_shared(thread, offset + 8 * at, 8, STORE | 3 << SIZE_SHIFT, instruction)
     fill_bytes(found, 0, size)
+    if is_recording(thread):
+        record_write(thread, thread.block.number, offset, found, u32(size), 0, 0, instruction)
 
 
 @native
@@ -118,6 +126,8 @@ def commit_copies(thread: Pointer[Thread]) -> None:
 def wait_for_copies(thread: Pointer[Thread], groups: u32, instruction: u32) -> None:
     """Finish all but the latest `groups` groups."""
     thread.order.copies_wait = instruction + 1
+    if is_recording(thread):
+        record_access(thread, GROUP_WAITED, GLOBAL, 0, 0, groups, 0, instruction)
     if thread.copies.group > groups:
         finish_copies(thread, groups + 1)
         done: u32 = serial_of(thread.copies.group - groups + 1, 0) - 1
@@ -130,13 +140,18 @@ def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
     """Do a copy; its source may have been freed since it started."""
     found = thread.memory.shared + copy.destination
     wanted: u32 = copy.source_size
+    at: u32 = copy.instruction
     if wanted != 0:
         nowhere = cast(Pointer[Hint], 0)
         memory = find_memory(thread, copy.source, wanted, 1, GLOBAL_SPACE, LOAD, copy.instruction, nowhere)
         if cast(u64, memory) == 0:
             return
         copy_bytes(found, memory, u64(wanted))
+        if is_recording(thread):
+            record_access(thread, READ, GLOBAL, copy.source, wanted, copy.number, 0, at)
     fill_bytes(found + wanted, 0, u64(copy.size) - u64(wanted))
+    if is_recording(thread):
+        record_write(thread, thread.block.number, copy.destination, found, copy.size, copy.number, 0, at)
 
 
 @native

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Hint
 from ptxlab.emulate.abi.faults import NO_MEMORY
+from ptxlab.emulate.abi.recording import GLOBAL, GROUP_WAITED, ISSUED
 from ptxlab.emulate.abi.state import Block, StartedStore, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
+from ptxlab.emulate.runtime.asynchronous.recorded_copies import BULK, record_read, record_written
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import READ, WRITE, copy_box, fill_box, visit_box
 from ptxlab.emulate.runtime.memory.memory import fail, find_memory, in_block, note_exited
+from ptxlab.emulate.runtime.memory.recording import is_recording, record_access
 from ptxlab.emulate.runtime.order.mbarrier_order import release_work
 from ptxlab.emulate.runtime.order.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
@@ -65,6 +68,8 @@ def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer
     transfer.group = thread.copies.bulk_group
     transfer.instruction = instruction
     transfer.number = block.bulk.started
+    if is_recording(thread):
+        record_access(thread, ISSUED, GLOBAL, 0, 0, BULK | transfer.number, 0, instruction)
     return transfer
 
 
@@ -125,6 +130,8 @@ def commit_transfers(thread: Pointer[Thread]) -> None:
 def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32, instruction: u32) -> None:
     """Finish all but the latest `groups` groups of a thread, or with `reads` only have them read what they copy."""
     thread.order.bulk_wait = instruction + 1
+    if is_recording(thread):
+        record_access(thread, GROUP_WAITED, GLOBAL, 0, 0, BULK | groups, 0, instruction)
     if thread.copies.bulk_group <= groups:
         return
     block = thread.block
@@ -159,7 +166,7 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
     transfer.data = data
     if transfer.rank != 0:
         if transfer.is_global == 0:
-            copy_box(block, transfer, transfer.source, False)
+            copy_box(thread, block, transfer, transfer.source, False)
             return
         if transfer.map.fills != 0:
             fill_box(transfer)
@@ -167,6 +174,7 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         return
     if transfer.is_global == 0:
         copy_bytes(data, block.memory.shared + transfer.source, u64(transfer.size))
+        record_read(thread, transfer, block.number, transfer.source, transfer.size, 0)
         return
     if transfer.size <= transfer.left + transfer.right:
         return
@@ -175,6 +183,7 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
     found = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, transfer.instruction, cast(Pointer[Hint], 0))
     if cast(u64, found) != 0:
         copy_bytes(data + transfer.left, found, u64(read))
+        record_read(thread, transfer, GLOBAL, begin, read, transfer.left)
 
 
 @native
@@ -184,7 +193,8 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         return
     if transfer.rank != 0:
         if transfer.is_global != 0:
-            copy_box(transfer.to, transfer, transfer.destination, True)
+            thread = block.threads + transfer.thread
+            copy_box(thread, transfer.to, transfer, transfer.destination, True)
         else:
             visit_box(block.threads + transfer.thread, transfer, WRITE)
         return
@@ -215,6 +225,10 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         for at in range(transfer.size):
             if transfer.mask >> at % ALIGNMENT & 1 != 0:
                 found[at] = transfer.data[at]
+    owner: u64 = GLOBAL
+    if cast(u64, transfer.to) != 0:
+        owner = transfer.to.number
+    record_written(block.threads + transfer.thread, transfer, owner, transfer.destination, found, transfer.size, 0)
 
 
 @native

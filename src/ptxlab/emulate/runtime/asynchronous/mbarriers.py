@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, OFFSET_MASK, Hint
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
+from ptxlab.emulate.abi.recording import ARRIVED, COMPLETED, INITIALISED, OBSERVED, PHASE
+from ptxlab.emulate.abi.recording import EXPECTED as EXPECTED_BYTES
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_PHASE
 from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import begin_record, record_arrival, record_of, record_pass
@@ -27,6 +29,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     take_notes,
 )
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
+from ptxlab.emulate.runtime.memory.recording import is_recording, record_barrier
 from ptxlab.emulate.runtime.order.early_waits import note_filled, note_wait
 from ptxlab.emulate.runtime.order.mbarrier_order import (
     acquire_from_phase,
@@ -68,6 +71,8 @@ def initialise_phase(
     notes.is_known = 1
     begin_record(notes)
     begin_phases(thread, block, offset)
+    if is_recording(thread):
+        record_barrier(thread, INITIALISED, block.number, offset, count, 0, 0, instruction)
     thread.block.schedule.moves += 1
 
 
@@ -154,6 +159,8 @@ def expect_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, by
     notes.expected_bytes += u64(bytes)
     notes.expected_at = instruction
     record_of(notes, notes.completed).expected_bytes += u64(bytes)
+    if is_recording(thread):
+        record_barrier(thread, EXPECTED_BYTES, block.number, offset, bytes, u32(notes.completed), 0, instruction)
     change_bytes(thread, block, offset, u64(bytes), instruction)
 
 
@@ -165,6 +172,8 @@ def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     notes.copied_at = instruction
     notes.copies += 1
     record_of(notes, notes.completed).bytes += u64(bytes)
+    if is_recording(thread):
+        record_barrier(thread, COMPLETED, block.number, offset, bytes, u32(notes.completed), 0, instruction)
     if unlikely(notes.early_count != 0) and notes.completed == 0:
         note_filled(block, notes, thread, channel_of(block, offset))
     change_bytes(thread, block, offset, 0 - u64(bytes), instruction)
@@ -192,6 +201,9 @@ def arrive_at_phase(
     notes.arrived_from = thread.block.number
     notes.arrived_order = order
     record_arrival(notes, thread, count, instruction)
+    if is_recording(thread):
+        left: u32 = u32(before & ARRIVALS) - count
+        record_barrier(thread, ARRIVED, block.number, offset, count, u32(notes.completed), left, instruction)
     thread.block.schedule.moves += 1
     complete_phase(thread, block, offset)
     return before
@@ -241,6 +253,8 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
         notes = notes_on(block, offset)
         if notes.completed != 0 and record_of(notes, notes.completed - 1).passed == 0:
             notes.skipped += 1
+        if is_recording(thread):
+            record_barrier(thread, PHASE, block.number, offset, 0, u32(notes.completed), 0, 0)
         notes.completed += 1
         notes.copied = 0
         notes.copies = 0
@@ -274,6 +288,10 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
         return False
     notes = notes_on(block, thread.target.offset)
     notes.passed += 1
+    if is_recording(thread):
+        phase: u32 = u32(notes.completed) - 1
+        at: u64 = thread.target.offset
+        record_barrier(thread, OBSERVED, block.number, at, 0, phase, 0, thread.waiting.instruction)
     record_pass(notes)
     note_wait(thread, notes)
     order: u32 = u32(thread.target.number >> 1)

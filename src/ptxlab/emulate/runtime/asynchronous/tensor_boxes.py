@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Hint
 from ptxlab.emulate.abi.bulk import GATHER, IM2COL, IM2COL_W, IM2COL_W_128, TILE, TensorMap
+from ptxlab.emulate.abi.recording import GLOBAL
 from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work
+from ptxlab.emulate.runtime.asynchronous.recorded_copies import record_read, record_written
 from ptxlab.emulate.runtime.asynchronous.reductions import reduce_bytes
 from ptxlab.emulate.runtime.memory.memory import find_allocation, find_memory
 from ptxlab.isa.tensor_map import NAN
@@ -228,10 +230,13 @@ def visit_piece(
         copy_bytes(transfer.data + offset, found, u64(bytes))
         if transfer.map.rounds != 0:
             round_elements(transfer.data + offset, bytes)
+        record_read(thread, transfer, GLOBAL, address, bytes, u32(offset))
     elif what == WRITE and transfer.reduction != 0:
         reduce_bytes(found, transfer.data + offset, u64(bytes), transfer.reduction, transfer.type)
     elif what == WRITE:
         copy_bytes(found, transfer.data + offset, u64(bytes))
+    if what == WRITE:
+        record_written(thread, transfer, GLOBAL, address, found, bytes, u32(offset))
 
 
 @native
@@ -274,15 +279,24 @@ def note_box(
 
 
 @native
-def copy_box(block: Pointer[Block], transfer: Pointer[Transfer], start: u64, to_shared: boolean) -> None:
-    """Copy a box to shared memory, or from there, chunk by chunk."""
+def copy_box(
+    thread: Pointer[Thread], block: Pointer[Block], transfer: Pointer[Transfer], start: u64, to_shared: boolean
+) -> None:
+    """Copy a box to shared memory of a block, or from there, chunk by chunk."""
     map = address_of(transfer.map)
     chunks: u32 = shared_bytes_of_row(map) // CHUNK
     data = transfer.data
     for row in range(transfer.rows):
         at: u64 = start + u64(row) * u64(map.pitch)
         for _ in range(chunks):
-            copy_chunk(map, data, block.memory.shared, swizzled(map, at), to_shared)
+            chunk: u64 = swizzled(map, at)
+            copy_chunk(map, data, block.memory.shared, chunk, to_shared)
+            if to_shared:
+                record_written(
+                    thread, transfer, block.number, chunk, block.memory.shared + chunk, CHUNK, u32(data - transfer.data)
+                )
+            else:
+                record_read(thread, transfer, block.number, chunk, CHUNK, u32(data - transfer.data))
             data = data + map.unit
             at += CHUNK
 

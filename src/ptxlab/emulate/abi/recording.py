@@ -1,0 +1,72 @@
+"""What a recorded launch writes down: segments that threads executed, their payload, and events of the runtime.
+
+A segment is a part of a kernel that a thread runs through without waiting. The code of a kernel that is recorded says
+which segment it starts, and writes results and addresses to the segment's payload, at offsets known at translation; see
+`translate.recording`. What happens beside the code of threads is an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxlab.native import Pointer, struct, u8, u32, u64
+
+SEGMENT_BITS = 24  # of an entry: the number of its segment; above them is the thread, counted through the grid
+
+# Kinds of events.
+ISSUED = 1  # an asynchronous operation was started
+READ = 2  # it has read bytes
+WRITTEN = 3  # it has written bytes, which are in the data
+INITIALISED = 4  # an mbarrier: `size` arrivals are expected in each phase
+ARRIVED = 5  # at an mbarrier: `size` arrivals; `extra` are still missing
+EXPECTED = 6  # by an mbarrier: `size` more bytes
+COMPLETED = 7  # on an mbarrier: `size` bytes
+PHASE = 8  # of an mbarrier: phase `operation` is complete
+OBSERVED = 9  # a wait on an mbarrier is over: phase `operation` was complete
+AT_BARRIER = 10  # a thread has arrived at barrier `operation` of its block
+OPENED = 11  # barrier `operation` of a block is complete
+GROUP_WAITED = 12  # a thread has waited for asynchronous groups
+
+GLOBAL = 0xFFFFFFFFFFFFFFFF  # the block of an event in global memory
+
+
+@struct
+@dataclass
+class RecordedEvent:
+    """Something that happened beside the code of threads."""
+
+    time: u64  # how many segments had started before
+    thread: u64  # counted through the grid
+    block: u64  # whose shared memory `address` is in
+    address: u64
+    kind: u32
+    instruction: u32
+    size: u32
+    operation: u32  # the number of the asynchronous operation, of the barrier, or of the phase
+    offset: u32  # in the bytes of the operation
+    extra: u32
+
+
+@struct
+class Recorder:
+    """The buffers of a recorded launch; the host empties them when one is full."""
+
+    entries: Pointer[u64]
+    payload: Pointer[u8]
+    events: Pointer[RecordedEvent]
+    data: Pointer[u8]  # that asynchronous operations have written, in the order of events
+    sink: Pointer[u8]  # what threads write that are not recorded
+    entry_count: u64
+    payload_size: u64
+    event_count: u64
+    data_size: u64
+    entry_capacity: u64
+    payload_capacity: u64
+    event_capacity: u64
+    data_capacity: u64
+    emptied: u64  # entries that the host has taken
+    is_over: u32  # whether no more is to be recorded
+    unused: u32
+    blocks: Pointer[u64]  # that are recorded, `block_count` of them; null: all
+    block_count: u64
+    warps: u64  # that are recorded, a bit for each

@@ -1,0 +1,243 @@
+"""What recorded threads and asynchronous operations read and wrote, as arrays; memory at any time of the launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.trace.columns import Columns, Numbers, Segment, Slot
+
+GLOBAL, SHARED, LOCAL, PARAM, CONST = range(5)
+SPACES = {"global": GLOBAL, "shared": SHARED, "local": LOCAL, "param": PARAM, "const": CONST}
+NAMES = tuple(SPACES)
+_WINDOW = 56  # above these bits of a generic address is the state space
+_WINDOWS = {1: SHARED, 2: LOCAL, 3: PARAM}
+_RANK, _OFFSET = 24, (1 << 24) - 1
+READ, WRITTEN = 2, 3  # kinds of events
+NO_BLOCK = (1 << 64) - 1
+
+
+@dataclass(frozen=True)
+class Region:
+    """Memory that the launch had: an array among the arguments, or a variable of the module."""
+
+    name: str
+    base: int
+    size: int
+    shape: tuple[int, ...]
+    dtype: str
+    data: bytes
+
+    @property
+    def short(self) -> str:
+        """The name of the parameter or variable."""
+        found = re.search(r"`(\w[\w$.]*)`", self.name)
+        return found[1] if found else self.name
+
+    def array(self, content: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+        """The bytes as the array that they are of."""
+        if not self.dtype:
+            return content
+        kind = dtype_named(self.dtype)
+        count = int(np.prod(self.shape, dtype=np.int64)) * kind.itemsize
+        return content[:count].view(kind).reshape(self.shape) if count == self.size else content
+
+    def element(self, address: int) -> str:
+        """`a[3, 5]`, the element at an address."""
+        offset = address - self.base
+        width = dtype_named(self.dtype).itemsize if self.dtype else 1
+        if not self.shape or int(np.prod(self.shape, dtype=np.int64)) * width != self.size:
+            return f"{self.short}+{offset}"
+        at = np.unravel_index(offset // width, self.shape)
+        return f"{self.short}[{', '.join(str(int(index)) for index in at)}]"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Accesses in the order in which they were made; `event` is -1 for those of instructions, else the event."""
+
+    key: Numbers
+    space: Numbers
+    owner: Numbers
+    """Whose memory it is: a block for shared memory, a thread for local memory, otherwise 0."""
+    address: Numbers
+    size: Numbers
+    entry: Numbers
+    instruction: Numbers
+    data: Numbers
+    """Where the bytes are that were written: in the payload, or in the data of events."""
+    event: Numbers
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def take(self, chosen: Any) -> Rows:
+        """Some of them."""
+        return Rows(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def touching(self, space: int, owner: int, start: int, size: int) -> Rows:
+        """Those that access any of some bytes."""
+        return self.take(
+            (self.space == space)
+            & (self.owner == owner)
+            & (self.address < start + size)
+            & (self.address + self.size > start)
+        )
+
+
+class Accesses:
+    """All accesses of a recorded launch."""
+
+    def __init__(self, columns: Columns, description: dict[str, Any]) -> None:
+        self.columns = columns
+        x, y, z = description["block"]
+        self.threads_in_block: int = x * y * z
+        self.cluster = description["cluster"]
+        self.grid = description["grid"]
+        self.shared_size: int = description["shared"]
+        self.local_size: int = description["local"]
+        self.parameters = bytes.fromhex(description["parameters"])
+        self.regions = [
+            Region(given["name"], given["base"], given["size"], tuple(given["shape"]), given["dtype"], data)
+            for given, data in zip(_with_bytes(description["regions"]), columns.memory, strict=False)
+        ]
+
+    def region_at(self, address: int) -> Region | None:
+        """The region that has an address."""
+        return next((one for one in self.regions if one.base <= address < one.base + one.size), None)
+
+    @cached_property
+    def writes(self) -> Rows:
+        """Stores, atomic operations, and what asynchronous operations wrote."""
+        return self._rows(("store", "update"), WRITTEN)
+
+    @cached_property
+    def reads(self) -> Rows:
+        """Loads and atomic operations."""
+        return self._rows(("load", "update"), READ)
+
+    def _rows(self, roles: tuple[str, ...], event: int) -> Rows:
+        parts = [self._of_slot(segment, slot, entries) for segment, slot, entries in self._slots(roles)]
+        parts.append(self._of_events(event))
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+        rows = Rows(*columns)
+        return rows.take(np.argsort(rows.key, kind="stable"))
+
+    def _slots(self, roles: tuple[str, ...]) -> Iterator[tuple[Segment, Slot, Numbers]]:
+        for number, segment in enumerate(self.columns.segments):
+            for slot in segment.slots:
+                if slot.role in roles:
+                    entries = self.columns.held(self.columns.entries_of(number), slot.guard)
+                    if len(entries):
+                        yield segment, slot, entries
+
+    def _of_slot(self, segment: Segment, slot: Slot, entries: Numbers) -> list[Numbers]:
+        columns = self.columns
+        named, size = slot.what.split()
+        addresses = columns.words(entries, slot.offset, slot.bytes).astype(np.int64)
+        space, owner, address = self.resolve(named, addresses, columns.thread[entries])
+        count = len(entries)
+        return [
+            columns.keys(entries, segment, slot),
+            space,
+            owner,
+            address,
+            np.full(count, int(size)),
+            entries,
+            np.full(count, slot.instruction),
+            columns.offset[entries] + slot.offset + slot.bytes,
+            np.full(count, -1),
+        ]
+
+    def resolve(self, named: str, address: Numbers, thread: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """The state space of addresses, whose memory that is, and the address there."""
+        block = thread // self.threads_in_block
+        if named == "generic":
+            window = address >> _WINDOW
+            space = np.zeros(len(address), np.int64)
+            for number, found in _WINDOWS.items():
+                space[window == number] = found
+            address = np.where(window > 0, address & ((1 << _WINDOW) - 1), address)
+        else:
+            space = np.full(len(address), SPACES["shared" if named == "cluster" else named])
+        is_shared = space == SHARED
+        rank = np.where(is_shared, address >> _RANK, 0)
+        owner = np.where(is_shared, block, np.where(space == LOCAL, thread, 0))
+        if (rank > 0).any():
+            owner = np.where(rank > 0, self._block_of_rank(block, rank - 1), owner)
+            address = np.where(is_shared, address & _OFFSET, address)
+        return space, owner, address
+
+    def _block_of_rank(self, block: Numbers, rank: Numbers) -> Numbers:
+        """The block of a rank in the cluster of another."""
+        extents = self.grid
+        at = [block % extents[0], block // extents[0] % extents[1], block // extents[0] // extents[1]]
+        inner = [rank % self.cluster[0], rank // self.cluster[0] % self.cluster[1],
+                 rank // self.cluster[0] // self.cluster[1]]  # fmt: skip
+        x, y, z = (o // c * c + i for o, c, i in zip(at, self.cluster, inner, strict=True))
+        number: Numbers = x + extents[0] * (y + extents[1] * z)
+        return number
+
+    def _of_events(self, kind: int) -> list[Numbers]:
+        columns, events = self.columns, self.columns.events
+        is_written = events["kind"] == WRITTEN
+        starts = np.cumsum(np.where(is_written, events["size"], 0).astype(np.int64)) - events["size"]
+        chosen = np.flatnonzero(events["kind"] == kind)
+        found = events[chosen]
+        is_global = found["block"] == NO_BLOCK
+        times = np.minimum(found["time"].astype(np.int64), len(columns))
+        return [
+            2 * columns.first_step[times],
+            np.where(is_global, GLOBAL, SHARED),
+            np.where(is_global, 0, found["block"]).astype(np.int64),
+            found["address"].astype(np.int64),
+            found["size"].astype(np.int64),
+            times - 1,
+            found["instruction"].astype(np.int64),
+            starts[chosen],
+            chosen,
+        ]
+
+    def bytes_of(self, rows: Rows, index: int) -> bytes:
+        """What one of some writes wrote."""
+        start, size = int(rows.data[index]), int(rows.size[index])
+        if rows.event[index] >= 0:
+            return self.columns.data[start : start + size]
+        return self.columns.payload[start : start + size].tobytes()
+
+    def image(self, space: int, owner: int, base: int, content: npt.NDArray[np.uint8], key: int) -> None:
+        """Make memory what it is before `key`: all writes up to then, in order, on top of what was there."""
+        rows = self.writes.touching(space, owner, base, len(content))
+        rows = rows.take(rows.key < key)
+        if not len(rows):
+            return
+        steps = np.arange(int(rows.size.sum())) - np.repeat(np.cumsum(rows.size) - rows.size, rows.size)
+        source = np.repeat(rows.data, rows.size) + steps
+        is_event = np.repeat(rows.event >= 0, rows.size)
+        values = np.empty(len(source), np.uint8)
+        values[~is_event] = self.columns.payload[source[~is_event]]
+        values[is_event] = np.frombuffer(self.columns.data, np.uint8)[source[is_event]]
+        at = np.repeat(rows.address - base, rows.size) + steps
+        inside = (at >= 0) & (at < len(content))
+        content[at[inside]] = values[inside]
+
+
+def dtype_named(name: str) -> np.dtype[Any]:
+    """The type of elements by its name, of NumPy, ml_dtypes or torch; bytes if there is none."""
+    name = name.rpartition(".")[2]
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return np.dtype(getattr(ml_dtypes, name, np.uint8))
+
+
+def _with_bytes(regions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The regions whose bytes are in the file: those that have any."""
+    return [region for region in regions if region["size"]]

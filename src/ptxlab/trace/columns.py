@@ -1,0 +1,168 @@
+"""A recorded launch as arrays: which thread ran which segment when, and the payload of each.
+
+An entry is one run of a thread through a segment; a step is one instruction of a thread. Both are numbered in the order
+in which they were executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.device import trace_file
+from ptxlab.device.trace_file import TraceError, TraceFile
+
+SEGMENT_BITS = 24
+ENTERS, LEAVES = 1, 2
+Numbers = npt.NDArray[np.int64]
+
+EVENT = np.dtype(
+    [
+        ("time", "<u8"),
+        ("thread", "<u8"),
+        ("block", "<u8"),
+        ("address", "<u8"),
+        ("kind", "<u4"),
+        ("instruction", "<u4"),
+        ("size", "<u4"),
+        ("operation", "<u4"),
+        ("offset", "<u4"),
+        ("extra", "<u4"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Bytes of a payload: which instruction wrote them, what they are, and where the guard of that is (or -1)."""
+
+    instruction: int
+    role: str
+    what: str
+    offset: int
+    bytes: int
+    guard: int
+
+
+class Segment:
+    """A part of a function that threads run through without waiting."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self.function: int = given["function"]
+        self.flags: int = given["flags"]
+        self.size: int = given["size"]
+        self.steps: list[tuple[int, int]] = [(number, guard) for number, guard in given["steps"]]
+        self.slots = [Slot(*slot) for slot in given["slots"]]
+        self.index_of = {number: index for index, (number, _) in enumerate(self.steps)}
+        self.registers: dict[str, list[Slot]] = {}
+        for slot in self.slots:
+            if slot.role == "register":
+                self.registers.setdefault(slot.what, []).append(slot)
+
+    def index(self, slot: Slot) -> int:
+        """Which of its steps wrote a slot; one past the last, if the instruction is complete later."""
+        return self.index_of.get(slot.instruction, len(self.steps))
+
+
+class Columns:
+    """The arrays of a recorded launch."""
+
+    def __init__(self, file: TraceFile) -> None:
+        parts: dict[int, list[bytes]] = {}
+        for kind, data in file.chunks():
+            parts.setdefault(kind, []).append(data)
+        self.segments = [Segment(given) for given in file.description["segments"]]
+        entries = np.frombuffer(b"".join(parts.get(trace_file.ENTRIES, ())), "<u8")
+        self.segment: Numbers = (entries & ((1 << SEGMENT_BITS) - 1)).astype(np.int64)
+        self.thread: Numbers = (entries >> SEGMENT_BITS).astype(np.int64)
+        self.payload = np.frombuffer(b"".join(parts.get(trace_file.PAYLOAD, ())), np.uint8)
+        self.events = np.frombuffer(b"".join(parts.get(trace_file.EVENTS, ())), EVENT)
+        self.data = b"".join(parts.get(trace_file.DATA, ()))
+        self.memory = parts.get(trace_file.MEMORY, [])
+        self.steps: int = file.steps
+        if len(entries) and self.segment.max() >= len(self.segments):
+            raise TraceError(f"`{file.path}` is damaged: it names a segment that the kernel does not have")
+        self.offset = _starts(self._of_segments([segment.size for segment in self.segments]))
+        self.first_step = _starts(self._of_segments([len(segment.steps) for segment in self.segments]))
+        if self.offset[-1] > len(self.payload):
+            raise TraceError(f"`{file.path}` is damaged: results of instructions are missing")
+
+    def _of_segments(self, numbers: list[int]) -> Numbers:
+        table = np.array(numbers or [0], np.int64)
+        return table[self.segment]
+
+    def __len__(self) -> int:
+        return len(self.segment)
+
+    def segment_of(self, entry: int) -> Segment:
+        """The segment of an entry."""
+        return self.segments[int(self.segment[entry])]
+
+    @cached_property
+    def _by_segment(self) -> tuple[Numbers, Numbers]:
+        order = np.argsort(self.segment, kind="stable")
+        return order, np.searchsorted(self.segment[order], np.arange(len(self.segments) + 1))
+
+    def entries_of(self, segment: int) -> Numbers:
+        """The entries of a segment, in order."""
+        order, starts = self._by_segment
+        return order[starts[segment] : starts[segment + 1]]
+
+    @cached_property
+    def _by_thread(self) -> tuple[Numbers, dict[int, tuple[int, int]]]:
+        order = np.argsort(self.thread, kind="stable")
+        threads, starts = np.unique(self.thread[order], return_index=True)
+        ends = [*starts[1:], len(order)]
+        return order, {int(t): (int(a), int(b)) for t, a, b in zip(threads, starts, ends, strict=True)}
+
+    @property
+    def threads(self) -> list[int]:
+        """The threads that are recorded, counted through the grid."""
+        return list(self._by_thread[1])
+
+    def entries_by(self, thread: int) -> Numbers:
+        """The entries of a thread, in order."""
+        order, ranges = self._by_thread
+        start, end = ranges.get(thread, (0, 0))
+        return order[start:end]
+
+    def locate(self, step: int) -> tuple[int, int]:
+        """The entry of a step, and which of its steps that is."""
+        entry = int(np.searchsorted(self.first_step, step, "right")) - 1
+        return entry, step - int(self.first_step[entry])
+
+    def words(self, entries: Numbers, offset: int, bytes: int) -> npt.NDArray[np.uint64]:
+        """The numbers at an offset of the payloads of some entries; no more than 8 bytes each."""
+        at = self.offset[entries][:, None] + offset + np.arange(bytes)
+        wide = np.zeros((len(entries), 8), np.uint8)
+        wide[:, :bytes] = self.payload[at]
+        return wide.view("<u8")[:, 0]
+
+    def bytes_at(self, entry: int, slot: Slot) -> bytes:
+        """What a slot holds in an entry."""
+        start = int(self.offset[entry]) + slot.offset
+        return self.payload[start : start + slot.bytes].tobytes()
+
+    def holds(self, entry: int, guard: int) -> bool:
+        """Whether a guard held in an entry; there is always none at -1."""
+        return guard < 0 or bool(self.payload[int(self.offset[entry]) + guard])
+
+    def held(self, entries: Numbers, guard: int) -> Numbers:
+        """Those of some entries of a segment in which a guard held."""
+        return entries if guard < 0 else entries[self.payload[self.offset[entries] + guard] != 0]
+
+    def keys(self, entries: Numbers, segment: Segment, slot: Slot) -> Numbers:
+        """When a slot was written in each of some entries: 2 n + 1 in step n, 2 n between steps n - 1 and n."""
+        index = segment.index(slot)
+        return 2 * (self.first_step[entries] + index) + (index < len(segment.steps))
+
+
+def _starts(sizes: Numbers) -> Numbers:
+    """Where each of some parts starts, and where the last ends."""
+    found = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=found[1:])
+    return found

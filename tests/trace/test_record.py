@@ -1,0 +1,135 @@
+"""What is recorded of a launch, and what is known at each of its steps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab import kernels
+from ptxlab.measure import Host
+
+from .recorded import SUMS, THREADS, record
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> ptxlab.Trace:
+    return record(tmp_path_factory.mktemp("trace") / "sums.ptxtrace")
+
+
+def test_each_instruction_of_each_thread_is_a_step(trace: ptxlab.Trace) -> None:
+    assert str(trace) == "<trace of `sums`: 2,496 steps of 64 threads; the kernel ended>"
+    assert len(trace.steps_of(7)) == 39
+    assert str(trace.step(0)) == "       0  block 0 thread 0  line 11: mov.u32 %r1, %tid.x  → %r1 = 0"
+    (step,) = (trace.step(n) for n in trace.steps_of(3) if trace.step(n).line == 32)
+    assert (step.executed, step.results, step.lane, step.active) == (True, {"%r5": 137}, 3, 1 << 3)
+    (step,) = (trace.step(n) for n in trace.steps_of(4) if trace.step(n).line == 32)
+    assert (step.executed, step.results) == (False, {})
+
+
+def test_registers_are_known_after_any_step(trace: ptxlab.Trace) -> None:
+    step = trace.step(int(trace.steps_at(21)[1]))
+    assert step.registers() == {"%r1": 0, "%r2": 5, "%r3": 14, "%r4": 1, "%p1": True} | {
+        name: value for name, value in step.registers().items() if name.startswith("%rd")
+    }
+    assert trace.registers(3)["%r5"] == 137
+    assert [write.value for write in trace.history("%r4", 9)] == [0, 1, 2, 3, 4, 5]
+    assert [write.line for write in trace.history("%r3", (9, 0))] == [18, *[21] * 5]
+    with pytest.raises(KeyError, match="no register `%r77` in `sums`"):
+        trace.history("%r77")
+
+
+def test_memory_is_known_after_any_step(trace: ptxlab.Trace) -> None:
+    expected = (np.arange(THREADS) ^ 1) + 35 + 100 * (np.arange(THREADS) == 3)
+    assert trace.memory("global")["b"].tolist() == expected.tolist()
+    assert not trace.step(1000).memory("global")["b"].any()
+    assert trace.memory("shared").view(np.uint32).tolist() == list(range(35, 35 + THREADS))
+    found = trace.last_write(trace.address("b", 3), 4)
+    assert found is not None
+    assert (found.line, found.thread, found.value) == (33, 3, (137).to_bytes(4, "little"))
+    assert trace.last_write(trace.address("a", 3), 4) is None
+    with pytest.raises(ValueError, match="there are global, shared, local, param, const"):
+        trace.memory("texture")
+
+
+def test_barriers_are_known_after_any_step(trace: ptxlab.Trace) -> None:
+    (barrier,) = trace.barriers()
+    assert str(barrier) == "barrier 0: 0 arrived, complete 1 times"
+    (barrier,) = trace.step(1500).barriers()
+    assert str(barrier) == "barrier 0: 45 arrived, complete 0 times"
+
+
+def test_some_warps_lines_and_steps(tmp_path: Path) -> None:
+    trace = record(tmp_path / "warp.ptxtrace", warps=[1])
+    assert [thread // 32 for thread in trace.columns.threads] == [1] * 32
+    trace = record(tmp_path / "lines.ptxtrace", lines=[21])
+    assert {step.line for step in trace} == {21}
+    trace = record(tmp_path / "limit.ptxtrace", limit=100)
+    assert (trace.steps, trace.end) == (100, "the limit of the recording was reached")
+    assert [trace.step(n).thread for n in (0, 99)] == [0, 3]
+    with pytest.raises(IndexError, match="step 100: there are steps 0 to 99"):
+        trace.step(100)
+    with pytest.raises(ptxlab.KernelError, match=r"block \(1, 0, 0\) is to be recorded, the grid is \(1, 1, 1\)"):
+        record(tmp_path / "block.ptxtrace", blocks=[1])
+
+
+def test_a_result_has_its_trace() -> None:
+    kernel = ptxlab.parse(SUMS)["sums"]
+    data = [np.arange(THREADS, dtype=np.uint32), np.zeros(THREADS, np.uint32), 1]
+    result = kernel.launch(1, THREADS, data, record=ptxlab.Record(warps=[0]))
+    assert result.trace is not None
+    assert result.trace.steps == 32 * 23
+    path = result.trace.path
+    assert path.exists()
+    del result
+    assert not path.exists()
+    assert kernel.launch(1, THREADS, data).trace is None
+    with pytest.raises(ValueError, match="`record` and `seeds`: a recording is of one launch"):
+        kernel.launch(1, THREADS, data, record=ptxlab.Record(), seeds=2)
+
+
+def test_calls_have_registers_of_their_own(tmp_path: Path) -> None:
+    text = """.version 8.0
+.target sm_80
+.address_size 64
+.func (.param .u32 out) twice(.param .u32 in)
+{
+    .reg .b32 %r<3>;
+    ld.param.u32 %r1, [in];
+    add.u32 %r2, %r1, %r1;
+    st.param.u32 [out], %r2;
+    ret;
+}
+.visible .entry sums(.param .u64 a, .param .u64 b, .param .u32 n)
+{
+    .reg .b32 %r<4>;
+    .param .u32 given, got;
+    ld.param.u32 %r1, [n];
+    st.param.u32 [given], %r1;
+    call (got), twice, (given);
+    ld.param.u32 %r3, [got];
+    ret;
+}
+"""
+    trace = record(tmp_path / "call.ptxtrace", text, 21)
+    step = trace.step(int(trace.steps_at(8)[0]))
+    assert (step.function, step.registers()) == ("twice", {"%r1": 21, "%r2": 42})
+    assert trace.step(int(trace.steps_at(18)[0])).registers() == {"%r1": 21}
+    assert trace.registers(0) == {"%r1": 21, "%r3": 42}
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), [("wgmma_gemm", "wgmma"), ("tcgen05_gemm", "ring"), ("mma_gemm", "mma.sync")]
+)
+def test_memory_at_the_end_is_what_the_kernel_left(name: str, variant: str, tmp_path: Path) -> None:
+    entry = kernels.entry(name)
+    size = min(entry.small, key=lambda one: one["m"] * one["n"] * one["k"])
+    (launch,) = entry.launches(variant, entry.arrays(Host(7), **size))
+    result = launch.run(device="cpu", checks=False, record=ptxlab.Record(tmp_path / "gemm.ptxtrace"))
+    trace = result.trace
+    assert trace is not None
+    left = {array.tobytes() for array in launch.args if isinstance(array, np.ndarray)}
+    assert left <= {content.tobytes() for content in trace.memory("global").values()}
+    assert trace.path.stat().st_size <= 16 * trace.steps
+    if name != "mma_gemm":
+        assert any(isinstance(one, type(one)) and getattr(one, "phase", 0) > 0 for one in trace.barriers())
