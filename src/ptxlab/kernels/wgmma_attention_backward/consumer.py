@@ -1,0 +1,279 @@
+"""The consumers: each warpgroup has 64 keys and their values, and multiplies them with one tile of queries after the other.
+
+Scores are computed transposed, keys down and queries across: so they are, rounded, the left operand in registers of
+the products that give the gradients of keys and values, which stay in registers, too. Only the gradient of the queries
+sums over keys of both warpgroups: for it the gradient of the scores goes through shared memory.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ptxlab.author import b32, f16, f32, ptx, s32, u32, u64
+from ptxlab.kernels.wgmma_attention.consumer import pack
+from ptxlab.kernels.wgmma_attention.softmax import row_of
+from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
+from ptxlab.kernels.wgmma_attention_backward.producer import EMPTY, FULL
+
+COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
+BOTH, OWN = 1, 6  # barriers of all consumers, and of each warpgroup
+FAR = 1 << 30  # more than any number of queries
+
+
+class Consumer:
+    """A warpgroup with 64 keys."""
+
+    def __init__(self, plan: Plan, work: Work, tiles: Tiles, pipelines: list[Any], dq: Any) -> None:
+        self.plan, self.work, self.tiles = plan, work, tiles
+        self.queries, self.gradients = pipelines
+        self.group, self.warp, self.thread = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP
+        self.layout = ptx.warpgroup_fragments(plan.scores).d
+        self.scores, self.dp = ([f32() for _ in self.layout.offsets] for _ in range(2))
+        self.weights, self.ds = ([b32() for _ in range(len(self.scores) // 2)] for _ in range(2))
+        sums = ptx.warpgroup_fragments(plan.sums).d.offsets
+        self.dk, self.dv = ([f32(0.0) for _ in sums] for _ in range(2))
+        self.sums = [f32() for _ in ptx.warpgroup_fragments(plan.queries).d.offsets]
+        self.part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16)  # what one `stmatrix` stores
+        down, self.column = self.layout.first(ptx.laneid)
+        self.key = work.key + self.group * GROUP_KEYS + self.warp * 16 + down  # the lane's first
+        down, right = self.part.transposed.row_of(ptx.laneid)
+        self.written = tiles.ds.at(down, right + self.warp * 16, self.group)
+        self.own = self.group * (plan.rows * plan.size // GROUPS) + self.thread * 4  # of a tile of `dq`
+        self.dq = dq + self.own
+        self.turn = u32(0)  # counts tiles of queries: stages follow from it
+
+    def run(self, once: Any, dk: Any, dv: Any) -> None:
+        """Sum over all queries, and store."""
+        for barrier in once:
+            await_phase(barrier, 0)
+        if self.plan.ahead:
+            self.run_ahead()
+        else:
+            for step in self.work.each():
+                self.multiply_keys(self.turn)
+                self.begin(step)
+                self.finish(step, is_last=True)
+                self.turn += 1
+        ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
+        self.store(self.tiles.v, self.dv, dv, 1.0)
+        self.store(self.tiles.k, self.dk, dk, 1 / math.sqrt(self.plan.size))
+        ptx.cp.async_.bulk.wait_group(0, when=self.thread == 0)
+
+    def run_ahead(self) -> None:
+        """The scores of each tile of queries, while the last products of the one before are computed."""
+        with ptx.when(self.work.count > 0):
+            step = Step(self.work)
+            self.multiply_keys(self.turn)
+            self.begin(step)
+            with ptx.loop():
+                ptx.leave_when(step.left == 1)
+                self.finish(step, is_last=False)
+            self.finish(step, is_last=True)
+
+    def begin(self, step: Step, *, is_first: bool = True) -> None:
+        """Weights and their gradient. Each wait leaves those products running whose results are not needed yet."""
+        self.multiply_values()
+        ptx.wgmma.wait_group.sync.aligned(1)
+        if not is_first:
+            release(self.queries, self.turn - 1)
+        self.weigh(step)
+        if self.plan.early:
+            self.add_values()
+        ptx.wgmma.wait_group.sync.aligned(1 if self.plan.early else 0)
+
+    def finish(self, step: Step, *, is_last: bool) -> None:
+        """The gradient of the scores and what is multiplied with it; between that, the scores of the next tile."""
+        self.differentiate()
+        if not self.plan.early:
+            self.add_values()
+        ptx.fence.proxy.async_["shared::cta"]()
+        ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
+        self.multiply_scores()
+        ptx.wgmma.wait_group.sync.aligned(1)
+        release(self.gradients, self.turn)
+        if not is_last:
+            self.multiply_keys(self.turn + 1)
+        self.add_keys()
+        ptx.wgmma.wait_group.sync.aligned(1 if is_last else 2)
+        self.add_queries(step)
+        if is_last:
+            ptx.wgmma.wait_group.sync.aligned(0)
+            release(self.queries, self.turn)
+        else:
+            step.advance()
+            self.turn += 1
+            self.begin(step, is_first=False)
+
+    def multiply_keys(self, turn: Any) -> None:
+        """Scores, transposed: keys times queries."""
+        wait(self.queries, turn)
+        self.multiply(self.scores, self.tiles.k, self.tiles.q, turn)
+
+    def multiply_values(self) -> None:
+        """The gradient of the weights, transposed: values times the gradient of the answer."""
+        wait(self.gradients, self.turn)
+        self.multiply(self.dp, self.tiles.v, self.tiles.do, self.turn)
+
+    def multiply(self, sums: list[Any], keys: Any, queries: Any, turn: Any) -> None:
+        """The warpgroup's rows of one tile times those of another."""
+        plan = self.plan
+        left = ptx.descriptor(keys, copy=self.group)
+        right = ptx.descriptor(queries, copy=stage_of(turn) * plan.boxes)
+        ptx.wgmma.fence.sync.aligned()
+        for start in range(0, plan.size, 16):
+            box, column = divmod(start, BOX)
+            ahead = box * GROUPS * keys.copy_bytes + 2 * column, box * queries.copy_bytes + 2 * column
+            plan.scores(sums, left + (ahead[0] >> 4), right + (ahead[1] >> 4), start > 0, 1, 1, 0, 0)
+        ptx.wgmma.commit_group.sync.aligned()
+
+    def weigh(self, step: Step) -> None:
+        """Turn scores into weights, and round them."""
+        self.mask(step)
+        scale = math.log2(math.e) / math.sqrt(self.plan.size)
+        for number, offset in self.columns(self.tiles.lse):
+            score = self.scores[number]
+            ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, scale, offset), out=score)
+        self.round(self.scores, self.weights)
+
+    def differentiate(self) -> None:
+        """The gradient of the scores: weight × (its gradient − the sum of these over the row); to shared memory."""
+        for number, total in self.columns(self.tiles.d):
+            self.dp[number].set((self.dp[number] - total) * self.scores[number])
+        self.round(self.dp, self.ds)
+        at = self.written.move(copy=stage_of(self.turn) * GROUPS)
+        for number in range(0, len(self.ds), 4):
+            self.part.transposed.store(at.move(rows=4 * number), self.ds[number:][:4])
+
+    def columns(self, memory: Any) -> Any:
+        """Each element of the lane's scores, and the number that `memory` has for its query."""
+        first = memory.at(stage_of(self.turn) * self.plan.rows + self.column)
+        for number in range(0, len(self.scores), 4):
+            pair = ptx.ld.shared.v2.f32(first + number * 2)
+            for element in range(4):
+                yield number + element, pair[element % 2]
+
+    def round(self, values: list[Any], out: list[Any]) -> None:
+        """Pairs of numbers, rounded, as the left operand of a product has them."""
+        for number, register in enumerate(out):
+            ptx.mov.b32(pack(self.plan.type, *values[2 * number :][:2]), out=register)
+
+    def mask(self, step: Step) -> None:
+        """Where some query of the tile does not attend to some key, weigh that with 0."""
+        plan, work = self.plan, self.work
+        row = step.tile * plan.rows
+        cut = work.key + KEYS > work.keys
+        if plan.causal:
+            cut = cut | (row < work.key + (KEYS - 1))
+        if plan.window:
+            cut = cut | (row + (plan.rows - 1) >= work.key + work.window)
+        with ptx.when(cut):
+            keys = [self.key, self.key + 8]
+            first = (row + self.column).view(s32)
+            starts = [key.view(s32) - first if plan.causal else s32(0) for key in keys]
+            starts = [ptx.selp.s32(FAR, start, key >= work.keys) for start, key in zip(starts, keys, strict=True)]
+            for number, (_, right) in enumerate(self.layout.offsets):
+                ptx.mov.f32(-math.inf, out=self.scores[number], when=starts[row_of(number)] > right)
+            if plan.window:
+                ends = [(key + work.window).view(s32) - first for key in keys]
+                for number, (_, right) in enumerate(self.layout.offsets):
+                    ptx.mov.f32(-math.inf, out=self.scores[number], when=ends[row_of(number)] <= right)
+
+    def add_values(self) -> None:
+        """The gradient of the values: weights times the gradient of the answer."""
+        steps = [self.weights[start : start + 4] for start in range(0, len(self.weights), 4)]
+        self.add(self.dv, steps, self.tiles.do)
+
+    def add_keys(self) -> None:
+        """The gradient of the keys: that of the scores times queries."""
+        steps: list[Any] = [self.ds[start : start + 4] for start in range(0, len(self.ds), 4)]
+        if self.plan.through:
+            left = ptx.descriptor(self.tiles.ds, copy=stage_of(self.turn) * GROUPS + self.group, transposed=True)
+            steps = [left + (number * 16 * 2 * BOX >> 4) for number in range(len(steps))]
+        self.add(self.dk, steps, self.tiles.q)
+
+    def add(self, sums: list[Any], steps: list[Any], queries: Any) -> None:
+        """Add a product with a tile, whose rows are summed over, 16 in each step."""
+        plan = self.plan
+        right = ptx.descriptor(queries, copy=stage_of(self.turn) * plan.boxes, transposed=True)
+        ptx.wgmma.fence.sync.aligned()
+        for number, left in enumerate(steps):
+            transposed = (1,) if isinstance(left, list) else (1, 1)
+            plan.sums(sums, left, right + (number * 16 * 2 * BOX >> 4), True, 1, 1, *transposed)
+        ptx.wgmma.commit_group.sync.aligned()
+
+    def multiply_scores(self) -> None:
+        """The gradient of the queries, transposed: keys times the gradient of the scores of both warpgroups.
+
+        A warpgroup has 64 of the columns of a head, or where there are no more, its part of the queries.
+        """
+        plan, tiles = self.plan, self.tiles
+        left = ptx.descriptor(tiles.k, copy=self.group * GROUPS if plan.boxes > 1 else 0, transposed=True)
+        right = ptx.descriptor(tiles.ds, copy=stage_of(self.turn) * GROUPS)
+        if plan.split > 1:
+            part = plan.rows // plan.split * 2 * BOX >> 4
+            right = right + ptx.cvt.u64.u32(self.group * part).view(u64)
+        ptx.wgmma.fence.sync.aligned()
+        for start in range(0, KEYS, 16):
+            group, column = divmod(start, GROUP_KEYS)
+            ahead = start * 2 * BOX >> 4, group * tiles.ds.copy_bytes + 2 * column >> 4
+            plan.queries(self.sums, left + ahead[0], right + ahead[1], start > 0, 1, 1, 1, 0)
+        ptx.wgmma.commit_group.sync.aligned()
+
+    def add_queries(self, step: Step) -> None:
+        """Add the product to the gradient of the queries in memory."""
+        plan = self.plan
+        vectors = [tuple(self.sums[number:][:4]) for number in range(0, len(self.sums), 4)]
+        if not plan.bulk:
+            target = self.dq + step.number * (plan.rows * plan.size)
+            for number, vector in enumerate(vectors):
+                ptx.red.relaxed.gpu["global"].add.v4.f32(target + number * 4 * GROUP, vector)
+            return
+        ptx.barrier.sync.aligned(self.group + EMPTY, GROUP + 32)
+        for number, vector in enumerate(vectors):
+            ptx.st.shared.v4.f32(self.tiles.dq + self.own + number * 4 * GROUP, vector)
+        ptx.fence.proxy.async_["shared::cta"]()
+        ptx.barrier.arrive.aligned(self.group + FULL, GROUP + 32)
+
+    def store(self, tile: Any, sums: list[Any], target: Any, scale: float) -> None:
+        """A gradient: scaled, rounded, through the memory of what it is the gradient of, and from there by TMA copies.
+
+        These skip what is out of bounds.
+        """
+        plan = self.plan
+        each = 2 * self.part.registers
+        for number in range(0, len(sums), each):
+            box, column = divmod(number // each * 16, BOX)
+            at = tile.matrices(self.part, ptx.laneid, self.warp * 16, column, self.group + box * GROUPS)
+            scaled = [value * scale for value in sums[number:][:each]]
+            self.part.store(at, [pack(plan.type, *scaled[pair:][:2]) for pair in range(0, each, 2)])
+        ptx.fence.proxy.async_["shared::cta"]()
+        ptx.barrier.sync.aligned(self.group + OWN, GROUP)
+        with ptx.when(self.thread == 0):
+            row = (self.work.key + self.group * GROUP_KEYS).view(s32)
+            for box in range(plan.boxes):
+                there = s32(box * BOX), row, self.work.head.view(s32), self.work.batch.view(s32)
+                COPY_BACK((target.generic, there), tile.at(0, 0, self.group + box * GROUPS))
+            ptx.cp.async_.bulk.commit_group()
+
+
+def stage_of(turn: Any) -> Any:
+    """The stage that a tile is in."""
+    return turn % STAGES
+
+
+def wait(pipeline: Any, turn: Any) -> None:
+    """Wait until a tile is there."""
+    await_phase(pipeline.filled.at(stage_of(turn)), turn // STAGES & 1)
+
+
+def await_phase(barrier: Any, parity: Any) -> None:
+    """Wait for a phase of a barrier."""
+    with ptx.loop():
+        ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, parity))
+
+
+def release(pipeline: Any, turn: Any) -> None:
+    """A warp is done with a tile."""
+    ptx.mbarrier.arrive.shared.b64(pipeline.emptied.at(stage_of(turn)), when=ptx.laneid == 0)

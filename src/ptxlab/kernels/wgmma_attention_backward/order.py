@@ -1,0 +1,70 @@
+"""Which keys a block has, and which queries attend to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.author import ptx, u32
+from ptxlab.kernels.wgmma_attention_backward.plan import KEYS, Plan
+
+
+class Work:
+    """A tile of keys, the head and batch it is of, and the tiles of queries that attend to it.
+
+    Blocks have `together` heads at a time, whose queries and gradients fit into L2, and in each of them the first keys
+    first: under a causal mask most queries attend to these.
+    """
+
+    def __init__(self, plan: Plan, sizes: tuple[Any, ...], shared_by: Any, together: Any, window: Any) -> None:
+        queries, self.keys, heads, all_heads = sizes
+        self.plan, self.shared_by, self.window = plan, shared_by, window
+        self.tiles = (queries + (plan.rows - 1)) // plan.rows  # of the queries of a head
+        down = (self.keys + (KEYS - 1)) // KEYS
+        size = together * down
+        section, within = ptx.ctaid.x // size, ptx.ctaid.x % size
+        first = section * together
+        several = ptx.min.u32(all_heads - first, together)
+        head = first + within % several
+        self.head, self.batch = head % heads, head // heads
+        self.first_query_head = head * shared_by  # counted over the batch
+        self.key = within // several * KEYS
+        start, end = u32(0), self.tiles
+        if plan.causal:
+            start = ptx.min.u32(self.key // plan.rows, end)
+        if plan.window:
+            last = self.key + window + (KEYS - 2)
+            end = ptx.max.u32(ptx.min.u32(end, last // plan.rows + 1), start)
+        self.start, self.end = start, end
+        self.count = (end - start) * shared_by
+
+    def each(self) -> Any:
+        """The tiles of queries, of each head that shares these keys: a loop on the GPU."""
+        step = Step(self)
+        with ptx.loop():
+            ptx.leave_when(step.left == 0)
+            yield step
+            step.advance()
+
+
+class Step:
+    """A tile of queries in a loop over all of them: its number, that of its head, and how many are left."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.left, self.tile, self.head = u32(), u32(), u32()
+        self.left.set(work.count)
+        self.tile.set(work.start)
+        self.head.set(0)
+
+    def advance(self) -> None:
+        """Continue with the next tile."""
+        self.left -= 1
+        self.tile += 1
+        is_over = self.tile == self.work.end
+        ptx.add.u32(self.head, 1, out=self.head, when=is_over)
+        ptx.mov.u32(self.work.start, out=self.tile, when=is_over)
+
+    @property
+    def number(self) -> Any:
+        """The tile among those of all heads."""
+        return (self.work.first_query_head + self.head) * self.work.tiles + self.tile

@@ -1,0 +1,103 @@
+"""The parameters of the kernels: the queries of a tile, the order of the products, and what is in shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.author import b16, f32, ptx
+
+BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
+GROUP = 128  # threads of a warpgroup
+GROUPS = 2  # warpgroups that multiply
+GROUP_KEYS = 64  # keys of each of them
+KEYS = GROUPS * GROUP_KEYS  # of a block
+STAGES = 2  # tiles of queries in shared memory; a power of two
+THREADS = (GROUPS + 1) * GROUP
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A block has 128 keys and multiplies them with `rows` queries at a time."""
+
+    size: int
+    type: str
+    causal: bool = False
+    window: bool = False
+    """Whether a query attends to a number of keys only, of those up to its own."""
+    rows: int = 64
+    early: bool = True
+    """Whether the gradient of the values is multiplied before that of the scores is known."""
+    ahead: bool = False
+    """Whether the scores of the next queries are multiplied while this iteration ends."""
+    bulk: bool = True
+    """Whether the gradient of the queries is added by copies from shared memory, not from registers."""
+
+    through: bool = False
+    """Whether the gradient of the keys, too, reads that of the scores from shared memory, not from registers."""
+
+    @property
+    def boxes(self) -> int:
+        """Copies that a row of a head takes."""
+        return self.size // BOX
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of a tile of queries, or of the gradient of the answer."""
+        return self.rows * self.size * 2
+
+    @property
+    def split(self) -> int:
+        """How many parts of a tile's queries the warpgroups have, where they do not have columns of their own."""
+        return GROUPS // self.boxes
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of 4 numbers that a thread has of a tile of the gradient of the queries."""
+        return self.rows // self.split // 8
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory."""
+        keys = 2 * KEYS * self.size * 2
+        scores = 2 * self.rows * KEYS * 2
+        sums = self.rows * self.size * 4 if self.bulk else 0
+        return keys + 2 * STAGES * self.tile_bytes + scores + sums
+
+    def mma(self, columns: int) -> Any:
+        """The MMA of 64 rows and so many columns."""
+        return ptx.wgmma.mma_async.sync.aligned[f"m64n{columns}k16"].f32[self.type][self.type]
+
+    @property
+    def scores(self) -> Any:
+        """Keys times queries, or values times the gradient of the answer: both are transposed."""
+        return self.mma(self.rows)
+
+    @property
+    def sums(self) -> Any:
+        """The gradients of keys and values."""
+        return self.mma(self.size)
+
+    @property
+    def queries(self) -> Any:
+        """The gradient of the queries, transposed: 64 of its columns."""
+        return self.mma(self.rows // self.split)
+
+
+class Tiles:
+    """Shared memory: keys and values, stages of queries and of the gradient of the answer, and what is made of them."""
+
+    def __init__(self, plan: Plan) -> None:
+        memory = ptx.dynamic_shared(b16, align=1024)
+
+        def cut(rows: int, copies: int) -> Any:
+            nonlocal memory
+            found = ptx.tile(b16, rows, BOX, swizzle="128B", copies=copies, at=memory)
+            memory = memory + copies * rows * BOX
+            return found
+
+        self.k, self.v = (cut(GROUP_KEYS, GROUPS * plan.boxes) for _ in range(2))
+        self.q, self.do = (cut(plan.rows, STAGES * plan.boxes) for _ in range(2))
+        self.ds = cut(plan.rows, 2 * GROUPS)  # two stages, and in each the keys of one warpgroup after the other
+        self.dq = memory.view(f32)
+        self.lse, self.d = (ptx.shared(f32, STAGES * plan.rows, align=16, name=name) for name in ("lse", "d"))

@@ -1,0 +1,75 @@
+"""What the first warpgroup does: one thread issues all copies into shared memory, one warp those that add to memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.author import ptx, s32
+from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
+
+COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+COPY_ROW = ptx.cp.async_.bulk["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+ADD = ptx.cp.reduce.async_.bulk["global"]["shared::cta"].bulk_group.add.f32
+FULL, EMPTY = 2, 4  # barriers of the memory of each warpgroup for the gradient of the queries
+
+
+class Producer:
+    """The thread that issues the copies of keys and values, and of one tile of queries after the other."""
+
+    def __init__(self, plan: Plan, work: Work, tiles: Tiles, maps: tuple[Any, ...], rows: tuple[Any, ...]) -> None:
+        self.plan, self.work, self.tiles = plan, work, tiles
+        self.q, self.k, self.v, self.do = (map.generic for map in maps)
+        self.lse, self.d = rows
+
+    def run(self, once: Any, queries: Any, gradients: Any) -> None:
+        """Copy all that the block needs, in the order in which consumers read it."""
+        tiles = self.tiles
+        self.copy_keys(once[0], tiles.k, self.k)
+        self.copy_keys(once[1], tiles.v, self.v)
+        for step in self.work.each():
+            self.copy(queries, tiles.q, self.q, tiles.lse, self.lse, step)
+            self.copy(gradients, tiles.do, self.do, tiles.d, self.d, step)
+
+    def copy_keys(self, barrier: Any, tile: Any, source: Any) -> None:
+        """Keys or values: a box for each warpgroup and 64 columns."""
+        ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, KEYS * self.plan.size * 2)
+        for number in range(self.plan.boxes * GROUPS):
+            box, group = divmod(number, GROUPS)
+            row = (self.work.key + group * GROUP_KEYS).view(s32)
+            at = s32(box * BOX), row, self.work.head.view(s32), self.work.batch.view(s32)
+            COPY(tile.at(0, 0, number), (source, at), barrier)
+
+    def copy(self, stage: Any, tile: Any, source: Any, memory: Any, rows: Any, step: Step) -> None:
+        """A tile of queries, or of the gradient of the answer, and a number for each of its rows."""
+        plan, work = self.plan, self.work
+        stage.wait()
+        bytes = plan.rows * 4
+        ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, plan.tile_bytes + bytes)
+        head = work.head * work.shared_by + step.head
+        for box in range(plan.boxes):
+            at = s32(box * BOX), (step.tile * plan.rows).view(s32), head.view(s32), work.batch.view(s32)
+            COPY(tile.at(0, 0, stage.index * plan.boxes + box), (source, at), stage.barrier)
+        COPY_ROW(memory.at(stage.index * plan.rows), rows + step.number * plan.rows, bytes, stage.barrier)
+        stage.advance()
+
+
+def add_queries(plan: Plan, work: Work, tiles: Tiles, dq: Any) -> None:
+    """The warp that adds what consumers leave in shared memory to the gradient of the queries."""
+    first = ptx.laneid == 0
+    each = plan.rows * plan.size // GROUPS
+    for group in range(GROUPS):
+        ptx.barrier.arrive.aligned(EMPTY + group, GROUP + 32)
+    for step in work.each():
+        target = dq + step.number * (plan.rows * plan.size)
+        for group in range(GROUPS):
+            ptx.barrier.sync.aligned(FULL + group, GROUP + 32)
+            with ptx.when(first):
+                ADD(target + group * each, tiles.dq + group * each, each * 4)
+                ptx.cp.async_.bulk.commit_group()
+        for group in range(GROUPS):
+            ptx.cp.async_.bulk.wait_group.read(GROUPS - 1 - group, when=first)
+            ptx.bar.warp.sync(-1)
+            with ptx.when(step.left > 1):
+                ptx.barrier.arrive.aligned(EMPTY + group, GROUP + 32)
+    ptx.cp.async_.bulk.wait_group(0, when=first)
