@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -26,15 +27,24 @@ SHORT = 1024  # up to this length, tiles of 128 queries for heads of 64 elements
 
 
 def attend(
-    q: Any, k: Any, v: Any, o: Any, counter: Any, causal: bool = False, window: int = 0, plan: Plan | None = None
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    counter: Any,
+    causal: bool = False,
+    window: int = 0,
+    plan: Plan | None = None,
+    lse: Any = None,
 ) -> Launch:
     """The launch; `counter` is one number, 0, which the kernel sets back to 0 when it ends.
 
-    A `window` of so many keys goes with a causal mask; 0 is all of them.
+    A `window` of so many keys goes with a causal mask; 0 is all of them. `lse`, batch × heads × length in f32, is space
+    for the log-sum-exp of each row's scores, which the gradients need.
     """
     check(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = plan or choose(size, half_of(q), causal, bool(window), queries)
+    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), logs=lse is not None)
     maps = [
         ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
         for array, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys), (o, GROUP_ROWS))
@@ -42,7 +52,7 @@ def attend(
     shared_by = heads // key_heads
     together = max(1, L2 // (4 * keys * size)) * shared_by
     tiles = batch * heads * ceil_div(queries, chosen.rows)
-    args = [*maps, counter, queries, keys, heads, batch * heads, shared_by, together, window]
+    args = [*maps, counter, queries, keys, heads, batch * heads, shared_by, together, window, 0 if lse is None else lse]
     return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
 
 

@@ -42,8 +42,8 @@ class Current:
 class Consumer:
     """A warpgroup with 64 queries."""
 
-    def __init__(self, plan: Plan, stages: list[Any], tiles: Tiles, o: Any) -> None:
-        self.plan, self.tiles, self.o = plan, tiles, o.generic
+    def __init__(self, plan: Plan, stages: list[Any], tiles: Tiles, o: Any, lse: Any) -> None:
+        self.plan, self.tiles, self.o, self.lse = plan, tiles, o.generic, lse
         self.queries, self.keys, self.values = stages
         self.group = ptx.tid.x // GROUP - 1
         self.softmax = Softmax(plan.size)
@@ -69,7 +69,7 @@ class Consumer:
             tile = Current(work, own)
             self.begin(order, tile)
             self.finish_keys(order, tile)
-            self.finish(tile)
+            self.finish(order, tile)
             ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)
             ptx.bar.warp.sync(-1)
             self.queries.release()
@@ -89,6 +89,7 @@ class Consumer:
             self.multiply_keys()
             self.multiply_values()
             inverses = self.softmax.inverses()
+            self.store_logs(order, tile)
             ptx.wgmma.wait_group.sync.aligned(1)
             self.keys.release()
             self.softmax.reset()
@@ -101,7 +102,7 @@ class Consumer:
             self.set_weights(packed or self.packed())
             ptx.setp.ne.u32(self.group, self.group, out=self.adds)
             tile.set(ahead)
-        self.finish(tile)
+        self.finish(order, tile)
 
     def begin(self, order: Order, tile: Current) -> None:
         """The weights of the first keys."""
@@ -127,9 +128,10 @@ class Consumer:
         if plan.window:
             self.iterate(order, tile, tile.start, masked=True)
 
-    def finish(self, tile: Current) -> None:
+    def finish(self, order: Order, tile: Current) -> None:
         """The last values, and the answer."""
         self.multiply_values()
+        self.store_logs(order, tile)
         ptx.wgmma.wait_group.sync.aligned(0)
         self.values.release()
         self.store(tile, self.softmax.inverses())
@@ -226,6 +228,14 @@ class Consumer:
                 there = s32(box * BOX), row, work.head.view(s32), work.batch.view(s32)
                 COPY_BACK((self.o, there), tile.at(0, 0, self.group * plan.boxes + box))
             ptx.cp.async_.bulk.commit_group()
+
+    def store_logs(self, order: Order, tile: Current) -> None:
+        """The log-sum-exp of each row: the first of the four lanes that share it stores it."""
+        if not self.plan.logs:
+            return
+        first = self.lse + (tile.batch * order.heads + tile.head) * order.queries + tile.first
+        for down, log in zip((0, 8), self.softmax.logs(), strict=True):
+            ptx.st["global"].f32(first + down, log, when=(ptx.laneid % 4 == 0) & (tile.first + down < order.queries))
 
     def synchronize(self) -> None:
         """Synchronize the threads of a warpgroup, at a barrier of their own."""

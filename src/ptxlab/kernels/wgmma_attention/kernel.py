@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ptxlab.author import Kernel, b16, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
@@ -21,7 +21,7 @@ from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
 @cache
 def specialize(plan: Plan) -> Kernel:
-    """Build the kernel; its arguments are the tensor maps of q, k, v and o and what `Order` counts by."""
+    """Build the kernel; its arguments are the tensor maps of q, k, v and o, what `Order` counts by, and space for logs."""
 
     @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
     def wgmma_attention(
@@ -37,6 +37,7 @@ def specialize(plan: Plan) -> Kernel:
         shared_by: u32,
         together: u32,
         window: u32,
+        lse: pointer[f32],
     ) -> None:
         thread = ptx.tid.x
         memory = ptx.dynamic_shared(b16, align=1024)
@@ -54,7 +55,7 @@ def specialize(plan: Plan) -> Kernel:
                 Producer(plan, [pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
         with ptx.otherwise():
             ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
-            Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o).run(order)
+            Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o, lse).run(order)
 
     found: Kernel = wgmma_attention
     return found

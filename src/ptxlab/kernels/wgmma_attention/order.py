@@ -28,8 +28,8 @@ class Order:
 
     def __init__(self, plan: Plan, counter: Any, sizes: tuple[Any, ...], together: Any, window: Any) -> None:
         self.plan, self.counter, self.together, self.window = plan, counter, together, window
-        queries, self.keys, self.heads, self.all_heads = sizes
-        self.down = (queries + (plan.rows - 1)) // plan.rows
+        self.queries, self.keys, self.heads, self.all_heads = sizes
+        self.down = (self.queries + (plan.rows - 1)) // plan.rows
         self.most = (self.keys + (plan.keys - 1)) // plan.keys
         self.count = self.down * self.all_heads
         if plan.is_counted:

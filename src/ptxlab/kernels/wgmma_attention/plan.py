@@ -24,6 +24,8 @@ class Plan:
     groups: int = 2
     keys: int = 128
     stages: int = 2
+    logs: bool = False
+    """Whether the log-sum-exp of each row is stored, for the gradients."""
 
     @property
     def rows(self) -> int:

@@ -73,9 +73,17 @@ class Softmax:
 
     def inverses(self) -> list[Any]:
         """What sums are to be multiplied with in the end; 0 for a row that attends to no key."""
-        found = []
-        for total in self.totals:
-            for distance in (1, 2):
-                total = total + exchange(total, distance)
-            found.append(ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0))
-        return found
+        totals = [whole(total) for total in self.totals]
+        return [ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0) for total in totals]
+
+    def logs(self) -> list[Any]:
+        """The log-sum-exp of each row's scores; −∞ for a row that attends to no key."""
+        both = zip(self.maxima, (whole(total) for total in self.totals), strict=True)
+        return [ptx.fma.rn.f32(top, self.scale, ptx.lg2.approx.f32(total)) * math.log(2) for top, total in both]
+
+
+def whole(total: Any) -> Any:
+    """The sum over the four lanes of a row."""
+    for distance in (1, 2):
+        total = total + exchange(total, distance)
+    return total
