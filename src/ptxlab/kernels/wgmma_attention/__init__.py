@@ -114,15 +114,20 @@ def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, counter: Any, causal: boo
     shared_by = q.shape[1] // k.shape[1]
     for batch, head in product(range(q.shape[0]), range(q.shape[1])):
         keys, values = k[batch, head // shared_by], v[batch, head // shared_by]
-        scores = q[batch, head] @ keys.T / math.sqrt(q.shape[3])
-        if causal:
-            attended = xp.tril(xp.ones_like(scores))
-            if window:
-                attended = attended - xp.tril(attended, -window)
-            scores = xp.where(attended > 0, scores, -math.inf)
+        scores = attended(xp, q[batch, head] @ keys.T / math.sqrt(q.shape[3]), causal, window)
         weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
         answer[batch, head] = weights @ values / weights.sum(1)[:, None]
     return {"o": answer}
+
+
+def attended(xp: Any, scores: Any, causal: bool, window: int) -> Any:
+    """The scores of a head, −∞ where a query does not attend to a key."""
+    if not causal:
+        return scores
+    is_attended = xp.tril(xp.ones_like(scores))
+    if window:
+        is_attended = is_attended - xp.tril(is_attended, -window)
+    return xp.where(is_attended > 0, scores, -math.inf)
 
 
 def work(type: str, batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0) -> Work:

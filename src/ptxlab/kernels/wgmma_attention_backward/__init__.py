@@ -1,54 +1,187 @@
-"""The gradients of attention on Hopper's tensor cores, by `wgmma` and tensor copies: f16 and bf16."""
+"""The gradients of attention on Hopper's tensor cores, by `wgmma` and tensor copies: f16 and bf16.
+
+Given the gradient of o = softmax(q·kᵀ/√d)·v, and the log-sum-exp of each row that the forward pass stored, three
+kernels compute those of q, k and v: one sums answer × its gradient over each row, one goes over queries and keys, one
+rounds the gradient of the queries. That is a sum in memory to which blocks add in the order in which they run: its last
+bits differ from run to run. The gradients of keys and values do not.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
 from typing import Any
 
+import numpy as np
+
 import ptxlab
+from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.mma_attention import half_of
+from ptxlab.kernels.wgmma_attention import attended, sized
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan
-from ptxlab.kernels.wgmma_attention_backward.rows import THREADS as ROW_THREADS
-from ptxlab.kernels.wgmma_attention_backward.rows import convert, prepare
-from ptxlab.measure import Launch
-from ptxlab.measure.entry import ceil_div
+from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, convert, prepare
+from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.checking import as_float64
+from ptxlab.measure.entry import Arrays, ceil_div
 
-L2 = 32 << 20
+L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2
 
 
 def differentiate(
-    q: Any, k: Any, v: Any, o: Any, lse: Any, do: Any, dq: Any, dk: Any, dv: Any, sums: Any, rows: Any,
-    causal: bool = False, window: int = 0, plan: Plan | None = None, together: int = 0,
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    do: Any,
+    dq: Any,
+    dk: Any,
+    dv: Any,
+    sums: Any,
+    rows: Any,
+    causal: bool = False,
+    window: int = 0,
+    plan: Plan | None = None,
 ) -> list[Launch]:
+    """The three launches; `sums` and `rows` are f32, as many as `workspace` says."""
+    check(q, k, v, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    plan = plan or choose(size, half_of(q), causal, bool(window))
-    tiles = ceil_div(queries, plan.rows)
+    chosen = plan or choose(size, half_of(q), causal, bool(window))
+    tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
-    padded = batch * heads * tiles * plan.rows
-    offsets, d = rows[:padded], rows[padded : 2 * padded]
-    steps = [stride for array in (o, do) for stride in strides(array)[2::-1]]
-    first = Launch(prepare(plan), grid, ROW_THREADS, [o, do, lse, offsets, d, sums, queries, *steps])
+    half = batch * heads * tiles * chosen.rows
+    offsets, totals = rows[:half], rows[half : 2 * half]
+    steps = [step for array in (o, do) for step in strides(array)[2::-1]]
+    first = Launch(prepare(chosen), grid, ROW_THREADS, [o, do, lse, offsets, totals, sums, queries, *steps])
+    boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
     maps = [
-        ptxlab.tensor_map(array, box=(1, 1, count, BOX), swizzle="128B", l2_promotion="256B")
-        for array, count in (
-            (q, plan.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, plan.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS),
-        )
+        ptxlab.tensor_map(array, box=(1, 1, count, BOX), swizzle="128B", l2_promotion="256B") for array, count in boxes
     ]
     shared_by = heads // key_heads
-    all_heads = batch * key_heads
-    together = together or max(1, L2 // (8 * queries * size * shared_by))
-    args = [*maps, sums, offsets, d, queries, keys, key_heads, all_heads, shared_by, together, window]
-    main = Launch(specialize(plan), all_heads * ceil_div(keys, KEYS), THREADS, args, shared=plan.shared)
-    map = ptxlab.tensor_map(dq, box=(1, 1, plan.rows, BOX), swizzle="128B")
-    return [first, main, Launch(convert(plan), grid, ROW_THREADS, [sums, map])]
+    together = max(1, L2 // (8 * queries * size * shared_by))
+    args = [*maps, sums, offsets, totals, queries, keys, key_heads, batch * key_heads, shared_by, together, window]
+    blocks = batch * key_heads * ceil_div(keys, KEYS)
+    second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared)
+    map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
+    return [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map])]
+
+
+def check(q: Any, k: Any, v: Any, causal: bool, window: int) -> None:
+    """Refuse what the kernels do not do."""
+    wgmma_attention.check(q, k, v, q, causal, window)
+    if q.shape[3] > 128:
+        raise UnsuitedError(f"heads of {q.shape[3]} elements: gradients are for 64 and 128")
+
+
+def choose(size: int, type: str, causal: bool, window: bool) -> Plan:
+    """The plan that was fastest on an H200 for such a problem."""
+    return Plan(size, type, causal, window, rows=128 if size == 64 else 64, early=size > 64)
+
+
+def workspace(shape: tuple[int, ...], rows: int) -> tuple[int, int]:
+    """How many numbers `sums` and `rows` have, for queries of a shape in tiles of so many rows."""
+    batch, heads, queries, size = shape
+    padded = batch * heads * ceil_div(queries, rows) * rows
+    return padded * size, 2 * padded
 
 
 def strides(array: Any) -> list[int]:
-    """Steps from one element to the next along each dimension, in elements."""
+    """Steps along each dimension, in elements."""
     if hasattr(array, "stride"):
         return list(array.stride())
     return [step // array.itemsize for step in array.strides]
 
 
-def choose(size: int, type: str, causal: bool, window: bool) -> Plan:
-    return Plan(size, type, causal, window, rows=128 if size == 64 else 64)
+def torch_baseline(backend: str, torch: Any, causal: bool, window: int, **arrays: Any) -> Callable[[], Any]:
+    """The gradients by one of torch's backends; the forward pass is not measured."""
+    if window:
+        raise UnsuitedError("torch's backends have no window")
+    choice = torch.nn.attention
+    q, k, v = (arrays[name].detach().requires_grad_() for name in "qkv")
+    with torch.enable_grad(), choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
+        found = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1]
+        )
+
+    def run() -> Arrays:
+        gradients = torch.autograd.grad(found, (q, k, v), arrays["do"], retain_graph=True)
+        return dict(zip(("dq", "dk", "dv"), gradients, strict=True))
+
+    return run
+
+
+def arrays(
+    draw: Draw, type: str, batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0
+) -> Arrays:
+    """Queries, keys, values and the gradient of the answer; the answer, as the forward pass leaves it; and space."""
+    shapes = {name: (batch, count, length, size) for name, count in zip("qkv", (*heads, heads[1]), strict=True)}
+    given = {name: draw.normal(shape, type) for name, shape in shapes.items()}
+    given |= {"do": draw.normal(shapes["q"], type), "causal": causal, "window": window}
+    o, lse = draw.empty(shapes["q"], type), draw.empty(shapes["q"][:3], "f32")
+    xp = getattr(draw, "torch", np)
+    exact = {name: as_float64(xp, given[name]) for name in "qkv"}
+    for at, own, weights, logs in each_head(xp, **exact, causal=causal, window=window):
+        o[at] = weights @ exact["v"][own]
+        lse[at] = logs
+    sums, rows = workspace(shapes["q"], choose(size, type, causal, bool(window)).rows)
+    space = {"sums": draw.empty(sums, "f32"), "rows": draw.empty(rows, "f32")}
+    return {**given, "o": o, "lse": lse, **space, **{f"d{name}": draw.empty(shapes[name], type) for name in "qkv"}}
+
+
+def each_head(xp: Any, q: Any, k: Any, v: Any, causal: bool, window: int) -> Iterator[tuple[Any, ...]]:
+    """Where each head of queries and its keys are, and of each its weights, and the log-sum-exp of its rows."""
+    shared_by = q.shape[1] // k.shape[1]
+    for batch, head in product(range(q.shape[0]), range(q.shape[1])):
+        own = batch, head // shared_by
+        scores = attended(xp, q[batch, head] @ k[own].T / math.sqrt(q.shape[3]), causal, window)
+        top = xp.amax(scores, 1)
+        weights = xp.exp(scores - top[:, None])
+        total = weights.sum(1)
+        yield (batch, head), own, weights / total[:, None], top + xp.log(total)
+
+
+def reference(xp: Any, q: Any, k: Any, v: Any, do: Any, causal: bool, window: int, **others: Any) -> Arrays:
+    """The gradients, head by head."""
+    dq, dk, dv = xp.empty_like(q), xp.zeros_like(k), xp.zeros_like(v)
+    scale = 1 / math.sqrt(q.shape[3])
+    for at, own, weights, _ in each_head(xp, q, k, v, causal, window):
+        dv[own] += weights.T @ do[at]
+        inner = do[at] @ v[own].T
+        gradient = weights * (inner - (weights * inner).sum(1)[:, None]) * scale
+        dq[at] = gradient @ k[own]
+        dk[own] += gradient.T @ q[at]
+    return {"dq": dq, "dk": dk, "dv": dv}
+
+
+def work(type: str, batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0) -> Work:
+    """Five products, of which a mask leaves a part; twice what the forward pass moves, and more."""
+    forward = wgmma_attention.work(type, batch, heads, length, size, causal, window)
+    return Work(flops=2.5 * forward.flops, bytes=2 * forward.bytes, rate=type)
+
+
+entry = Entry(
+    title="the gradients of softmax(q·kᵀ/√d)·v by wgmma and tensor copies",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"wgmma": differentiate},
+    libraries={
+        "torch, cuDNN": partial(torch_baseline, "CUDNN_ATTENTION"),
+        "torch, flash": partial(torch_baseline, "FLASH_ATTENTION"),
+    },
+    sizes=[
+        *(sized(4096, 64, causal) for causal in (False, True)),
+        sized(4096, 128, causal=True, heads=(32, 8)),
+        sized(4096, 128, causal=False, type="f16"),
+        *(sized(length, 128, causal) for length in (1024, 2048, 8192, 16384, 4096) for causal in (False, True)),
+    ],
+    small=[
+        {"type": "bf16", "batch": 1, "heads": (2, 1), "length": 150, "size": 64, "causal": True},
+        {"type": "f16", "batch": 1, "heads": (1, 1), "length": 140, "size": 128, "causal": False},
+        {"type": "bf16", "batch": 1, "heads": (1, 1), "length": 200, "size": 128, "causal": True, "window": 40},
+    ],
+    tolerance=5e-3,
+)

@@ -11,7 +11,7 @@ from ptxlab.kernels.mma_attention.softmax import combine, exchange
 from ptxlab.kernels.wgmma_attention.consumer import pack
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP, Plan
 
-THREADS = 256
+ROW_THREADS = 256
 VECTOR = 8  # elements that a thread reads at a time
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 
@@ -23,9 +23,9 @@ def prepare(plan: Plan) -> Kernel:
     Rows after the last get offsets that make their weights 0, and so do rows that attend to no key.
     """
     lanes = plan.size // VECTOR  # that share a row
-    at_a_time = THREADS // lanes
+    at_a_time = ROW_THREADS // lanes
 
-    @kernel(target="sm_90a", maxntid=THREADS)
+    @kernel(target="sm_90a", maxntid=ROW_THREADS)
     def prepare_attention_backward(
         o: pointer[b16],
         do: pointer[b16],
@@ -45,7 +45,7 @@ def prepare(plan: Plan) -> Kernel:
         head = ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
         number = head * ptx.nctaid.x + tile
         zeros = dq + number * (plan.rows * plan.size) + thread * 4
-        for start in range(0, plan.rows * plan.size, THREADS * 4):
+        for start in range(0, plan.rows * plan.size, ROW_THREADS * 4):
             ptx.st["global"].v4.f32(zeros + start, tuple(f32(0.0) for _ in range(4)))
         within = ptx.cvt.u64.u32(thread % lanes * VECTOR).view(u64)
         sides = [
@@ -97,7 +97,7 @@ def widened(type: str, word: Any) -> list[Any]:
 def convert(plan: Plan) -> Kernel:
     """A block has a tile of the gradient of the queries: sums in f32 as the consumers hold them, scaled and rounded."""
 
-    @kernel(target="sm_90a", maxntid=THREADS)
+    @kernel(target="sm_90a", maxntid=ROW_THREADS)
     def convert_attention_backward(sums: pointer[f32], dq: tensor_map) -> None:
         tile = ptx.tile(b16, plan.rows, BOX, swizzle="128B", copies=plan.boxes)
         part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16).transposed
