@@ -14,13 +14,22 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from ptxlab.kernels.attentions import attention
+from ptxlab.kernels.attentions import attention, attention_backward
 from ptxlab.kernels.gated_products import gated_matmul
 from ptxlab.kernels.grouped_products import grouped_matmul
 from ptxlab.kernels.products import matmul
 from ptxlab.measure import Entry
 
-__all__ = ["attention", "entry", "gated_matmul", "grouped_matmul", "matmul", "names", "readme"]
+__all__ = [
+    "attention",
+    "attention_backward",
+    "entry",
+    "gated_matmul",
+    "grouped_matmul",
+    "matmul",
+    "names",
+    "readme",
+]
 
 _HERE = Path(__file__).parent
 

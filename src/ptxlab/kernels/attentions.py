@@ -1,102 +1,136 @@
-"""`attention`: attention for arrays of torch, CuPy and JAX on a Hopper GPU, and of NumPy on the emulator."""
+"""`attention` and `attention_backward`, for arrays of torch, CuPy and JAX on a GPU, and of NumPy on the emulator.
+
+For torch both are operators, so that `torch.compile` knows them, and the one is the gradient of the other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import sys
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
-import numpy as np
-
 from ptxlab.gpu.arrays import is_torch
-from ptxlab.gpu.driver import call, current
-from ptxlab.kernels import wgmma_attention
-from ptxlab.kernels.matrices import ROW, Matrix, empty, look, stream_of, zeros
-from ptxlab.kernels.ready import Ready
+from ptxlab.kernels.attention_launches import attend, differentiate, space
+from ptxlab.kernels.matrices import empty, framework
 
-_MOST = 4096  # launches that stay ready
-_RESULT, _COUNTER = 3, 4  # parameters of the kernel: the answer, and what counts tiles
-_ready: dict[Any, Ready] = {}
-_counters: dict[tuple[int, int], tuple[int, Any]] = {}
+FORWARD = "(Tensor q, Tensor k, Tensor v, bool causal=False, int window=0) -> (Tensor, Tensor)"
+BACKWARD = (
+    "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal=False, int window=0)"
+    " -> (Tensor, Tensor, Tensor)"
+)
+_operators: tuple[Any, Any] | None = None  # of torch, once torch is imported
+_is_compiling: Callable[[], bool] = bool
 
 
-def attention(q: Any, k: Any, v: Any, out: Any = None, *, causal: bool = False, window: int = 0) -> Any:
+def attention(
+    q: Any, k: Any, v: Any, out: Any = None, *, causal: bool = False, window: int = 0, return_lse: bool = False
+) -> Any:
     """softmax(q·kᵀ/√d)·v in f16 or bf16 with f32 accumulators, for heads of 64, 128 or 256 elements.
 
     Arrays are batch × heads × length × head size, with any strides but the last, which is 1; k and v may have fewer
     heads, each for as many of q. With `causal`, a query attends to the keys up to its own, and with a `window` of n to
-    the last n of these. The result is a new array, or `out`. Work starts on the stream that the framework uses now;
-    arrays of the host run on the emulator. There is no gradient.
+    the last n of these. The result is a new array, or `out`; with `return_lse` the log-sum-exp of each row's scores
+    comes after it, which `attention_backward` needs. Work starts on the stream that the framework uses now; arrays of
+    the host run on the emulator. Under torch's autograd it has a gradient, for heads of 64 and 128 elements.
     """
     given = [q, k, v]
-    if not is_torch(q.__class__) or not q.is_cuda:
-        return _first(given, out, causal, window, None)
-    _refuse_gradients(given)
-    key = *((one.shape, one.stride(), one.dtype, one.device) for one in given), causal, window
-    if out is not None:
-        key = *key, (out.shape, out.stride(), out.dtype, out.device)
-    ready = _ready.get(key)
-    addresses = [one.data_ptr() for one in given]
-    made = q.new_empty(q.shape) if out is None else out
-    addresses.append(made.data_ptr())
-    if ready is None or any(address % ROW for address in addresses) or (out is not None and ready.overlaps(addresses)):
-        return _first(given, made, causal, window, key)
-    ready.start(addresses, stream_of(q, ready.gpu))
+    if (_is_compiling() and out is None) or (is_torch(q.__class__) and _is_differentiated(given)):
+        if out is not None:
+            raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
+        forward, _ = _operators or register_with_torch()
+        answer, lse = forward(q, k, v, causal, window)
+    else:
+        answer, lse = _attend(given, out, causal, window, return_lse)
+    return (answer, lse) if return_lse else answer
+
+
+def attention_backward(
+    do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *, causal: bool = False, window: int = 0
+) -> tuple[Any, Any, Any]:
+    """The gradients of q, k and v, from that of `o = attention(q, k, v)`, for heads of 64 or 128 elements.
+
+    `o` and `lse` are what `attention(..., return_lse=True)` returned, `causal` and `window` as they were there. The
+    gradient of q is summed in f32 by blocks in the order in which they run: its last bits differ from run to run.
+    """
+    given = [q, k, v, o]
+    if _is_compiling():
+        _, backward = _operators or register_with_torch()
+        found: tuple[Any, Any, Any] = backward(do, *given, lse, causal, window)
+        return found
+    if 0 in (*q.shape, *k.shape):
+        dq, dk, dv = (filled(one, tuple(one.shape), 0.0) for one in (q, k, v))
+        return dq, dk, dv
+    return differentiate(do, given, lse, causal, window)
+
+
+def _attend(given: Sequence[Any], out: Any, causal: bool, window: int, logs: bool) -> tuple[Any, Any]:
+    """Attention; where there are no keys, every row attends to none."""
+    q, k, _ = given
+    if 0 not in (*getattr(q, "shape", ()), *getattr(k, "shape", ())):
+        return attend(given, out, causal, window, logs)
+    made = filled(q, tuple(q.shape), 0.0, out)
+    lse = filled(q, tuple(q.shape[:3]), -math.inf, space(q, tuple(q.shape[:3]))) if logs else None
+    return made, lse
+
+
+def filled(like: Any, shape: tuple[int, ...], value: float, out: Any = None) -> Any:
+    """An array of the same framework, or `out`, that holds one number everywhere."""
+    if hasattr(like, "unsafe_buffer_pointer"):
+        return framework(like).full(shape, value, like.dtype if out is None else out.dtype)
+    made = empty(like, shape) if out is None else out
+    made[...] = value
     return made
 
 
-def _refuse_gradients(tensors: Sequence[Any]) -> None:
-    torch = import_module("torch")
-    if torch.is_grad_enabled() and any(one.requires_grad for one in tensors):
-        raise ValueError("`attention` has no gradient: call it under `torch.no_grad()`, or detach its arguments")
+def _is_differentiated(tensors: Sequence[Any]) -> bool:
+    return any(one.requires_grad for one in tensors) and bool(sys.modules["torch"].is_grad_enabled())
 
 
-def _first(given: Sequence[Any], out: Any, causal: bool, window: int, key: Any) -> Any:
-    """A call that is not ready yet, from top to bottom."""
-    q = given[0]
-    sides = [look(one, name) for one, name in zip(given, "qkv", strict=True)]
-    made = empty(q, sides[0].shape) if out is None else out
-    target = look(made, "out")
-    _check([*sides, target])
-    gpu = target.gpu
-    counter = np.zeros(1, np.uint32) if gpu is None else 0
-    views = dict(zip("qkvo", (one.view() for one in (*sides, target)), strict=True))
-    launch = wgmma_attention.attend(**views, counter=counter, causal=causal, window=window)
-    if gpu is None:
-        launch.run(device="cpu")
-        return made
-    arrays = *sides, target
-    bytes = [one.end - one.address for one in arrays]
-    ready = Ready(launch, gpu, range(len(arrays)), bytes, _RESULT, lambda stream: _counter(q, gpu, stream))
-    if key is not None:
-        if len(_ready) >= _MOST:
-            _ready.clear()
-        _ready[key] = ready
-    ready.start([one.address for one in arrays], stream_of(q, gpu))
-    if hasattr(q, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
-        with current(gpu):
-            call("cuStreamSynchronize", 0)
-    return made
+def register_with_torch() -> tuple[Any, Any]:
+    """Make both operators of torch, `torch.ops.ptxlab.attention_forward` and `attention_backward`.
+
+    That is done by itself where torch was imported before this module, and at the first call that needs them.
+    """
+    global _operators, _is_compiling
+    if _operators is None:
+        torch = import_module("torch")
+        forward = torch.library.custom_op("ptxlab::attention_forward", _forward, mutates_args=(), schema=FORWARD)
+        forward.register_fake(lambda q, k, v, causal=False, window=0: (q.new_empty(q.shape), space(q, q.shape[:3])))
+        forward.register_autograd(_differentiate_operator, setup_context=_keep_for_gradients)
+        backward = torch.library.custom_op("ptxlab::attention_backward", _backward, mutates_args=(), schema=BACKWARD)
+        backward.register_fake(lambda do, q, k, v, *others: tuple(one.new_empty(one.shape) for one in (q, k, v)))
+        _operators = torch.ops.ptxlab.attention_forward, torch.ops.ptxlab.attention_backward
+        _is_compiling = torch.compiler.is_compiling
+    return _operators
 
 
-def _counter(like: Any, gpu: int, stream: int) -> tuple[dict[int, int], Any]:
-    """The counter of a stream: kernels that run at the same time do not share one."""
-    found = _counters.get((gpu, stream))
-    if found is None:
-        memory = zeros(like, ROW)
-        found = _counters[gpu, stream] = look(memory, "counter").address, memory
-    return {_COUNTER: found[0]}, found[1]
+def _forward(q: Any, k: Any, v: Any, causal: bool = False, window: int = 0) -> tuple[Any, Any]:
+    return _attend([one.detach() for one in (q, k, v)], None, causal, window, True)
 
 
-def _check(arrays: Sequence[Matrix]) -> None:
-    """Whether the kernel can read and write all of them, where they are."""
-    target = arrays[-1]
-    for name, one in zip(("q", "k", "v", "out"), arrays, strict=True):
-        if one.gpu != arrays[0].gpu:
-            where = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, arrays[0].gpu)]
-            raise ValueError(f"`{name}` is on {where[0]}, and `q` on {where[1]}")
-        steps = [2 * step % ROW for extent, step in zip(one.shape[:-1], one.strides, strict=False) if extent > 1]
-        if one.strides[-1:] != (1,) or any(steps) or one.address % ROW:
-            raise ValueError(f"`{name}` is not in rows that begin at multiples of {ROW} bytes: pass a contiguous array")
-        if one is not target and one.address < target.end and target.address < one.end:
-            raise ValueError(f"`out` overlaps `{name}`: what is written would be read")
+def _backward(
+    do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, causal: bool = False, window: int = 0
+) -> tuple[Any, Any, Any]:
+    return attention_backward(do, q, k, v, o, lse, causal=causal, window=window)
+
+
+def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
+    q, k, v, ctx.causal, ctx.window = inputs
+    if q.shape[-1] > 128:
+        raise ValueError(f"heads of {q.shape[-1]} elements have no gradient: call this under `torch.no_grad()`")
+    ctx.save_for_backward(q, k, v, *output)
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate_operator(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
+    if do is None:
+        return None, None, None, None, None
+    _, backward = _operators or register_with_torch()
+    return (*backward(do.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.window), None, None)
+
+
+if hasattr(sys.modules.get("torch"), "compiler"):
+    register_with_torch()

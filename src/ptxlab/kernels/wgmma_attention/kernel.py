@@ -21,7 +21,7 @@ from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
 @cache
 def specialize(plan: Plan) -> Kernel:
-    """Build the kernel; its arguments are the tensor maps of q, k, v and o, what `Order` counts by, and space for logs."""
+    """Build the kernel; its arguments are the tensor maps of q, k, v and o, what `Order` counts by, space for logs."""
 
     @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
     def wgmma_attention(

@@ -41,19 +41,18 @@ def differentiate(
     dk: Any,
     dv: Any,
     sums: Any,
-    rows: Any,
+    offsets: Any,
+    totals: Any,
     causal: bool = False,
     window: int = 0,
     plan: Plan | None = None,
 ) -> list[Launch]:
-    """The three launches; `sums` and `rows` are f32, as many as `workspace` says."""
+    """The three launches; `sums`, `offsets` and `totals` are memory for as many f32 as `workspace` says."""
     check(q, k, v, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     chosen = plan or choose(size, half_of(q), causal, bool(window))
     tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
-    half = batch * heads * tiles * chosen.rows
-    offsets, totals = rows[:half], rows[half : 2 * half]
     steps = [step for array in (o, do) for step in strides(array)[2::-1]]
     first = Launch(prepare(chosen), grid, ROW_THREADS, [o, do, lse, offsets, totals, sums, queries, *steps])
     boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
@@ -81,11 +80,11 @@ def choose(size: int, type: str, causal: bool, window: bool) -> Plan:
     return Plan(size, type, causal, window, rows=128 if size == 64 else 64, early=size > 64)
 
 
-def workspace(shape: tuple[int, ...], rows: int) -> tuple[int, int]:
-    """How many numbers `sums` and `rows` have, for queries of a shape in tiles of so many rows."""
+def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
+    """How many numbers the kernels need memory for, for queries of a shape in tiles of so many rows."""
     batch, heads, queries, size = shape
     padded = batch * heads * ceil_div(queries, rows) * rows
-    return padded * size, 2 * padded
+    return [padded * size, padded, padded]
 
 
 def strides(array: Any) -> list[int]:
@@ -126,8 +125,8 @@ def arrays(
     for at, own, weights, logs in each_head(xp, **exact, causal=causal, window=window):
         o[at] = weights @ exact["v"][own]
         lse[at] = logs
-    sums, rows = workspace(shapes["q"], choose(size, type, causal, bool(window)).rows)
-    space = {"sums": draw.empty(sums, "f32"), "rows": draw.empty(rows, "f32")}
+    counts = workspace(shapes["q"], choose(size, type, causal, bool(window)).rows)
+    space = {name: draw.empty(n, "f32") for name, n in zip(("sums", "offsets", "totals"), counts, strict=True)}
     return {**given, "o": o, "lse": lse, **space, **{f"d{name}": draw.empty(shapes[name], type) for name in "qkv"}}
 
 

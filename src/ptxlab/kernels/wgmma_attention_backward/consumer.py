@@ -1,4 +1,4 @@
-"""The consumers: each warpgroup has 64 keys and their values, and multiplies them with one tile of queries after the other.
+"""The consumers: each warpgroup has 64 keys and values, and multiplies them with one tile of queries after the other.
 
 Scores are computed transposed, keys down and queries across: so they are, rounded, the left operand in registers of
 the products that give the gradients of keys and values, which stay in registers, too. Only the gradient of the queries
@@ -11,10 +11,10 @@ import math
 from typing import Any
 
 from ptxlab.author import b32, f16, f32, ptx, s32, u32, u64
-from ptxlab.kernels.wgmma_attention.consumer import pack
+from ptxlab.kernels.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.softmax import row_of
 from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
 from ptxlab.kernels.wgmma_attention_backward.producer import EMPTY, FULL
 
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
@@ -48,44 +48,25 @@ class Consumer:
         """Sum over all queries, and store."""
         for barrier in once:
             await_phase(barrier, 0)
-        if self.plan.ahead:
-            self.run_ahead()
-        else:
-            for step in self.work.each():
-                self.multiply_keys(self.turn)
-                self.begin(step)
-                self.finish(step, is_last=True)
-                self.turn += 1
+        for step in self.work.each():
+            self.iterate(step)
+            self.turn += 1
         ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
         self.store(self.tiles.v, self.dv, dv, 1.0)
         self.store(self.tiles.k, self.dk, dk, 1 / math.sqrt(self.plan.size))
         ptx.cp.async_.bulk.wait_group(0, when=self.thread == 0)
 
-    def run_ahead(self) -> None:
-        """The scores of each tile of queries, while the last products of the one before are computed."""
-        with ptx.when(self.work.count > 0):
-            step = Step(self.work)
-            self.multiply_keys(self.turn)
-            self.begin(step)
-            with ptx.loop():
-                ptx.leave_when(step.left == 1)
-                self.finish(step, is_last=False)
-            self.finish(step, is_last=True)
-
-    def begin(self, step: Step, *, is_first: bool = True) -> None:
-        """Weights and their gradient. Each wait leaves those products running whose results are not needed yet."""
+    def iterate(self, step: Step) -> None:
+        """One tile of queries: five products. Each wait leaves those running whose results are not needed yet."""
+        self.multiply_keys()
         self.multiply_values()
         ptx.wgmma.wait_group.sync.aligned(1)
-        if not is_first:
-            release(self.queries, self.turn - 1)
         self.weigh(step)
+        ptx.wgmma.wait_group.sync.aligned(0)
+        self.differentiate()
         if self.plan.early:
             self.add_values()
-        ptx.wgmma.wait_group.sync.aligned(1 if self.plan.early else 0)
-
-    def finish(self, step: Step, *, is_last: bool) -> None:
-        """The gradient of the scores and what is multiplied with it; between that, the scores of the next tile."""
-        self.differentiate()
+        self.store_scores()
         if not self.plan.early:
             self.add_values()
         ptx.fence.proxy.async_["shared::cta"]()
@@ -93,34 +74,27 @@ class Consumer:
         self.multiply_scores()
         ptx.wgmma.wait_group.sync.aligned(1)
         release(self.gradients, self.turn)
-        if not is_last:
-            self.multiply_keys(self.turn + 1)
         self.add_keys()
-        ptx.wgmma.wait_group.sync.aligned(1 if is_last else 2)
+        ptx.wgmma.wait_group.sync.aligned(1)
         self.add_queries(step)
-        if is_last:
-            ptx.wgmma.wait_group.sync.aligned(0)
-            release(self.queries, self.turn)
-        else:
-            step.advance()
-            self.turn += 1
-            self.begin(step, is_first=False)
+        ptx.wgmma.wait_group.sync.aligned(0)
+        release(self.queries, self.turn)
 
-    def multiply_keys(self, turn: Any) -> None:
+    def multiply_keys(self) -> None:
         """Scores, transposed: keys times queries."""
-        wait(self.queries, turn)
-        self.multiply(self.scores, self.tiles.k, self.tiles.q, turn)
+        wait(self.queries, self.turn)
+        self.multiply(self.scores, self.tiles.k, self.tiles.q)
 
     def multiply_values(self) -> None:
         """The gradient of the weights, transposed: values times the gradient of the answer."""
         wait(self.gradients, self.turn)
-        self.multiply(self.dp, self.tiles.v, self.tiles.do, self.turn)
+        self.multiply(self.dp, self.tiles.v, self.tiles.do)
 
-    def multiply(self, sums: list[Any], keys: Any, queries: Any, turn: Any) -> None:
+    def multiply(self, sums: list[Any], keys: Any, queries: Any) -> None:
         """The warpgroup's rows of one tile times those of another."""
         plan = self.plan
         left = ptx.descriptor(keys, copy=self.group)
-        right = ptx.descriptor(queries, copy=stage_of(turn) * plan.boxes)
+        right = ptx.descriptor(queries, copy=stage_of(self.turn) * plan.boxes)
         ptx.wgmma.fence.sync.aligned()
         for start in range(0, plan.size, 16):
             box, column = divmod(start, BOX)
@@ -138,10 +112,13 @@ class Consumer:
         self.round(self.scores, self.weights)
 
     def differentiate(self) -> None:
-        """The gradient of the scores: weight × (its gradient − the sum of these over the row); to shared memory."""
+        """The gradient of the scores: weight × (its gradient − the sum of weight × gradient over the row)."""
         for number, total in self.columns(self.tiles.d):
             self.dp[number].set((self.dp[number] - total) * self.scores[number])
         self.round(self.dp, self.ds)
+
+    def store_scores(self) -> None:
+        """The gradient of the scores to shared memory, queries down and keys across."""
         at = self.written.move(copy=stage_of(self.turn) * GROUPS)
         for number in range(0, len(self.ds), 4):
             self.part.transposed.store(at.move(rows=4 * number), self.ds[number:][:4])
@@ -182,25 +159,20 @@ class Consumer:
 
     def add_values(self) -> None:
         """The gradient of the values: weights times the gradient of the answer."""
-        steps = [self.weights[start : start + 4] for start in range(0, len(self.weights), 4)]
-        self.add(self.dv, steps, self.tiles.do)
+        self.add(self.dv, self.weights, self.tiles.do)
 
     def add_keys(self) -> None:
         """The gradient of the keys: that of the scores times queries."""
-        steps: list[Any] = [self.ds[start : start + 4] for start in range(0, len(self.ds), 4)]
-        if self.plan.through:
-            left = ptx.descriptor(self.tiles.ds, copy=stage_of(self.turn) * GROUPS + self.group, transposed=True)
-            steps = [left + (number * 16 * 2 * BOX >> 4) for number in range(len(steps))]
-        self.add(self.dk, steps, self.tiles.q)
+        self.add(self.dk, self.ds, self.tiles.q)
 
-    def add(self, sums: list[Any], steps: list[Any], queries: Any) -> None:
-        """Add a product with a tile, whose rows are summed over, 16 in each step."""
+    def add(self, sums: list[Any], weights: list[Any], queries: Any) -> None:
+        """Add a product with a tile, whose rows are summed over."""
         plan = self.plan
         right = ptx.descriptor(queries, copy=stage_of(self.turn) * plan.boxes, transposed=True)
         ptx.wgmma.fence.sync.aligned()
-        for number, left in enumerate(steps):
-            transposed = (1,) if isinstance(left, list) else (1, 1)
-            plan.sums(sums, left, right + (number * 16 * 2 * BOX >> 4), True, 1, 1, *transposed)
+        for number in range(plan.rows // 16):
+            left = weights[4 * number :][:4]
+            plan.sums(sums, left, right + (number * 16 * 2 * BOX >> 4), True, 1, 1, 1)
         ptx.wgmma.commit_group.sync.aligned()
 
     def multiply_scores(self) -> None:

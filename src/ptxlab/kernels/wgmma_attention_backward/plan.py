@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import b16, f32, ptx
+from ptxlab.kernels.warpgroups import GROUP
 
 BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
-GROUP = 128  # threads of a warpgroup
+
 GROUPS = 2  # warpgroups that multiply
 GROUP_KEYS = 64  # keys of each of them
 KEYS = GROUPS * GROUP_KEYS  # of a block
@@ -26,15 +27,9 @@ class Plan:
     window: bool = False
     """Whether a query attends to a number of keys only, of those up to its own."""
     rows: int = 64
-    early: bool = True
-    """Whether the gradient of the values is multiplied before that of the scores is known."""
-    ahead: bool = False
-    """Whether the scores of the next queries are multiplied while this iteration ends."""
+    early: bool = False
     bulk: bool = True
     """Whether the gradient of the queries is added by copies from shared memory, not from registers."""
-
-    through: bool = False
-    """Whether the gradient of the keys, too, reads that of the scores from shared memory, not from registers."""
 
     @property
     def boxes(self) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import ptx, s32
+from ptxlab.kernels.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
 
 COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
 COPY_ROW = ptx.cp.async_.bulk["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, pointer, ptx, s32, tensor_map, u32, u64
 from ptxlab.kernels.mma_attention.softmax import combine, exchange
-from ptxlab.kernels.wgmma_attention.consumer import pack
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP, Plan
+from ptxlab.kernels.warpgroups import GROUP, pack
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, Plan
 
 ROW_THREADS = 256
 VECTOR = 8  # elements that a thread reads at a time
@@ -56,7 +56,9 @@ def prepare(plan: Plan) -> Kernel:
             own = thread // lanes + start
             row = tile * plan.rows + own
             inside = row < queries
-            total = dot(plan.type, [side + wide(row) * step for side, step in zip(sides, (o_row, do_row), strict=True)], inside)
+            total = dot(
+                plan.type, [side + wide(row) * step for side, step in zip(sides, (o_row, do_row), strict=True)], inside
+            )
             distance = 1
             while distance < lanes:
                 total = total + exchange(total, distance)
@@ -80,8 +82,8 @@ def wide(value: Any) -> Any:
 def dot(type: str, pointers: list[Any], inside: Any) -> Any:
     """The sum of the products of two vectors, or 0 outside."""
     words = [[b32(0) for _ in range(VECTOR // 2)] for _ in pointers]
-    for pointer, own in zip(pointers, words, strict=True):
-        ptx.ld["global"].nc.v4.b32(pointer, out=tuple(own), when=inside)
+    for source, own in zip(pointers, words, strict=True):
+        ptx.ld["global"].nc.v4.b32(source, out=tuple(own), when=inside)
     left, right = ([value for word in own for value in widened(type, word)] for own in words)
     return combine(ptx.add.rn.f32, [one * other for one, other in zip(left, right, strict=True)])
 

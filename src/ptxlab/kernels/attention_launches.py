@@ -1,0 +1,220 @@
+"""Launches of attention and of its gradients on arrays of torch, CuPy, JAX and NumPy.
+
+A first call with some extents, strides and types compiles kernels and encodes tensor maps. What is ready then costs a
+launch: only addresses change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ptxlab.gpu.arrays import is_torch
+from ptxlab.gpu.driver import call, current
+from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
+from ptxlab.kernels.matrices import ROW, Matrix, empty, framework, look, stream_of, zeros
+from ptxlab.kernels.ready import Ready
+from ptxlab.measure import Launch
+
+_MOST = 4096  # launches that stay ready
+_RESULT, _COUNTER, _LOGS = 3, 4, 12  # parameters of the kernel: the answer, what counts tiles, log-sum-exp
+_ready: dict[Any, Ready] = {}
+_gradients: dict[Any, Gradients] = {}
+_counters: dict[tuple[int, int], tuple[int, Any]] = {}
+
+
+class Gradients(NamedTuple):
+    """The launches of the gradients, and how many f32 they need memory for, in three parts."""
+
+    ready: list[Ready]
+    counts: list[int]
+
+    def start(self, given: Sequence[int], lse: int, made: Sequence[int], memory: int, stream: int) -> None:
+        """Start them; all but the stream are addresses: of q, k, v, o and do, of dq, dk and dv, of memory."""
+        q, k, v, o, do = given
+        dq, dk, dv = made
+        sums, offsets = memory, memory + 4 * self.counts[0]
+        totals = offsets + 4 * self.counts[1]
+        changing = [o, do, lse, offsets, totals, sums], [q, k, v, do, dk, dv, sums, offsets, totals], [sums, dq]
+        for ready, addresses in zip(self.ready, changing, strict=True):
+            ready.start(addresses, stream)
+
+
+def attend(given: Sequence[Any], out: Any, causal: bool, window: int, logs: bool) -> tuple[Any, Any]:
+    """The answer, a new array or `out`, and the log-sum-exp of each row if it is asked for."""
+    q = given[0]
+    lse = space(q, tuple(q.shape[:3])) if logs else None
+    if not is_torch(q.__class__) or not q.is_cuda:
+        return _attend_first(given, out, lse, causal, window, None), lse
+    key = *map(_form, given), causal, window, logs, None if out is None else _form(out)
+    ready = _ready.get(key)
+    made = q.new_empty(q.shape) if out is None else out
+    addresses = [one.data_ptr() for one in (*given, made)]
+    if ready is None or any(address % ROW for address in addresses) or (out is not None and ready.overlaps(addresses)):
+        return _attend_first(given, made, lse, causal, window, key), lse
+    ready.start(addresses if lse is None else [*addresses, lse.data_ptr()], stream_of(q, ready.gpu))
+    return made, lse
+
+
+def _form(tensor: Any) -> Any:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+
+
+def _attend_first(given: Sequence[Any], out: Any, lse: Any, causal: bool, window: int, key: Any) -> Any:
+    """A call that is not ready yet, from top to bottom."""
+    q = given[0]
+    sides = [look(one, name) for one, name in zip(given, "qkv", strict=True)]
+    made = empty(q, sides[0].shape) if out is None else out
+    target = look(made, "out")
+    _check(dict(zip("qkv", sides, strict=True)), {"out": target})
+    gpu = target.gpu
+    counter = np.zeros(1, np.uint32) if gpu is None else 0
+    views = dict(zip("qkvo", (one.view() for one in (*sides, target)), strict=True))
+    logs = None if lse is None else _argument(lse, gpu)
+    launch = wgmma_attention.attend(**views, counter=counter, causal=causal, window=window, lse=logs)
+    if gpu is None:
+        launch.run(device="cpu")
+        return made
+    addresses = [one.address for one in (*sides, target)]
+    changing = list(range(4))
+    bytes = [one.end - one.address for one in (*sides, target)]
+    if lse is not None:
+        addresses, changing, bytes = [*addresses, address_of(lse)], [*changing, _LOGS], [*bytes, 0]
+    ready = Ready(launch, gpu, changing, bytes, _RESULT, lambda stream: _counter(q, gpu, stream))
+    _keep(_ready, key, ready)
+    ready.start(addresses, stream_of(q, gpu))
+    _complete(q, gpu)
+    return made
+
+
+def differentiate(do: Any, given: Sequence[Any], lse: Any, causal: bool, window: int) -> tuple[Any, Any, Any]:
+    """The gradients of q, k and v, of which `given` are these and the answer."""
+    q, k, v, _ = given
+    arrays = [*given, do]
+    if not is_torch(q.__class__) or not q.is_cuda:
+        return _differentiate_first(arrays, lse, causal, window, None)
+    key = *map(_form, arrays), _form(lse), causal, window
+    ready = _gradients.get(key)
+    addresses = [one.data_ptr() for one in arrays]
+    if ready is None or any(address % ROW for address in addresses):
+        return _differentiate_first(arrays, lse, causal, window, key)
+    made = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
+    memory = space(q, (sum(ready.counts),))
+    stream = stream_of(q, q.get_device())
+    ready.start(addresses, lse.data_ptr(), [one.data_ptr() for one in made], memory.data_ptr(), stream)
+    return made
+
+
+def _differentiate_first(arrays: Sequence[Any], lse: Any, causal: bool, window: int, key: Any) -> tuple[Any, Any, Any]:
+    """Gradients that are not ready yet, from top to bottom."""
+    q = arrays[0]
+    sides = dict(zip(("q", "k", "v", "o", "do"), (look(one, "an array") for one in arrays), strict=True))
+    made = [empty(q, sides[name].shape) for name in "qkv"]
+    results = dict(zip(("dq", "dk", "dv"), (look(one, "a gradient") for one in made), strict=True))
+    _check(sides, results)
+    _check_answer(sides, lse)
+    gpu, (_, _, _, size) = sides["q"].gpu, sides["q"].shape
+    rows = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window)).rows
+    counts = wgmma_attention_backward.workspace(sides["q"].shape, rows)
+    memory = space(q, (sum(counts),))
+    views = {name: one.view() for name, one in (sides | results).items()}
+    starts = np.cumsum([0, *counts])
+    parts = [_argument(memory[a:b] if gpu is None else memory, gpu) for a, b in pairwise(starts)]
+    named = dict(zip(("sums", "offsets", "totals"), parts, strict=True))
+    launches = wgmma_attention_backward.differentiate(
+        **views, lse=_argument(lse, gpu), **named, causal=causal, window=window
+    )
+    if gpu is None:
+        for launch in launches:
+            launch.run(device="cpu")
+        return made[0], made[1], made[2]
+    ready = Gradients([_ready_of(one, gpu, count) for one, count in zip(launches, (6, 9, 2), strict=True)], counts)
+    _keep(_gradients, key, ready)
+    addresses = [one.address for one in sides.values()], [one.address for one in results.values()]
+    ready.start(addresses[0], address_of(lse), addresses[1], address_of(memory), stream_of(q, gpu))
+    _complete(q, gpu)
+    return made[0], made[1], made[2]
+
+
+def _ready_of(launch: Launch, gpu: int, count: int) -> Ready:
+    """A launch whose first parameters are addresses; results are new arrays, which overlap nothing."""
+    return Ready(launch, gpu, range(count), [0] * count, 0, lambda stream: ({}, None))
+
+
+def _keep(kept: dict[Any, Any], key: Any, ready: Any) -> None:
+    if key is not None:
+        if len(kept) >= _MOST:
+            kept.clear()
+        kept[key] = ready
+
+
+def _complete(like: Any, gpu: int) -> None:
+    if hasattr(like, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
+        with current(gpu):
+            call("cuStreamSynchronize", 0)
+
+
+def space(like: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of f32, of the same framework and device."""
+    if is_torch(like.__class__):
+        return like.new_empty(shape, dtype=import_module("torch").float32)
+    xp = framework(like)
+    if xp.__name__ == "jax.numpy":
+        return import_module("jax").device_put(xp.empty(shape, "float32"), next(iter(like.devices())))
+    return xp.empty(shape, "float32")
+
+
+def _argument(array: Any, gpu: int | None) -> Any:
+    """An array of f32 as a launch takes it: as NumPy has it, or on a GPU 0, for which each call has the address."""
+    if gpu is not None:
+        return 0
+    return array.detach().numpy() if is_torch(array.__class__) else np.asarray(array)
+
+
+def address_of(array: Any) -> int:
+    """Where an array begins."""
+    if is_torch(array.__class__):
+        return int(array.data_ptr())
+    if hasattr(array, "unsafe_buffer_pointer"):
+        return int(array.unsafe_buffer_pointer())
+    return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
+
+
+def _counter(like: Any, gpu: int, stream: int) -> tuple[dict[int, int], Any]:
+    """The counter of a stream: kernels that run at the same time do not share one."""
+    found = _counters.get((gpu, stream))
+    if found is None:
+        memory = zeros(like, ROW)
+        found = _counters[gpu, stream] = look(memory, "counter").address, memory
+    return {_COUNTER: found[0]}, found[1]
+
+
+def _check(read: dict[str, Matrix], written: dict[str, Matrix]) -> None:
+    """Whether the kernels can read and write all of them, where they are."""
+    q = read["q"]
+    for name, one in (read | written).items():
+        if one.gpu != q.gpu:
+            where = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, q.gpu)]
+            raise ValueError(f"`{name}` is on {where[0]}, and `q` on {where[1]}")
+        steps = [2 * step % ROW for extent, step in zip(one.shape[:-1], one.strides, strict=False) if extent > 1]
+        if one.strides[-1:] != (1,) or any(steps) or one.address % ROW:
+            raise ValueError(f"`{name}` is not in rows that begin at multiples of {ROW} bytes: pass a contiguous array")
+    for target, result in written.items():
+        for name, one in read.items():
+            if one.address < result.end and result.address < one.end:
+                raise ValueError(f"`{target}` overlaps `{name}`: what is written would be read")
+
+
+def _check_answer(sides: dict[str, Matrix], lse: Any) -> None:
+    """Whether the answer, its gradient and the log-sum-exp fit the queries."""
+    q = sides["q"]
+    for name in ("o", "do"):
+        if sides[name].shape != q.shape or sides[name].type != q.type:
+            raise ValueError(f"`{name}` is {sides[name].shape} of {sides[name].type}, and `q` {q.shape} of {q.type}")
+    shape, type = tuple(lse.shape), str(lse.dtype).removeprefix("torch.")
+    if shape != q.shape[:3] or type != "float32":
+        raise ValueError(f"`lse` is {shape} of {type}, and must be {q.shape[:3]} of float32")
