@@ -63,9 +63,9 @@ def differentiate(
     together = max(1, L2 // (8 * queries * size * shared_by))
     args = [*maps, sums, offsets, totals, queries, keys, key_heads, batch * key_heads, shared_by, together, window]
     blocks = batch * key_heads * ceil_div(keys, KEYS)
-    second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared)
+    second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared, overlap=True)
     map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
-    return [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map])]
+    return [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map], overlap=True)]
 
 
 def check(q: Any, k: Any, v: Any, causal: bool, window: int) -> None:

@@ -14,7 +14,7 @@ from ptxlab.author import b32, f16, f32, ptx, s32, u32, u64
 from ptxlab.kernels.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.softmax import row_of
 from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
 from ptxlab.kernels.wgmma_attention_backward.producer import EMPTY, FULL
 
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
@@ -73,28 +73,40 @@ class Consumer:
         ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
         self.multiply_scores()
         ptx.wgmma.wait_group.sync.aligned(1)
-        release(self.gradients, self.turn)
+        self.release(self.gradients)
         self.add_keys()
         ptx.wgmma.wait_group.sync.aligned(1)
         self.add_queries(step)
         ptx.wgmma.wait_group.sync.aligned(0)
-        release(self.queries, self.turn)
+        self.release(self.queries)
+
+    def stage(self) -> Any:
+        """Where the tile is."""
+        return self.turn % self.plan.stages
+
+    def wait(self, pipeline: Any) -> None:
+        """Wait until the tile is there."""
+        await_phase(pipeline.filled.at(self.stage()), self.turn // self.plan.stages & 1)
+
+    def release(self, pipeline: Any) -> None:
+        """The warp is done with the tile."""
+        ptx.mbarrier.arrive.shared.b64(pipeline.emptied.at(self.stage()), when=ptx.laneid == 0)
 
     def multiply_keys(self) -> None:
         """Scores, transposed: keys times queries."""
-        wait(self.queries, self.turn)
+        self.wait(self.queries)
         self.multiply(self.scores, self.tiles.k, self.tiles.q)
 
     def multiply_values(self) -> None:
         """The gradient of the weights, transposed: values times the gradient of the answer."""
-        wait(self.gradients, self.turn)
+        self.wait(self.gradients)
         self.multiply(self.dp, self.tiles.v, self.tiles.do)
 
     def multiply(self, sums: list[Any], keys: Any, queries: Any) -> None:
         """The warpgroup's rows of one tile times those of another."""
         plan = self.plan
         left = ptx.descriptor(keys, copy=self.group)
-        right = ptx.descriptor(queries, copy=stage_of(self.turn) * plan.boxes)
+        right = ptx.descriptor(queries, copy=self.stage() * plan.boxes)
         ptx.wgmma.fence.sync.aligned()
         for start in range(0, plan.size, 16):
             box, column = divmod(start, BOX)
@@ -119,13 +131,13 @@ class Consumer:
 
     def store_scores(self) -> None:
         """The gradient of the scores to shared memory, queries down and keys across."""
-        at = self.written.move(copy=stage_of(self.turn) * GROUPS)
+        at = self.written.move(copy=self.turn % 2 * GROUPS)
         for number in range(0, len(self.ds), 4):
             self.part.transposed.store(at.move(rows=4 * number), self.ds[number:][:4])
 
     def columns(self, memory: Any) -> Any:
         """Each element of the lane's scores, and the number that `memory` has for its query."""
-        first = memory.at(stage_of(self.turn) * self.plan.rows + self.column)
+        first = memory.at(self.stage() * self.plan.rows + self.column)
         for number in range(0, len(self.scores), 4):
             pair = ptx.ld.shared.v2.f32(first + number * 2)
             for element in range(4):
@@ -168,7 +180,7 @@ class Consumer:
     def add(self, sums: list[Any], weights: list[Any], queries: Any) -> None:
         """Add a product with a tile, whose rows are summed over."""
         plan = self.plan
-        right = ptx.descriptor(queries, copy=stage_of(self.turn) * plan.boxes, transposed=True)
+        right = ptx.descriptor(queries, copy=self.stage() * plan.boxes, transposed=True)
         ptx.wgmma.fence.sync.aligned()
         for number in range(plan.rows // 16):
             left = weights[4 * number :][:4]
@@ -182,7 +194,7 @@ class Consumer:
         """
         plan, tiles = self.plan, self.tiles
         left = ptx.descriptor(tiles.k, copy=self.group * GROUPS if plan.boxes > 1 else 0, transposed=True)
-        right = ptx.descriptor(tiles.ds, copy=stage_of(self.turn) * GROUPS)
+        right = ptx.descriptor(tiles.ds, copy=self.turn % 2 * GROUPS)
         if plan.split > 1:
             part = plan.rows // plan.split * 2 * BOX >> 4
             right = right + ptx.cvt.u64.u32(self.group * part).view(u64)
@@ -230,22 +242,7 @@ class Consumer:
             ptx.cp.async_.bulk.commit_group()
 
 
-def stage_of(turn: Any) -> Any:
-    """The stage that a tile is in."""
-    return turn % STAGES
-
-
-def wait(pipeline: Any, turn: Any) -> None:
-    """Wait until a tile is there."""
-    await_phase(pipeline.filled.at(stage_of(turn)), turn // STAGES & 1)
-
-
 def await_phase(barrier: Any, parity: Any) -> None:
     """Wait for a phase of a barrier."""
     with ptx.loop():
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, parity))
-
-
-def release(pipeline: Any, turn: Any) -> None:
-    """A warp is done with a tile."""
-    ptx.mbarrier.arrive.shared.b64(pipeline.emptied.at(stage_of(turn)), when=ptx.laneid == 0)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import cache
 
 from ptxlab.author import Kernel, b64, f32, kernel, pointer, ptx, tensor_map, u32
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.warpgroups import GROUP, start_block
 from ptxlab.kernels.wgmma_attention_backward.consumer import Consumer
 from ptxlab.kernels.wgmma_attention_backward.order import Work
-from ptxlab.kernels.wgmma_attention_backward.plan import GROUPS, STAGES, THREADS, Plan, Tiles
+from ptxlab.kernels.wgmma_attention_backward.plan import GROUPS, THREADS, Plan, Tiles
 from ptxlab.kernels.wgmma_attention_backward.producer import Producer, add_queries
 
 KEPT, TAKEN = 24, 240  # registers of a thread of the first warpgroup, and of a consumer
@@ -47,9 +47,8 @@ def specialize(plan: Plan) -> Kernel:
         once = [barriers.at(number) for number in range(2)]
         for barrier in once:
             ptx.mbarrier.init.shared.b64(barrier, 1, when=thread == 0)
-        pipelines = [ptx.barrier_pipeline(STAGES, fills=1, reads=4 * GROUPS, when=thread == 0) for _ in range(2)]
-        ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
-        ptx.bar.sync(0)
+        pipelines = [ptx.barrier_pipeline(plan.stages, fills=1, reads=4 * GROUPS, when=thread == 0) for _ in range(2)]
+        start_block(thread, [map.generic for map in (q, k, v, do, dk, dv)])
         work = Work(plan, (queries, keys, heads, all_heads), shared_by, together, window)
         with ptx.when(thread < GROUP):
             ptx.setmaxnreg.dec.sync.aligned.u32(KEPT)

@@ -13,7 +13,6 @@ BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
 GROUPS = 2  # warpgroups that multiply
 GROUP_KEYS = 64  # keys of each of them
 KEYS = GROUPS * GROUP_KEYS  # of a block
-STAGES = 2  # tiles of queries in shared memory; a power of two
 THREADS = (GROUPS + 1) * GROUP
 
 
@@ -29,6 +28,7 @@ class Plan:
     rows: int = 64
     early: bool = False
     bulk: bool = True
+    stages: int = 2
     """Whether the gradient of the queries is added by copies from shared memory, not from registers."""
 
     @property
@@ -57,7 +57,7 @@ class Plan:
         keys = 2 * KEYS * self.size * 2
         scores = 2 * self.rows * KEYS * 2
         sums = self.rows * self.size * 4 if self.bulk else 0
-        return keys + 2 * STAGES * self.tile_bytes + scores + sums
+        return keys + 2 * self.stages * self.tile_bytes + scores + sums
 
     def mma(self, columns: int) -> Any:
         """The MMA of 64 rows and so many columns."""
@@ -92,7 +92,7 @@ class Tiles:
             return found
 
         self.k, self.v = (cut(GROUP_KEYS, GROUPS * plan.boxes) for _ in range(2))
-        self.q, self.do = (cut(plan.rows, STAGES * plan.boxes) for _ in range(2))
+        self.q, self.do = (cut(plan.rows, plan.stages * plan.boxes) for _ in range(2))
         self.ds = cut(plan.rows, 2 * GROUPS)  # two stages, and in each the keys of one warpgroup after the other
         self.dq = memory.view(f32)
-        self.lse, self.d = (ptx.shared(f32, STAGES * plan.rows, align=16, name=name) for name in ("lse", "d"))
+        self.lse, self.d = (ptx.shared(f32, plan.stages * plan.rows, align=16, name=name) for name in ("lse", "d"))

@@ -41,6 +41,7 @@ def prepare(plan: Plan) -> Kernel:
         do_head: u64,
         do_batch: u64,
     ) -> None:
+        ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
         thread, tile = ptx.tid.x, ptx.ctaid.x
         head = ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
         number = head * ptx.nctaid.x + tile
@@ -111,6 +112,7 @@ def convert(plan: Plan) -> Kernel:
             down = down + group * (plan.rows // plan.split)
         at = tile.at(down, right + warp * 16, group if plan.boxes > 1 else 0)
         scale = 1 / math.sqrt(plan.size)
+        ptx.griddepcontrol.wait()
         loaded = [ptx.ld["global"].nc.v4.f32(own + vector * 4 * GROUP) for vector in range(plan.vectors)]
         for start in range(0, plan.vectors, 2):
             values = [value * scale for vector in loaded[start:][:2] for value in vector]
