@@ -54,7 +54,7 @@ def differentiate(
     tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
     steps = [step for array in (o, do) for step in strides(array)[2::-1]]
-    first = Launch(prepare(chosen), grid, ROW_THREADS, [o, do, lse, offsets, totals, sums, queries, *steps])
+    first = Launch(prepare(chosen), grid, ROW_THREADS, [flat(o), flat(do), lse, offsets, totals, sums, queries, *steps])
     boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
     maps = [
         ptxlab.tensor_map(array, box=(1, 1, count, BOX), swizzle="128B", l2_promotion="256B") for array, count in boxes
@@ -92,6 +92,14 @@ def strides(array: Any) -> list[int]:
     if hasattr(array, "stride"):
         return list(array.stride())
     return [step // array.itemsize for step in array.strides]
+
+
+def flat(array: Any) -> Any:
+    """The memory of an array; the kernel knows its strides."""
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return array
+    last = sum((extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True))
+    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))
 
 
 def torch_baseline(backend: str, torch: Any, causal: bool, window: int, **arrays: Any) -> Callable[[], Any]:
@@ -178,9 +186,8 @@ entry = Entry(
         *(sized(length, 128, causal) for length in (1024, 2048, 8192, 16384, 4096) for causal in (False, True)),
     ],
     small=[
-        {"type": "bf16", "batch": 1, "heads": (2, 1), "length": 150, "size": 64, "causal": True},
-        {"type": "f16", "batch": 1, "heads": (1, 1), "length": 140, "size": 128, "causal": False},
-        {"type": "bf16", "batch": 1, "heads": (1, 1), "length": 200, "size": 128, "causal": True, "window": 40},
+        {"type": "bf16", "batch": 1, "heads": (1, 1), "length": 140, "size": 64, "causal": True},
+        {"type": "f16", "batch": 1, "heads": (2, 1), "length": 100, "size": 128, "causal": True, "window": 40},
     ],
     tolerance=5e-3,
 )

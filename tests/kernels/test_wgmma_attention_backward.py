@@ -1,0 +1,184 @@
+"""The gradients of attention: what the gallery's data does not reach, what users call, one synchronization left out."""
+
+import math
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.kernels import attention, attention_backward, wgmma_attention_backward
+from ptxlab.kernels.wgmma_attention_backward import choose, differentiate, reference, specialize
+from ptxlab.kernels.wgmma_attention_backward.plan import Plan
+from ptxlab.kernels.wgmma_attention_backward.rows import convert, prepare
+from ptxlab.measure import Host, UnsuitedError
+from ptxlab.toolchain import find
+from tests.kernels.left_out import codes, without
+
+from ..tools import needs_ptxas
+
+SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 300, "size": 64}
+PLANS = [
+    choose(size, type, bool(mask), mask == "window")
+    for size, type in ((64, "bf16"), (128, "bf16"), (64, "f16"), (128, "f16"))
+    for mask in ("", "causal", "window")
+]
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+
+
+def problem(**size: Any) -> dict[str, Any]:
+    return wgmma_attention_backward.arrays(Host(1), **{**SMALL, "causal": False, **size})
+
+
+def errors(arrays: dict[str, Any]) -> list[float]:
+    """How far the gradients of q, k and v are from those of float64."""
+    exact = {name: value.astype(float) if isinstance(value, np.ndarray) else value for name, value in arrays.items()}
+    wanted = reference(np, **exact)
+    return [float(np.linalg.norm(exact[name] - wanted[name]) / np.linalg.norm(wanted[name])) for name in wanted]
+
+
+# What is left out of the kernel that goes over the queries, and what is found then.
+LOST = {
+    "fence.proxy.async": "missing-proxy-fence",
+    "wgmma.wait_group.sync.aligned 1": "touched-accumulator",
+    "wgmma.wait_group.sync.aligned 0": "touched-accumulator",
+    "wgmma.commit_group": "touched-accumulator",
+    "barrier.sync.aligned 1, 256": "data-race",
+    "bar.sync 0": "data-race",
+    "mbarrier.arrive.shared": "hang",
+    "mbarrier.arrive.expect_tx": "hang",
+}
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("lost", [None, *LOST])
+def test_what_is_left_out_is_found(lost: str | None) -> None:
+    arrays = problem(causal=True, length=400 if lost else 300)
+    first, second, last = differentiate(**arrays)
+    assert codes(first) == []
+    changed = second if lost is None else without(second, lost)
+    found = codes(changed) + [one.code for one in ptxlab.check(changed.module)]
+    if lost is None:
+        assert (found, codes(last)) == ([], [])
+        assert max(errors(arrays)) < 1e-3
+    else:
+        assert LOST[lost] in found
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("window", [1, 40, 130, 1000])
+@pytest.mark.parametrize("size", [64, 128])
+def test_windows(size: int, window: int) -> None:
+    arrays = problem(size=size, causal=True, window=window, heads=(2, 1))
+    for launch in differentiate(**arrays):
+        assert codes(launch) == []
+    assert max(errors(arrays)) < 1e-3
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("size", [64, 128])
+def test_many_seeds(size: int) -> None:
+    for seed in range(10):
+        arrays = problem(size=size, causal=True)
+        assert [codes(launch, seed) for launch in differentiate(**arrays)] == [[], [], []]
+        assert max(errors(arrays)) < 1e-3
+
+
+def exact_gradients(q: Any, k: Any, v: Any, do: Any, is_attended: Any) -> list[Any]:
+    """In float64, for one head; a query that attends to no key has none."""
+    q, k, v, do = (one.astype(float) for one in (q, k, v, do))
+    powers = np.where(is_attended, np.exp(q @ k.T / math.sqrt(q.shape[1])), 0)
+    weights = powers / np.maximum(powers.sum(1, keepdims=True), 1e-300)
+    inner = do @ v.T
+    scores = weights * (inner - (weights * inner).sum(1, keepdims=True)) / math.sqrt(q.shape[1])
+    return [scores @ k, scores.T @ q, weights.T @ do]
+
+
+def largest_error(given: Any, wanted: Any) -> float:
+    return float(np.linalg.norm(given.astype(float) - wanted) / max(np.linalg.norm(wanted), 1))
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize(("queries", "keys", "window"), [(70, 40, 20), (20, 300, 0), (1, 1, 0), (300, 20, 5)])
+def test_the_functions_where_some_queries_attend_to_no_key(queries: int, keys: int, window: int) -> None:
+    """The gradients that follow from what `attention` returned, of arrays with strides."""
+    rng = np.random.default_rng(0)
+    q, do = (rng.standard_normal((1, queries, 1, 64)).astype(np.float16).swapaxes(1, 2) for _ in range(2))
+    k, v = (rng.standard_normal((1, 1, keys, 64)).astype(np.float16) for _ in range(2))
+    o, lse = attention(q, k, v, causal=True, window=window, return_lse=True)
+    found = attention_backward(do, q, k, v, o, lse, causal=True, window=window)
+    row, key = np.arange(queries)[:, None], np.arange(keys)
+    is_attended = (key <= row) & (key > row - (window or keys + queries))
+    wanted = exact_gradients(q[0, 0], k[0, 0], v[0, 0], do[0, 0], is_attended)
+    assert max(largest_error(one[0, 0], exact) for one, exact in zip(found, wanted, strict=True)) < 1e-3
+    assert np.array_equal(np.isinf(lse[0, 0]), ~is_attended.any(1))
+
+
+def test_the_functions_follow_each_other() -> None:
+    """With the kernels of the gallery's first size, and fewer queries."""
+    arrays = problem(type="bf16", heads=(2, 1), length=40, causal=True)
+    q, k, v, do = (np.ascontiguousarray(arrays[name].swapaxes(1, 2)).swapaxes(1, 2) for name in ("q", "k", "v", "do"))
+    o, lse = attention(q, k, v, causal=True, return_lse=True)
+    arrays["dq"], arrays["dk"], arrays["dv"] = attention_backward(do, q, k, v, o, lse, causal=True)
+    assert np.allclose(lse, arrays["lse"], atol=1e-5)
+    assert max(errors(arrays)) < 5e-3
+
+
+def test_nothing_has_a_gradient_of_nothing() -> None:
+    q, none = np.ones((1, 2, 5, 64), np.float16), np.ones((1, 1, 0, 64), np.float16)
+    o, lse = attention(q, none, none, return_lse=True)
+    assert not o.any()
+    assert np.isneginf(lse).all()
+    dq, dk, dv = attention_backward(q, q, none, none, o, lse)
+    assert not dq.any()
+    assert dk.shape == dv.shape == none.shape
+
+
+def test_what_the_function_refuses() -> None:
+    q = np.zeros((1, 2, 40, 64), np.float16)
+    lse, large = np.zeros((1, 2, 40), np.float32), np.zeros((1, 2, 40, 256), np.float16)
+    for given, message in (
+        ((q, q, q, q, q, lse[:, 0]), r"`lse` is \(1, 40\) of float32, and must be \(1, 2, 40\)"),
+        ((q, q, q, q, q, lse.astype(np.float64)), "`lse` is .* of float64"),
+        ((q[:, :1], q, q, q, q, lse), r"`do` is \(1, 1, 40, 64\) of f16, and `q` "),
+        ((q[..., ::-1], q, q, q, q, lse), "`do` is not in rows"),
+        ((large, large, large, large, large, lse), "heads of 256 elements: gradients are for 64 and 128"),
+    ):
+        with pytest.raises((ValueError, UnsuitedError), match=message):
+            attention_backward(*given)
+
+
+@needs_torch
+def test_torch_differentiates_it() -> None:
+    import torch
+
+    q, k, v = (torch.randn(1, heads, 40, 64).half().requires_grad_() for heads in (2, 1, 1))
+    exact = [one.detach().double().requires_grad_() for one in (q, k, v)]
+    wide = [exact[0], *(one.expand(1, 2, 40, 64) for one in exact[1:])]
+    weights = (wide[0] @ wide[1].mT / 8).masked_fill(~torch.ones(40, 40).tril().bool(), -math.inf).softmax(-1)
+    (weights @ wide[2]).square().sum().backward()
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return attention(q, k, v, causal=True).float().square().sum()
+
+    for function in (loss, torch.compile(loss, fullgraph=True, backend="aot_eager")):
+        for found, wanted in zip(torch.autograd.grad(function(q, k, v), (q, k, v)), exact, strict=True):
+            assert (found - wanted.grad).norm() / wanted.grad.norm() < 2e-3
+    with pytest.raises(ValueError, match="a result in `out` has no gradient"):
+        attention(q, k, v, torch.empty_like(q))
+
+
+@needs_ptxas
+@pytest.mark.slow
+@pytest.mark.parametrize("plan", [pytest.param(p, marks=() if p == PLANS[4] else pytest.mark.bulk) for p in PLANS])
+def test_ptxas_neither_spills_nor_serializes(plan: Plan, tmp_path: Path) -> None:
+    for kernel in (specialize(plan), prepare(plan), convert(plan)):
+        source = tmp_path / "attention.ptx"
+        source.write_text(str(kernel))
+        command = [find("ptxas").path, "-arch=sm_90a", "-v", "-o", str(tmp_path / "attention.cubin"), str(source)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        assert "0 bytes spill stores" in said
+        assert "Potential Performance Loss" not in said
