@@ -119,12 +119,12 @@ def test_the_functions_where_some_queries_attend_to_no_key(queries: int, keys: i
 
 def test_the_functions_follow_each_other() -> None:
     """With the kernels of the gallery's first size, and fewer queries."""
-    arrays = problem(type="bf16", heads=(2, 1), length=40, causal=True)
+    arrays = problem(heads=(2, 1), length=40, causal=True)
     q, k, v, do = (np.ascontiguousarray(arrays[name].swapaxes(1, 2)).swapaxes(1, 2) for name in ("q", "k", "v", "do"))
     o, lse = attention(q, k, v, causal=True, return_lse=True)
     arrays["dq"], arrays["dk"], arrays["dv"] = attention_backward(do, q, k, v, o, lse, causal=True)
     assert np.allclose(lse, arrays["lse"], atol=1e-5)
-    assert max(errors(arrays)) < 5e-3
+    assert max(errors(arrays)) < 1e-3
 
 
 def test_nothing_has_a_gradient_of_nothing() -> None:

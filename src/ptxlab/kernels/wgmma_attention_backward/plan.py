@@ -9,7 +9,6 @@ from ptxlab.author import b16, f32, ptx
 from ptxlab.kernels.warpgroups import GROUP
 
 BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
-
 GROUPS = 2  # warpgroups that multiply
 GROUP_KEYS = 64  # keys of each of them
 KEYS = GROUPS * GROUP_KEYS  # of a block
@@ -27,9 +26,10 @@ class Plan:
     """Whether a query attends to a number of keys only, of those up to its own."""
     rows: int = 64
     early: bool = False
-    bulk: bool = True
-    stages: int = 2
+    """Whether the gradient of the values is multiplied before that of the scores is stored."""
+    bulk: bool = False
     """Whether the gradient of the queries is added by copies from shared memory, not from registers."""
+    stages: int = 2
 
     @property
     def boxes(self) -> int:
