@@ -83,7 +83,7 @@ class Tiles:
     """Shared memory: keys and values, stages of queries and of the gradient of the answer, and what is made of them."""
 
     def __init__(self, plan: Plan) -> None:
-        memory = ptx.dynamic_shared(b16, align=1024)
+        memory: Any = ptx.dynamic_shared(b16, align=1024)
 
         def cut(rows: int, copies: int) -> Any:
             nonlocal memory
