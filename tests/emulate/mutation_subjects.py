@@ -4,10 +4,12 @@ The asynchronous ones are those of the gallery with copies, mbarriers or MMAs in
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from ptxlab.kernels.tcgen05_gemm.parts import Shape
 from ptxlab.kernels.wgmma_gemm.shapes import Shape as WgmmaShape
 from ptxlab.measure import Host, Launch, check
 from ptxlab.measure.checking import WrongAnswerError, expect
-from ptxlab.measure.entry import Arrays, Size
+from ptxlab.measure.entry import Arrays, Size, UnsuitedError
 from tests.emulate.kernels import CASES, Case
 from tests.emulate.tensor_rings import Ring
 
@@ -96,7 +98,12 @@ SIZES: dict[tuple[str, str], Size] = {
     ("pipelined", "cp.async, 2 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("pipelined", "cp.async, 4 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
+    ("wgmma_attention", "wgmma"): {
+        "type": "bf16", "batch": 1, "heads": (3, 1), "length": 200, "size": 64, "causal": True,
+    },
 }  # fmt: skip
+GRIDS = {"wgmma_attention": 1}  # instead of one block a tile: blocks that have several
+ASYNCHRONOUS = re.compile(r"\b(cp\.async|mbarrier|wgmma|tcgen05)\b")
 
 # One block with so many tiles that all accumulators are used twice, and more K tiles than stages: all waits are needed.
 SCALED: dict[str, Size] = {
@@ -111,12 +118,7 @@ SCALED: dict[str, Size] = {
 def gallery() -> Iterator[Subject]:
     """The asynchronous kernels of the gallery."""
     for (name, variant), size in SIZES.items():
-        entry = kernels.entry(name)
-        (launch,) = entry.launches(variant, entry.arrays(Host(7), **size))
-        text = ptxlab.format(launch.module)
-        yield Subject(
-            f"{name} {variant}", text, partial(_run_entry, name, variant, size), f"{name}.ptx", is_asynchronous=True
-        )
+        yield from _launches_of(name, variant, size)
     text = wgmma_gemm.specialize("f16", wgmma_gemm.SMALL).ptx
     yield Subject("wgmma_gemm wgmma", text, _run_wgmma, "wgmma_gemm.ptx", is_asynchronous=True)
     for step in tcgen05_gemm.STEPS:
@@ -126,19 +128,52 @@ def gallery() -> Iterator[Subject]:
     for name, size in SCALED.items():
         text = ptxlab.format(_scaled(name, size)[0].module)
         yield Subject(name, text, partial(_run_scaled, name, size), f"{name}.ptx", is_asynchronous=True)
+    name, size = "nvfp4_group_gemm", SCALED["nvfp4_group_gemm"]
+    text = ptxlab.format(_scaled(name, size, changed=True)[0].module)
+    run = partial(_run_scaled, name, size, changed=True)
+    yield Subject(f"{name} changed maps", text, run, f"{name}.ptx", is_asynchronous=True)
+    listed = {*SCALED, "wgmma_gemm", "tcgen05_gemm", *(name for name, _ in SIZES)}
+    for name in kernels.names():
+        if name not in listed:
+            yield from _first_asynchronous(name)
 
 
-def _scaled(name: str, size: Size) -> tuple[Launch, Arrays]:
+def _first_asynchronous(name: str) -> Iterator[Subject]:
+    """Of a kernel that is not named here, the first variant that is asynchronous, at its first small size."""
+    entry = kernels.entry(name)
+    for variant, size in product(entry.variants, entry.small):
+        try:
+            found = list(_launches_of(name, variant, size))
+        except UnsuitedError:
+            continue
+        if found:
+            yield from found
+            return
+
+
+def _launches_of(name: str, variant: str, size: Size) -> Iterator[Subject]:
+    """The asynchronous ones of the kernels that a variant launches."""
+    entry = kernels.entry(name)
+    launches = entry.launches(variant, entry.arrays(Host(7), **size))
+    for at, launch in enumerate(launches):
+        text = ptxlab.format(launch.module)
+        if ASYNCHRONOUS.search(text):
+            which = f" {launch.function.name}" if len(launches) > 1 else ""
+            run = partial(_run_entry, name, variant, size, at)
+            yield Subject(f"{name} {variant}{which}", text, run, f"{name}.ptx", is_asynchronous=True)
+
+
+def _scaled(name: str, size: Size, **how: bool) -> tuple[Launch, Arrays]:
     """A launch by one block with two stages."""
     kernel = import_module(f"ptxlab.kernels.{name}")
     arrays = kernels.entry(name).arrays(Host(7), **size)
     usual = inspect.signature(kernel.product).parameters["shape"].default or WgmmaShape(groups=1, columns=16)
-    return kernel.product(**arrays, shape=replace(usual, stages=2), blocks=1), arrays
+    return kernel.product(**arrays, shape=replace(usual, stages=2), blocks=1, **how), arrays
 
 
-def _run_scaled(name: str, size: Size, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+def _run_scaled(name: str, size: Size, module: ir.Module, seed: int, **how: bool) -> tuple[list[Result], bool]:
     entry = kernels.entry(name)
-    launch, arrays = _scaled(name, size)
+    launch, arrays = _scaled(name, size, **how)
     expected = expect(np, entry, arrays)
     maps, *others = launch.args
     given = launch.args
@@ -152,19 +187,24 @@ def _run_scaled(name: str, size: Size, module: ir.Module, seed: int) -> tuple[li
     return [result], True
 
 
-def _run_entry(name: str, variant: str, size: Size, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+def _run_entry(name: str, variant: str, size: Size, at: int, module: ir.Module, seed: int) -> tuple[list[Result], bool]:
+    """All launches of a variant, the one at `at` by a module that was made of its own."""
     entry = kernels.entry(name)
     arrays = entry.arrays(Host(7), **size)
     expected = expect(np, entry, arrays)
-    (launch,) = entry.launches(variant, arrays)
-    how = {"shared": launch.shared, "cluster": launch.cluster}
-    kernel = module[launch.function.name]
-    result = _launch(kernel, seed, launch.grid, launch.block, launch.args, **how)
+    results = []
+    for number, launch in enumerate(entry.launches(variant, arrays)):
+        if number != at:
+            launch.run(device="cpu", checks=False)
+            continue
+        how = {"shared": launch.shared, "cluster": launch.cluster}
+        kernel, grid = module[launch.function.name], GRIDS.get(name, launch.grid)
+        results.append(_launch(kernel, seed, grid, launch.block, launch.args, **how))
     try:
         check(np, entry, size, arrays, expected, variant)
     except WrongAnswerError:
-        return [result], False
-    return [result], True
+        return results, False
+    return results, True
 
 
 def _run_wgmma(module: ir.Module, seed: int) -> tuple[list[Result], bool]:

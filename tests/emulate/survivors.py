@@ -65,13 +65,15 @@ EQUIVALENT = [
     Survivor("tcgen05_gemm", (), LEADING, UNUSED, "tcgen05.mma"),
     Survivor("nvfp4", (), LEADING, UNUSED, "tcgen05.mma"),
     Survivor("nvfp4", (), LEADING, ONE_CHUNK, "32x128b"),
-    Survivor("wgmma_gemm", (), LEADING, UNUSED, "wgmma.mma_async"),
+    Survivor("wgmma", (), LEADING, UNUSED, "wgmma.mma_async"),
     *(
         Survivor(case, (), ("remove tensor fence",), reason, fence)
         for case in ("ring", "blackwell_product")
         for fence, reason in (("before_thread_sync", BEFORE), ("after_thread_sync", AFTER))
     ),
-    *(Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init") for case in ("wgmma_gemm", "ring")),
+    *(Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init") for case in ("wgmma", "ring")),
+    Survivor("wgmma_attention", (), SCOPE, ONE_BLOCK, "atom.relaxed.gpu"),
+    Survivor("wgmma_attention", (), (*SCOPE, *WEAK), ONE_BLOCK, "st.relaxed.gpu"),
     Survivor("tcgen05_gemm pair", (), ("release to relaxed",), LOADED, "mbarrier.arrive.release.cluster"),
     Survivor("ring", (), ("one arrival more",), "with one block no thread waits on it", "[peers"),
     Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),

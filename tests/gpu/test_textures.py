@@ -36,12 +36,45 @@ def test_a_surface_comes_back() -> None:
         assert np.array_equal(array, np.arange(1000, 1040, dtype=np.uint32).reshape(5, 8))
 
 
+BY_NAME = """.global .texref image;
+.global .texref row;
+.global .surfref pixels;
+.entry k(.param .u64 out) {
+    .reg .b64 %rd<3>; .reg .b32 %r<4>; .reg .f32 %f<8>;
+    ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 8; add.u64 %rd0, %rd0, %rd1;
+    cvt.rn.f32.u32 %f4, %r0; mov.f32 %f5, 0f3F800000;
+    tex.2d.v4.f32.f32 {%f0, %f1, %f2, %f3}, [image, {%f4, %f5}];
+    st.global.f32 [%rd0], %f0;
+    tex.1d.v4.f32.s32 {%f0, %f1, %f2, %f3}, [row, {%r0}];
+    st.global.f32 [%rd0+4], %f0;
+    shl.b32 %r1, %r0, 2;
+    suld.b.1d.b32.trap %r2, [pixels, {%r1}]; add.u32 %r2, %r2, 1; sust.b.1d.b32.trap [pixels, {%r1}], %r2;
+    ret;
+}
+"""
+
+
 @pytest.mark.parametrize("device", ["cuda", "both"])
-@pytest.mark.parametrize("storage", ["array", "linear"])
-def test_textures_and_surfaces_in_a_chain(device: str, storage: str) -> None:
+def test_variables_refer_to_textures(device: str) -> None:
+    module = ptxlab.parse(header("8.0", "sm_80") + BY_NAME, name="k.ptx")
+    image, row, pixels = np.random.default_rng(0).random((4, 8), np.float32), np.arange(8.0, dtype="f4"), np.arange(8)
+    pixels = pixels.astype(np.uint32)
+    module.set("image", ptxlab.Texture(image, filter="linear"))
+    module.set("row", ptxlab.Texture(row, storage="linear"))
+    module.set("pixels", ptxlab.Surface(pixels))
+    expected, out = np.zeros((8, 2), np.float32), np.zeros((8, 2), np.float32)
+    module["k"].launch(1, 8, [expected], device="cpu")
+    module["k"].launch(1, 8, [out], device=device)
+    assert np.array_equal(out, expected)
+    assert np.array_equal(out[:, 1], row)
+    assert np.array_equal(pixels, np.arange(8) + 2)
+
+
+@pytest.mark.parametrize("device", ["cuda", "both"])
+def test_textures_and_surfaces_in_a_chain(device: str) -> None:
     module = ptxlab.parse(LOOK, name="k.ptx")
     x, y, z = (np.arange(32, dtype=np.float32) * factor for factor in (1, 0, 0))
-    look = module["look"], 1, 32, [ptxlab.Texture(x, storage=storage), y]
+    look = module["look"], 1, 32, [ptxlab.Texture(x, storage="linear"), y]
     ptxlab.chain(look, (module["write"], 1, 32, [y, ptxlab.Surface(z)]), device=device)
     assert np.array_equal(y, x)
     assert np.array_equal(z, x)

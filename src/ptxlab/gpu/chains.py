@@ -18,9 +18,11 @@ from ptxlab.gpu.loading import GpuState
 from ptxlab.gpu.output import captured
 from ptxlab.gpu.parameters import Copies, Parameters, convert
 from ptxlab.gpu.prepared import Prepared, note_run, ready
+from ptxlab.gpu.references import references_of
 from ptxlab.gpu.streams import stream_handle
 from ptxlab.gpu.textures import TextureObjects
 from ptxlab.gpu.waiting import fail, refuse_broken, run
+from ptxlab.report import KernelError, error
 
 
 @dataclass(frozen=True)
@@ -62,11 +64,21 @@ def _prepare(grids: Sequence[GridOnGpu], gpu: Gpu) -> list[tuple[Prepared, Param
     space = address_space_of([grid.args for grid in grids])
     parts = []
     for grid in grids:
+        _refuse_references(grid)
         prepared = ready(grid.module, grid.kernel, gpu, grid.state, how_of(grid.options), grid.options.compile)
         parameters = convert(grid.module, grid.kernel, prepared.signature, grid.args, gpu, space)
         note_run(grid.state, prepared)
         parts.append((prepared, parameters))
     return parts
+
+
+def _refuse_references(grid: GridOnGpu) -> None:
+    """Each grid has textures of its own, and a variable refers to one for all grids of its module."""
+    for name, _ in references_of(grid.module, grid.state):
+        (variable,) = (one for one in grid.module.variables if one.name == name)
+        message = f"`{name}`, a variable, refers to a texture or surface, which grids of a chain take as arguments"
+        helps = ["take it as a parameter of the kernel, `.param .u64`; or launch the grids one after the other"]
+        raise KernelError([error("bad-argument", message, grid.module.span(variable), "declared here", helps=helps)])
 
 
 def _run(

@@ -18,9 +18,10 @@ from ptxlab.gpu.loading import GpuState
 from ptxlab.gpu.output import captured
 from ptxlab.gpu.parameters import Parameters, convert
 from ptxlab.gpu.prepared import How, Kind, Prepared, make, note_run, ready
+from ptxlab.gpu.references import references_of
 from ptxlab.gpu.streams import recording, stream_handle
 from ptxlab.gpu.waiting import fail, refuse_broken, run, with_message
-from ptxlab.report import KernelError, error, is_failure
+from ptxlab.report import KernelError, is_failure
 
 
 def launch(
@@ -40,9 +41,10 @@ def launch(
     how = how_of(options)
     result = Result(fidelity=fidelity_of(gpu.name))
     try:
-        refuse_variables(module, state)
+        bound = references_of(module, state)
         prepared = ready(module, kernel, gpu, state, how, options.compile)
         parameters = convert(module, kernel, prepared.signature, args, gpu)
+        parameters.copies = parameters.copies.with_variables(bound)
         note_run(state, prepared)
         if not options.wait or recording.graph is not None:
             _start(prepared, parameters, how[-1])
@@ -53,15 +55,6 @@ def launch(
     if is_failure(result.diagnostics, options.on_error):
         raise KernelError(result.diagnostics)
     return result
-
-
-def refuse_variables(module: ir.Module, state: GpuState) -> None:
-    """Refuse textures that variables of the module refer to: CUDA has no such variables any more."""
-    for variable in module.variables:
-        if variable.name in state.host.objects:
-            message = f"`{variable.name}`, a variable, is bound to a texture, surface or sampler on the emulator only"
-            helps = ["take the texture as a parameter of the kernel, `.param .u64`, and pass it as an argument"]
-            raise KernelError([error("bad-argument", message, module.span(variable), "declared here", helps=helps)])
 
 
 @cache
@@ -105,6 +98,7 @@ def _run(
         try:
             await_producers(parameters, stream)
             copies.copy_in()
+            copies.objects.bind(prepared.loaded.handle)
             data = parameters.placed()
             with captured(prepared.can_print) as written:
                 try:
@@ -139,6 +133,7 @@ def prepare(
     except DriverError as problem:
         raise KernelError([fail(problem, Subject.of(module, kernel), gpu)]) from None
     parameters = convert(module, kernel, made.signature, args, gpu)
+    parameters.copies = parameters.copies.with_variables(references_of(module, state))
     if parameters.copies.names:
         raise ValueError("a prepared launch takes arrays on the GPU; these would be copied each time: "
                          + ", ".join(parameters.copies.names))  # fmt: skip

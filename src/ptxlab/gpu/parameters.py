@@ -33,10 +33,19 @@ class Copies:
         self.objects = TextureObjects(objects)
         self.addresses: dict[int, int] = {}
 
+    def with_variables(self, bound: Sequence[tuple[str, Any]]) -> Copies:
+        """The same, and textures and surfaces that variables of the module refer to."""
+        if not bound:
+            return self
+        found = Copies(self.regions, self.objects.placed)
+        found.objects.bound = bound
+        return found
+
     @property
     def names(self) -> list[str]:
         """What there is to copy, as messages call it."""
-        return [region.name for region in self.regions] + [one.name for one in self.objects.placed]
+        placed = [one.name for one in self.objects.placed] + [f"`{name}`" for name, _ in self.objects.bound]
+        return [region.name for region in self.regions] + placed
 
     def copy_in(self) -> None:
         """Allocate memory and fill it."""
@@ -214,7 +223,10 @@ class _Conversion:
             self.owners.append(value)
             return value.data_ptr()
         if isinstance(value, Multicast):
-            raise TypeError("a multicast address is of several devices, which only the emulator has together")
+            raise TypeError(
+                "a multicast address is of several GPUs behind an NVSwitch, and a launch has one: "
+                "it is for the emulator, or pass the address that `cuMemMap` of your multicast object gave you"
+            )
         if isinstance(value, Sampler):
             raise TypeError("a sampler apart from its texture is for the emulator: CUDA gives textures their own")
         memory = memory_of(value.array if isinstance(value, TensorMap) else value)

@@ -9,6 +9,7 @@ from typing import Any
 from ptxlab.device.placed_objects import PlacedObject
 from ptxlab.device.textures import FACES, LAYERED, Surface, Texels, Texture
 from ptxlab.gpu.driver import bindings, broken, call
+from ptxlab.gpu.references import bind_surface, bind_texture
 
 _FORMATS = {
     "u8": "UNSIGNED_INT8", "u16": "UNSIGNED_INT16", "u32": "UNSIGNED_INT32", "s8": "SIGNED_INT8",
@@ -23,6 +24,8 @@ class TextureObjects:
 
     def __init__(self, placed: Sequence[PlacedObject] = ()) -> None:
         self.placed = placed
+        self.bound: Sequence[tuple[str, Texture | Surface]] = ()
+        """Variables of the module, and what they refer to."""
         self.handles: dict[int, int] = {}
         """Those of the GPU by those of `pack`."""
         self._undo: list[tuple[str, Any]] = []
@@ -33,6 +36,14 @@ class TextureObjects:
         for one in self.placed:
             made = self._texture(one.value) if isinstance(one.value, Texture) else self._surface(one.value)
             self.handles[one.handle] = int(made)
+
+    def bind(self, module: Any) -> None:
+        """Make arrays, fill them, and let the variables of a loaded module refer to them."""
+        for name, value in self.bound:
+            if isinstance(value, Texture):
+                bind_texture(module, name, self._resource(value), _sampling(value))
+            else:
+                bind_surface(module, name, self._surface_array(value))
 
     def copy_out(self, kept: dict[int, bytearray] | None) -> None:
         """Bring surfaces back to their arrays, or into `kept`, by the addresses of these."""
@@ -51,20 +62,24 @@ class TextureObjects:
             getattr(bindings(), name)(argument)
 
     def _surface(self, surface: Surface) -> Any:
+        made = call("cuSurfObjectCreate", _array_resource(self._surface_array(surface)))
+        self._undo.append(("cuSurfObjectDestroy", made))
+        return made
+
+    def _surface_array(self, surface: Surface) -> Any:
         array = call("cuArray3DCreate", _description(surface.texels, _SURFACE))
         self._undo.append(("cuArrayDestroy", array))
         _copy(array, _texels(surface.array, surface.texels, 0))
         self._arrays.append((surface, array))
-        resource = _array_resource(array)
-        made = call("cuSurfObjectCreate", resource)
-        self._undo.append(("cuSurfObjectDestroy", made))
-        return made
+        return array
 
     def _texture(self, texture: Texture) -> Any:
-        resource = self._array(texture) if texture.storage == "array" else self._memory(texture)
-        made = call("cuTexObjectCreate", resource, _sampling(texture), None)
+        made = call("cuTexObjectCreate", self._resource(texture), _sampling(texture), None)
         self._undo.append(("cuTexObjectDestroy", made))
         return made
+
+    def _resource(self, texture: Texture) -> Any:
+        return self._array(texture) if texture.storage == "array" else self._memory(texture)
 
     def _array(self, texture: Texture) -> Any:
         """Texels in an array of CUDA, or one for each level."""
