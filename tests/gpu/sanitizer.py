@@ -22,182 +22,28 @@ import sys
 import tempfile
 import time
 import zlib
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import ptxlab
-from ptxlab import ir
-from ptxlab.device.options import LaunchOptions
-from ptxlab.device.result import Result
-from ptxlab.emulate.host.module_memory import EmulatedModule
-from ptxlab.gpu import Gpu
-from ptxlab.gpu.loading import compile_text
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import KernelError, PtxError
 
+from .sanitizer_kernels import HARMLESS, collect, named, read_arguments, sizes_of
+
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs", "arguments", "addresses", "stopping")]
-TESTS += ["tests/cases"]
-SIZES = ("grid", "block", "shared", "cluster")
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
 ALONE = "none"  # no tool: what the GPU itself says
 ENDLESS = ("hang", "timeout", "barrier-divergence")
-HARMLESS = ((), ("data-race",), ("uninitialised-read",))  # what lets a kernel end, most of the time
 TOGETHER = 40  # kernels of one process that are expected to end
 SOME = 3  # of those that may break it off
-ALIKE = 2  # kernels of one test that end badly in the same way
 PATIENCE = 2  # seconds that a kernel may take
+NO_PATIENCE = 1  # seconds that one may take of which the emulator says that it does not end
 STARTING = 15  # seconds that a process may take
 EACH = 2  # seconds more for each of its kernels
-
-
-# The kernels.
-
-
-def collect(path: Path, target_name: str) -> None:
-    """Run the tests of the detectors and keep the kernels that they launch."""
-    import pytest
-
-    from ptxlab import launch as door
-
-    cases: dict[str, dict[str, Any]] = {}
-    emulate = door.emulate
-
-    class Names:
-        test = ""
-
-        @pytest.hookimpl(wrapper=True)
-        def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-            self.test = f"{item.path.name}::{item.name}"
-            return (yield)
-
-    names = Names()
-
-    def keep(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
-        written = [write_argument(value, args[:number]) for number, value in enumerate(args)]
-        result = emulate(emulated, kernel, args, replace(options, on_error="collect"))
-        sizes = {name: getattr(options, name) for name in SIZES}
-        case = {"text": emulated.module.source.text, "entry": kernel.name, **sizes, "args": written}
-        if options.blocks is None and options.checks:
-            kept = cases.setdefault(json.dumps(case), {"test": names.test, **case, "emulator": []})
-            # What any seed shows, a GPU may do.
-            kept["emulator"] = sorted({*kept["emulator"], *(diagnostic.code for diagnostic in result.diagnostics)})
-        if options.on_error == "raise" and any(diagnostic.level == "error" for diagnostic in result.diagnostics):
-            raise KernelError(result.diagnostics)
-        return result
-
-    door.emulate = keep
-    target = Gpu(0, "", target_name, 0, 0, 0, (13, 0))
-    status = pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *TESTS], plugins=[names])
-    assert status == 0, "the tests must pass: they say which kernels are wrong"
-    door.emulate = emulate
-    chosen = []
-    for case in thin_out(list(cases.values())):
-        architecture = target.architecture_for(ptxlab.parse(case["text"]).target)
-        if architecture is not None:
-            case["text"] = name_anew(keep_loads(case), case["entry"], len(chosen))
-            try:
-                cubin = compile_text(case["text"], architecture, None)
-            except PtxError as refused:
-                print(f"left out, ptxas refuses it: {case['test']}: {refused.diagnostics[0].message}")
-                continue
-            chosen.append(case | {"cubin": base64.b64encode(zlib.compress(cubin)).decode()})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"commit": commit(), "cases": chosen}, indent=1), encoding="utf-8")
-    print(f"{len(chosen)} kernels, {sum(bool(case['emulator']) for case in chosen)} of them wrong, "
-          f"{sum('kept' in case['text'] for case in chosen)} with loads that are kept")  # fmt: skip
-
-
-def thin_out(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without those that break off a process and are like others of the same test: each costs a process a tool."""
-    seen: Counter[tuple[str, ...]] = Counter()
-    chosen = []
-    for case in cases:
-        is_alone = "page" in case["test"] or "::test_case[" in case["test"]  # each parameter is a subject of its own
-        kind = (case["test"] if is_alone else case["test"].partition("[")[0], *case["emulator"])
-        seen[kind] += 1
-        if tuple(case["emulator"]) in HARMLESS or seen[kind] <= ALIKE:
-            chosen.append(case)
-    return chosen
-
-
-def keep_loads(case: dict[str, Any]) -> str:
-    """The text with a store after every load of 32 bits, where the emulator finds the same in it."""
-    before, entry, body = re.split(r"((?:\.visible\s+)?\.entry\b)", case["text"], maxsplit=1)
-    changed, count = LOAD.subn(r"\g<0> \g<1>st.global.u32 [%kept_at], \g<2>;", body)
-    if not count or not re.search(r"\.reg\s+\.[bus]32\s+[^;]*%r<", body):
-        return str(case["text"])
-    words = np.prod(case["grid"]) * np.prod(case["block"])
-    changed = changed.replace("{", "{" + OWN_WORD, 1)
-    text = f"{before}.global .align 4 .b8 kept[{4 * words}];\n{entry}{changed}"
-    try:
-        found = ptxlab.parse(text)[case["entry"]].launch(
-            args=read_arguments(case["args"]), **sizes_of(case), device="cpu", timeout=5, on_error="collect",
-        )  # fmt: skip
-    except PtxError:
-        return str(case["text"])
-    same = sorted({diagnostic.code for diagnostic in found.diagnostics}) == case["emulator"]
-    return text if same else str(case["text"])
-
-
-LOAD = re.compile(r"((?:@!?%\w+\s+)?)\bld\.[\w.:]+\s+(%r\d+)\s*,\s*\[[^\]]*\]\s*;")
-OWN_WORD = """
-    .reg .b32 %kept<3>; .reg .b64 %kept_start, %kept_at;
-    mov.u32 %kept0, %ctaid.x; mov.u32 %kept1, %ntid.x; mov.u32 %kept2, %tid.x;
-    mad.lo.u32 %kept0, %kept0, %kept1, %kept2;
-    mov.u64 %kept_start, kept; mad.wide.u32 %kept_at, %kept0, 4, %kept_start;
-"""
-
-
-def sizes_of(case: dict[str, Any]) -> dict[str, Any]:
-    """How large a launch of the kernel is."""
-    return {name: case[name] for name in SIZES if name in case}
-
-
-def name_anew(text: str, entry: str, number: int) -> str:
-    """The text with another name of its kernel, also where its address is taken."""
-    return re.sub(rf"(?<![\w$%.]){re.escape(entry)}(?![\w$])", named(number), text)
-
-
-def write_argument(value: Any, before: Sequence[Any]) -> Any:
-    """An argument as JSON; an array that was given before is named by its place."""
-    for place, other in enumerate(before):
-        if other is value and isinstance(value, np.ndarray):
-            return {"same": place}
-    if isinstance(value, np.ndarray):
-        packed = base64.b64encode(zlib.compress(value.tobytes())).decode()
-        return {"type": value.dtype.str, "shape": value.shape, "data": packed}
-    if isinstance(value, (bytes, bytearray)):
-        return {"bytes": bytes(value).hex()}
-    return value.item() if hasattr(value, "item") else value
-
-
-def read_arguments(written: Sequence[Any]) -> list[Any]:
-    """The arguments again."""
-    values: list[Any] = []
-    for one in written:
-        if not isinstance(one, dict):
-            values.append(one)
-        elif "same" in one:
-            values.append(values[one["same"]])
-        elif "bytes" in one:
-            values.append(bytes.fromhex(one["bytes"]))
-        else:
-            data = zlib.decompress(base64.b64decode(one["data"]))
-            values.append(np.frombuffer(bytearray(data), one["type"]).reshape(one["shape"]))
-    return values
-
-
-def named(number: int) -> str:
-    """What a kernel is called, so that a report says which it is about."""
-    return f"case_{number}_k"
 
 
 # Inside a process that compute-sanitizer watches.
@@ -218,7 +64,7 @@ def child(path: Path, numbers: Sequence[int]) -> None:
                 file.flush()
                 result = module[named(number)].launch(
                     args=read_arguments(case["args"]), **sizes_of(case), device="cuda", compile=file.name,
-                    timeout=PATIENCE, on_error="collect",
+                    timeout=NO_PATIENCE if is_endless(case) else PATIENCE, on_error="collect",
                 )  # fmt: skip
             codes = [found.code for found in result.diagnostics]
         except (PtxError, KernelError) as problem:
@@ -302,7 +148,7 @@ def parts(cases: Sequence[dict[str, Any]]) -> list[list[int]]:
     alone, together, endless = [], [], []
     for number, case in enumerate(cases):
         codes = tuple(case["emulator"])
-        home = together if codes in HARMLESS else endless if set(codes) & set(ENDLESS) else alone
+        home = together if codes in HARMLESS else endless if is_endless(case) else alone
         home.append(number)
     return [
         home[start : start + size]
@@ -311,8 +157,13 @@ def parts(cases: Sequence[dict[str, Any]]) -> list[list[int]]:
     ]
 
 
+def is_endless(case: dict[str, Any]) -> bool:
+    """Whether the emulator says of a kernel that it does not end."""
+    return not set(case["emulator"]).isdisjoint(ENDLESS)
+
+
 def run(path: Path, output: Path, workers: int, seconds: float, keep_log: Path | None) -> None:
-    """Watch every kernel under every tool, and keep what was said; what is not done in `seconds` is left out."""
+    """Watch every kernel under every tool, and keep what was said; what is not done in `seconds` is said not to be."""
     from ptxlab.gpu.hardware import driver_release, gpu
     from ptxlab.toolchain import find
 
@@ -333,9 +184,14 @@ def run(path: Path, output: Path, workers: int, seconds: float, keep_log: Path |
     for tool, found in answers:
         for number, verdict in found.items():
             said.setdefault(number, {})[tool] = verdict
+    unknown = {"verdict": "not run", "said": f"{seconds:g} seconds were over"}
     rows = [
-        {"test": cases[number]["test"], "emulator": cases[number]["emulator"], "tools": said[number]}
-        for number in sorted(said)
+        {
+            "test": case["test"],
+            "emulator": case["emulator"],
+            "tools": {tool: said.get(number, {}).get(tool, unknown) for tool in (ALONE, *TOOLS)},
+        }
+        for number, case in enumerate(cases)
     ]
     shown = subprocess.run(["compute-sanitizer", "--version"], capture_output=True, text=True, check=False)
     head = {
@@ -347,6 +203,7 @@ def run(path: Path, output: Path, workers: int, seconds: float, keep_log: Path |
         "commit": os.environ.get("PTXLAB_COMMIT") or kept["commit"],
         "date": date.today().isoformat(),
         "seconds": round(time.perf_counter() - started, 1),
+        "excluded": kept["excluded"],
     }
     text = json.dumps(head, indent=1)[:-2] + ',\n "kernels": [\n'
     text += ",\n".join("  " + json.dumps(row) for row in rows) + "\n ]\n}\n"
@@ -355,19 +212,9 @@ def run(path: Path, output: Path, workers: int, seconds: float, keep_log: Path |
     print(f"{len(rows)} kernels, {len(asked)} processes or more, {head['seconds']} s")
     for tool in (ALONE, *TOOLS):
         for wrong in (True, False):
-            verdicts = [
-                row["tools"].get(tool, {"verdict": "not run"})["verdict"]
-                for row in rows
-                if bool(row["emulator"]) == wrong
-            ]
+            verdicts = [row["tools"][tool]["verdict"] for row in rows if bool(row["emulator"]) == wrong]
             counts = {name: verdicts.count(name) for name in sorted(set(verdicts))}
             print(f"{tool:10} {'wrong' if wrong else 'right'} {counts}")
-
-
-def commit() -> str:
-    """The commit that is checked out."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=True)
-    return asked.stdout.strip()
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 import numpy as np
 
 import ptxlab
-from tests.gpu.sanitizer import keep_loads, name_anew, read_arguments, read_output, write_argument
+from tests.gpu.sanitizer import read_output
+from tests.gpu.sanitizer_kernels import keep_loads, name_anew, read_arguments, write_argument
 
 OUTPUT = """========= COMPUTE-SANITIZER
 @@ 3 begins

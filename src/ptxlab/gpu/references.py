@@ -27,9 +27,13 @@ def references_of(module: ir.Module, state: GpuState) -> list[tuple[str, Any]]:
         values = state.host.objects.get(variable.name, ())
         if kind_of(variable) == "samplerref":
             message = f"`{variable.name}` is a `.samplerref`: CUDA's driver loads no module that has one"
-            help = "take it out, with `texmode_independent`, and give the texture its own: `ptxlab.Texture(a, filter=…)`"
+            help = (
+                "take it out, with `texmode_independent`, and give the texture its own: `ptxlab.Texture(a, filter=…)`"
+            )
         elif values and variable.dimensions:
-            message = f"`{variable.name}` is an array: CUDA's driver has references to single textures and surfaces only"
+            message = (
+                f"`{variable.name}` is an array: CUDA's driver has references to single textures and surfaces only"
+            )
             help = "take textures as parameters of the kernel, `.param .u64`, and pass them as arguments"
         else:
             found += [(variable.name, value) for value in values]

@@ -53,6 +53,11 @@ _LINE = "atom{.sem}{.scope}.space.op{.L2::cache_hint}.type d, [a], b{, cache_pol
 _OLD = {"d": "type sink"}
 
 
+def _vector(m: Modifiers) -> str:
+    """A vector that is not wanted may be `_`, but of bf16."""
+    return "vec type sink" if m.type.startswith("bf16") else "vec type sink dropped"
+
+
 @_atomic(_LINE, _WORDS, op="and or xor exch add inc dec min max", type="b32 u32 s32", where=_agree, types=_OLD, **_ATOM)
 @_atomic(_LINE, _DOUBLE_WORDS, op="exch add", type="b64 u64", where=_agree, types=_OLD, **_ATOM)
 @_atomic(_LINE, "3.1 sm_32", op="and or xor min max", type="b64 u64 s64", where=_agree, types=_OLD, **_ATOM)
@@ -74,11 +79,11 @@ _OLD = {"d": "type sink"}
       types={"a": "wide", "d": "vec f32 sink dropped integers", "b": "vec f32 integers"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
-      vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "d": "vec type sink dropped", "b": "vec type"},
+      vec="v2 v4 v8", type="f16 bf16", scope=_SCOPE, types={"a": "wide", "d": _vector, "b": "vec type"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @form("atom{.sem}{.scope}{.global}.op.noftz{.L2::cache_hint}.vec.type d, [a], b{, cache_policy}", op="add min max",
       vec="v2 v4", type="f16x2 bf16x2", scope=_SCOPE,
-      types={"a": "wide", "d": "vec type sink dropped", "b": "vec type"},
+      types={"a": "wide", "d": _vector, "b": "vec type"},
       since="8.1 sm_90", **_ATOM)  # fmt: skip
 @addresses(a="data")
 def atom(

@@ -34,7 +34,7 @@ SET: dict[str, Any] = {**BOOL, "types": {"d": "dtype", "a": "stype", "b": "stype
 
 # With the bf16 formats, ptxas wants a register for `c` and takes integer registers for results.
 BRAIN = "7.8 sm_90"
-BRAIN_RESULT = {"bf16": "u16", "bf16x2": "bf16x2 untyped"}
+BRAIN_RESULT = {"bf16": "u16 vectors", "bf16x2": "bf16x2 untyped"}
 BRAIN_PAIR = "bf16x2 predicate"
 SETP_BRAIN: dict[str, Any] = {**SETP_ONE, "types": {**RESULT, "c": "pred reg"}, "since": BRAIN}
 SETP_BRAIN_PAIR: dict[str, Any] = {**SETP, "types": {**PAIR, "b": BRAIN_PAIR, "c": "pred reg"}, "since": BRAIN}

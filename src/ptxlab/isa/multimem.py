@@ -47,19 +47,28 @@ def value(m: Modifiers) -> str:
 
 def reduced(m: Modifiers) -> str:
     """What holds a value that is reduced: ptxas takes only untyped registers for bf16 here."""
-    return (
-        f"{m.vec or ''} {m.type}" if m.type.startswith("bf16") else value(m).replace("sink", "").replace("single", "")
-    )
+    held = f"{m.vec or ''} {m.type}" if m.type.startswith("bf16") else value(m)
+    return f"{held.replace('sink', '').replace('single', '')} unmixed"
+
+
+def loaded(m: Modifiers) -> str:
+    """What holds a value that is read: for bf16x2, any register of 32 bits."""
+    return f"{value(m)} untyped" if m.type == "bf16x2" else value(m)
+
+
+def stored(m: Modifiers) -> str:
+    """What holds a value that is written."""
+    return f"{value(m).replace('sink', '')} closing"
 
 
 COMMON: dict[str, Any] = {"scope": SCOPE, "where": order, "since": "8.1 sm_90"}
 LOAD: dict[str, Any] = COMMON | {"sem": "weak relaxed acquire", "types": {"a": "global b64"}}
-LOAD_VECTOR: dict[str, Any] = LOAD | {"types": {"a": "global b64", "d": value}}
+LOAD_VECTOR: dict[str, Any] = LOAD | {"types": {"a": "global b64", "d": loaded}}
 SUM: dict[str, Any] = LOAD_VECTOR | {"where": add_only}
 WIDE: dict[str, Any] = {"acc": (("acc::f32", "8.2 sm_90"),)}
 WIDE_FP8: dict[str, Any] = {"acc": "acc::f16", "since": FP8}
 STORE: dict[str, Any] = COMMON | {"sem": "weak relaxed release", "types": {"a": "global b64"}}
-STORE_VECTOR: dict[str, Any] = STORE | {"types": {"a": "global b64", "b": value}}
+STORE_VECTOR: dict[str, Any] = STORE | {"types": {"a": "global b64", "b": stored}}
 REDUCE: dict[str, Any] = COMMON | {"sem": "relaxed release", "types": {"a": "global b64"}}
 REDUCE_VECTOR: dict[str, Any] = REDUCE | {"types": {"a": "global b64", "b": reduced}}
 BULK: dict[str, Any] = {"types": bulk("global", "shared"), "sem": (("relaxed", STRONG),), "where": together}

@@ -19,10 +19,12 @@ The words of `types`, in any order:
   from the others;
 - `apart`: each element of the vector is checked by itself, as a scalar is; `bare`: the address may also be without
   its brackets; `element`: it may also be an element of an array, `table[3]`;
-- `lone`: the vector may be one register;
+- `lone`: the vector may be one register; `short`: it may have 1 or 2 elements where more are wanted;
 - `integers`: a vector of floats may be one of integers; `untyped`: a register may be of any type of that width;
-  `predicate`: it may be a predicate, which ptxas takes for 32 bits; `halves`: it may be of `.f16x2`; `typed`: it may
-  not be of bits; `dropped`: a whole vector may be `_`; `scalar`: it may not be a vector, though it is of bf16;
+  `predicate`: it may be a predicate, which ptxas takes for 32 bits; `halves`: it may be of `.f16x2`; `typed`: it (of
+  a vector, one register instead of it) may not be of bits; `dropped`: a whole vector may be `_`; `scalar`: it may not
+  be a vector, though it is of bf16; `vectors`: it may be one, though it is not;
+- `unmixed`: predicates are not taken among other elements of a vector; `closing`: only if the last one is;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may precede it;
 - `single`: a scalar that may also be written as a vector of one, `{r}`;
@@ -63,9 +65,9 @@ _UNCHECKED = "half", "compare", "convert"  # chapters in which ptxas only checks
 _ADDRESS_MARKS = frozenset("wide bare element".split())
 _FLAGS = frozenset(  # fields of `Expected`
     "loose sink special symbol single bits padded indexed minus apart integers lone untyped predicate halves typed"
-    " dropped".split()
+    " dropped short unmixed closing".split()
 )
-_MARKS = _FLAGS | {"reg", "bare", "element", "scalar"}
+_MARKS = _FLAGS | {"reg", "bare", "element", "scalar", "vectors"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,9 @@ class Expected:
     halves: bool = False
     typed: bool = False
     dropped: bool = False
+    short: bool = False
+    unmixed: bool = False
+    closing: bool = False
     bare: bool = False
     element: bool = False
     select: str | None = None
@@ -249,7 +254,8 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         inner=tuple(Expected(name, role, type=type_, allowed=limit) for limit in limits) if count else (),
         fixed=_names_a_type(form.types.get(name, ""), m),
         whole=form.chapter == "video",
-        vectors=not count and type_ in _BRAIN and form.chapter in _UNCHECKED and "scalar" not in words,
+        vectors="vectors" in words
+        or (not count and type_ in _BRAIN and form.chapter in _UNCHECKED and "scalar" not in words),
     )
 
 

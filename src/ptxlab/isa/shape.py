@@ -46,6 +46,8 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
         return "not-pair"
     if expected.count and not expected.lone and not (expected.dropped and shape == "_"):
         return "vector-size"
+    if expected.typed and shape in TYPES and TYPES[shape].kind == "b":
+        return "type"
     return wrong_scalar(expected, shape)
 
 
@@ -81,7 +83,7 @@ def _wrong_compound(expected: Expected, shape: Shape) -> str | None:
         if not (expected.padded and len(parts) in (2, 4) and len(parts) > expected.count):
             if not expected.count:
                 return _wrong_vector(expected, parts) if expected.vectors and len(parts) in (1, 2, 4) else "vector"
-            if len(parts) != expected.count:
+            if len(parts) != expected.count and not (expected.short and len(parts) in (1, 2)):
                 return "vector-size"
         if expected.indexed:
             return wrong_scalar(_INDEX, parts[0]) or _wrong_vector(expected, parts[1:])
@@ -103,6 +105,8 @@ def _wrong_vector(expected: Expected, parts: Sequence[Shape]) -> str | None:
         return "vector-types"
     if joined == "pred" and expected.predicate:
         return "type"
+    if "pred" in parts and joined != "pred" and (expected.unmixed or (expected.closing and parts[-1] != "pred")):
+        return "vector-types"
     if _is_converted(expected, parts[0]) or _are_integers_for_floats(expected, joined):
         assert expected.type is not None
         joined = f"b{expected.type.width}"
@@ -188,7 +192,7 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
     if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
         return False
     assert expected.type is not None
-    if expected.vectors:
+    if expected.vectors or (expected.short and len(shape) - 1 < expected.count):
         return True
     if shape[1] in _CONSTANTS:
         widths = {type.width for part in shape[1:] if part not in _CONSTANTS and (type := _element_type(part))}
@@ -308,8 +312,6 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
     if expected.bits and TYPES[shape].kind != "b":
         return "type"
     if shape == "f16x2" and expected.fixed and type_.kind in "us" and not expected.halves:
-        return "type"
-    if expected.typed and TYPES[shape].kind == "b":
         return "type"
     if expected.untyped and _width(TYPES[shape]) == type_.width:
         return None

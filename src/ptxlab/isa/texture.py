@@ -31,7 +31,7 @@ COORDINATES = {
     "3d": "4 lone",
     "a1d": "2 padded indexed",
     "a2d": "4 indexed",
-    "cube": "4",
+    "cube": "4 lone",
     "acube": "4 indexed",
     "2dms": "4",
     "a2dms": "4 indexed",
@@ -39,7 +39,7 @@ COORDINATES = {
 OFFSETS = {
     "1d": "1 padded lone",
     "2d": "2 padded lone",
-    "3d": "4 lone",
+    "3d": "4 lone typed",
     "a1d": "1 padded lone",
     "a2d": "2 padded lone",
     "2dms": "2 padded lone",
@@ -47,7 +47,7 @@ OFFSETS = {
     "cube": "",  # ptxas leaves it out
     "acube": "",
 }
-GRADIENTS = {"1d": "1", "2d": "2", "3d": "4", "a1d": "1", "a2d": "2", "cube": "4", "acube": "4"}
+GRADIENTS = {"1d": "1", "2d": "2", "3d": "4", "a1d": "1", "a2d": "2", "cube": "4 short", "acube": "4 short"}
 
 Declared = Callable[..., Any]
 

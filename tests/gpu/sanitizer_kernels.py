@@ -1,0 +1,189 @@
+"""The kernels that `sanitizer.py` compares by: collected from tests, kept with their arguments and their code."""
+
+import base64
+import json
+import re
+import subprocess
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab import ir
+from ptxlab.device.options import LaunchOptions
+from ptxlab.device.result import Result
+from ptxlab.emulate.host.module_memory import EmulatedModule
+from ptxlab.gpu import Gpu
+from ptxlab.gpu.loading import compile_text
+from ptxlab.report import KernelError, PtxError
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs", "arguments", "addresses", "stopping")]
+TESTS += ["tests/cases"]
+SIZES = ("grid", "block", "shared", "cluster")
+HARMLESS = ((), ("data-race",), ("uninitialised-read",))  # what lets a kernel end, most of the time
+ALIKE = 2  # kernels of one test that end badly in the same way
+
+
+def collect(path: Path, target_name: str) -> None:
+    """Run the tests of the detectors and keep the kernels that they launch."""
+    import pytest
+
+    from ptxlab import launch as door
+
+    cases: dict[str, dict[str, Any]] = {}
+    emulate = door.emulate
+
+    class Names:
+        test = ""
+
+        @pytest.hookimpl(wrapper=True)
+        def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
+            self.test = f"{item.path.name}::{item.name}"
+            return (yield)
+
+    names = Names()
+
+    def keep(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+        written = [write_argument(value, args[:number]) for number, value in enumerate(args)]
+        result = emulate(emulated, kernel, args, replace(options, on_error="collect"))
+        sizes = {name: getattr(options, name) for name in SIZES}
+        case = {"text": emulated.module.source.text, "entry": kernel.name, **sizes, "args": written}
+        if options.blocks is None and options.checks:
+            kept = cases.setdefault(json.dumps(case), {"test": names.test, **case, "emulator": []})
+            # What any seed shows, a GPU may do.
+            kept["emulator"] = sorted({*kept["emulator"], *(diagnostic.code for diagnostic in result.diagnostics)})
+        if options.on_error == "raise" and any(diagnostic.level == "error" for diagnostic in result.diagnostics):
+            raise KernelError(result.diagnostics)
+        return result
+
+    door.emulate = keep
+    target = Gpu(0, "", target_name, 0, 0, 0, (13, 0))
+    status = pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", *TESTS], plugins=[names])
+    assert status == 0, "the tests must pass: they say which kernels are wrong"
+    door.emulate = emulate
+    chosen: list[dict[str, Any]] = []
+    excluded: list[dict[str, str]] = []
+    for case in thin_out(list(cases.values())):
+        reason = compile_case(case, target, len(chosen))
+        if reason:
+            excluded.append({"test": case["test"], "reason": reason})
+        else:
+            chosen.append(case)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept_file = {"commit": commit(), "excluded": excluded, "cases": chosen}
+    path.write_text(json.dumps(kept_file, indent=1), encoding="utf-8")
+    print(f"{len(chosen)} kernels, {sum(bool(case['emulator']) for case in chosen)} of them wrong, "
+          f"{sum('kept' in case['text'] for case in chosen)} with loads that are kept, "
+          f"{len(excluded)} excluded")  # fmt: skip
+
+
+def compile_case(case: dict[str, Any], target: Gpu, number: int) -> str:
+    """Give a kernel its name and its code for a GPU; why it has none, where that is so."""
+    stated = ptxlab.parse(case["text"]).target
+    architecture = target.architecture_for(stated)
+    if architecture is None:
+        return f"the kernel is for {stated}, which this GPU does not run"
+    case["text"] = name_anew(keep_loads(case), case["entry"], number)
+    try:
+        cubin = compile_text(case["text"], architecture, None)
+    except PtxError as refused:
+        return f"ptxas refuses it: {refused.diagnostics[0].message}"
+    case["cubin"] = base64.b64encode(zlib.compress(cubin)).decode()
+    return ""
+
+
+def thin_out(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without those that break off a process and are like others of the same test: each costs a process a tool."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    chosen = []
+    for case in cases:
+        is_alone = "page" in case["test"] or "::test_case[" in case["test"]  # each parameter is a subject of its own
+        kind = (case["test"] if is_alone else case["test"].partition("[")[0], *case["emulator"])
+        seen[kind] += 1
+        if tuple(case["emulator"]) in HARMLESS or seen[kind] <= ALIKE:
+            chosen.append(case)
+    return chosen
+
+
+def keep_loads(case: dict[str, Any]) -> str:
+    """The text with a store after every load of 32 bits, where the emulator finds the same in it."""
+    before, entry, body = re.split(r"((?:\.visible\s+)?\.entry\b)", case["text"], maxsplit=1)
+    changed, count = LOAD.subn(r"\g<0> \g<1>st.global.u32 [%kept_at], \g<2>;", body)
+    if not count or not re.search(r"\.reg\s+\.[bus]32\s+[^;]*%r<", body):
+        return str(case["text"])
+    words = np.prod(case["grid"]) * np.prod(case["block"])
+    changed = changed.replace("{", "{" + OWN_WORD, 1)
+    text = f"{before}.global .align 4 .b8 kept[{4 * words}];\n{entry}{changed}"
+    try:
+        found = ptxlab.parse(text)[case["entry"]].launch(
+            args=read_arguments(case["args"]), **sizes_of(case), device="cpu", timeout=5, on_error="collect",
+        )  # fmt: skip
+    except PtxError:
+        return str(case["text"])
+    same = sorted({diagnostic.code for diagnostic in found.diagnostics}) == case["emulator"]
+    return text if same else str(case["text"])
+
+
+LOAD = re.compile(r"((?:@!?%\w+\s+)?)\bld\.[\w.:]+\s+(%r\d+)\s*,\s*\[[^\]]*\]\s*;")
+OWN_WORD = """
+    .reg .b32 %kept<3>; .reg .b64 %kept_start, %kept_at;
+    mov.u32 %kept0, %ctaid.x; mov.u32 %kept1, %ntid.x; mov.u32 %kept2, %tid.x;
+    mad.lo.u32 %kept0, %kept0, %kept1, %kept2;
+    mov.u64 %kept_start, kept; mad.wide.u32 %kept_at, %kept0, 4, %kept_start;
+"""
+
+
+def sizes_of(case: dict[str, Any]) -> dict[str, Any]:
+    """How large a launch of the kernel is."""
+    return {name: case[name] for name in SIZES if name in case}
+
+
+def name_anew(text: str, entry: str, number: int) -> str:
+    """The text with another name of its kernel, also where its address is taken."""
+    return re.sub(rf"(?<![\w$%.]){re.escape(entry)}(?![\w$])", named(number), text)
+
+
+def write_argument(value: Any, before: Sequence[Any]) -> Any:
+    """An argument as JSON; an array that was given before is named by its place."""
+    for place, other in enumerate(before):
+        if other is value and isinstance(value, np.ndarray):
+            return {"same": place}
+    if isinstance(value, np.ndarray):
+        packed = base64.b64encode(zlib.compress(value.tobytes())).decode()
+        return {"type": value.dtype.str, "shape": value.shape, "data": packed}
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": bytes(value).hex()}
+    return value.item() if hasattr(value, "item") else value
+
+
+def read_arguments(written: Sequence[Any]) -> list[Any]:
+    """The arguments again."""
+    values: list[Any] = []
+    for one in written:
+        if not isinstance(one, dict):
+            values.append(one)
+        elif "same" in one:
+            values.append(values[one["same"]])
+        elif "bytes" in one:
+            values.append(bytes.fromhex(one["bytes"]))
+        else:
+            data = zlib.decompress(base64.b64decode(one["data"]))
+            values.append(np.frombuffer(bytearray(data), one["type"]).reshape(one["shape"]))
+    return values
+
+
+def named(number: int) -> str:
+    """What a kernel is called, so that a report says which it is about."""
+    return f"case_{number}_k"
+
+
+def commit() -> str:
+    """The commit that is checked out."""
+    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, cwd=ROOT, check=True)
+    return asked.stdout.strip()
