@@ -38,7 +38,7 @@ def test_arrays_of_textures(fake: Driver) -> None:
 
 def test_multicast_addresses(fake: Driver) -> None:
     found = refusal("", args=(ptxlab.Multicast([RAMP.copy(), RAMP.copy()]),))
-    assert "a multicast address is of several GPUs behind an NVSwitch, and a launch has one" in found.message
+    assert "a multicast address is of several GPUs at an NVSwitch, and a launch has one" in found.message
 
 
 def test_variables_in_a_chain(fake: Driver) -> None:

@@ -224,7 +224,7 @@ class _Conversion:
             return value.data_ptr()
         if isinstance(value, Multicast):
             raise TypeError(
-                "a multicast address is of several GPUs behind an NVSwitch, and a launch has one: "
+                "a multicast address is of several GPUs at an NVSwitch, and a launch has one: "
                 "it is for the emulator, or pass the address that `cuMemMap` of your multicast object gave you"
             )
         if isinstance(value, Sampler):
