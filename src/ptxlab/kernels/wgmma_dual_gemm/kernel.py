@@ -35,13 +35,14 @@ class GatedStore(TileStore):
     activation: Any = None
 
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
-        """Store a tile whose first element is there."""
-        super().write([self.gate(values) for values in accumulators], row, column)
+        """Store a tile whose first element is there: each of the first half with the one that belongs to it."""
+        half = len(accumulators[0]) // 2
+        pairs: list[list[Any]] = [[*zip(values[:half], values[half:], strict=True)] for values in accumulators]
+        super().write(pairs, row, column)
 
-    def gate(self, values: list[Any]) -> list[Any]:
-        """The activation of each of the first half, times the one of the second half that belongs to it."""
-        half = len(values) // 2
-        return [self.activation(x) * y for x, y in zip(values[:half], values[half:], strict=True)]
+    def stage(self, values: list[Any], copy: Any, first: tuple[Any, Any], box: int) -> None:
+        """Gate the products of one box and write the results to shared memory."""
+        super().stage([self.activation(x) * y for x, y in values], copy, first, box)
 
 
 @cache
