@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -20,6 +21,7 @@ from ptxlab.emulate.translate.refuse import is_emulated
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.measure import Record
+from ptxlab.measure.page import as_page
 from ptxlab.measure.table import as_markdown, seconds
 
 HERE = Path(__file__).parent
@@ -130,7 +132,7 @@ def hopper() -> str:
     """The table of the README: the `wgmma` kernel beside cuBLAS, in TFLOP/s."""
     lines = ["| D = A·Bᵀ | wgmma_gemm | cuBLAS | ratio |", "|---|---:|---:|---:|"]
     for sized in Record.read(BENCHES / "wgmma_gemm.json").sizes:
-        if not sized.size["m"] == sized.size["n"] == sized.size["k"]:
+        if sized.size.get("epilogue") or not sized.size["m"] == sized.size["n"] == sized.size["k"]:
             continue  # the gallery has all
         ours, theirs = (f"{sized[name].flops / 1e12:.0f}" for name in ("wgmma", "cuBLAS"))
         lines.append(f"| {sized.spelled} | {ours} | {theirs} | {sized.ratio('wgmma', 'cuBLAS'):.2f} |")
@@ -277,15 +279,34 @@ def index(pages: Mapping[str, str]) -> str:
     return "\n".join(["# ptxlab\n", *(f"- [{titles[name]}]({name})" for name in sorted(titles)), ""])
 
 
+def write_measured() -> None:
+    """Write what was measured into the pages that show it: the README's tables, and the page beside the records."""
+    path = HERE.parent / "README.md"
+    text = path.read_text(encoding="utf-8")
+    for table in (hopper(), attention()):
+        header = re.escape(table.partition("\n")[0])
+        text = re.sub(rf"^{header}\n(?:\|.*\n)+", lambda _, table=table: table, text, flags=re.MULTILINE)  # type: ignore[misc]
+    path.write_text(text, encoding="utf-8")
+    (BENCHES / "README.md").write_text(benchmarks(), encoding="utf-8")
+
+
+def benchmarks() -> str:
+    """The page of all that was measured of the gallery."""
+    return as_page([Record.read(path) for path in sorted(BENCHES.glob("*.json"))])
+
+
 def main() -> None:
-    """Write the files and say where they are."""
+    """Write the files and say where they are; with `--measured`, only those that show what was measured."""
+    if sys.argv[1:] == ["--measured"]:
+        write_measured()
+        return
     import measured
 
     for claim in measured.CLAIMS:
         claim()
     BUILD.mkdir(parents=True, exist_ok=True)
     written = {page.name: page.read_text(encoding="utf-8") for page in HERE.glob("*.md")}
-    makers = [instructions, rules, coverage, gallery, techniques, launches]
+    makers = [instructions, rules, coverage, gallery, techniques, launches, benchmarks]
     if SANITIZER.exists():  # it takes a GPU, and minutes of it
         makers.append(sanitizer)
     made = {f"{maker.__name__}.md": maker() for maker in makers}

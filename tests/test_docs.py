@@ -119,6 +119,11 @@ def test_the_readme_has_what_was_measured_beside_cudnn(build: ModuleType) -> Non
     assert f"on the same GPU, medians of {rounds} rounds" in " ".join(readme.split())
 
 
+def test_the_page_of_benchmarks_is_made_from_the_records(build: ModuleType) -> None:
+    page = (build.BENCHES / "README.md").read_text(encoding="utf-8")
+    assert page == build.benchmarks(), "`python docs/build.py --measured` writes it"
+
+
 def test_what_a_launch_costs(build: ModuleType) -> None:
     page = build.launches()
     ratio = float(re.search(r"^\| prepared\.launch\(\) \|.*\| ([\d.]+) \|$", page, re.M)[1])  # type: ignore[index]

@@ -77,6 +77,33 @@ def test_what_was_kept_is_shown_without_a_gpu(tmp_path: Path) -> None:
     assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_one_page_has_all_that_was_kept_also_rows_that_lose() -> None:
+    outcome = CliRunner().invoke(ptxlab, ["bench", "--all", "--from", str(EVIDENCE)])
+    assert outcome.exit_code == 0
+    assert outcome.output == (EVIDENCE / "README.md").read_text(encoding="utf-8")
+    assert [line[3:] for line in outcome.output.splitlines() if line.startswith("## ")] == sorted(
+        path.stem for path in EVIDENCE.glob("*.json")
+    )
+    rows = [line.split(" | ") for line in outcome.output.splitlines() if line.count(" | ") == 7]
+    ratios = [float(row[5]) for row in rows if row[5].strip()[:1].isdigit()]
+    assert min(ratios) < 1 < max(ratios)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--all", "--from", "{file}"], "is not a directory, and `--all` has a file for each kernel"),
+        (["--from", "{folder}"], "is a directory; `--all` measures or shows all kernels"),
+        (["sgemm", "--all"], "`--all` goes with --json, --from, --rounds and --seed only"),
+    ],
+)
+def test_all_takes_folders(arguments: list[str], message: str) -> None:
+    filled = [one.format(file=EVIDENCE / "sgemm.json", folder=EVIDENCE) for one in arguments]
+    outcome = CliRunner().invoke(ptxlab, ["bench", *filled])
+    assert outcome.exit_code == 2
+    assert message in " ".join(outcome.output.split())
+
+
 def test_another_file_is_not_a_record(tmp_path: Path) -> None:
     for text in ("", "{}", "[]", '{"sizes": 3}'):
         (tmp_path / "kept.json").write_text(text)

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise, permutations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from ptxlab import gpu, kernels
 from ptxlab.kernels import vector_addition
 from ptxlab.measure import Contender, Host, Record, Sized, Work, WrongAnswerError, check, measure
 from ptxlab.measure.checking import expect
+from ptxlab.measure.fingerprints import Answers
 from ptxlab.measure.interleaving import take_turns
 from ptxlab.measure.table import as_markdown, as_text
 
@@ -85,6 +87,62 @@ def test_an_answer_that_was_never_written_is_wrong() -> None:
         check(np, entry, {"n": 100}, arrays, expect(np, entry, arrays), "no contender")
 
 
+class Tensor(np.ndarray):
+    """As much of a tensor as answers need."""
+
+    def clone(self) -> "Tensor":
+        return self.copy()
+
+
+def answers_of(written: list[float]) -> Answers:
+    """A contender that is right when it is checked, and writes these numbers when it is timed."""
+    arrays = {"c": np.zeros(3000, np.float32).view(Tensor)}
+    answers = Answers(np, "ours", [arrays], ["c"], np.ones(1))
+    for value in [1.0, *written]:
+        answers.spoil(1)
+        assert np.isnan(arrays["c"]).all()
+        answers.keep(0, lambda value=value: arrays["c"].fill(value))()
+        answers.take(1) if answers.checked else answers.keep_checked()
+    return answers
+
+
+def test_answers_of_timed_calls_are_compared_with_the_checked_one() -> None:
+    assert answers_of([1.0, 1.0]).compare(0) == (2, 2)
+    assert answers_of([1.0, 1.0001]).compare(1e-3) == (2, 1)  # other bits, as near as is allowed
+    for wrong in (np.nan, 1.1):
+        with pytest.raises(WrongAnswerError, match="ours: `c` was right when it was checked, and not when timed"):
+            answers_of([1.0, wrong]).compare(1e-3)
+
+
+def test_what_a_library_returns_is_compared_too() -> None:
+    answers = Answers(np, "ours", [{"c": np.zeros(3).view(Tensor)}], ["c"], np.ones(1))
+    answers.keep(0, lambda: {"c": np.ones(3).view(Tensor)})()
+    answers.keep_checked()
+    answers.keep(0, lambda: {"c": np.full(3, 2.0).view(Tensor)})()
+    answers.take(1)
+    with pytest.raises(WrongAnswerError, match="not when timed"):
+        answers.compare(1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
+def test_a_call_that_writes_nothing_later_is_found() -> None:
+    pytest.importorskip("torch")
+    calls = []
+
+    def once(torch: Any, a: Any, b: Any, c: Any) -> Any:
+        def run() -> None:
+            calls.append(0)
+            if len(calls) <= 2:
+                torch.add(a, b, out=c)
+
+        return run
+
+    lazy = replace(vector_addition.entry, libraries={"once": once})
+    with pytest.raises(WrongAnswerError, match="once: `c` was right when it was checked, and not when timed"):
+        measure("sum", lazy, [{"n": 1 << 26}], rounds=3)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
 def test_what_a_library_returns_is_its_answer() -> None:
@@ -92,7 +150,8 @@ def test_what_a_library_returns_is_its_answer() -> None:
     entry = vector_addition.entry
     right = replace(entry, libraries={"sum": lambda torch, a, b, c: lambda: {"c": a + b}})
     record = measure("sum", right, [{"n": 1000}], rounds=3)
-    assert len(record.sizes[0]["sum"].samples) == 3
+    assert len(record.sizes[0]["sum"].samples) == len(record.sizes[0]["sum"].hot) == 3
+    assert record.sizes[0]["sum"].same == record.sizes[0]["sum"].compared > 3
     wrong = replace(entry, libraries={"difference": lambda torch, a, b, c: lambda: {"c": a - b}})
     with pytest.raises(WrongAnswerError, match="difference: `c` is wrong"):
         measure("sum", wrong, [{"n": 1000}], rounds=3)

@@ -29,14 +29,20 @@ def read_size(context: click.Context, parameter: click.Parameter, values: Sequen
 
 @click.command("bench", short_help="Measure a kernel of the gallery on the GPU.")
 @click.argument("name", required=False)
+@click.option(
+    "--all",
+    "whole",
+    is_flag=True,
+    help="Measure the whole gallery, and print one page; --json and --from then name a folder.",
+)
 @click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
               help="A size; may be given several times. Without it, those that the kernel names.")  # fmt: skip
 @click.option("--variant", "variants", metavar="NAME", multiple=True, help="Measure this variant only; several times.")
 @click.option("--rounds", type=click.IntRange(min=3), default=21, show_default=True, help="How many turns each takes.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random data.")
-@click.option("--json", "kept", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+@click.option("--json", "kept", metavar="FILE", type=click.Path(path_type=Path),
               help="Keep every sample, with hardware and versions.")  # fmt: skip
-@click.option("--from", "source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+@click.option("--from", "source", metavar="FILE", type=click.Path(exists=True, path_type=Path),
               help="Show what `--json` kept instead of measuring; needs no GPU.")  # fmt: skip
 @click.option("--plot", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the bars.")
 @click.option("--roofline", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Draw the roofline.")
@@ -44,6 +50,7 @@ def read_size(context: click.Context, parameter: click.Parameter, values: Sequen
 def command(
     context: click.Context,
     name: str | None,
+    whole: bool,
     sizes: list[dict[str, Any]],
     variants: tuple[str, ...],
     rounds: int,
@@ -63,16 +70,23 @@ def command(
       ptxlab bench
       ptxlab bench sgemm --size m=4096,n=4096,k=4096 --json sgemm.json --plot sgemm.png
       ptxlab bench --from sgemm.json --roofline roofline.png
+      ptxlab bench --all --json records > page.md
     """
     from ptxlab.measure import WrongAnswerError
     from ptxlab.measure.plots import draw_bars, draw_roofline, kinds
     from ptxlab.measure.table import as_text
     from ptxlab.report import KernelError, render
 
-    if name is None and source is None:
+    if name is None and source is None and not whole:
         list_gallery()
         return
+    check_folders(
+        name, whole, [path for path in (kept, source) if path is not None], [*sizes, *variants, plot, roofline]
+    )
     try:
+        if whole:
+            click.echo(page_of(kept, source, rounds, seed), nl=False)
+            return
         # What can't be written is reported before the measurement, not after it.
         for file in (plot, roofline):
             if file is not None and file.suffix[1:].lower() not in kinds():
@@ -97,6 +111,46 @@ def command(
     except WrongAnswerError as wrong:
         click.echo(f"error: {wrong}", err=True)
         context.exit(1)
+
+
+def check_folders(name: str | None, whole: bool, paths: Sequence[Path], others: Sequence[Any]) -> None:
+    """Refuse what does not go with --all, files where it wants folders, and folders without it."""
+    if whole and (name is not None or any(one is not None for one in others)):
+        raise click.UsageError("`--all` goes with --json, --from, --rounds and --seed only")
+    for path in paths:
+        if whole and not path.is_dir():
+            raise click.UsageError(f"`{path}` is not a directory, and `--all` has a file for each kernel")
+        if not whole and path.is_dir():
+            raise click.UsageError(f"`{path}` is a directory; `--all` measures or shows all kernels")
+
+
+def page_of(kept: Path | None, source: Path | None, rounds: int, seed: int) -> str:
+    """The page of all kernels: measured now, or read from a folder. What cannot run on this GPU is left out."""
+    from ptxlab import kernels
+    from ptxlab.measure.page import as_page
+
+    if source is not None:
+        return as_page([read_record(path) for path in sorted(source.glob("*.json"))])
+    records = []
+    for name in kernels.names():
+        if not runs_here(name):
+            click.echo(f"{name}: left out, it is for another GPU", err=True)
+            continue
+        records.append(measure_entry(name, [], [], rounds, seed))
+        if kept is not None:
+            records[-1].write(kept / f"{name}.json")
+    return as_page(records)
+
+
+def runs_here(name: str) -> bool:
+    """Whether this GPU can run every variant of a kernel."""
+    from ptxlab import gpu, kernels
+    from ptxlab.measure import Host
+
+    entry = kernels.entry(name)
+    arrays = entry.arrays(Host(0), **entry.small[0])
+    targets = {launch.module.target for variant in entry.variants for launch in entry.launches(variant, arrays)}
+    return gpu.absence() is not None or all(gpu.gpu(0).architecture_for(target) is not None for target in targets)
 
 
 def check_writable(file: Path | None) -> None:

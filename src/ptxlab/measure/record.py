@@ -27,10 +27,20 @@ class Contender:
     mean_error: float | None = None
     note: str = ""
     """Why there are no samples."""
+    hot: list[float] = field(default_factory=list)
+    """Seconds of a run on the data of the run before, as far as the L2 cache holds it."""
+    compared: int = 0
+    """Answers of timed calls whose fingerprints were compared with that of an earlier call on the same data."""
+    same: int = 0
+    """How many of these had the same bits."""
 
     @property
     def median(self) -> float:
         return statistics.median(self.samples)
+
+    @property
+    def hot_median(self) -> float | None:
+        return statistics.median(self.hot) if self.hot else None
 
     @property
     def spread(self) -> float:
@@ -58,6 +68,8 @@ class Sized:
     size: dict[str, Any]
     work: Work
     contenders: list[Contender]
+    conditions: dict[str, list[float]] = field(default_factory=dict)
+    """Of the GPU's clock, power and temperature, the least, the median and the greatest."""
 
     @property
     def spelled(self) -> str:
@@ -72,9 +84,9 @@ class Sized:
             f"{name!r} was not measured; there are {', '.join(contender.name for contender in self.contenders)}"
         )
 
-    def ratio(self, contender: str, to: str) -> float:
+    def ratio(self, contender: str, to: str, *, hot: bool = False) -> float:
         """How many times as fast a contender is as another: the median over rounds of the ratio of their times."""
-        first, second = self[contender].samples, self[to].samples
+        first, second = (one.hot if hot else one.samples for one in (self[contender], self[to]))
         return statistics.median(other / own for own, other in zip(first, second, strict=True))
 
     def of_ceiling(self, contender: Contender) -> float | None:
@@ -123,6 +135,7 @@ class Record:
                 one["size"],
                 Work(**one["work"]),
                 [Contender(**{**contender, "work": Work(**contender["work"])}) for contender in one["arms"]],
+                one.get("conditions", {}),
             )
             for one in given.pop("sizes")
         ]

@@ -2,14 +2,18 @@
 
 Each contender gets the same sets of fresh random data, as many as are needed to leave the L2 cache cold, and answers
 one of them correctly before any is timed. A short one is captured in a graph and its replays are timed, so that what
-the Python costs is left out. Contenders take turns. Ceilings take theirs afterwards: a copy fills the L2 cache with
-what is still to be written, and on an H200 kernels that only read are up to 3 % slower for many milliseconds after it.
+the Python costs is left out. Contenders take turns; after each sample, the fingerprints of all answers are taken. Then
+they take turns again, each on one set of data, so that the L2 cache is hot. Ceilings take theirs afterwards: a copy
+fills the L2 cache with what is still to be written, and on an H200 kernels that only read are up to 3 % slower for many
+milliseconds after it.
 """
 
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,14 +21,17 @@ from typing import Any
 from ptxlab.gpu.driver import call
 from ptxlab.measure.ceilings import ceilings
 from ptxlab.measure.checking import check, expect
-from ptxlab.measure.data import Device, poison
+from ptxlab.measure.clocks import ClockLog
+from ptxlab.measure.data import Device
 from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
+from ptxlab.measure.fingerprints import Answers
 from ptxlab.measure.interleaving import Timer, take_turns
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.measure.record import Contender, Record, Sized
 from ptxlab.syntax import format
 
 Action = Callable[[], Any]
+Samples = Mapping[str, list[float]]
 _SHORT = 100e-6  # seconds: below it a run is captured in a graph
 _SAMPLE = 1e-3  # seconds that a sample lasts at least
 HEAD_START = 4_000_000  # cycles of the GPU, about 2 ms: more than Python needs to ask for all runs of a sample
@@ -46,11 +53,14 @@ def measure(
     torch = require_torch()
     report = progress or (lambda _: None)
     record = Record(name, entry.title, entry.measured_against, date.today().isoformat(), commit(), describe(torch))
-    for size in sizes or entry.sizes:
-        report(", ".join(f"{key} = {value}" for key, value in size.items()))
-        record.sizes.append(_measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), report))
-        gc.collect()
-        torch.cuda.empty_cache()
+    with ClockLog() as log:
+        for size in sizes or entry.sizes:
+            report(", ".join(f"{key} = {value}" for key, value in size.items()))
+            started = time.monotonic()
+            found = _measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), report)
+            record.sizes.append(replace(found, conditions=log.since(started)))
+            gc.collect()
+            torch.cuda.empty_cache()
     return record
 
 
@@ -63,33 +73,52 @@ def _measure_size(
     torch.cuda.synchronize()  # contenders run on a stream of their own, which does not wait for the data
     contenders: list[Contender] = []
     timers: dict[str, Timer] = {}
+    hot: dict[str, Timer] = {}
+    written: dict[str, list[Answers]] = {}
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
+    evict = torch.ones(2 * cache // 8, device="cuda", dtype=torch.int64)
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
         for kind, name, make in _contestants(torch, entry, only, stream):
             try:
                 actions = [make(arrays) for arrays in sets]
             except UnsuitedError as reason:
-                contenders.append(Contender(name, kind, [], work, note=str(reason)))
+                contenders += [Contender(name, kind, [], work, note=str(reason))] if str(reason) else []
                 continue
-            for answer in expected:
-                poison(torch, sets[0][answer])
-            returned = actions[0]()
-            torch.cuda.synchronize()
-            answers = {**sets[0], **returned} if isinstance(returned, dict) else sets[0]
-            error = check(torch, entry, size, answers, expected, name)
-            del returned, answers
+            found = [Answers(torch, name, some, [*expected], evict) for some in (sets, sets[:1])]
+            for answers, into in zip(found, (timers, hot), strict=True):
+                kept = [answers.keep(number, action) for number, action in enumerate(actions[: len(answers.sets)])]
+                answers.spoil(1)
+                kept[0]()
+                torch.cuda.synchronize()
+                error = check(torch, entry, size, {**sets[0], **answers.of(0)}, expected, name)
+                answers.keep_checked()
+                into[name] = timer(torch, kept, stream, answers)
             contenders.append(Contender(name, kind, [], work, error.relative, error.mean))
-            timers[name] = timer(torch, actions, stream)
+            written[name] = found
         del expected
-        for warm in timers.values():
+        for warm in (*timers.values(), *hot.values()):
             warm()
         samples = take_turns(timers, rounds, lambda done: report(f"round {done} of {rounds}"))
+        fewer = max(3, rounds // 3)
+        hot_samples = take_turns(hot, fewer)
         above = ceilings(torch, work)
         contenders += [Contender(ceiling.name, "ceiling", [], ceiling.work) for ceiling in above]
-        samples |= take_turns({one.name: timer(torch, [one.action], stream) for one in above}, rounds)
-    for contender in contenders:
-        contender.samples.extend(samples.get(contender.name, []))
-    return Sized(dict(size), work, contenders)
+        samples |= take_turns({one.name: timer(torch, [one.action], stream) for one in above}, fewer)
+    return Sized(
+        dict(size), work, [_finished(one, entry.allowed(size), samples, hot_samples, written) for one in contenders]
+    )
+
+
+def _finished(
+    one: Contender, allowed: float, samples: Samples, hot: Samples, written: Mapping[str, Sequence[Answers]]
+) -> Contender:
+    """A contender with its times, and whether its answers were those that had been checked."""
+    compared = [answers.compare(allowed) for answers in written.get(one.name, [])]
+    counts = [sum(each) for each in zip(*compared, strict=True)] or [0, 0]
+    return replace(
+        one, samples=samples.get(one.name, []), hot=hot.get(one.name, []), compared=counts[0], same=counts[1]
+    )
 
 
 def _contestants(
@@ -130,11 +159,17 @@ def draw_sets(torch: Any, entry: Entry, size: Size, seed: int) -> list[Arrays]:
     return [first, *(entry.arrays(Device(torch, seed + number), **size) for number in range(1, count))]
 
 
-def timer(torch: Any, actions: Sequence[Action], stream: Any) -> Timer:
-    """What times one run, as the mean over as many in a row as a sample needs, each on the next set of data."""
+def timer(torch: Any, actions: Sequence[Action], stream: Any, answers: Answers | None = None) -> Timer:
+    """What times one run, as the mean over as many in a row as a sample needs, each on the next set of data.
+
+    Outside of what is timed, `answers` are overwritten before a sample, and their fingerprints taken after it.
+    """
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
 
     def elapsed(run: Action, count: int) -> float:
+        used = min(count, len(actions))
+        if answers is not None:
+            answers.spoil(used)
         call("cuCtxResetPersistingL2Cache")  # what another contender made the L2 cache keep must not slow this one
         torch.cuda._sleep(HEAD_START)  # the GPU is busy while Python asks for the runs
         actions[-1]()  # untimed: what the cache has still to write back is then this contender's own
@@ -142,6 +177,8 @@ def timer(torch: Any, actions: Sequence[Action], stream: Any) -> Timer:
         run()
         end.record(stream)
         end.synchronize()
+        if answers is not None:
+            answers.take(used)
         return float(start.elapsed_time(end)) / 1e3 / count
 
     def several(count: int) -> Action:

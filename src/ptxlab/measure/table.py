@@ -18,7 +18,7 @@ def as_text(record: Record) -> str:
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
         lines = [f"{line}  {bar}".rstrip() for line, bar in zip(lines, ["", *bars(sized)], strict=True)]
-        parts += ["", sized.spelled, *lines, *_notes(sized)]
+        parts += ["", sized.spelled, *lines, *_notes(sized), *_conditions(sized)]
     return "\n".join(parts)
 
 
@@ -28,19 +28,21 @@ def as_markdown(record: Record) -> str:
     parts = [
         f"Measured on {_article(machine['gpu'])} (driver {machine['driver']}, ptxas {machine['ptxas']}, torch "
         f"{machine['torch']}) on {record.date}, all contenders in turns, {_rounds(record)} rounds; the spread is half "
-        "of the interquartile range.",
+        "of the interquartile range. Data comes from memory, but where a column says that the L2 cache is hot."
+        + _fingerprints(record),
     ]
     for sized in record.sizes:
         header, *rows = rows_of(sized, record.baseline)
         parts += ["", f"**{sized.spelled}**", "", _line(header), "|---" + "|---:" * (len(header) - 1) + "|"]
-        parts += [*map(_line, rows), *_notes(sized)]
+        parts += [*map(_line, rows), *_notes(sized), *_conditions(sized)]
     return "\n".join(parts)
 
 
 def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
     """The header and a row per contender: variants first, then libraries, then ceilings."""
-    rows = [[*HEADER, f"against {baseline}"]]
     timed = [one for one in sized.contenders if one.samples]
+    is_hot = any(one.hot for one in timed)
+    rows = [[*HEADER, f"against {baseline}", *(["hot L2", "against"] if is_hot else [])]]
     for one in timed:
         reached = None if one.kind == "ceiling" else sized.of_ceiling(one)
         against = one.kind != "ceiling" and any(other.name == baseline for other in timed)
@@ -54,6 +56,8 @@ def rows_of(sized: Sized, baseline: str) -> list[list[str]]:
                 f"{reached:.2f}" if reached is not None else "",
                 f"{one.error:.1e}" if one.error is not None else "",
                 f"{sized.ratio(one.name, baseline):.2f}×" if against else "",
+                *([seconds(one.hot_median) if one.hot_median else ""] if is_hot else []),
+                *([f"{sized.ratio(one.name, baseline, hot=True):.2f}×" if against else ""] if is_hot else []),
             ]
         )
     return rows
@@ -91,6 +95,18 @@ def seconds(value: float) -> str:
 
 def _notes(sized: Sized) -> list[str]:
     return [f"{one.name}: {one.note}" for one in sized.contenders if not one.samples and one.note]
+
+
+def _conditions(sized: Sized) -> list[str]:
+    """The median of each, and what it was at least and at most."""
+    found = [f"{name}: {middle:g} ({low:g} to {high:g})" for name, (low, middle, high) in sized.conditions.items()]
+    return ["", "; ".join(found)] if found else []
+
+
+def _fingerprints(record: Record) -> str:
+    contenders = [one for sized in record.sizes for one in sized.contenders]
+    compared, same = (sum(getattr(one, name) for one in contenders) for name in ("compared", "same"))
+    return f" Of {compared:,} answers of timed calls, {same:,} had the bits of an earlier call." if compared else ""
 
 
 def _line(cells: Sequence[str]) -> str:

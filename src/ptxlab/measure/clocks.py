@@ -1,0 +1,66 @@
+"""The clock, the power and the temperature of the GPU while it is measured, as `nvidia-smi` reports them."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import threading
+import time
+from types import TracebackType
+
+_QUERY = {"clocks.sm": "SM clock, MHz", "power.draw": "power, W", "temperature.gpu": "temperature, °C"}
+_EVERY = 50  # milliseconds
+
+
+class ClockLog:
+    """Readings from when it is entered on; none where there is no `nvidia-smi`."""
+
+    def __init__(self) -> None:
+        self.readings: list[tuple[float, list[float]]] = []
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> ClockLog:
+        command = ["nvidia-smi", f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits", "--id=0"]
+        try:
+            self.process = subprocess.Popen(
+                [*command, f"--loop-ms={_EVERY}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
+        except OSError:
+            return self
+        threading.Thread(target=self._read, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+
+    def _read(self) -> None:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.add(line, time.monotonic())
+
+    def add(self, line: str, now: float) -> None:
+        """Keep a line; one that is not made of numbers is left out."""
+        try:
+            self.readings.append((now, [float(part) for part in line.split(",")]))
+        except ValueError:
+            return
+
+    def since(self, start: float) -> dict[str, list[float]]:
+        """The least, the median and the greatest reading of each kind after a time of `time.monotonic`.
+
+        >>> log = ClockLog()
+        >>> for number in range(3):
+        ...     log.add(f"{1700 + number}, 600.5, 60", number)
+        >>> log.since(1)["SM clock, MHz"]
+        [1701.0, 1701.5, 1702.0]
+        """
+        found = [values for when, values in self.readings if when >= start]
+        return {
+            name: [min(values), statistics.median(values), max(values)]
+            for name, values in zip(_QUERY.values(), map(list, zip(*found, strict=True)), strict=False)
+        }
