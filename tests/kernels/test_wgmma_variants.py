@@ -31,9 +31,13 @@ CASES = {
     "multicast": MULTICAST,
     "split": SPLIT,
     "multicast and parts of k through memory": THROUGH_MEMORY,
+    "narrow boxes, hints": Case(
+        Shape(1, 96, 2, split=2, span=32, keep=("evict_last", "evict_first")), (60, 104, 136), b_along_k=False
+    ),
     "two stripes through one box": Case(Shape(1, 32, 2, tall=2, buffers=1), (200, 40, 72), a_along_k=False),
     "swapped, rows of any length": Case(Shape(1, 16, 2, split=3, swapped=True), (9, 37, 200), b_along_k=True),
     "bias and residual": Case(Shape(1, 16, 2, swapped=True), (20, 40, 72), extras=Extras(True, "relu", True)),
+    "pairs of a bias": Case(Shape(1, 48, 2), (20, 40, 72), extras=Extras(True, "relu", True, paired=True)),
 }
 
 
@@ -67,9 +71,10 @@ def test_a_variant_is_right_and_silent(case: Case) -> None:
     [
         pytest.param(MULTICAST, "mbarrier.arrive.shared::cluster", 0, "hang", id="arrival in the other block"),
         pytest.param(MULTICAST, "barrier.cluster.wait", 1, "exited-block", id="last barrier of the cluster"),
-        pytest.param(SPLIT, "barrier.sync.aligned 8", 0, "data-race", id="all consumers have read"),
-        pytest.param(THROUGH_MEMORY, "atom.acq_rel", 0, "hang", id="parts are counted"),
-        pytest.param(SPLIT, "barrier.cluster.wait", 2, "data-race", id="parts are written"),
+        pytest.param(SPLIT, "mbarrier.arrive.shared::cluster", 0, "hang", id="all blocks have read"),
+        pytest.param(SPLIT, "mbarrier.arrive.expect_tx", 1, "hang", id="parts are expected"),
+        pytest.param(THROUGH_MEMORY, "red.release", 0, "hang", id="parts are counted"),
+        pytest.param(THROUGH_MEMORY, "barrier.sync.aligned 8", 1, "data-race", id="parts are written"),
     ],
 )
 def test_what_is_lost_is_found(case: Case, lost: str, number: int, code: str) -> None:

@@ -1,8 +1,8 @@
 """Sums over blocks: each has multiplied a part of k, and stores a part of the columns of their tile.
 
-A thread writes its accumulators where the other blocks can read them, and then adds what the same thread of each of
-them wrote, in the order of blocks, so that the result is the same in every run. `ThroughCluster` does that in shared
-memory, which blocks of a cluster can read; `ThroughMemory` in global memory, for any number of blocks.
+A thread writes its accumulators to where the blocks are that store them, and then adds what the same thread of each
+block wrote for its own, in the order of blocks, so that the result is the same in every run. `ThroughCluster` does that
+in shared memory, which blocks of a cluster can write; `ThroughMemory` in global memory, for any number of blocks.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import f32, ptx
+from ptxlab.author import b64, f32, ptx
 from ptxlab.kernels.operands import STRIPE
 from ptxlab.kernels.tile_stores import CHUNK
-from ptxlab.kernels.warpgroups import GROUP, meet
+from ptxlab.kernels.warpgroups import GROUP
 
+PUSH = ptx["st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32"]
 EVERYONE = 8  # the barrier of all consumers; those of each warpgroup have its number
 
 
@@ -43,32 +44,39 @@ class Parts:
         return self.columns // self.count
 
     @property
-    def bytes(self) -> int:
-        """Bytes of what a block leaves for the others that compute the same tile."""
-        return 4 * STRIPE * self.tall * self.groups * self.columns if self.split > 1 else 0
+    def size(self) -> int:
+        """Numbers that a block computes for another one, or for itself."""
+        return STRIPE * self.tall * self.groups * self.width
 
-    def offset(self, part: int, chunk: int) -> int:
-        """How many numbers after its first ones a thread has those of a chunk of columns."""
-        return (part * (self.columns // CHUNK) + chunk) * self.groups * GROUP * 4
+    @property
+    def received(self) -> int:
+        """Bytes of what a block adds."""
+        return 4 * self.size * self.split if self.split > 1 else 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of what a block computes."""
+        return 4 * self.size * self.count if self.split > 1 else 0
 
 
 class Exchange:
-    """What both have in common: `own` is where a thread writes, `others` where it reads; sums are `accumulator`."""
-
-    space = ""
+    """What both have in common: `others` is where a thread reads what each block wrote; sums are `accumulator`."""
 
     def __init__(self, accumulator: Any, parts: Parts, rank: Any) -> None:
         self.accumulator, self.parts, self.rank = accumulator, parts, rank
-        self.own: Any = None
         self.others: list[Any] = []
         self.thread = ptx.tid.x * 4
 
-    def deposit(self, accumulators: list[list[Any]]) -> None:
-        """Write the accumulators for the other blocks."""
-        store = ptx.st[self.space].v4.b32
+    def offset(self, part: int, chunk: int) -> int:
+        """How many numbers after its first ones a thread has those of a chunk of columns."""
+        return (part * (self.parts.width // CHUNK) + chunk) * self.parts.groups * GROUP * 4
+
+    def write(self, store: Any, first: Any, accumulators: list[list[Any]], target: int, *signal: Any) -> None:
+        """Write the columns that one block stores."""
+        few = self.parts.width // CHUNK
         for part, values in enumerate(accumulators):
-            for chunk in range(self.parts.columns // CHUNK):
-                store(self.own + self.parts.offset(part, chunk), tuple(values[4 * chunk : 4 * chunk + 4]))
+            for chunk in range(few):
+                store(first + self.offset(part, chunk), tuple(values[4 * (target * few + chunk) :][:4]), *signal)
 
     def collect(self) -> list[list[Any]]:
         """The sums of this block's columns."""
@@ -79,7 +87,7 @@ class Exchange:
         """The sums of one chunk."""
         read = [[self.accumulator() for _ in range(4)] for _ in self.others]
         for values, other in zip(read, self.others, strict=True):
-            ptx.ld[other.space].v4.b32(other + self.parts.offset(part, chunk), out=tuple(values))
+            ptx.ld[other.space].v4.b32(other + self.offset(part, chunk), out=tuple(values))
         return [sum(values[1:], values[0]) for values in zip(*read, strict=True)]
 
     def synchronize(self) -> None:
@@ -88,55 +96,82 @@ class Exchange:
 
 
 class ThroughCluster(Exchange):
-    """Blocks of a cluster read each other's shared memory, where the stages were."""
+    """Blocks of a cluster write to each other's shared memory, where the stages were.
 
-    space = "shared"
+    Of two barriers, `free` says that all blocks have read their last stages, `summed` that all numbers are there.
+    """
 
-    def __init__(self, accumulator: Any, parts: Parts, rank: Any, memory: Any) -> None:
+    def __init__(self, accumulator: Any, parts: Parts, rank: Any, memory: Any, free: Any, summed: Any) -> None:
         super().__init__(accumulator, parts, rank)
-        self.own = memory.view(f32) + self.thread
-        columns = (self.own + rank * parts.offset(0, parts.width // CHUNK)).address
-        there = [ptx.mapa.shared__cluster.u32(columns, number) for number in range(parts.split)]
-        self.others = [ptx.pointer_to(f32, "shared::cluster", address) for address in there]
+        self.free, self.summed = free, summed
+        own = memory.view(f32) + self.thread
+        self.own = own + rank * parts.size
+        self.others = [own + number * parts.size for number in range(parts.split)]
+
+    @staticmethod
+    def barriers(parts: Parts, when: Any) -> tuple[Any, Any]:
+        """Both barriers, which the thread of `when` initializes: all warps arrive at the first."""
+        free, summed = (ptx.shared(b64, 1, name=name).at(0) for name in ("free", "summed"))
+        ptx.mbarrier.init.shared.b64(free, 4 * parts.groups * parts.split, when=when)
+        ptx.mbarrier.init.shared.b64(summed, 1, when=when)
+        return free, summed
 
     def deposit(self, accumulators: list[list[Any]]) -> None:
-        """Write them when all consumers have read the last stage, and wait for the other blocks."""
-        self.synchronize()
-        super().deposit(accumulators)
-        meet()
+        """Write them when all blocks have read their last stage, and wait until all are there."""
+        parts = self.parts
+        stores = self.rank < parts.count
+        with ptx.when(ptx.and_.pred(ptx.tid.x == 0, stores)):
+            ptx.mbarrier.arrive.expect_tx.shared.b64(self.summed, 4 * parts.size * (parts.split - 1))
+        with ptx.when(ptx.laneid < parts.split):
+            ptx.mbarrier.arrive.shared__cluster.b64(ptx.mapa.shared__cluster.u32(self.free.address, ptx.laneid))
+        wait_once(self.free)
+        for target in range(parts.count):
+            with ptx.when(self.rank == target):
+                self.write(ptx.st.shared.v4.b32, self.own, accumulators, target)
+            with ptx.when(self.rank != target):
+                there, signal = (ptx.mapa.shared__cluster.u32(one.address, target) for one in (self.own, self.summed))
+                self.write(PUSH, ptx.pointer_to(f32, "shared::cluster", there), accumulators, target, signal)
+        with ptx.when(stores):
+            wait_once(self.summed)
 
     def leave(self) -> None:
         """The kernel's last barrier keeps the memory."""
 
 
+def wait_once(barrier: Any) -> None:
+    """Wait for the first phase of an `mbarrier`."""
+    with ptx.loop():
+        ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, 0))
+
+
 class ThroughMemory(Exchange):
     """Blocks write to global memory, and count at an integer of their tile who has written and who has read.
 
-    The count is 0 again when all have read: `atom.inc` starts over after twice as many as there are blocks.
+    The count is 0 again when all have read: `red.inc` starts over after twice as many as there are blocks.
     """
-
-    space = "global"
 
     def __init__(self, accumulator: Any, parts: Parts, rank: Any, partial: Any, counters: Any) -> None:
         super().__init__(accumulator, parts, rank)
-        size, first = parts.bytes // 4, ptx.ctaid.x - rank * parts.cluster
-        self.own = partial + ptx.mad.wide.u32(ptx.ctaid.x, size, ptx.cvt.u64.u32(self.thread))
-        columns = self.thread + rank * parts.offset(0, parts.width // CHUNK)
-        self.others = [
-            partial + ptx.mad.wide.u32(first + number * parts.cluster, size, ptx.cvt.u64.u32(columns))
-            for number in range(parts.split)
-        ]
         tile = ptx.ctaid.x // (parts.split * parts.cluster) * parts.cluster
-        self.counter = counters + (tile + ptx.cluster_ctarank if parts.cluster > 1 else tile)
+        if parts.cluster > 1:
+            tile = tile + ptx.cluster_ctarank
+        thread = ptx.cvt.u64.u32(self.thread)
+        slots = partial + ptx.mad.wide.u32(tile, parts.count * parts.split * parts.size, thread)
+        self.own = slots + ptx.mul.wide.u32(rank, parts.size)
+        first = slots + ptx.mul.wide.u32(rank, parts.split * parts.size)
+        self.others = [first + number * parts.size for number in range(parts.split)]
+        self.counter = counters + tile
         self.is_first = ptx.tid.x == 0
 
     def count(self) -> None:
         """Count this block."""
-        ptx.atom.acq_rel.gpu.global_.inc.u32(self.counter, 2 * self.parts.split - 1)
+        ptx.red.release.gpu.global_.inc.u32(self.counter, 2 * self.parts.split - 1)
 
     def deposit(self, accumulators: list[list[Any]]) -> None:
         """Write them, and wait until the other blocks have done so."""
-        super().deposit(accumulators)
+        for target in range(self.parts.count):
+            start = self.own + target * self.parts.split * self.parts.size
+            self.write(ptx.st.global_.v4.b32, start, accumulators, target)
         self.synchronize()
         with ptx.when(self.is_first):
             self.count()

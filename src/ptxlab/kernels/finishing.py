@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import log2, pi, sqrt
 from typing import Any
 
-from ptxlab.author import b16, f32, ptx
+from ptxlab.author import b16, b32, f32, ptx
 
 
 def relu(x: Any) -> Any:
@@ -56,11 +56,15 @@ class Extras:
     activation: str | None = None
     residual: bool = False
     scales: bool = False
+    paired: bool = False  # two neighbours in a row of the residual, and of the bias, are one aligned word
 
 
 @dataclass(frozen=True, eq=False)
 class Finish:
-    """Finishes accumulators of one block of columns, where `bias` and `residual` point to what is added."""
+    """Finishes accumulators of one block of columns, where `bias` and `residual` point to what is added.
+
+    What is beyond the matrix is computed, too, from its last row and column, and not stored.
+    """
 
     type: str
     extras: Extras
@@ -80,31 +84,63 @@ class Finish:
         return replace(self, scale=a * b)
 
     def apply(self, values: list[Any], fragment: Any, row: Any, column: Any) -> list[Any]:
-        """The results at `row` and `column` and what follows, as a fragment holds them."""
+        """The results at `row` and `column` and what follows, as a fragment holds them: pairs in a row."""
         if self.scale is not None:
             values = [value * self.scale for value in values]
         down, right = fragment.first(ptx.laneid)
-        found = []
-        for value, (rows, columns) in zip(values, fragment.offsets, strict=True):
-            at = row + down + rows, column + right + columns
-            inside = ptx.and_.pred(at[0] < self.extents[0], at[1] < self.extents[1])
-            across, along = at if self.swapped else (at[1], at[0])  # columns and rows of D
+        offsets = fragment.offsets[::2]
+        step = 2 if self.extras.paired and not self.swapped else 1
+        rows = {one: ptx.min.u32(row + down + one, self.extents[0] - 1) for one in dict.fromkeys(r for r, _ in offsets)}
+        firsts = dict.fromkeys(c for _, c in offsets)
+        columns = {one: ptx.min.u32(column + right + one, self.extents[1] - step) for one in firsts}
+        if step == 1:
+            columns |= {one + 1: ptx.min.u32(columns[one] + 1, self.extents[1] - 1) for one in firsts}
+        biases = self.biases(rows, columns) if self.extras.bias else {}
+        lines = self.lines(rows, columns) if self.extras.residual else {}
+        found: list[Any] = []
+        for number, (r, c) in enumerate(offsets):
+            pair = values[2 * number : 2 * number + 2]
             if self.extras.bias:
-                value = value + self.load(self.bias + across, inside)
+                added = biases[r] if self.swapped else biases[c]
+                pair = [value + one for value, one in zip(pair, added, strict=True)]
             if self.extras.activation is not None:
-                value = ACTIVATIONS[self.extras.activation](value)
+                pair = [ACTIVATIONS[self.extras.activation](value) for value in pair]
             if self.extras.residual:
-                place = self.residual + ptx.mad.wide.u32(along, self.pitch, ptx.cvt.u64.u32(across))
-                value = value + self.load(place, inside)
-            found.append(value)
+                added = self.residuals(lines, rows, columns, r, c)
+                pair = [value + one for value, one in zip(pair, added, strict=True)]
+            found += pair
         return found
 
-    def load(self, place: Any, inside: Any) -> Any:
-        """An element as f32; 0 where there is none."""
+    def biases(self, rows: dict[int, Any], columns: dict[int, Any]) -> dict[int, list[Any]]:
+        """What is added to each pair: one bias for both if D is stored transposed, else one for each column."""
+        if self.swapped:
+            return {r: [self.load(self.bias + at)] * 2 for r, at in rows.items()}
+        if self.extras.paired:
+            return {c: self.load_pair(self.bias + at) for c, at in columns.items()}
+        return {c: [self.load(self.bias + columns[one]) for one in (c, c + 1)] for c in columns if c + 1 in columns}
+
+    def lines(self, rows: dict[int, Any], columns: dict[int, Any]) -> dict[int, Any]:
+        """Where rows of the residual start."""
+        starts = columns if self.swapped else rows
+        return {one: self.residual + ptx.mul.wide.u32(at, self.pitch) for one, at in starts.items()}
+
+    def residuals(self, lines: Any, rows: Any, columns: Any, r: int, c: int) -> list[Any]:
+        """What is added to a pair."""
+        if self.swapped:
+            return [self.load(lines[one] + rows[r]) for one in (c, c + 1)]
+        if self.extras.paired:
+            return self.load_pair(lines[r] + columns[c])
+        return [self.load(lines[r] + columns[one]) for one in (c, c + 1)]
+
+    def load(self, place: Any) -> Any:
+        """An element as f32."""
         if self.type == "f32":
-            value = f32(0)
-            ptx.ld.global_.nc.f32(place, out=value, when=inside)
-            return value
-        bits = b16(0)
-        ptx.ld.global_.nc.b16(place, out=bits, when=inside)
-        return ptx.cvt.f32[self.type](bits)
+            return ptx.ld.global_.nc.f32(place)
+        return ptx.cvt.f32[self.type](ptx.ld.global_.nc.b16(place))
+
+    def load_pair(self, place: Any) -> list[Any]:
+        """Two neighbours as f32."""
+        word = ptx.ld.global_.nc.b32(place.view(b32))
+        low, high = b16(), b16()
+        ptx.mov.b32(word, out=(low, high))
+        return [ptx.cvt.f32[self.type](half) for half in (low, high)]

@@ -1,8 +1,8 @@
 """A matrix that is multiplied: its K tiles in shared memory, how they come there, and how `wgmma` finds them.
 
 A matrix whose rows run along k comes in boxes of 128 bytes of each row, all rows of a tile at once. One of 16-bit
-elements whose rows run across k comes in boxes of 64 by 64; `wgmma` transposes it. Tensor map, copies and descriptors
-are all made by one `Operand`, so that they agree.
+elements whose rows run across k comes in boxes of 64 by 64 elements, or less wide ones; `wgmma` transposes it. Tensor
+map, copies and descriptors are all made by one `Operand`, so that they agree.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Operand:
     sharers: int = 1
     element: type[Scalar] = b16
     matrices: int = 1
+    keep: str = ""  # what L2 does with it: "evict_first" for what is read once, "evict_last" for what is read again
+    span: int = STRIPE  # elements of a row of a box, if the matrix is not along k: 64, 32 or 16
 
     @property
     def bytes(self) -> int:
@@ -51,29 +53,38 @@ class Operand:
     @property
     def boxes(self) -> int:
         """Boxes of a K tile of a matrix that this block copies."""
-        return 1 if self.along_k else -(-self.rows // STRIPE) // (self.sharers * self.matrices)
+        return 1 if self.along_k else -(-self.rows // self.span) // (self.sharers * self.matrices)
 
     @property
     def box(self) -> tuple[int, int]:
         """Rows and columns of a box."""
-        return (self.rows // (self.sharers * self.matrices), self.depth) if self.along_k else (self.depth, STRIPE)
+        return (self.rows // (self.sharers * self.matrices), self.depth) if self.along_k else (self.depth, self.span)
+
+    @property
+    def swizzle(self) -> str:
+        """The swizzle, as long as a row of a box."""
+        return "128B" if self.along_k else f"{2 * self.span}B"
 
     @property
     def stage_bytes(self) -> int:
         """Bytes of a K tile."""
-        return self.sharers * self.matrices * self.boxes * self.box[0] * LINE
+        return self.sharers * self.matrices * self.boxes * self.box[0] * self.box[1] * self.bytes
 
     def map(self, matrix: Any) -> Any:
         """The tensor map that copies are given, of a matrix or of an array of them; f32 is rounded to tf32."""
         box = *(1 for _ in matrix.shape[2:]), *self.box
         type = "tf32" if self.bytes == 4 else None
-        return ptxlab.tensor_map(matrix, box=box, swizzle="128B", l2_promotion="256B", type=type)
+        return ptxlab.tensor_map(matrix, box=box, swizzle=self.swizzle, l2_promotion="256B", type=type)
 
     def tile(self, memory: Any) -> Any:
         """The K tiles of all stages, one box after the other."""
-        rows = self.rows if self.along_k else self.depth
+        rows, columns = (self.rows, self.depth) if self.along_k else self.box
         copies = self.stages if self.along_k else self.stages * self.boxes * self.sharers * self.matrices
-        return ptx.tile(self.element, rows, self.depth, swizzle="128B", copies=copies, at=memory)
+        return ptx.tile(self.element, rows, columns, swizzle=self.swizzle, copies=copies, at=memory)
+
+    def policy(self) -> tuple[Any, ...]:
+        """What copies are given besides, for the L2 cache."""
+        return (ptx.createpolicy.fractional[f"L2::{self.keep}"].b64(1.0),) if self.keep else ()
 
     def copy(
         self,
@@ -84,10 +95,12 @@ class Operand:
         start: Any,
         rank: Any,
         outer: Sequence[Any] = (),
+        policy: tuple[Any, ...] = (),
     ) -> None:
         """Start the copies of a K tile to a stage: rows from `first` on, along k from `start` on.
 
-        `sources` are the tensor maps, one of each matrix; `outer` are the coordinates of a matrix in an array.
+        `sources` are the tensor maps, one of each matrix; `outer` are the coordinates of a matrix in an array, `policy`
+        is what `policy()` returned.
         """
         if self.sharers > 1:
             first = first + rank * (self.rows // (self.sharers * self.matrices))
@@ -101,14 +114,13 @@ class Operand:
             else:
                 place = stage.index * (self.boxes * self.sharers * self.matrices) + (before + box)
                 place = tile.at(0, 0, place + rank * self.boxes if self.sharers > 1 else place)
-                there = first + box * STRIPE, start
+                there = first + box * self.span, start
             coordinates = tuple(one.view(s32) for one in (*there, *outer))
-            copy = COPIES[len(coordinates) - 1]
-            if self.sharers > 1:
-                everyone = u16((1 << self.sharers) - 1)
-                copy["multicast::cluster"](place, (source, coordinates), stage.barrier, everyone)
-            else:
-                copy(place, (source, coordinates), stage.barrier)
+            everyone = [u16((1 << self.sharers) - 1)] if self.sharers > 1 else []
+            copy: Any = COPIES[len(coordinates) - 1]
+            copy = copy["multicast::cluster"] if everyone else copy
+            copy = copy["L2::cache_hint"] if policy else copy
+            copy(place, (source, coordinates), stage.barrier, *everyone, *policy)
 
     def descriptor(self, tile: Any, stage: Any, step: int) -> Any:
         """What `wgmma` is given for 32 bytes along k, from element `step` on."""

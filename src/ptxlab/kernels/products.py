@@ -6,13 +6,12 @@ changes from call to call is a few addresses among its parameters.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
+from ptxlab.kernels.calls import Operator
 from ptxlab.kernels.finishing import ACTIVATIONS, Extras
 from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.gemv import AHEAD
@@ -58,27 +57,11 @@ class Workspace:
 
 
 _ready: dict[Any, tuple[Ready, tuple[int, int], Any]] = {}  # and the extents of the result, and its type for torch
-_operator: Any = None  # of torch, once torch is imported
-_is_compiling: Callable[[], bool] = bool
 
 SCHEMA = (
     "(Tensor a, Tensor b, Tensor? bias=None, str? activation=None, Tensor? residual=None, bool allow_tf32=False)"
     " -> Tensor"
 )
-
-
-def register_with_torch() -> Any:
-    """Make `matmul` an operator of torch, `torch.ops.ptxlab.matmul`, so that `torch.compile` knows it.
-
-    That is done by itself where torch was imported before this module, and at the first call with a tensor.
-    """
-    global _operator, _is_compiling
-    if _operator is None:
-        torch = import_module("torch")
-        made = torch.library.custom_op("ptxlab::matmul", matmul_of_tensors, mutates_args=(), schema=SCHEMA)
-        made.register_fake(describe)
-        _operator, _is_compiling = torch.ops.ptxlab.matmul, torch.compiler.is_compiling
-    return _operator
 
 
 def matmul_of_tensors(
@@ -93,6 +76,9 @@ def describe(
 ) -> Any:
     """What comes out, for `torch.compile`."""
     return empty(a, (*a.shape[:-1], b.shape[1]), "s32" if str(a.dtype) == "torch.int8" else None)
+
+
+_operator = Operator("matmul", SCHEMA, matmul_of_tensors, describe)
 
 
 def matmul(
@@ -114,8 +100,8 @@ def matmul(
     elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh". The result is a new array,
     or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator.
     """
-    if _is_compiling() and out is None:
-        return _operator(a, b, bias=bias, activation=activation, residual=residual, allow_tf32=allow_tf32)
+    if _operator.is_compiling() and out is None:
+        return _operator.made(a, b, bias=bias, activation=activation, residual=residual, allow_tf32=allow_tf32)
     if len(getattr(a, "shape", ())) > 2 and len(getattr(b, "shape", ())) == 2:
         flat = [one if one is None else one.reshape(-1, one.shape[-1]) for one in (a, out, residual)]
         found = matmul(flat[0], b, flat[1], bias=bias, activation=activation, residual=flat[2], allow_tf32=allow_tf32)
@@ -148,7 +134,7 @@ def _first(given: Sequence[Any], activation: str | None, allow_tf32: bool, key: 
     """A product that is not ready yet, from top to bottom."""
     a, b, out, *others = given
     if is_torch(a.__class__):
-        register_with_torch()
+        _operator.register()
     left, right = look(a, "a", tuple(FORMATS)), look(b, "b", tuple(FORMATS))
     m, n, k = extents_of(left, right)
     formats = FORMATS[left.type]
@@ -162,7 +148,8 @@ def _first(given: Sequence[Any], activation: str | None, allow_tf32: bool, key: 
         return made
     sides = [source(left, a), source(right.transposed, b.T)]
     problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
-    extras = Extras(added[0] is not None, activation, added[1] is not None)
+    is_paired = target.size == 2 and _are_paired(n, added)
+    extras = Extras(added[0] is not None, activation, added[1] is not None, paired=is_paired)
     result = target
     if target.gpu is None and not target.array.flags.c_contiguous:
         result = look(empty(target.array, (m, n)), "out", [formats.out])
@@ -201,6 +188,13 @@ def _prepare(launched: Launch, problem: Problem, arrays: Sequence[Any], like: An
     changing = [left, right, _RESULT, *_ADDED][: len(arrays)]
     bytes = [0 if one is None else one.end - one.address for one in arrays]
     return Ready(launched, gpu, changing, bytes, _RESULT, workspace.on)
+
+
+def _are_paired(n: int, added: Sequence[Matrix | None]) -> bool:
+    """Whether pairs of neighbours of what is added are words."""
+    given = [one for one in added if one is not None]
+    numbers = [n, *(one.address // 2 for one in given), *(one.strides[0] for one in given if len(one.shape) == 2)]
+    return bool(given) and not any(number % 2 for number in numbers)
 
 
 def _check_options(formats: Formats, added: Sequence[Any], activation: str | None, allow_tf32: bool) -> None:
@@ -284,7 +278,7 @@ def _launch(
 ) -> Launch:
     matrices = sides[0][0].view(), sides[1][0].view(), target.view()
     bias, residual = (0 if one is None else one.view() for one in added)
-    shape = choose(problem)
+    shape = choose(problem, target.gpu is None)
     workspace: tuple[Any, Any] = 0, 0
     if target.gpu is None:
         workspace = workspace_for(problem, shape, target.array)
@@ -302,7 +296,3 @@ def _launch(
         aligned=target.is_aligned,
         workspace=workspace,
     )
-
-
-if hasattr(sys.modules.get("torch"), "compiler"):
-    register_with_torch()

@@ -15,6 +15,7 @@ from ptxlab.author import b16, b32, f16, ptx, s32, u32
 from ptxlab.kernels.operands import LINE, STRIPE
 from ptxlab.kernels.warpgroups import GROUP, pack
 
+WIDEST = 112  # columns of a box without a swizzle
 CHUNK = 8  # columns of D that a thread has two pairs of
 COPY_BACK = ptx.cp.async_.bulk.tensor["2d"]["global"]["shared::cta"].bulk_group
 
@@ -32,9 +33,15 @@ class Boxes:
 
     @property
     def extents(self) -> tuple[int, int]:
-        """Rows and columns of D that one copy stores, by one warpgroup."""
+        """Rows and columns of D that one copy stores, by one warpgroup.
+
+        Rows of an odd multiple of 32 bytes need no swizzle: `stmatrix` writes 8 of them with conflicts of two at most.
+        """
         most = LINE // self.size
-        return (self.width, min(STRIPE, most)) if self.swapped else (STRIPE, gcd(self.width, most))
+        if self.swapped:
+            return self.width, min(STRIPE, most)
+        whole = self.size == 2 and self.width % 32 == 16 and self.width <= WIDEST
+        return STRIPE, self.width if whole else gcd(self.width, most)
 
     @property
     def each(self) -> int:

@@ -6,7 +6,9 @@ multiples of 16 bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -33,9 +35,19 @@ MODELS = (  # m, n, k and the layout of products in language models: few tokens 
     (1000, 8192, 8192, "NN"), (1023, 50257, 768, "NT"), (4096, 4096, 14336, "NT"), (4096, 24576, 1536, "NN"),
     (4096, 7168, 2048, "TN"), (8192, 1024, 8192, "NT"), (8192, 8192, 4096, "TT"), (8192, 28672, 4096, "TN"),
 )  # fmt: skip
+FUSED = ((4096, 4096, 4096), (8192, 8192, 1024))
+EPILOGUES = ("bias", "gelu_tanh", "silu", "residual")
 
 
-def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
+def product(
+    a: Any,
+    b: Any,
+    d: Any,
+    shape: Shape | None = None,
+    bias: Any = None,
+    residual: Any = None,
+    activation: str | None = None,
+) -> Launch:
     """The launch that computes D; rows of A and B run along k, or their columns do."""
     (m, k), (n, depth) = a.shape, b.shape
     type = type_of(a)
@@ -45,15 +57,26 @@ def product(a: Any, b: Any, d: Any, shape: Shape | None = None) -> Launch:
     lengths = [one.shape[1] if rows else one.shape[0] for one, rows in zip((a, b), along, strict=True)]
     if not k or any(length % 8 for length in lengths):
         raise UnsuitedError(f"rows have {lengths[0]} and {lengths[1]} elements: they must be multiples of 16 bytes")
-    if shape is None and is_for_gemv(type, m, pitch_of(b), k, along[1]):
+    extras = Extras(bias is not None, activation, residual is not None, paired=n % 8 == 0)
+    is_plain = extras == Extras(paired=extras.paired)
+    if shape is None and is_plain and is_for_gemv(type, m, pitch_of(b), k, along[1]):
         return rows_by_blocks(b[None], a, d)
     problem = Problem(m, n, k, *along)
-    chosen = shape or choose(problem)
+    chosen = shape or choose(problem, isinstance(d, np.ndarray))
     stored = [one if rows else one.T for one, rows in zip((a, b), along, strict=True)]
     workspace = workspace_for(problem, chosen, d)
     return launch(
-        type, (*stored, d), (m, n, k), chosen, a_along_k=along[0], b_along_k=along[1], workspace=workspace
-    )  # fmt: skip
+        type,
+        (*stored, d),
+        (m, n, k),
+        chosen,
+        a_along_k=along[0],
+        b_along_k=along[1],
+        workspace=workspace,
+        extras=None if is_plain else extras,
+        bias=0 if bias is None else bias,
+        residual=0 if residual is None else residual,
+    )
 
 
 def has_rows(matrix: Any) -> bool:
@@ -144,30 +167,75 @@ def grid_of(tiles: int, shape: Shape, blocks: int = BLOCKS) -> int:
     return min(tiles, most) * shape.cluster
 
 
-def by_cublas(torch: Any, a: Any, b: Any, d: Any) -> Callable[[], Any]:
-    """cuBLAS through torch."""
+def by_cublas(
+    torch: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
+) -> Callable[[], Any]:
+    """cuBLAS through torch, by one of its epilogues where there is one; SiLU is a kernel of its own."""
+    if activation == "gelu_tanh":
+        return lambda: {"d": torch._addmm_activation(bias, a, b.T, use_gelu=True)}
+    if activation == "silu":
+        silu = torch.nn.functional.silu
+        return lambda: silu(torch.addmm(bias, a, b.T, out=d), inplace=True)
+    if bias is not None or residual is not None:
+        return lambda: torch.addmm(residual if bias is None else bias, a, b.T, out=d)
     return lambda: torch.matmul(a, b.T, out=d)
 
 
-def arrays(draw: Draw, type: str, m: int, n: int, k: int, layout: str = "NT") -> Arrays:
+def by_inductor(
+    torch: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
+) -> Callable[[], Any]:
+    """`torch.compile`: what is added becomes one kernel after cuBLAS, or a part of a kernel of Triton."""
+    if bias is None and residual is None:
+        raise UnsuitedError("")  # nothing but the product: it is cuBLAS
+    run = _compiled(torch, activation, bias is not None)
+    return lambda: {"d": run(a, b, residual if bias is None else bias)}
+
+
+@cache
+def _compiled(torch: Any, activation: str | None, is_bias: bool) -> Callable[..., Any]:
+    of = torch.nn.functional
+    functions = {None: lambda x: x, "silu": of.silu, "gelu_tanh": lambda x: of.gelu(x, approximate="tanh")}
+
+    def run(a: Any, b: Any, added: Any) -> Any:
+        return functions[activation](a @ b.T + added)
+
+    found: Callable[..., Any] = torch.compile(run, fullgraph=True, dynamic=False)
+    return found
+
+
+def arrays(draw: Draw, type: str, m: int, n: int, k: int, layout: str = "NT", epilogue: str = "") -> Arrays:
     """A, B by columns, and space for D.
 
     `layout` is as in BLAS, for A and the transpose of B: of an operand that is T, columns are in memory one after the
-    other.
+    other. `epilogue` is "bias", "residual", or an activation, which goes with a bias.
     """
     a = draw.normal((m, k), type) if layout[0] == "N" else draw.normal((k, m), type).T
     b = draw.normal((n, k), type) if layout[1] == "T" else draw.normal((k, n), type).T
-    return {"a": a, "b": b, "d": draw.empty((m, n), type)}
+    found = {"a": a, "b": b, "d": draw.empty((m, n), type)}
+    if epilogue == "residual":
+        return {**found, "residual": draw.normal((m, n), type)}
+    if epilogue:
+        activation = {} if epilogue == "bias" else {"activation": epilogue}
+        return {**found, "bias": draw.normal((n,), type), **activation}
+    return found
 
 
-def reference(xp: Any, a: Any, b: Any, d: Any) -> Arrays:
+def reference(
+    xp: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
+) -> Arrays:
     """The same in float64."""
-    return {"d": a @ b.T}
+    found = a @ b.T if bias is None else a @ b.T + bias
+    if activation == "silu":
+        found = found / (1 + xp.exp(-found))
+    if activation == "gelu_tanh":
+        found = found / 2 * (1 + xp.tanh(math.sqrt(2 / math.pi) * (found + 0.044715 * found**3)))
+    return {"d": found if residual is None else found + residual}
 
 
-def work(type: str, m: int, n: int, k: int, layout: str = "NT") -> Work:
+def work(type: str, m: int, n: int, k: int, layout: str = "NT", epilogue: str = "") -> Work:
     """A multiplication and an addition for each of m·n·k."""
-    return Work(flops=2 * m * n * k, bytes=2 * (m * k + n * k + m * n), rate=type)
+    matrices = 2 if epilogue == "residual" else 1
+    return Work(flops=2 * m * n * k, bytes=2 * (m * k + n * k + matrices * m * n), rate=type)
 
 
 def tolerance(type: str, **_: Any) -> float:
@@ -181,8 +249,13 @@ entry = Entry(
     reference=reference,
     work=work,
     variants={"wgmma": product},
-    libraries={"cuBLAS": by_cublas},
+    libraries={"cuBLAS": by_cublas, "torch.compile": by_inductor},
     sizes=[
+        *(
+            {"type": "bf16", "m": m, "n": n, "k": k, "layout": "NT", "epilogue": epilogue}
+            for epilogue in EPILOGUES
+            for m, n, k in FUSED
+        ),
         *({"type": "bf16", "m": m, "n": n, "k": k, "layout": layout} for m, n, k, layout in MODELS),
         *({"type": "f16", "m": extent, "n": extent, "k": extent} for extent in SQUARES),
         *({"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in SQUARES),

@@ -137,7 +137,8 @@ def _fitted(problem: Problem, shape: Shape) -> Shape | None:
     found = []
     for buffers in (count for count in (1, 2, 4, boxes) if boxes % count == 0):
         one = replace(shape, buffers=buffers)
-        stages = int(min(most, (memory - one.boxes(layout).bytes) // one.stage_bytes(layout)))
+        stored = one.boxes(layout).bytes if one.split == 1 else 0
+        stages = int(min(most, (memory - stored) // one.stage_bytes(layout)))
         one = replace(one, stages=max(stages, 1))
         if stages >= 3 and one.shared(layout) <= memory:
             found.append(one)

@@ -98,9 +98,11 @@ def block(
     left, right = shape.operands(layout)
     a_tile = left.tile(memory)
     b_tile = right.tile(memory + shape.stages * shape.rows * (LINE // 2))
-    free = memory + (shape.shared(layout) - shape.boxes(layout).bytes) // 2
+    free = memory + shape.stored_from(layout) // 2
     reads = 4 * shape.groups * shape.cluster
     pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
+    is_summed = shape.split > 1 and shape.clustered
+    barriers = ThroughCluster.barriers(shape.parts, thread == 0) if is_summed else ()
     sources = [([one.generic], tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
     start_block(thread, [one for group, _ in sources for one in group], shape.blocks)
     order = TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, m, n, shape.blocks)
@@ -114,37 +116,36 @@ def block(
         with ptx.when(thread == shape.consumers):
             times = timeline.role("producer")
             produce(share, pipeline.producer(), (left, right), sources, shape.stage_bytes(layout), times)
-        if shape.split > 1 and shape.clustered:
-            meet()  # as the consumers do
     with ptx.otherwise():
         if shape.registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
         store = TileStore(formats.out, shape.boxes(layout), free, store, finish and finish.begin())
         sides = pipeline.consumer(), pipeline.consumer()
-        exchange = None
+        exchange: Any = None
         if shape.split > 1:
             through = ThroughCluster if shape.clustered else ThroughMemory
-            exchange = through(
-                formats.accumulator, shape.parts, share.part, *([memory] if shape.clustered else workspace)
-            )
+            places = (memory, *barriers) if shape.clustered else workspace
+            exchange = through(formats.accumulator, shape.parts, share.part, *places)
         times = timeline.role("consumer")
         consume(
             (loop or MainLoop)(formats, shape, share, sides, (left, right), (a_tile, b_tile), times), store, exchange
         )
     if shape.blocks > 1:
-        meet()  # no block exits while another one reads its memory, or arrives at its barriers
+        meet("relaxed")  # no block exits while another one reads its memory, or arrives at its barriers
 
 
 def produce(share: Share, stage: Any, operands: Any, sources: Any, bytes: int, times: Any) -> None:
     """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
+    policies = [operand.policy() for operand in operands]
     for row, column in share.tiles():
         for start in share.steps():
             with times.span("wait for an empty stage"):
                 stage.wait()
             with times.span("start copies"):
                 stage.expect(bytes)
-                for operand, (source, tile), first in zip(operands, sources, (row, column), strict=True):
-                    operand.copy(source, tile, stage, first, start, share.rank)
+                parts = zip(operands, sources, (row, column), policies, strict=True)
+                for operand, (source, tile), first, policy in parts:
+                    operand.copy(source, tile, stage, first, start, share.rank, policy=policy)
             stage.advance()
 
 

@@ -39,6 +39,8 @@ class Shape:
     occupancy: int = 1  # blocks that an SM has at a time
     buffers: int = 0  # boxes of D that a warpgroup has space for; 0: for all of a tile
     even: bool = False  # as few blocks as compute all tiles in the same number of rounds
+    span: int = 64  # columns of a box of the right operand, if it is not along k: 64, 32 or 16
+    keep: tuple[str, str] = ("", "")  # what L2 does with each operand, as `Operand.keep` says
     spans: int = 0  # of each warp, that a timeline records
 
     @property
@@ -79,21 +81,33 @@ class Shape:
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""
-        return self.columns if layout.right_along_k else -(-self.columns // STRIPE) * STRIPE
+        return self.columns if layout.right_along_k else -(-self.columns // self.span) * self.span
 
     def stage_bytes(self, layout: Layout) -> int:
         """Bytes of a stage."""
         return LINE * (self.rows + self.right_rows(layout))
 
+    def stored_from(self, layout: Layout) -> int:
+        """Where in shared memory D is stored from: after the ring, or in it where each block has one tile only."""
+        if self.split == 1:
+            return self.stages * self.stage_bytes(layout)
+        return -(-self.parts.received // 1024) * 1024 if self.clustered else 0
+
     def shared(self, layout: Layout) -> int:
         """Bytes of dynamic shared memory."""
-        ring = self.stages * self.stage_bytes(layout)
-        partial = self.parts.bytes if self.clustered else 0
-        return max(ring, partial) + self.boxes(layout).bytes
+        return max(self.stages * self.stage_bytes(layout), self.stored_from(layout) + self.boxes(layout).bytes)
 
     def operands(self, layout: Layout) -> tuple[Operand, Operand]:
         """Both operands: blocks of a cluster share the one whose rows are columns of D."""
         return (
-            Operand(self.rows, layout.left_along_k, self.stages, element=layout.element),
-            Operand(self.columns, layout.right_along_k, self.stages, self.cluster, layout.element),
+            Operand(self.rows, layout.left_along_k, self.stages, element=layout.element, keep=self.keep[0]),
+            Operand(
+                self.columns,
+                layout.right_along_k,
+                self.stages,
+                self.cluster,
+                layout.element,
+                keep=self.keep[1],
+                span=self.span,
+            ),
         )
