@@ -1,0 +1,65 @@
+"""D = A·Bᵀ on Hopper's tensor cores, by `wgmma` and TMA copies, in five steps: f16 and bf16.
+
+A is m by k, B is n by k, D is m by n. Rows of A, B and D are multiples of 16 bytes; m is any.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import ptxlab
+from ptxlab.kernels.wgmma_gemm import arrays, by_cublas, reference, tolerance, work
+from ptxlab.kernels.wgmma_steps import one_tile, persistent, ping_pong, ring, specialized
+from ptxlab.kernels.wgmma_steps.parts import BOX, DEPTH, GROUP, STRIPE, Shape
+from ptxlab.measure import Entry, Launch, UnsuitedError
+from ptxlab.measure.data import type_of
+from ptxlab.measure.entry import ceil_div
+
+BLOCKS = 132  # as many as an H200 has SMs
+STEPS = {
+    "one_tile": Shape(stages=1),
+    "ring": Shape(stages=3),
+    "specialized": Shape(columns=256, groups=2),
+    "persistent": Shape(columns=256, stages=3, groups=2),
+    "ping_pong": Shape(),
+}
+"""The shape of each step."""
+_KERNELS: dict[str, Any] = {
+    "one_tile": one_tile, "ring": ring, "specialized": specialized, "persistent": persistent, "ping_pong": ping_pong,
+}  # fmt: skip
+
+
+def product(a: Any, b: Any, d: Any, step: str = "ping_pong", shape: Shape | None = None, blocks: int = 0) -> Launch:
+    """The launch that computes D, by one of the steps; of the persistent kernels, by so many blocks."""
+    (m, k), (n, depth) = a.shape, b.shape
+    type = type_of(a)
+    if type not in ("f16", "bf16") or a.dtype != b.dtype or depth != k:
+        raise UnsuitedError(f"no product of {a.dtype} {m}x{k} and {b.dtype} {n}x{depth}, by columns")
+    if k % 8 or not k or n % 8:
+        raise UnsuitedError(f"k is {k} and n is {n}: rows must be multiples of 16 bytes")
+    shape = shape or (STEPS[step] if m * n >= 256 * 256 else STEPS[step].small)
+    made = _KERNELS[step].specialize(type, shape)
+    maps = [ptxlab.tensor_map(one, box=(rows, DEPTH), swizzle="128B")
+            for one, rows in ((a, shape.rows), (b, shape.columns))]  # fmt: skip
+    shared, tiles = shape.stages * shape.stage_bytes, (ceil_div(n, shape.columns), ceil_div(m, shape.rows))
+    if step in ("one_tile", "ring"):
+        return Launch(made, tiles, GROUP, [*maps, d, m, n, k], shared)
+    if step == "specialized":
+        return Launch(made, tiles, shape.groups * GROUP + 32, [*maps, d, m, n, k], shared)
+    maps.append(ptxlab.tensor_map(d, box=(STRIPE, BOX), swizzle="128B"))
+    shared += 2 * shape.rows * shape.columns * (2 // shape.groups)
+    return Launch(made, min(tiles[0] * tiles[1], blocks or BLOCKS), 2 * GROUP + 32, [*maps, m, n, k], shared)
+
+
+entry = Entry(
+    title="D = A·Bᵀ by wgmma and TMA copies, in steps",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={step: partial(product, step=step) for step in STEPS},
+    libraries={"cuBLAS": by_cublas},
+    sizes=[{"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in (2048, 4096, 8192)],
+    small=[{"type": "bf16", "m": 130, "n": 136, "k": 200}],
+    tolerance=tolerance,
+)
