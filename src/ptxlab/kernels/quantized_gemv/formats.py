@@ -47,14 +47,9 @@ class Format:
         """Where a lane's scales are in those of a chunk, in bytes."""
         return lane * (self.scale_bytes // 32)
 
-    @property
-    def scale_words(self) -> int:
-        """Registers that a lane's scales take."""
-        return 1
-
-    def read(self, load: Any, source: Any, registers: list[Any], inside: Any) -> None:
+    def read(self, load: Any, source: Any) -> list[Any]:
         """The scales of a lane in registers."""
-        load[f"b{self.scale_bytes // 4}"](source, out=registers[0], when=inside)
+        return [load[f"b{self.scale_bytes // 4}"](source, out=b32())]
 
     def multiply(self, words: Sequence[Sequence[Any]], scales: Any, x: Sequence[Any], sums: list[Any]) -> None:
         """Add the products of both rows of a lane with x to the sums."""
@@ -112,12 +107,8 @@ class Int4(Format):
     def lane_offset(self, lane: Any) -> Any:
         return (lane >> 2) * 8
 
-    @property
-    def scale_words(self) -> int:
-        return 2
-
-    def read(self, load: Any, source: Any, registers: list[Any], inside: Any) -> None:
-        load.v2.b32(source, out=tuple(registers), when=inside)
+    def read(self, load: Any, source: Any) -> list[Any]:
+        return list(load.v2.b32(source))
 
     def multiply(self, words: Sequence[Sequence[Any]], scales: Any, x: Sequence[Any], sums: list[Any]) -> None:
         zeros = [ptx.prmt.b32(one, 0, 0x3232) for one in scales]
@@ -136,9 +127,8 @@ class Int4(Format):
 class Fp8(Format):
     """Scales are of rows: the last sums are multiplied with them."""
 
-    @property
-    def scale_words(self) -> int:
-        return 0
+    def read(self, load: Any, source: Any) -> list[Any]:
+        return []
 
     def multipliers(self, scales: Any) -> list[list[Any]]:
         return [[power(120)]] * 2

@@ -1,7 +1,10 @@
 """y = W x for weights of 4 or 8 bits, in Python: tensor cores add up what a few instructions for a pair decode.
 
 A block has 16 rows of W, and its warps take chunks of them in turn. A chunk is 16 rows by 64 bytes, as one
-`mma.m16n8k16` after the other takes them: each lane reads 16 bytes of a row and 16 of the row eight below.
+`mma.m16n8k16` after the other takes them: each lane has 16 bytes of a row and 16 of the row eight below.
+
+Chunks come by `cp.async`, as many ahead as a warp has stages in shared memory: registers for what is under way would be
+too few to keep the memory busy. No other warp reads them, so that warps wait for one another only at the end.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from ptxlab.kernels.quantized_gemv.formats import Format
 
 LANES, ROWS, COLUMNS = 32, 16, 8
 CHUNK = 1024  # bytes
-LOAD_ONCE = ptx.ld.global_.nc["L1::no_allocate"]
+COPY = ptx.cp.async_.cg.shared.global_
 LOAD = ptx.ld.global_.nc
 
 
@@ -25,19 +28,22 @@ class Shape:
     """How a block works."""
 
     warps: int = 8
-    ahead: int = 4
-    """Chunks that a warp asks for before it uses the first."""
+    stages: int = 4
+    """Chunks of a warp in shared memory."""
     blocks: int = 4
-    """Blocks that an SM holds at a time."""
-    sets: int = 1
-    """Sets of registers for chunks: with two, one is filled while the other is used."""
+    """Blocks that an SM holds at a time, at least: what registers are limited for."""
+    masked: bool = True
     hint: str = ""
+
+    def shared(self, format: Format) -> int:
+        """Bytes of shared memory that a block has for chunks."""
+        return self.warps * self.stages * (CHUNK + format.scale_bytes)
 
 
 @cache
 def build(format: Format, m: int, shape: Shape, whole: bool) -> Kernel:
-    """The kernel for m rows of x; `whole` if all warps have as many chunks, all sets of registers full."""
-    warps, step = shape.warps, shape.warps * shape.ahead
+    """The kernel for m rows of x; `whole` if all warps have as many chunks, a multiple of the stages."""
+    warps, stages = shape.warps, shape.stages
 
     @kernel(target="sm_90", maxntid=warps * LANES, minnctapersm=shape.blocks)
     def quantized_gemv(
@@ -49,33 +55,33 @@ def build(format: Format, m: int, shape: Shape, whole: bool) -> Kernel:
         rows: u32,
         chunks: u32,
     ) -> None:
-        thread, lane = ptx.tid.x, ptx.laneid
+        thread, lane, warp = ptx.tid.x, ptx.laneid, ptx.tid.x >> 5
+        memory = ptx.dynamic_shared(b8, align=16) + warp * (stages * (CHUNK + format.scale_bytes))
+        own = Chunks(format, m, shape, (weights, scales, x), memory, chunks)
+        for stage in range(stages):
+            own.copy(stage, warp + stage * warps, None if whole else warp + stage * warps < chunks)
         sums = [f32(0.0) for _ in range(4)]
-        sets = [
-            [Chunk(format, m, (weights, scales, x), chunks, number * warps, shape.hint) for number in range(shape.ahead)]
-            for _ in range(shape.sets)
-        ]
-        if shape.sets == 2:
-            for chunk in sets[0]:
-                chunk.read(thread >> 5, whole)
-        for first in ptx.range(thread >> 5, chunks, step * shape.sets):
-            for number, using in enumerate(sets):
-                filling = sets[(number + 1) % shape.sets]
-                for chunk in filling:
-                    chunk.read(first + (number + shape.sets - 1) * step, whole and number + 1 < shape.sets)
-                for chunk in using:
-                    chunk.multiply(first + number * step, whole, sums)
+        for first in ptx.range(warp, chunks, warps * stages):
+            for stage in range(stages):
+                number = first + stage * warps
+                ptx.cp.async_.wait_group(stages - 1)
+                ptx.bar.warp.sync(-1)  # the scales come by copies of other lanes
+                with nullcontext() if whole or not stage else ptx.when(number < chunks):
+                    read = own.read(stage)
+                    own.multiply(number, read, sums)
+                ptx.bar.warp.sync(-1)  # all lanes have read their scales
+                own.copy(stage, number + warps * stages, number + warps * stages < chunks)
         partial = ptx.shared(f32, warps, COLUMNS, ROWS)
         column = (lane & 3) * 2
         for at, value in enumerate(sums):
             with ptx.when(column + at % 2 < m):
-                partial[thread >> 5, column + at % 2, (lane >> 2) + at // 2 * 8] = value
+                partial[warp, column + at % 2, (lane >> 2) + at // 2 * 8] = value
         ptx.bar.sync(0)
         row = ptx.ctaid.x * ROWS + (thread & 15)
         with ptx.when((thread < ROWS * m) & (row < rows)):
             total = f32(0.0)
-            for warp in range(warps):
-                total += partial[warp, thread >> 4, thread & 15]
+            for number in range(warps):
+                total += partial[number, thread >> 4, thread & 15]
             if not format.group:
                 total *= scales.view(f32)[row]
             y[(thread >> 4) * rows + row] = ptx.cvt.rn.bf16.f32(total * factor)
@@ -83,35 +89,44 @@ def build(format: Format, m: int, shape: Shape, whole: bool) -> Kernel:
     return quantized_gemv
 
 
-class Chunk:
-    """Registers for a lane's part of a chunk, and what fills and uses them."""
+class Chunks:
+    """The chunks of a block's rows, as a lane of a warp copies, reads and multiplies them."""
 
-    def __init__(self, format: Format, m: int, arrays: tuple[Any, Any, Any], chunks: Any, more: int, hint: str) -> None:
-        weights, scales, x = arrays
-        self.load = LOAD_ONCE[hint] if hint else LOAD_ONCE
-        lane = ptx.laneid
-        self.format, self.chunks, self.more, self.start = format, chunks, more, ptx.ctaid.x * chunks + more
-        self.words = [[b32() for _ in range(4)] for _ in range(2)]
-        self.factors = [b32() for _ in range(format.scale_words)]
-        self.weights, self.scales = weights + lane * 16, scales + format.lane_offset(lane)
+    def __init__(self, format: Format, m: int, shape: Shape, arrays: Any, memory: Any, chunks: Any) -> None:
+        (weights, scales, x), lane = arrays, ptx.laneid
+        self.format, self.memory, self.start = format, memory, ptx.ctaid.x * chunks
+        self.weights, self.scales = weights + lane * 16, scales + lane * 16
+        self.words, self.factors = memory + lane * 16, memory + CHUNK + format.lane_offset(lane)
+        self.has_scales = lane < format.scale_bytes // 16
         self.x = x + (lane & 3) * (format.depth // 4)
+        row = lane >> 2
+        self.has_x = row < m if shape.masked else None
         if m > 1:
-            self.x = self.x + ptx.min.u32(lane >> 2, m - 1) * (chunks * format.depth)
+            self.x = self.x + (row if shape.masked else ptx.min.u32(row, m - 1)) * (chunks * format.depth)
+        self.vector = [b32(0) for _ in range(format.depth // 8)]
+        self.hinted = COPY[shape.hint] if shape.hint else COPY
 
-    def read(self, first: Any, whole: bool) -> None:
-        """The words of two rows, and what scales them."""
-        inside = None if whole else first + self.more < self.chunks
-        number = self.start + first
-        source = self.weights.at(ptx.mul.wide.u32(number, CHUNK))
-        for half, words in enumerate(self.words):
-            self.load.v4.b32(source + half * (CHUNK // 2), out=tuple(words), when=inside)
-        if self.factors:
-            source = self.scales.at(ptx.mul.wide.u32(number, self.format.scale_bytes))
-            self.format.read(LOAD_ONCE, source, self.factors, inside)
+    def copy(self, stage: int, number: Any, inside: Any) -> None:
+        """Start the copy of a chunk, a group of its own; where it is not inside, the group is empty."""
+        at, to = self.start + number, stage * (CHUNK + self.format.scale_bytes)
+        source = self.weights.at(ptx.mul.wide.u32(at, CHUNK))
+        for half in range(0, CHUNK, CHUNK // 2):
+            self.hinted(self.words + to + half, source + half, 16, when=inside)
+        if self.format.scale_bytes:
+            source = self.scales.at(ptx.mul.wide.u32(at, self.format.scale_bytes))
+            has = self.has_scales if inside is None else ptx.and_.pred(self.has_scales, inside)
+            COPY(self.memory + ptx.laneid * 16 + (CHUNK + to), source, 16, when=has)
+        ptx.cp.async_.commit_group()
 
-    def multiply(self, first: Any, whole: bool, sums: list[Any]) -> None:
-        """Add the products with x."""
-        with nullcontext() if whole else ptx.when(first + self.more < self.chunks):
-            source = self.x + (first + self.more) * self.format.depth
-            x = [word for at in range(0, self.format.depth // 4, 8) for word in LOAD.v4.b32(source + at)]
-            self.format.multiply(self.words, self.factors, x, sums)
+    def read(self, stage: int) -> tuple[list[Any], list[Any]]:
+        """The words of two rows, and their scales."""
+        at = stage * (CHUNK + self.format.scale_bytes)
+        words = [list(ptx.ld.shared.v4.b32(self.words + at + half)) for half in (0, CHUNK // 2)]
+        return words, self.format.read(ptx.ld.shared, self.factors + at)
+
+    def multiply(self, number: Any, read: tuple[list[Any], list[Any]], sums: list[Any]) -> None:
+        """Add the products of a chunk with x."""
+        source = self.x + number * self.format.depth
+        for at in range(0, len(self.vector), 4):
+            LOAD.v4.b32(source + 2 * at, out=tuple(self.vector[at : at + 4]), when=self.has_x)
+        self.format.multiply(*read, self.vector, sums)

@@ -1,29 +1,40 @@
-"""Weights as the kernel reads them, made of those that frameworks have, or of a matrix of floats."""
+"""Weights of 4 or 8 bits with their scales, as frameworks store them, and packed as the kernel reads them.
+
+`Quantized.pack` arranges them: 16 rows at a time, in chunks of 64 bytes a
+row, in the order in which the lanes of a warp read them, and each word so that it is decoded by few instructions.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ptxlab.gpu.arrays import is_torch
+from ptxlab.kernels.block_scaled import values
+from ptxlab.kernels.matrices import framework
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, WORDS, Format
 from ptxlab.kernels.quantized_gemv.kernel import CHUNK, ROWS
+from ptxlab.kernels.quantized_gemv.typed import convert, view_as
+from ptxlab.measure.data import type_of
+
+_SCALES = {"nvfp4": ("e4m3", "u8"), "mxfp4": ("u8",), "int4": ("bf16",), "fp8": ("f32",)}
+_EXPONENTS = 60, 190  # of ue8m0 scales: from 2^-67 to 2^63
 
 
 @dataclass(frozen=True)
-class Quantized:
-    """A matrix of rows by columns weights, packed; made by `pack` or `quantize`."""
+class Packed:
+    """A matrix for `quantized_matvec`, made by `Quantized.pack`."""
 
-    format: Format
+    format: str
     rows: int
     columns: int
     weights: Any
-    """Bytes: for each 16 rows, for each chunk, 1024."""
+    """Bytes: for each 16 rows, for each chunk of 64 bytes a row, 1024."""
     scales: Any
-    factor: float = 1.0
-    """What all weights are multiplied with."""
+    """Bytes: for each 16 rows, for each chunk, those of its scales; for fp8 an f32 a row."""
+    factor: float
 
     @property
     def nbytes(self) -> int:
@@ -31,77 +42,133 @@ class Quantized:
         return int(self.weights.nbytes + self.scales.nbytes)
 
 
-def pack(format: Format, codes: Any, scales: Any, zeros: Any = None, factor: float = 1.0) -> Quantized:
-    xp = _framework(codes)
-    rows, columns = codes.shape[0], codes.shape[1] * 8 // format.codes.bits
-    more = -rows % ROWS
-    units = _units(xp, format, _padded(xp, codes, more))
-    chunks = columns // format.depth
-    tiles = (rows + more) // ROWS
-    parts = units.reshape(tiles, 2, 8, chunks, 4, WORDS // format.codes.words)
-    weights = _bytes(xp, _ordered(xp, parts, (0, 3, 1, 2, 4, 5))).reshape(tiles, chunks, CHUNK)
-    return Quantized(format, rows, columns, weights, _scales(xp, format, scales, zeros, more, chunks), factor)
+@dataclass(frozen=True)
+class Quantized:
+    """A matrix of n by k weights, by rows, as frameworks have them; arrays of NumPy, torch, CuPy or JAX.
+
+    | format | codes | scales | zeros |
+    |---|---|---|---|
+    | nvfp4 | n by k/2 bytes, two e2m1 each, the first in the lower half | n by k/16, e4m3 | |
+    | mxfp4 | the same | n by k/32 bytes, exponents + 127 | |
+    | int4 | n by k/2 bytes, two numbers from 0 to 15 each | n by k/128, bf16 | n by k/128 bytes, 0 to 15 |
+    | fp8 | n by k, e4m3 | n, f32 | |
+
+    A weight is its code, for int4 less its zero point, times its scale times `factor`.
+    """
+
+    format: str
+    codes: Any
+    scales: Any
+    zeros: Any = None
+    factor: float = 1.0
+
+    @property
+    def layout(self) -> Format:
+        """How the kernel reads it."""
+        if self.format not in FORMATS:
+            raise ValueError(f"format={self.format!r}: there are {', '.join(map(repr, FORMATS))}")
+        return FORMATS[self.format]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the matrix."""
+        rows, bytes = self.codes.shape
+        return int(rows), int(bytes) * 8 // self.layout.codes.bits
+
+    def values(self) -> Any:
+        """The weights in float64, an array of NumPy or torch."""
+        xp, rows, layout = framework(self.codes), self.shape[0], self.layout
+        codes, scales = (convert(one, "f64") for one in (self.codes, self.scales))
+        if self.format == "fp8":
+            return convert(view_as(self.codes, "e4m3"), "f64") * scales[:, None] * self.factor
+        if self.format == "int4":
+            numbers = xp.stack([codes % 16, codes // 16], -1).reshape(rows, -1, layout.group)
+            numbers = numbers - convert(self.zeros, "f64")[..., None]
+        else:
+            numbers = values(xp, codes, layout.group)
+        if self.format == "mxfp4":
+            scales = 2.0 ** (scales - 127)
+        elif self.format == "nvfp4":
+            scales = convert(view_as(self.scales, "e4m3"), "f64")
+        return (numbers * scales[..., None]).reshape(rows, -1) * self.factor
+
+    def pack(self) -> Packed:
+        """The same matrix as the kernel reads it."""
+        self._check()
+        xp = framework(self.codes)
+        if xp.__name__ == "jax.numpy":  # which has no integers of 64 bits by itself
+            return self._pack_on_host(xp)
+        (rows, columns), layout = self.shape, self.layout
+        tiles, chunks = -(-rows // ROWS), columns // layout.depth
+        more = tiles * ROWS - rows
+        units = _units(xp, layout, _padded(xp, view_as(self.codes, "u8"), more))
+        parts = units.reshape(tiles, 2, 8, chunks, 4, WORDS // layout.codes.words)
+        weights = view_as(_ordered(xp, parts, (0, 3, 1, 2, 4, 5)), "u8").reshape(tiles, chunks, CHUNK)
+        scales = self.scales
+        if self.format == "int4":
+            zeros = convert(convert(self.zeros, "f32") + 128, "bf16")
+            pairs = [view_as(one, "u8").reshape(rows, chunks, 2) for one in (scales, zeros)]
+            bytes = _padded(xp, xp.concatenate(pairs, -1), more).reshape(tiles, 2, 8, chunks, 4)
+            scales = _ordered(xp, bytes, (0, 3, 2, 1, 4)).reshape(tiles, chunks, layout.scale_bytes)
+        elif layout.group:
+            bytes = _padded(xp, view_as(scales, "u8"), more).reshape(tiles, 2, 8, chunks, 4, -1)
+            scales = _ordered(xp, bytes, (0, 3, 2, 4, 1, 5)).reshape(tiles, chunks, layout.scale_bytes)
+        return Packed(self.format, rows, columns, weights, scales, self.factor)
+
+    def _pack_on_host(self, xp: Any) -> Packed:
+        arrays = [None if one is None else np.asarray(one) for one in (self.codes, self.scales, self.zeros)]
+        found = Quantized(self.format, *arrays, factor=self.factor).pack()
+        device = next(iter(self.codes.devices()))
+        moved = [import_module("jax").device_put(one, device) for one in (found.weights, found.scales)]
+        return Packed(found.format, found.rows, found.columns, *moved, found.factor)
+
+    def _check(self) -> None:
+        """Whether the arrays have the extents, types and values that the format says."""
+        layout, (rows, columns) = self.layout, self.shape
+        if not rows or not columns or columns % layout.depth:
+            raise ValueError(f"{rows} by {columns} weights: {self.format} needs rows of a multiple of {layout.depth}")
+        wanted = (rows, columns // layout.group) if layout.group else (rows,)
+        given = {"scales": (self.scales, _SCALES[self.format])}
+        if self.format == "int4":
+            given["zeros"] = self.zeros, ("u8",)
+        for name, (array, types) in given.items():
+            if array is None or tuple(array.shape) != wanted:
+                found = "missing" if array is None else f"{tuple(array.shape)}"
+                raise ValueError(f"`{name}` of {rows} by {columns} weights are {found}, and must be {wanted}")
+            if type_of(array) not in types:
+                raise TypeError(f"`{name}` are of type {type_of(array)}, and must be {' or '.join(types)}")
+        if type_of(self.codes) not in (("e4m3", "u8") if self.format == "fp8" else ("u8",)):
+            raise TypeError(f"`codes` are of type {type_of(self.codes)}, and must be bytes")
+        if self.format == "mxfp4" and not _EXPONENTS[0] <= int(self.scales.min()) <= int(self.scales.max()) <= _EXPONENTS[1]:
+            raise ValueError("`scales` are beyond 2^-67 or 2^63: scale the matrix by `factor` instead")
+        if self.format == "nvfp4" and bool((view_as(self.scales, "u8") >= 0x7F).any()):
+            raise ValueError("some of `scales` are negative or NaN")
+        if self.format == "int4" and bool((self.zeros > 15).any()):
+            raise ValueError("some of `zeros` are above 15")
 
 
-def _scales(xp: Any, format: Format, scales: Any, zeros: Any, more: int, chunks: int) -> Any:
-    if not format.group:
-        return scales
-    if format.name == "int4":
-        bits = [_padded(xp, _view(xp, scales, "int16"), more), _view(xp, _bf16(xp, zeros, more), "int16")]
-        both = xp.stack(bits, -1).reshape(-1, 2, 8, chunks, 2)
-        return _bytes(xp, _ordered(xp, both, (0, 3, 2, 1, 4))).reshape(-1, chunks, format.scale_bytes)
-    bits = _padded(xp, _view(xp, scales, "uint8"), more).reshape(-1, 2, 8, chunks, 4, 32 // format.group)
-    return _ordered(xp, bits, (0, 3, 2, 4, 1, 5)).reshape(-1, chunks, format.scale_bytes)
-
-
-def _bf16(xp: Any, zeros: Any, more: int) -> Any:
-    zeros = _padded(xp, zeros, more)
-    if xp is np:
-        import ml_dtypes
-
-        return (zeros.astype(np.float32) + 128).astype(ml_dtypes.bfloat16)
-    return (zeros.to(xp.float32) + 128).to(xp.bfloat16)
-
-
-def _units(xp: Any, format: Format, codes: Any) -> Any:
+def _units(xp: Any, layout: Format, codes: Any) -> Any:
     """The words of all units, as integers of 32 or 64 bits."""
-    tables = format.codes.tables()
-    bits, width = format.codes.bits, 32 * format.codes.words
+    bits, width = layout.codes.bits, 32 * layout.codes.words
     each = codes.reshape(codes.shape[0], -1, width // 8)
-    total = None
-    for number, table in enumerate(tables):
-        byte = each[..., number * bits // 8]
-        index = (byte >> (number * bits % 8)) & ((1 << bits) - 1)
-        values = np.array(table, np.uint64).view(np.int64) if width == 64 else np.array(table, np.uint32).view(np.int32)
-        found = values[index] if xp is np else xp.from_numpy(values).to(codes.device)[index.long()]
-        total = found if total is None else total ^ found
+    total: Any = 0
+    for number, table in enumerate(layout.codes.tables()):
+        index = (each[..., number * bits // 8] >> (number * bits % 8)) & ((1 << bits) - 1)
+        words = np.array(table, f"u{width // 8}").view(f"i{width // 8}")
+        if xp.__name__ == "torch":
+            total = total ^ xp.from_numpy(words).to(codes.device)[index.long()]
+        else:
+            total = total ^ xp.asarray(words)[index]
     return total
 
 
-def _framework(array: Any) -> Any:
-    if is_torch(array.__class__):
-        import torch
-
-        return torch
-    return np
-
-
 def _padded(xp: Any, array: Any, more: int) -> Any:
+    """So many rows of zeros after it."""
     if not more:
         return array
-    return xp.concatenate([array, xp.zeros_like(array[:more] if more <= len(array) else array.repeat(more, 0)[:more])])
+    device = {"device": array.device} if xp.__name__ == "torch" else {}
+    return xp.concatenate([array, xp.zeros((more, *array.shape[1:]), dtype=array.dtype, **device)])
 
 
 def _ordered(xp: Any, array: Any, axes: tuple[int, ...]) -> Any:
-    return np.ascontiguousarray(array.transpose(axes)) if xp is np else array.permute(axes).contiguous()
-
-
-def _bytes(xp: Any, array: Any) -> Any:
-    return array.view(xp.uint8)
-
-
-def _view(xp: Any, array: Any, type: str) -> Any:
-    return array.view(getattr(xp, type))
-
-
-__all__ = ["FORMATS", "Quantized", "pack"]
+    return array.permute(axes).contiguous() if xp.__name__ == "torch" else xp.ascontiguousarray(array.transpose(axes))
