@@ -1,8 +1,8 @@
 """The gallery: kernels to learn from and to use, each a folder with its source, its README and its `entry`.
 
 An entry says what is computed, who computes it, and against which library it is measured; tests run every variant of
-every entry on the emulator with all detectors, and on a GPU where there is one. `matmul` and `attention` are functions
-to call: they choose among the variants of a kernel.
+every entry on the emulator with all detectors, and on a GPU where there is one. `matmul`, `attention` and
+`quantized_matvec` are functions to call: they choose among the variants of a kernel.
 
 >>> "vector_addition" in names()
 True
@@ -18,9 +18,14 @@ from ptxlab.kernels.attentions import attention, attention_backward
 from ptxlab.kernels.gated_products import gated_matmul
 from ptxlab.kernels.grouped_products import grouped_matmul
 from ptxlab.kernels.products import matmul
+from ptxlab.kernels.quantized import quantized_matvec
+from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized
+from ptxlab.kernels.quantized_gemv.quantizing import quantize
 from ptxlab.measure import Entry
 
 __all__ = [
+    "Packed",
+    "Quantized",
     "attention",
     "attention_backward",
     "entry",
@@ -28,6 +33,8 @@ __all__ = [
     "grouped_matmul",
     "matmul",
     "names",
+    "quantize",
+    "quantized_matvec",
     "readme",
 ]
 

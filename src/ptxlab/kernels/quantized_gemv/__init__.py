@@ -1,1 +1,99 @@
-"""x"""
+"""y = W x for weights of 4 bits, or fp8, with scales, and x in bf16.
+
+W is n by k, x is up to eight vectors, y is as many by n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from ptxlab.kernels.quantized_gemv.formats import FORMATS, Format
+from ptxlab.kernels.quantized_gemv.kernel import LANES, ROWS, Shape, build
+from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized, values_of
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.entry import Arrays, ceil_div
+
+SMS = 132  # of an H200
+
+
+def choose(format: Format, rows: int, columns: int) -> Shape:
+    """The shape that was fastest on an H200."""
+    return Shape()
+
+
+def product(matrix: Packed, x: Any, y: Any, shape: Shape | None = None) -> Launch:
+    """The launch that computes y."""
+    format, m = FORMATS[matrix.format], prod(x.shape[:-1])
+    chunks = matrix.columns // format.depth
+    shape = shape or choose(format, matrix.rows, matrix.columns)
+    made = build(format, m, shape, chunks % (shape.warps * shape.stages) == 0)
+    args = [matrix.weights, matrix.scales, x, y, matrix.factor * 2.0**format.exponent, matrix.rows, chunks]
+    return Launch(made, ceil_div(matrix.rows, ROWS), shape.warps * LANES, args, shape.shared(format))
+
+
+def by_tensor_cores(format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Launch:
+    """The product, of what is packed first."""
+    return product(Quantized(format, codes, scales, zeros).pack(), x, y)
+
+
+def torch_baseline(
+    torch: Any, format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any
+) -> Callable[[], Any]:
+    """The same matrix in bf16, as torch multiplies it without quantization."""
+    dense = Quantized(format, codes, scales, zeros).values().to(torch.bfloat16)
+    return lambda: torch.matmul(x, dense.T, out=y)
+
+
+def arrays(draw: Draw, format: str, n: int, k: int, m: int = 1) -> Arrays:
+    """Random weights with random scales, vectors, and space for their products."""
+    group = FORMATS[format].group
+    scales = {
+        "nvfp4": lambda: draw.uniform((n, k // group), "e4m3", 0.25, 2.0),
+        "mxfp4": lambda: draw.integers((n, k // group), "u8", 124, 130),
+        "int4": lambda: draw.uniform((n, k // group), "bf16", 0.01, 0.02),
+        "fp8": lambda: draw.uniform((n,), "f32", 0.5, 2.0),
+    }
+    return {
+        "format": format,
+        "codes": draw.normal((n, k), "e4m3") if format == "fp8" else draw.integers((n, k // 2), "u8", 0, 256),
+        "scales": scales[format](),
+        "zeros": draw.integers((n, k // group), "u8", 0, 16) if format == "int4" else None,
+        "x": draw.normal((m, k), "bf16"),
+        "y": draw.empty((m, n), "bf16"),
+    }
+
+
+def reference(xp: Any, format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Arrays:
+    """The same in float64."""
+    return {"y": x @ values_of(xp, format, codes, scales, zeros).T}
+
+
+def work(format: str, n: int, k: int, m: int = 1) -> Work:
+    """Each weight and each scale is read once."""
+    layout = FORMATS[format]
+    scales = n * (k // layout.depth) * layout.scale_bytes // ROWS if layout.group else 4 * n
+    return Work(2 * m * n * k, n * k * layout.codes.bits // 8 + scales + 2 * m * (n + k), "f32 arithmetic")
+
+
+entry = Entry(
+    title="y = W x for weights of 4 bits or fp8, x in bf16",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"tensor cores": by_tensor_cores},
+    libraries={"torch, bf16": torch_baseline},
+    sizes=[
+        *({"format": format, "n": n, "k": k} for n, k in ((4096, 4096), (14336, 4096), (4096, 14336), (7168, 18432))
+          for format in FORMATS),
+        *({"format": format, "n": 8192, "k": 28672} for format in ("fp8", "int4", "mxfp4", "nvfp4")),
+    ],
+    small=[
+        {"format": "nvfp4", "n": 20, "k": 1280},
+        {"format": "mxfp4", "n": 16, "k": 640, "m": 3},
+        {"format": "int4", "n": 5, "k": 384, "m": 8},
+        {"format": "fp8", "n": 33, "k": 320, "m": 2},
+    ],
+    tolerance=4e-3,
+)  # fmt: skip

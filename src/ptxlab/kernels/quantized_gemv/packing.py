@@ -77,20 +77,10 @@ class Quantized:
 
     def values(self) -> Any:
         """The weights in float64, an array of NumPy or torch."""
-        xp, rows, layout = framework(self.codes), self.shape[0], self.layout
-        codes, scales = (convert(one, "f64") for one in (self.codes, self.scales))
-        if self.format == "fp8":
-            return convert(view_as(self.codes, "e4m3"), "f64") * scales[:, None] * self.factor
-        if self.format == "int4":
-            numbers = xp.stack([codes % 16, codes // 16], -1).reshape(rows, -1, layout.group)
-            numbers = numbers - convert(self.zeros, "f64")[..., None]
-        else:
-            numbers = values(xp, codes, layout.group)
-        if self.format == "mxfp4":
-            scales = 2.0 ** (scales - 127)
-        elif self.format == "nvfp4":
-            scales = convert(view_as(self.scales, "e4m3"), "f64")
-        return (numbers * scales[..., None]).reshape(rows, -1) * self.factor
+        codes = view_as(self.codes, "e4m3") if self.format == "fp8" else self.codes
+        scales = view_as(self.scales, "e4m3") if self.format == "nvfp4" else self.scales
+        given = (None if one is None else convert(one, "f64") for one in (codes, scales, self.zeros))
+        return values_of(framework(codes), self.format, *given) * self.factor
 
     def pack(self) -> Packed:
         """The same matrix as the kernel reads it."""
@@ -145,6 +135,18 @@ class Quantized:
             raise ValueError("some of `scales` are negative or NaN")
         if self.format == "int4" and bool((self.zeros > 15).any()):
             raise ValueError("some of `zeros` are above 15")
+
+
+def values_of(xp: Any, format: str, codes: Any, scales: Any, zeros: Any) -> Any:
+    """The weights that codes stand for; all arrays are float64."""
+    if format == "fp8":
+        return codes * scales[:, None]
+    rows, group = codes.shape[0], FORMATS[format].group
+    if format == "int4":
+        numbers = xp.stack([codes % 16, codes // 16], -1).reshape(rows, -1, group) - zeros[..., None]
+    else:
+        numbers = values(xp, codes, group)
+    return (numbers * (2.0 ** (scales - 127) if format == "mxfp4" else scales)[..., None]).reshape(rows, -1)
 
 
 def _units(xp: Any, layout: Format, codes: Any) -> Any:

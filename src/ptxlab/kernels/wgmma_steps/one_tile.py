@@ -25,7 +25,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
             with ptx.when(is_first):
                 copy(shape, (a.generic, b.generic), tiles, 0, first, start, full.at(0))
             wait(full.at(0), parity)
-            multiply(type, shape, accumulators, tiles, 0, u32(0), start > 0)
+            multiply(type, shape, accumulators, tiles, 0, u32(0))
             ptx.wgmma.wait_group.sync.aligned(0)
             ptx.bar.sync(0)  # all four warps have read the stage
             ptx.xor.b32(parity, 1, out=parity)

@@ -52,8 +52,8 @@ class Shape:
         return a, b, memory + self.stages * self.columns * DEPTH
 
     def accumulators(self) -> list[list[Any]]:
-        """Registers for them, without a value."""
-        return [[f32() for _ in range(self.columns // 2)] for _ in range(self.tall)]
+        """Registers for them, zero."""
+        return [[f32(0.0) for _ in range(self.columns // 2)] for _ in range(self.tall)]
 
 
 def copy(shape: Shape, maps: Any, tiles: Any, stage: Any, first: Any, start: Any, barrier: Any) -> None:
@@ -69,17 +69,16 @@ def wait(barrier: Any, parity: Any) -> None:
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, parity))
 
 
-def multiply(type: str, shape: Shape, accumulators: Any, tiles: Any, stage: Any, group: Any, adds: Any) -> None:
-    """Issue the MMAs of a K tile as one group; the first ones overwrite the accumulators unless `adds` holds."""
+def multiply(type: str, shape: Shape, accumulators: Any, tiles: Any, stage: Any, group: Any) -> None:
+    """Issue the MMAs of a K tile as one group; `group` is the number of the warpgroup in the tile."""
     product = ptx.wgmma.mma_async.sync.aligned[f"m64n{shape.columns}k16"].f32[type][type]
     a, b = (ptx.descriptor(tile, copy=stage) for tile in tiles)
-    always = ptx.setp.eq.u32(0, 0)
     ptx.wgmma.fence.sync.aligned()
     for step in range(DEPTH // STEP):
         along = step * STEP * 2 // 16  # bytes of a row, as a descriptor counts them
         for part, values in enumerate(accumulators):
             down = ptx.cvt.u64.u32((group * shape.tall + part) * (STRIPE * 128 // 16))
-            product(values, a + along + down, b + along, always if step else adds, 1, 1, 0, 0)
+            product(values, a + along + down, b + along, True, 1, 1, 0, 0)
     ptx.wgmma.commit_group.sync.aligned()
 
 

@@ -31,7 +31,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
         reading, filling = Ring(shape.stages, parity=0), Ring(shape.stages, ahead)
         for start in ptx.range(0, k, DEPTH):
             wait(full.at(reading.index), reading.parity)
-            multiply(type, shape, accumulators, tiles, reading.index, u32(0), start > 0)
+            multiply(type, shape, accumulators, tiles, reading.index, u32(0))
             ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             ptx.bar.sync(0)  # in all four warps: its stage may be filled
             with ptx.when(ptx.and_.pred(is_first, start + ahead * DEPTH < k)):

@@ -51,7 +51,7 @@ def consume(type: str, shape: Shape, stages: Any, accumulators: Any, tiles: Any,
     reading, read = stages
     for start in ptx.range(0, k, DEPTH):
         reading.wait()
-        multiply(type, shape, accumulators, tiles, reading.index, group, start > 0)
+        multiply(type, shape, accumulators, tiles, reading.index, group)
         ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
         with ptx.when(start > 0):
             release(read)
