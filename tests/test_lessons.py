@@ -1,4 +1,4 @@
-"""The lessons: their examples run, print what the page shows and make its pictures; tables are those of the evidence.
+"""The lessons and the steps: examples run, print what the page shows and make pictures; tables are of the evidence.
 
 A picture in a page is what the examples above it called `picture`. `BLESS=1` writes pages and pictures anew.
 """
@@ -13,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
-LESSONS = Path(__file__).parents[1] / "docs" / "lessons"
-PAGES = sorted(LESSONS.glob("[0-9]*.md"))
+from ptxlab.kernels import wgmma_steps
+
+DOCS = Path(__file__).parents[1] / "docs"
+LESSONS = DOCS / "lessons"
+FOLDERS = [LESSONS, DOCS / "hopper"]
+PAGES = [page for folder in FOLDERS for page in sorted(folder.glob("[0-9]*.md"))]
 BLOCK = re.compile(
     r"^```(?P<kind>python|text)\n(?P<text>.*?)^```$"
     r"|^!\[[^]\n]*\]\((?P<picture>[\w.-]+\.svg)\)$"
@@ -53,7 +57,7 @@ class Page:
 
     def picture(self, found: re.Match[str]) -> str:
         """The file of a picture has what the blocks before it called `picture`."""
-        svg, file = self.names["picture"].svg(), LESSONS / found["picture"]  # type: ignore[attr-defined]
+        svg, file = self.names["picture"].svg(), self.path.parent / found["picture"]  # type: ignore[attr-defined]
         if os.environ.get("BLESS"):
             file.write_text(svg, encoding="utf-8")
         assert file.read_text(encoding="utf-8") == svg
@@ -81,16 +85,28 @@ def test_examples_print_what_is_shown(page: Path) -> None:
 
 
 def test_every_page_shows_a_wrong_kernel_and_a_right_one() -> None:
+    """Lessons show the wrong one first, steps the right one."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert "## Wrong" in text
         assert "## Right" in text
-        assert text.index("## Wrong") < text.index("## Right")
+        assert (text.index("## Wrong") < text.index("## Right")) == (page.parent == LESSONS)
 
 
-def test_every_picture_and_every_page_is_shown() -> None:
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_every_picture_and_every_page_is_shown(folder: Path) -> None:
     """Pictures by a page, pages by the README."""
-    shown = {found["picture"] for page in PAGES for found in BLOCK.finditer(page.read_text(encoding="utf-8"))}
-    assert {file.name for file in LESSONS.glob("*.svg")} == shown - {None}
-    readme = (LESSONS / "README.md").read_text(encoding="utf-8")
-    assert {page.name for page in PAGES} == set(re.findall(r"\(([0-9][\w-]+\.md)\)", readme))
+    pages = [page for page in PAGES if page.parent == folder]
+    shown = {found["picture"] for page in pages for found in BLOCK.finditer(page.read_text(encoding="utf-8"))}
+    assert {file.name for file in folder.glob("*.svg")} == shown - {None}
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert {page.name for page in pages} == set(re.findall(r"\(([0-9][\w-]+\.md)\)", readme))
+
+
+def test_kernels_of_the_steps_are_short() -> None:
+    """Less than 80 lines each, in a page or in the gallery."""
+    texts = [found[1] for page in PAGES for found in re.finditer(r'KERNEL = """(.*?)"""', page.read_text(), re.DOTALL)]
+    gallery = DOCS.parent / "src" / "ptxlab" / "kernels" / "wgmma_steps"
+    texts += [(gallery / f"{step}.py").read_text(encoding="utf-8") for step in wgmma_steps.STEPS]
+    assert len(texts) == 10
+    assert max(text.count("\n") for text in texts) < 80
