@@ -105,6 +105,39 @@ def test_barrier_pipeline(stages: int, target: str) -> None:
     assert np.array_equal(y, x.sum(0)[::-1])
 
 
+@pytest.mark.parametrize("stages", [2, 3])
+def test_a_side_passes_over_stages(stages: int) -> None:
+    """Of five tiles in turn, two warps read one each; the last has one reader."""
+
+    @kernel(target="sm_90")
+    def k(x: pointer[f32], y: pointer[f32], tiles: u32) -> None:
+        tile = ptx.tile(f32, 1, 32, copies=stages)
+        thread, lane = ptx.tid.x, ptx.laneid
+        pipeline = ptx.barrier_pipeline(stages, fills=32, reads=32, when=thread == 0)
+        ptx.bar.sync(0)
+        with ptx.when(thread < 32):
+            side = pipeline.producer()
+            for number in ptx.range(tiles):
+                side.wait()
+                tile.at(0, lane, side.index).store(x[number * 32 + lane])
+                side.arrive()
+                side.advance()
+        with ptx.otherwise():
+            side, group = pipeline.consumer(), (thread >> 5) - 1
+            side.advance(group)
+            total = f32(0.0)
+            for _ in ptx.range(group, tiles, 2):
+                side.wait()
+                total += tile.at(0, lane, side.index).load()
+                side.arrive()
+                side.advance(u32(2))
+            y[thread - 32] = total
+
+    x, y = np.arange(5 * 32, dtype=np.float32).reshape(5, 32), np.zeros((2, 32), np.float32)
+    k.launch(grid=1, block=96, args=[x, y, 5])
+    assert np.array_equal(y, [x[::2].sum(0), x[1::2].sum(0)])
+
+
 def test_a_stage_that_is_filled_too_early_is_found() -> None:
     x, y = np.ones((7, 32), np.float32), np.zeros(32, np.float32)
     with pytest.raises(KernelError) as raised:

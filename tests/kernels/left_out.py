@@ -15,7 +15,7 @@ from ptxlab.report import Span
 # What orders threads and asynchronous operations, or says that something is done. A wait is left out by a
 # predicate that is true.
 SYNCHRONIZES = re.compile(
-    r"(bar|barrier)\.|fence\.|mbarrier\.|tcgen05\.(commit|wait|fence|dealloc)"
+    r"(bar|barrier)\.|fence\.|mbarrier\.|wgmma\.(commit|wait)|tcgen05\.(commit|wait|fence|dealloc)"
     r"|cp\.async\.bulk\.(commit|wait)_group|tensormap\.cp_fenceproxy"
 )
 WAIT = re.compile(r"\S+try_wait\S+ +(%\w+),[^;]*;")

@@ -1,4 +1,4 @@
-"""The Blackwell kernels with each fence, wait, arrival and commit left out: what is found, and on which line.
+"""Kernels of the gallery with each fence, wait, arrival and commit left out: what is found, and on which line.
 
 `left_out.txt` has for each kernel the lines that are left out, each with what every seed finds then: a code and the
 line that it is about, or several of which each seed finds one. `BLESS=1 pytest --bulk` writes it anew.
@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_group_gemm
+from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_group_gemm, wgmma_steps
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape
 from ptxlab.kernels.tcgen05_gemm import STEPS, product
 from ptxlab.kernels.tcgen05_gemm.parts import Shape as TileShape
@@ -38,6 +38,17 @@ def multiply(step: str) -> Launch:
     return product(a, b, np.empty((136, columns), np.float16), step, TileShape(columns=64, stages=2), blocks)
 
 
+def multiply_by_wgmma(step: str) -> Launch:
+    """A tile of 64 by 16, or four of 64 by 64 for a block; two warpgroups have 128 rows; five K tiles, three stages."""
+    is_persistent = step in ("persistent", "ping_pong")
+    groups = wgmma_steps.STEPS[step].groups
+    shape = wgmma_steps.Shape(64 * groups, 64 if is_persistent else 16, 1 if step == "one_tile" else 3, groups)
+    extents = (2 * shape.rows, 2 * shape.columns) if is_persistent else (shape.rows, shape.columns)
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-4, 5, (rows, 320)).astype(np.float16) for rows in extents)
+    return wgmma_steps.product(a, b, np.empty(extents, np.float16), step, shape, blocks=1)
+
+
 def grouped(changed: bool) -> Launch:
     """Two groups with two tiles each."""
     given = nvfp4_group_gemm.arrays(Host(1), m="20-30", n=136, k=288)
@@ -53,6 +64,7 @@ KERNELS: dict[str, Callable[[], Launch]] = {
     ),
     "nvfp4_group_gemm": lambda: grouped(changed=False),
     "changed_maps": lambda: grouped(changed=True),
+    **{f"wgmma {step}": lambda step=step: multiply_by_wgmma(step) for step in wgmma_steps.STEPS},  # type: ignore[misc]
 }
 
 

@@ -15,7 +15,6 @@ from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
 from ptxlab.kernels.matrices import ROW, Matrix, empty, framework, look, stream_of
 from ptxlab.kernels.quantized_gemv import product
-from ptxlab.kernels.quantized_gemv.kernel import COLUMNS
 from ptxlab.kernels.quantized_gemv.packing import Packed
 from ptxlab.kernels.ready import Ready
 
@@ -55,8 +54,9 @@ def describe(weights: Any, scales: Any, x: Any, format: str, rows: int, columns:
 def quantized_matvec(matrix: Packed, x: Any, out: Any = None) -> Any:
     """x @ Wᵀ for a packed matrix W of n by k weights: `quantize(floats, "nvfp4").pack()`.
 
-    `x` is bf16, k long, or up to eight such vectors in any number of dimensions. Sums are f32; the result is bf16, a
-    new array or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator.
+    `x` is bf16, k long, or several such vectors in any number of dimensions: W is read once for each four. Sums are
+    f32; the result is bf16, a new array or `out`. Work starts on the stream that the framework uses now; arrays of the
+    host run on the emulator.
     """
     if _is_compiling() and out is None:
         one = matrix
@@ -118,14 +118,14 @@ def _check(matrix: Packed, parts: Sequence[Matrix], x: Matrix, out: Matrix) -> N
     """Whether all arrays go together."""
     if not x.shape or x.shape[-1] != matrix.columns:
         raise ValueError(f"`x` is {_times(x.shape)}, and rows of the matrix have {matrix.columns} weights")
-    if prod(x.shape[:-1]) > COLUMNS:
-        raise ValueError(f"`x` has {prod(x.shape[:-1])} vectors, and this kernel is for {COLUMNS} at most")
     if out.shape != (*x.shape[:-1], matrix.rows):
         raise ValueError(f"`out` is {_times(out.shape)}, and must be {_times((*x.shape[:-1], matrix.rows))}")
     for name, one in (("x", x), ("out", out)):
         if one.type != "bf16":
             raise TypeError(f"`{name}` is of type {one.type}, and must be bf16")
-        if 0 not in one.shape and one.end - one.address != 2 * prod(one.shape):
+        dense = [prod(one.shape[at + 1 :]) for at in range(len(one.shape))]
+        steps = zip(one.shape, one.strides, dense, strict=True)
+        if 0 not in one.shape and any(extent > 1 and step != wanted for extent, step, wanted in steps):
             raise ValueError(f"`{name}` has gaps: pass a contiguous array")
     if x.address % ROW:
         raise ValueError(f"`x` does not start at a multiple of {ROW} bytes")

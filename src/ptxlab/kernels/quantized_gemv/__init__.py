@@ -1,6 +1,6 @@
 """y = W x for weights of 4 bits, or fp8, with scales, and x in bf16.
 
-W is n by k, x is up to eight vectors, y is as many by n.
+W is n by k, x is one vector or a few, y is as many by n.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, Format
-from ptxlab.kernels.quantized_gemv.kernel import LANES, ROWS, Shape, build
+from ptxlab.kernels.quantized_gemv.kernel import LANES, ROWS, VECTORS, Shape, build
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized, values_of
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays, ceil_div
@@ -25,12 +25,12 @@ def choose(format: Format, rows: int, columns: int) -> Shape:
 
 def product(matrix: Packed, x: Any, y: Any, shape: Shape | None = None) -> Launch:
     """The launch that computes y."""
-    format, m = FORMATS[matrix.format], prod(x.shape[:-1])
+    format, count = FORMATS[matrix.format], prod(x.shape[:-1])
     chunks = matrix.columns // format.depth
     shape = shape or choose(format, matrix.rows, matrix.columns)
-    made = build(format, m, shape, chunks % (shape.warps * shape.stages) == 0)
-    args = [matrix.weights, matrix.scales, x, y, matrix.factor * 2.0**format.exponent, matrix.rows, chunks]
-    return Launch(made, ceil_div(matrix.rows, ROWS), shape.warps * LANES, args, shape.shared(format))
+    made = build(format, shape, chunks % (shape.step * shape.sets) == 0)
+    args = [matrix.weights, matrix.scales, x, y, matrix.factor * 2.0**format.exponent, matrix.rows, chunks, count]
+    return Launch(made, (ceil_div(matrix.rows, ROWS), ceil_div(count, VECTORS)), shape.warps * LANES, args)
 
 
 def by_tensor_cores(format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Launch:
@@ -38,9 +38,7 @@ def by_tensor_cores(format: str, codes: Any, scales: Any, zeros: Any, x: Any, y:
     return product(Quantized(format, codes, scales, zeros).pack(), x, y)
 
 
-def torch_baseline(
-    torch: Any, format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any
-) -> Callable[[], Any]:
+def torch_baseline(torch: Any, format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Callable[[], Any]:
     """The same matrix in bf16, as torch multiplies it without quantization."""
     dense = Quantized(format, codes, scales, zeros).values().to(torch.bfloat16)
     return lambda: torch.matmul(x, dense.T, out=y)
@@ -91,9 +89,9 @@ entry = Entry(
     ],
     small=[
         {"format": "nvfp4", "n": 20, "k": 1280},
-        {"format": "mxfp4", "n": 16, "k": 640, "m": 3},
-        {"format": "int4", "n": 5, "k": 384, "m": 8},
-        {"format": "fp8", "n": 33, "k": 320, "m": 2},
+        {"format": "mxfp4", "n": 16, "k": 768, "m": 3},
+        {"format": "int4", "n": 5, "k": 512, "m": 5},
+        {"format": "fp8", "n": 33, "k": 384, "m": 2},
     ],
     tolerance=4e-3,
 )  # fmt: skip

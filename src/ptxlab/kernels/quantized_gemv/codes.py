@@ -1,10 +1,10 @@
 """How codes of 4 or 8 bits are packed in words, so that few instructions make them pairs of bf16.
 
-A bf16 has its sign in bit 15, its exponent in bits 14 to 7. A code e2m1 is in it with its sign in bit 15 and the rest in
-bits 8 to 6: that is its value times 2^-126, zero and 0.5 included, which are subnormal then. A mask alone finds one such
-pair in a word. Others are found after a shift, and those that fit nowhere have their bits in two words: a `lop3` is the
-exclusive or of both, and the mask. What else is at these bits is known when the codes are packed, and taken into account
-there: packing is a linear system over bits, which `tables` solves.
+A bf16 has its sign in bit 15, its exponent in bits 14 to 7. A code e2m1 is in it with its sign in bit 15 and the rest
+in bits 8 to 6: that is its value times 2^-126, zero and 0.5 included, which are subnormal then. A mask alone finds one
+such pair in a word. Others are found after a shift, and those that fit nowhere have their bits in two words: a `lop3`
+is the exclusive or of both, and the mask. What else is at these bits is known when the codes are packed, and taken into
+account there: packing is a linear system over bits, which `tables` solves.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 | `int4` | 0 to 15 | bf16, with a zero point from 0 to 15 | 128 of a row |
 | `fp8` | e4m3 | f32 | a row |
 
-In a chunk of 16 rows by 64 bytes, lane 4 r + c has 16 bytes of row r and 16 of row r + 8. Its scales are beside each
-other, those of row r first.
+In a chunk of 8 rows by 128 bytes, lane 4 r + c has 16 bytes of row r in each half. Its scales are beside each other,
+those of the first half first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ptxlab.author import b32, f32, ptx, u32
 from ptxlab.kernels.quantized_gemv.codes import E2M1, E4M3, U4, Codes
 
 MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
-WORDS = 4  # words of a row that a lane has in a chunk
+WORDS = 4  # words that a lane has in each half of a chunk
 _NOTHING = 4  # a byte that is 0, for prmt
 
 
@@ -41,18 +41,23 @@ class Format:
     @property
     def depth(self) -> int:
         """Weights of a row in a chunk."""
-        return 4 * WORDS * 32 // self.codes.bits
+        return 8 * WORDS * 32 // self.codes.bits
 
     def lane_offset(self, lane: Any) -> Any:
         """Where a lane's scales are in those of a chunk, in bytes."""
         return lane * (self.scale_bytes // 32)
 
-    def read(self, load: Any, source: Any) -> list[Any]:
-        """The scales of a lane in registers."""
-        return [load[f"b{self.scale_bytes // 4}"](source, out=b32())]
+    @property
+    def scale_words(self) -> int:
+        """Registers that a lane's scales take."""
+        return 1
+
+    def read(self, load: Any, source: Any, registers: list[Any], inside: Any) -> None:
+        """The scales of a lane."""
+        load[f"b{self.scale_bytes // 4}"](source, out=registers[0], when=inside)
 
     def multiply(self, words: Sequence[Sequence[Any]], scales: Any, x: Sequence[Any], sums: list[Any]) -> None:
-        """Add the products of both rows of a lane with x to the sums."""
+        """Add the products of both halves with x to the sums."""
         multipliers = self.multipliers(scales)
         units = WORDS // self.codes.words
         for unit in range(units):
@@ -65,12 +70,12 @@ class Format:
             multiply_pairs(scaled, x[unit * len(pairs[0]) :], sums)
 
     def multipliers(self, scales: Any) -> list[list[Any]]:
-        """What the pairs of both rows are multiplied with, as pairs of bf16."""
+        """What the pairs of both halves are multiplied with, as pairs of bf16."""
         raise NotImplementedError
 
 
 def multiply_pairs(pairs: Sequence[Sequence[Any]], x: Sequence[Any], sums: list[Any]) -> None:
-    """Pairs of two rows with those of x, two a tensor core instruction."""
+    """Pairs of both halves with those of x, two an MMA."""
     for at in range(0, len(pairs[0]), 2):
         MMA((pairs[0][at], pairs[1][at], pairs[0][at + 1], pairs[1][at + 1]), (x[at], x[at + 1]), sums, out=sums)
 
@@ -102,13 +107,17 @@ class Mxfp4(Format):
 
 
 class Int4(Format):
-    """A word has the scale of a row in its lower half and 128 + its zero point in the upper one, both bf16."""
+    """A word has the scale of a group in its lower half and 128 + its zero point in the upper one, both bf16."""
 
     def lane_offset(self, lane: Any) -> Any:
         return (lane >> 2) * 8
 
-    def read(self, load: Any, source: Any) -> list[Any]:
-        return list(load.v2.b32(source))
+    @property
+    def scale_words(self) -> int:
+        return 2
+
+    def read(self, load: Any, source: Any, registers: list[Any], inside: Any) -> None:
+        load.v2.b32(source, out=tuple(registers), when=inside)
 
     def multiply(self, words: Sequence[Sequence[Any]], scales: Any, x: Sequence[Any], sums: list[Any]) -> None:
         zeros = [ptx.prmt.b32(one, 0, 0x3232) for one in scales]
@@ -127,8 +136,9 @@ class Int4(Format):
 class Fp8(Format):
     """Scales are of rows: the last sums are multiplied with them."""
 
-    def read(self, load: Any, source: Any) -> list[Any]:
-        return []
+    @property
+    def scale_words(self) -> int:
+        return 0
 
     def multipliers(self, scales: Any) -> list[list[Any]]:
         return [[power(120)]] * 2

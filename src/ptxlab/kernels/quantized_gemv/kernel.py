@@ -1,10 +1,9 @@
 """y = W x for weights of 4 or 8 bits, in Python: tensor cores add up what a few instructions for a pair decode.
 
-A block has 16 rows of W, and its warps take chunks of them in turn. A chunk is 16 rows by 64 bytes, as one
-`mma.m16n8k16` after the other takes them: each lane has 16 bytes of a row and 16 of the row eight below.
-
-Chunks come by `cp.async`, as many ahead as a warp has stages in shared memory: registers for what is under way would be
-too few to keep the memory busy. No other warp reads them, so that warps wait for one another only at the end.
+A block has 8 rows of W, and its warps take chunks of them in turn. A chunk is 128 bytes of each row. `mma.m16n8k16`
+multiplies 16 rows with 8 columns: rows 0 to 7 are the first half of the chunk, rows 8 to 15 the second half, and of the
+columns the even ones have those parts of up to four vectors x that belong to the first half, the odd ones those of the
+second. Lane 4 r + c has 16 bytes of row r in each half, and finds the sums of row r and vector c in its accumulators.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any
 from ptxlab.author import Kernel, b8, b32, bf16, f32, kernel, pointer, ptx, u32
 from ptxlab.kernels.quantized_gemv.formats import Format
 
-LANES, ROWS, COLUMNS = 32, 16, 8
+LANES, ROWS, VECTORS = 32, 8, 4
 CHUNK = 1024  # bytes
-COPY = ptx.cp.async_.cg.shared.global_
+LOAD_ONCE = ptx.ld.global_.nc["L1::no_allocate"]  # leave the cache to x
 LOAD = ptx.ld.global_.nc
 
 
@@ -28,24 +27,25 @@ class Shape:
     """How a block works."""
 
     warps: int = 8
-    stages: int = 4
-    """Chunks of a warp in shared memory."""
-    blocks: int = 4
-    """Blocks that an SM holds at a time, at least: what registers are limited for."""
-    masked: bool = True
-    hint: str = ""
+    ahead: int = 1
+    """Chunks that a warp asks for at a time."""
+    sets: int = 2
+    """Sets of registers for so many chunks: with two, one is filled while the other is used."""
+    resident: int = 32
+    """Warps that an SM holds at a time: what registers are limited for."""
 
-    def shared(self, format: Format) -> int:
-        """Bytes of shared memory that a block has for chunks."""
-        return self.warps * self.stages * (CHUNK + format.scale_bytes)
+    @property
+    def step(self) -> int:
+        """Chunks that a block asks for at a time."""
+        return self.warps * self.ahead
 
 
 @cache
-def build(format: Format, m: int, shape: Shape, whole: bool) -> Kernel:
-    """The kernel for m rows of x; `whole` if all warps have as many chunks, a multiple of the stages."""
-    warps, stages = shape.warps, shape.stages
+def build(format: Format, shape: Shape, whole: bool) -> Kernel:
+    """The kernel; `whole` if all warps have as many chunks, all sets of registers full."""
+    warps, sets = shape.warps, shape.sets
 
-    @kernel(target="sm_90", maxntid=warps * LANES, minnctapersm=shape.blocks)
+    @kernel(target="sm_90", maxntid=warps * LANES, minnctapersm=shape.resident // warps)
     def quantized_gemv(
         weights: pointer[b8],
         scales: pointer[b8],
@@ -54,79 +54,76 @@ def build(format: Format, m: int, shape: Shape, whole: bool) -> Kernel:
         factor: f32,
         rows: u32,
         chunks: u32,
+        count: u32,
     ) -> None:
         thread, lane, warp = ptx.tid.x, ptx.laneid, ptx.tid.x >> 5
-        memory = ptx.dynamic_shared(b8, align=16) + warp * (stages * (CHUNK + format.scale_bytes))
-        own = Chunks(format, m, shape, (weights, scales, x), memory, chunks)
-        for stage in range(stages):
-            own.copy(stage, warp + stage * warps, None if whole else warp + stage * warps < chunks)
+        first_vector = ptx.ctaid.y * VECTORS
         sums = [f32(0.0) for _ in range(4)]
-        for first in ptx.range(warp, chunks, warps * stages):
-            for stage in range(stages):
-                number = first + stage * warps
-                ptx.cp.async_.wait_group(stages - 1)
-                ptx.bar.warp.sync(-1)  # the scales come by copies of other lanes
-                with nullcontext() if whole or not stage else ptx.when(number < chunks):
-                    read = own.read(stage)
-                    own.multiply(number, read, sums)
-                ptx.bar.warp.sync(-1)  # all lanes have read their scales
-                own.copy(stage, number + warps * stages, number + warps * stages < chunks)
-        partial = ptx.shared(f32, warps, COLUMNS, ROWS)
-        column = (lane & 3) * 2
-        for at, value in enumerate(sums):
-            with ptx.when(column + at % 2 < m):
-                partial[warp, column + at % 2, (lane >> 2) + at // 2 * 8] = value
+        source = Source(format, weights, scales, x, chunks, (first_vector, count))
+        kept = [[Chunk(source, number * warps) for number in range(shape.ahead)] for _ in range(sets)]
+        if sets == 2:
+            for chunk in kept[0]:
+                chunk.read(warp, whole)
+        for first in ptx.range(warp, chunks, shape.step * sets):
+            for number, using in enumerate(kept):
+                for chunk in kept[(number + 1) % sets]:
+                    chunk.read(first + (number + sets - 1) * shape.step, whole and number + 1 < sets)
+                for chunk in using:
+                    chunk.multiply(first + number * shape.step, whole, sums)
+        partial = ptx.shared(f32, warps, ROWS, VECTORS)
+        partial[warp, lane >> 2, lane & 3] = sums[0] + sums[3]
         ptx.bar.sync(0)
-        row = ptx.ctaid.x * ROWS + (thread & 15)
-        with ptx.when((thread < ROWS * m) & (row < rows)):
+        row, vector = ptx.ctaid.x * ROWS + (thread >> 2), first_vector + (thread & 3)
+        is_inside = (thread < ROWS * VECTORS) & (row < rows) & (vector < count)
+        with ptx.when(is_inside):
             total = f32(0.0)
             for number in range(warps):
-                total += partial[number, thread >> 4, thread & 15]
+                total += partial[number, thread >> 2, thread & 3]
             if not format.group:
                 total *= scales.view(f32)[row]
-            y[(thread >> 4) * rows + row] = ptx.cvt.rn.bf16.f32(total * factor)
+            y[vector * rows + row] = ptx.cvt.rn.bf16.f32(total * factor)
 
-    return quantized_gemv
+    found: Kernel = quantized_gemv
+    return found
 
 
-class Chunks:
-    """The chunks of a block's rows, as a lane of a warp copies, reads and multiplies them."""
+class Source:
+    """Where a lane finds its part of the chunks of a block, and of x."""
 
-    def __init__(self, format: Format, m: int, shape: Shape, arrays: Any, memory: Any, chunks: Any) -> None:
-        (weights, scales, x), lane = arrays, ptx.laneid
-        self.format, self.memory, self.start = format, memory, ptx.ctaid.x * chunks
-        self.weights, self.scales = weights + lane * 16, scales + lane * 16
-        self.words, self.factors = memory + lane * 16, memory + CHUNK + format.lane_offset(lane)
-        self.has_scales = lane < format.scale_bytes // 16
-        self.x = x + (lane & 3) * (format.depth // 4)
-        row = lane >> 2
-        self.has_x = row < m if shape.masked else None
-        if m > 1:
-            self.x = self.x + (row if shape.masked else ptx.min.u32(row, m - 1)) * (chunks * format.depth)
-        self.vector = [b32(0) for _ in range(format.depth // 8)]
-        self.hinted = COPY[shape.hint] if shape.hint else COPY
+    def __init__(self, format: Format, weights: Any, scales: Any, x: Any, chunks: Any, vectors: Any) -> None:
+        lane, (first, count) = ptx.laneid, vectors
+        self.format, self.chunks, self.start = format, chunks, ptx.ctaid.x * chunks
+        self.weights, self.scales = weights + lane * 16, scales + format.lane_offset(lane)
+        column = lane >> 2
+        vector = ptx.min.u32(first + (column >> 1), count - 1)  # a column that is not needed has one that is there
+        part = (column & 1) * (format.depth // 2) + (lane & 3) * (format.depth // 8)
+        self.x = x + vector * (chunks * format.depth) + part
 
-    def copy(self, stage: int, number: Any, inside: Any) -> None:
-        """Start the copy of a chunk, a group of its own; where it is not inside, the group is empty."""
-        at, to = self.start + number, stage * (CHUNK + self.format.scale_bytes)
-        source = self.weights.at(ptx.mul.wide.u32(at, CHUNK))
-        for half in range(0, CHUNK, CHUNK // 2):
-            self.hinted(self.words + to + half, source + half, 16, when=inside)
-        if self.format.scale_bytes:
-            source = self.scales.at(ptx.mul.wide.u32(at, self.format.scale_bytes))
-            has = self.has_scales if inside is None else ptx.and_.pred(self.has_scales, inside)
-            COPY(self.memory + ptx.laneid * 16 + (CHUNK + to), source, 16, when=has)
-        ptx.cp.async_.commit_group()
 
-    def read(self, stage: int) -> tuple[list[Any], list[Any]]:
-        """The words of two rows, and their scales."""
-        at = stage * (CHUNK + self.format.scale_bytes)
-        words = [list(ptx.ld.shared.v4.b32(self.words + at + half)) for half in (0, CHUNK // 2)]
-        return words, self.format.read(ptx.ld.shared, self.factors + at)
+class Chunk:
+    """Registers for a lane's part of a chunk, and what fills and uses them."""
 
-    def multiply(self, number: Any, read: tuple[list[Any], list[Any]], sums: list[Any]) -> None:
-        """Add the products of a chunk with x."""
-        source = self.x + number * self.format.depth
-        for at in range(0, len(self.vector), 4):
-            LOAD.v4.b32(source + 2 * at, out=tuple(self.vector[at : at + 4]), when=self.has_x)
-        self.format.multiply(*read, self.vector, sums)
+    def __init__(self, source: Source, more: int) -> None:
+        self.source, self.format, self.more = source, source.format, more
+        self.words = [[b32() for _ in range(4)] for _ in range(2)]
+        self.factors = [b32() for _ in range(self.format.scale_words)]
+
+    def read(self, first: Any, whole: bool) -> None:
+        """The words of both halves, and what scales them."""
+        number = first + self.more
+        inside = None if whole else number < self.source.chunks
+        number = self.source.start + number
+        weights = self.source.weights.at(ptx.mul.wide.u32(number, CHUNK))
+        for half, words in enumerate(self.words):
+            LOAD_ONCE.v4.b32(weights + half * (CHUNK // 2), out=tuple(words), when=inside)
+        if self.factors:
+            scales = self.source.scales.at(ptx.mul.wide.u32(number, self.format.scale_bytes))
+            self.format.read(LOAD_ONCE, scales, self.factors, inside)
+
+    def multiply(self, first: Any, whole: bool, sums: list[Any]) -> None:
+        """Add the products with x."""
+        number = first + self.more
+        with nullcontext() if whole else ptx.when(number < self.source.chunks):
+            source = self.source.x + number * self.format.depth
+            x = [word for at in range(0, self.format.depth // 8, 8) for word in LOAD.v4.b32(source + at)]
+            self.format.multiply(self.words, self.factors, x, sums)

@@ -1,12 +1,12 @@
 """Weights of 4 or 8 bits with their scales, as frameworks store them, and packed as the kernel reads them.
 
-`Quantized.pack` arranges them: 16 rows at a time, in chunks of 64 bytes a
+`Quantized.pack` arranges them: 8 rows at a time, in chunks of 128 bytes a
 row, in the order in which the lanes of a warp read them, and each word so that it is decoded by few instructions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -31,9 +31,9 @@ class Packed:
     rows: int
     columns: int
     weights: Any
-    """Bytes: for each 16 rows, for each chunk of 64 bytes a row, 1024."""
+    """Bytes: for each 8 rows, for each chunk of 128 bytes a row, 1024."""
     scales: Any
-    """Bytes: for each 16 rows, for each chunk, those of its scales; for fp8 an f32 a row."""
+    """Bytes: for each 8 rows, for each chunk, those of its scales; for fp8 an f32 a row."""
     factor: float
 
     @property
@@ -87,30 +87,29 @@ class Quantized:
         self._check()
         xp = framework(self.codes)
         if xp.__name__ == "jax.numpy":  # which has no integers of 64 bits by itself
-            return self._pack_on_host(xp)
+            return self._pack_on_host()
         (rows, columns), layout = self.shape, self.layout
         tiles, chunks = -(-rows // ROWS), columns // layout.depth
         more = tiles * ROWS - rows
         units = _units(xp, layout, _padded(xp, view_as(self.codes, "u8"), more))
-        parts = units.reshape(tiles, 2, 8, chunks, 4, WORDS // layout.codes.words)
-        weights = view_as(_ordered(xp, parts, (0, 3, 1, 2, 4, 5)), "u8").reshape(tiles, chunks, CHUNK)
+        parts = units.reshape(tiles, ROWS, chunks, 2, 4, WORDS // layout.codes.words)
+        weights = view_as(_ordered(xp, parts, (0, 2, 3, 1, 4, 5)), "u8").reshape(tiles, chunks, CHUNK)
         scales = self.scales
         if self.format == "int4":
             zeros = convert(convert(self.zeros, "f32") + 128, "bf16")
-            pairs = [view_as(one, "u8").reshape(rows, chunks, 2) for one in (scales, zeros)]
-            bytes = _padded(xp, xp.concatenate(pairs, -1), more).reshape(tiles, 2, 8, chunks, 4)
-            scales = _ordered(xp, bytes, (0, 3, 2, 1, 4)).reshape(tiles, chunks, layout.scale_bytes)
+            pairs = [view_as(one, "u8").reshape(rows, 2 * chunks, 2) for one in (scales, zeros)]
+            bytes = _padded(xp, xp.concatenate(pairs, -1), more).reshape(tiles, ROWS, chunks, 8)
+            scales = _ordered(xp, bytes, (0, 2, 1, 3)).reshape(tiles, chunks, layout.scale_bytes)
         elif layout.group:
-            bytes = _padded(xp, view_as(scales, "u8"), more).reshape(tiles, 2, 8, chunks, 4, -1)
-            scales = _ordered(xp, bytes, (0, 3, 2, 4, 1, 5)).reshape(tiles, chunks, layout.scale_bytes)
+            bytes = _padded(xp, view_as(scales, "u8"), more).reshape(tiles, ROWS, chunks, 2, 4, -1)
+            scales = _ordered(xp, bytes, (0, 2, 1, 4, 3, 5)).reshape(tiles, chunks, layout.scale_bytes)
         return Packed(self.format, rows, columns, weights, scales, self.factor)
 
-    def _pack_on_host(self, xp: Any) -> Packed:
-        arrays = [None if one is None else np.asarray(one) for one in (self.codes, self.scales, self.zeros)]
-        found = Quantized(self.format, *arrays, factor=self.factor).pack()
-        device = next(iter(self.codes.devices()))
-        moved = [import_module("jax").device_put(one, device) for one in (found.weights, found.scales)]
-        return Packed(found.format, found.rows, found.columns, *moved, found.factor)
+    def _pack_on_host(self) -> Packed:
+        zeros = None if self.zeros is None else np.asarray(self.zeros)
+        found = Quantized(self.format, np.asarray(self.codes), np.asarray(self.scales), zeros, self.factor).pack()
+        put, device = import_module("jax").device_put, next(iter(self.codes.devices()))
+        return replace(found, weights=put(found.weights, device), scales=put(found.scales, device))
 
     def _check(self) -> None:
         """Whether the arrays have the extents, types and values that the format says."""
@@ -129,7 +128,10 @@ class Quantized:
                 raise TypeError(f"`{name}` are of type {type_of(array)}, and must be {' or '.join(types)}")
         if type_of(self.codes) not in (("e4m3", "u8") if self.format == "fp8" else ("u8",)):
             raise TypeError(f"`codes` are of type {type_of(self.codes)}, and must be bytes")
-        if self.format == "mxfp4" and not _EXPONENTS[0] <= int(self.scales.min()) <= int(self.scales.max()) <= _EXPONENTS[1]:
+        if (
+            self.format == "mxfp4"
+            and not _EXPONENTS[0] <= int(self.scales.min()) <= int(self.scales.max()) <= _EXPONENTS[1]
+        ):
             raise ValueError("`scales` are beyond 2^-67 or 2^63: scale the matrix by `factor` instead")
         if self.format == "nvfp4" and bool((view_as(self.scales, "u8") >= 0x7F).any()):
             raise ValueError("some of `scales` are negative or NaN")
@@ -138,7 +140,7 @@ class Quantized:
 
 
 def values_of(xp: Any, format: str, codes: Any, scales: Any, zeros: Any) -> Any:
-    """The weights that codes stand for; all arrays are float64."""
+    """The weights of codes and scales; all arrays are float64."""
     if format == "fp8":
         return codes * scales[:, None]
     rows, group = codes.shape[0], FORMATS[format].group

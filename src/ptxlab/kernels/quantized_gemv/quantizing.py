@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ def quantize(matrix: Any, format: str = "nvfp4") -> Quantized:
     xp = framework(matrix)
     if xp.__name__ == "jax.numpy":
         found = quantize(np.asarray(matrix), format)
-        arrays = [None if one is None else xp.asarray(one) for one in (found.codes, found.scales, found.zeros)]
-        return Quantized(format, *arrays, factor=found.factor)
+        zeros = None if found.zeros is None else xp.asarray(found.zeros)
+        return Quantized(format, xp.asarray(found.codes), xp.asarray(found.scales), zeros, found.factor)
     rows, columns = matrix.shape
     if not rows or not columns or columns % layout.depth:
         raise ValueError(f"`matrix` is {rows} by {columns}: {format} needs rows of a multiple of {layout.depth}")
@@ -61,7 +62,7 @@ def _nearest_e2m1(numbers: Any) -> Any:
     """Codes; a number halfway between two gets the even one."""
     size = abs(numbers)
     code = convert(numbers < 0, "u8") * 8
-    for number, (low, high) in enumerate(zip(E2M1_VALUES, E2M1_VALUES[1:], strict=False)):
+    for number, (low, high) in enumerate(pairwise(E2M1_VALUES)):
         middle = (low + high) / 2
         code = code + convert(size >= middle if number % 2 else size > middle, "u8")
     return code

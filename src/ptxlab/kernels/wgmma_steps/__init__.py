@@ -20,11 +20,13 @@ BLOCKS = 132  # as many as an H200 has SMs
 STEPS = {
     "one_tile": Shape(stages=1),
     "ring": Shape(stages=3),
-    "specialized": Shape(columns=256, groups=2),
-    "persistent": Shape(columns=256, stages=3, groups=2),
-    "ping_pong": Shape(),
+    "specialized": Shape(stages=3, groups=2),
+    "persistent": Shape(stages=6, groups=2),
+    "ping_pong": Shape(stages=5),
 }
-"""The shape of each step."""
+"""The shape of each step: tiles of 128 by 128, as many stages as were fastest on an H200."""
+WIDE = Shape(columns=256, stages=3, groups=2)
+"""Tiles of 128 by 256, for the persistent kernel."""
 _KERNELS: dict[str, Any] = {
     "one_tile": one_tile, "ring": ring, "specialized": specialized, "persistent": persistent, "ping_pong": ping_pong,
 }  # fmt: skip
@@ -52,12 +54,20 @@ def product(a: Any, b: Any, d: Any, step: str = "ping_pong", shape: Shape | None
     return Launch(made, min(tiles[0] * tiles[1], blocks or BLOCKS), 2 * GROUP + 32, [*maps, m, n, k], shared)
 
 
+def wide(a: Any, b: Any, d: Any) -> Launch:
+    """The persistent kernel with wide tiles."""
+    return product(a, b, d, "persistent", WIDE if d.shape[0] * d.shape[1] >= 256 * 256 else WIDE.small)
+
+
 entry = Entry(
     title="D = A·Bᵀ by wgmma and TMA copies, in steps",
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={step: partial(product, step=step) for step in STEPS},
+    variants={
+        **{step: partial(product, step=step) for step in STEPS},
+        "persistent, 256 columns": wide,
+    },
     libraries={"cuBLAS": by_cublas},
     sizes=[{"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in (2048, 4096, 8192)],
     small=[{"type": "bf16", "m": 70, "n": 72, "k": 200}],

@@ -1,4 +1,4 @@
-"""Step 1: a warpgroup computes one tile of D with one stage. Copy, wait, multiply, wait: nothing overlaps in a block."""
+"""Step 1: a warpgroup computes one tile of D with one stage. Copy, wait, multiply, wait: nothing overlaps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What the steps share: the shape of a tile, the copies and MMAs of a K tile, and two ways out of registers.
 
-A K tile is 64 elements deep: 128 bytes, the width of the swizzle. A warpgroup multiplies 64 rows by one `wgmma`, and has
-one set of accumulators for each 64 rows that it computes.
+A K tile is 64 elements deep: 128 bytes, the width of the swizzle. A warpgroup multiplies 64 rows by one `wgmma`, and
+has one set of accumulators for each 64 rows that it computes.
 """
 
 from __future__ import annotations
@@ -122,17 +122,19 @@ class Writer:
         for part, values in enumerate(accumulators):
             words = rounded(self.type, values)
             for number in range(0, len(words), 4):
-                box, right = divmod(4 * number, BOX)
-                at = self.tile.matrices(packed, ptx.laneid, warp * 16, right, self.first_copy + (part * self.boxes + box))
+                box, start = divmod(4 * number, BOX)
+                at = self.tile.matrices(
+                    packed, ptx.laneid, warp * 16, start, self.first_copy + (part * self.boxes + box)
+                )
                 packed.store(at, words[number : number + 4])
         ptx.fence.proxy.async_["shared::cta"]()
         self.synchronize()
         with ptx.when(self.is_first):
             for part in range(self.shape.tall):
                 for box in range(self.boxes):
-                    at = column + box * BOX, row + part * STRIPE
+                    right, down = column + box * BOX, row + part * STRIPE
                     copied = self.tile.at(0, 0, self.first_copy + (part * self.boxes + box))
-                    COPY_BACK((self.d, tuple(one.view(s32) for one in at)), copied)
+                    COPY_BACK((self.d, (right.view(s32), down.view(s32))), copied)
             ptx.cp.async_.bulk.commit_group()
 
     def synchronize(self) -> None:

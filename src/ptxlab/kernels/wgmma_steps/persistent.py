@@ -27,11 +27,10 @@ def specialize(type: str, shape: Shape) -> Kernel:
         stages = ptx.barrier_pipeline(shape.stages, fills=1, reads=4 * shape.groups, when=thread == 0)
         ptx.bar.sync(0)
         order = TileOrder(shape.rows, shape.columns, TOGETHER, m, n)
-        with ptx.when(thread >= consumers):
-            with ptx.when(thread == consumers):
-                stage = stages.producer()
-                for number in order.each():
-                    produce(shape, stage, (a.generic, b.generic), tiles, order.origin(number), k)
+        with ptx.when(thread >= consumers), ptx.when(thread == consumers):
+            stage = stages.producer()
+            for number in order.each():
+                produce(shape, stage, (a.generic, b.generic), tiles, order.origin(number), k)
         with ptx.otherwise():
             sides, writer = (stages.consumer(), stages.consumer()), Writer(type, shape, free, d.generic, group)
             for number in order.each():

@@ -32,11 +32,10 @@ def specialize(type: str, shape: Shape) -> Kernel:
             ptx.mbarrier.init.shared.b64(turns.at(number), 4, when=thread == 0)
         ptx.bar.sync(0)
         order = TileOrder(shape.rows, shape.columns, TOGETHER, m, n)
-        with ptx.when(thread >= CONSUMERS):
-            with ptx.when(thread == CONSUMERS):
-                stage = stages.producer()
-                for number in order.each():
-                    produce(shape, stage, (a.generic, b.generic), tiles, order.origin(number), k)
+        with ptx.when(thread >= CONSUMERS), ptx.when(thread == CONSUMERS):
+            stage = stages.producer()
+            for number in order.each():
+                produce(shape, stage, (a.generic, b.generic), tiles, order.origin(number), k)
         with ptx.otherwise():
             sides, writer = (stages.consumer(), stages.consumer()), Writer(type, shape, free, d.generic, group)
             steps, parity = (k + (DEPTH - 1)) // DEPTH, group ^ 1  # it is the turn of the first warpgroup

@@ -24,9 +24,8 @@ def specialize(type: str, shape: Shape) -> Kernel:
         stages = ptx.barrier_pipeline(shape.stages, fills=1, reads=4 * shape.groups, when=thread == 0)
         ptx.bar.sync(0)
         first = ptx.ctaid.y * shape.rows, ptx.ctaid.x * shape.columns
-        with ptx.when(thread >= consumers):
-            with ptx.when(thread == consumers):
-                produce(shape, stages.producer(), (a.generic, b.generic), tiles, first, k)
+        with ptx.when(thread >= consumers), ptx.when(thread == consumers):
+            produce(shape, stages.producer(), (a.generic, b.generic), tiles, first, k)
         with ptx.otherwise():
             accumulators = shape.accumulators()
             sides = stages.consumer(), stages.consumer()
