@@ -53,18 +53,11 @@ def consume(type: str, shape: Shape, stages: Any, accumulators: Any, tiles: Any,
         multiply(type, shape, accumulators, tiles, reading.index, group)
         ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
         with ptx.when(start > 0):
-            release(read)
+            read.release()
         reading.advance()
 
 
 def complete(stages: Any) -> None:
     """Wait for the last MMAs of a tile."""
     ptx.wgmma.wait_group.sync.aligned(0)
-    release(stages[1])
-
-
-def release(stage: Any) -> None:
-    """A warp has read a stage."""
-    with ptx.when(ptx.laneid == 0):
-        stage.arrive()
-    stage.advance()
+    stages[1].release()
