@@ -22,8 +22,8 @@ from ..tools import needs_ptxas
 
 SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 300, "size": 64}
 PLANS = [
-    choose(size, type, bool(mask), mask == "window")
-    for size, type in ((64, "bf16"), (128, "bf16"), (64, "f16"), (128, "f16"))
+    choose(size, type, bool(mask), mask == "window", queries)
+    for size, type, queries in ((64, "bf16", 4096), (128, "bf16", 4096), (64, "f16", 4096), (128, "f16", 16384))
     for mask in ("", "causal", "window")
 ]
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")

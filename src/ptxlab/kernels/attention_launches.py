@@ -117,8 +117,8 @@ def _differentiate_first(arrays: Sequence[Any], lse: Any, causal: bool, window: 
     results = dict(zip(("dq", "dk", "dv"), (look(one, "a gradient") for one in made), strict=True))
     _check(sides, results)
     _check_answer(sides, lse)
-    gpu, (_, _, _, size) = sides["q"].gpu, sides["q"].shape
-    rows = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window)).rows
+    gpu, (_, _, queries, size) = sides["q"].gpu, sides["q"].shape
+    rows = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries).rows
     counts = wgmma_attention_backward.workspace(sides["q"].shape, rows)
     memory = space(q, (sum(counts),))
     views = {name: one.view() for name, one in (sides | results).items()}

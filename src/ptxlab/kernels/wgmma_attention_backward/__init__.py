@@ -28,6 +28,7 @@ from ptxlab.measure.checking import as_float64
 from ptxlab.measure.entry import Arrays, ceil_div
 
 L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2
+LONG = 8192  # from so many queries on, 80 at a time are faster than 64 for heads of 128 elements
 
 
 def differentiate(
@@ -50,7 +51,7 @@ def differentiate(
     """The three launches; `sums`, `offsets` and `totals` are memory for as many f32 as `workspace` says."""
     check(q, k, v, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = plan or choose(size, half_of(q), causal, bool(window))
+    chosen = plan or choose(size, half_of(q), causal, bool(window), queries)
     tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
     steps = [step for array in (o, do) for step in strides(array)[2::-1]]
@@ -75,9 +76,10 @@ def check(q: Any, k: Any, v: Any, causal: bool, window: int) -> None:
         raise UnsuitedError(f"heads of {q.shape[3]} elements: gradients are for 64 and 128")
 
 
-def choose(size: int, type: str, causal: bool, window: bool) -> Plan:
+def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
     """The plan that was fastest on an H200 for such a problem."""
-    return Plan(size, type, causal, window, rows=128 if size == 64 else 80)
+    rows = 128 if size == 64 else 80 if queries >= LONG else 64
+    return Plan(size, type, causal, window, rows)
 
 
 def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
@@ -133,7 +135,7 @@ def arrays(
     for at, own, weights, logs in each_head(xp, **exact, causal=causal, window=window):
         o[at] = weights @ exact["v"][own]
         lse[at] = logs
-    counts = workspace(shapes["q"], choose(size, type, causal, bool(window)).rows)
+    counts = workspace(shapes["q"], choose(size, type, causal, bool(window), length).rows)
     space = {name: draw.empty(n, "f32") for name, n in zip(("sums", "offsets", "totals"), counts, strict=True)}
     return {**given, "o": o, "lse": lse, **space, **{f"d{name}": draw.empty(shapes[name], type) for name in "qkv"}}
 

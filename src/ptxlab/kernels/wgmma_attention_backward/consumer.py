@@ -14,11 +14,10 @@ from ptxlab.author import b32, f16, f32, ptx, s32, u32, u64
 from ptxlab.kernels.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.softmax import row_of
 from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
-from ptxlab.kernels.wgmma_attention_backward.producer import EMPTY, FULL
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
 
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
-BOTH, OWN = 1, 6  # barriers of all consumers, and of each warpgroup
+BOTH, OWN = 1, 2  # barriers of all consumers, and of each warpgroup
 FAR = 1 << 30  # more than any number of queries
 
 
@@ -40,8 +39,7 @@ class Consumer:
         self.key = work.key + self.group * GROUP_KEYS + self.warp * 16 + down  # the lane's first
         down, right = self.part.transposed.row_of(ptx.laneid)
         self.written = tiles.ds.at(down, right + self.warp * 16, self.group)
-        self.own = self.group * (plan.rows * plan.size // GROUPS) + self.thread * 4  # of a tile of `dq`
-        self.dq = dq + self.own
+        self.dq = dq + self.group * (plan.rows * plan.size // GROUPS) + self.thread * 4
         self.turn = u32(0)  # counts tiles of queries: stages follow from it
 
     def run(self, once: Any, dk: Any, dv: Any) -> None:
@@ -64,11 +62,8 @@ class Consumer:
         self.weigh(step)
         ptx.wgmma.wait_group.sync.aligned(0)
         self.differentiate()
-        if self.plan.early:
-            self.add_values()
         self.store_scores()
-        if not self.plan.early:
-            self.add_values()
+        self.add_values()
         ptx.fence.proxy.async_["shared::cta"]()
         ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
         self.multiply_scores()
@@ -82,11 +77,11 @@ class Consumer:
 
     def stage(self) -> Any:
         """Where the tile is."""
-        return self.turn % self.plan.stages
+        return self.turn % STAGES
 
     def wait(self, pipeline: Any) -> None:
         """Wait until the tile is there."""
-        await_phase(pipeline.filled.at(self.stage()), self.turn // self.plan.stages & 1)
+        await_phase(pipeline.filled.at(self.stage()), self.turn // STAGES & 1)
 
     def release(self, pipeline: Any) -> None:
         """The warp is done with the tile."""
@@ -131,7 +126,7 @@ class Consumer:
 
     def store_scores(self) -> None:
         """The gradient of the scores to shared memory, queries down and keys across."""
-        at = self.written.move(copy=self.turn % 2 * GROUPS)
+        at = self.written.move(copy=self.stage() * GROUPS)
         for number in range(0, len(self.ds), 4):
             self.part.transposed.store(at.move(rows=4 * number), self.ds[number:][:4])
 
@@ -194,7 +189,7 @@ class Consumer:
         """
         plan, tiles = self.plan, self.tiles
         left = ptx.descriptor(tiles.k, copy=self.group * GROUPS if plan.boxes > 1 else 0, transposed=True)
-        right = ptx.descriptor(tiles.ds, copy=self.turn % 2 * GROUPS)
+        right = ptx.descriptor(tiles.ds, copy=self.stage() * GROUPS)
         if plan.split > 1:
             part = plan.rows // plan.split * 2 * BOX >> 4
             right = right + ptx.cvt.u64.u32(self.group * part).view(u64)
@@ -209,16 +204,9 @@ class Consumer:
         """Add the product to the gradient of the queries in memory."""
         plan = self.plan
         vectors = [tuple(self.sums[number:][:4]) for number in range(0, len(self.sums), 4)]
-        if not plan.bulk:
-            target = self.dq + step.number * (plan.rows * plan.size)
-            for number, vector in enumerate(vectors):
-                ptx.red.relaxed.gpu["global"].add.v4.f32(target + number * 4 * GROUP, vector)
-            return
-        ptx.barrier.sync.aligned(self.group + EMPTY, GROUP + 32)
+        target = self.dq + step.number * (plan.rows * plan.size)
         for number, vector in enumerate(vectors):
-            ptx.st.shared.v4.f32(self.tiles.dq + self.own + number * 4 * GROUP, vector)
-        ptx.fence.proxy.async_["shared::cta"]()
-        ptx.barrier.arrive.aligned(self.group + FULL, GROUP + 32)
+            ptx.red.relaxed.gpu["global"].add.v4.f32(target + number * 4 * GROUP, vector)
 
     def store(self, tile: Any, sums: list[Any], target: Any, scale: float) -> None:
         """A gradient: scaled, rounded, through the memory of what it is the gradient of, and from there by TMA copies.

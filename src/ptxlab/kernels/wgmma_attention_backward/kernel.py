@@ -1,7 +1,7 @@
 """The gradients of attention by `wgmma`: a block has 128 keys and their values, and goes over the queries.
 
 One thread of the first warpgroup issues the TMA copies of keys, values, queries and the gradient of the answer. Two
-warpgroups, the consumers, have 64 keys each. What they add to the gradient of the queries is summed in memory, in f32.
+warpgroups, the consumers, have 64 keys each. They add to the gradient of the queries in memory, in f32.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from ptxlab.author import Kernel, b64, f32, kernel, pointer, ptx, tensor_map, u3
 from ptxlab.kernels.warpgroups import GROUP, start_block
 from ptxlab.kernels.wgmma_attention_backward.consumer import Consumer
 from ptxlab.kernels.wgmma_attention_backward.order import Work
-from ptxlab.kernels.wgmma_attention_backward.plan import GROUPS, THREADS, Plan, Tiles
-from ptxlab.kernels.wgmma_attention_backward.producer import Producer, add_queries
+from ptxlab.kernels.wgmma_attention_backward.plan import GROUPS, STAGES, THREADS, Plan, Tiles
+from ptxlab.kernels.wgmma_attention_backward.producer import Producer
 
 KEPT, TAKEN = 24, 240  # registers of a thread of the first warpgroup, and of a consumer
 
@@ -47,7 +47,7 @@ def specialize(plan: Plan) -> Kernel:
         once = [barriers.at(number) for number in range(2)]
         for barrier in once:
             ptx.mbarrier.init.shared.b64(barrier, 1, when=thread == 0)
-        pipelines = [ptx.barrier_pipeline(plan.stages, fills=1, reads=4 * GROUPS, when=thread == 0) for _ in range(2)]
+        pipelines = [ptx.barrier_pipeline(STAGES, fills=1, reads=4 * GROUPS, when=thread == 0) for _ in range(2)]
         start_block(thread, [map.generic for map in (q, k, v, do, dk, dv)])
         work = Work(plan, (queries, keys, heads, all_heads), shared_by, together, window)
         with ptx.when(thread < GROUP):
@@ -55,9 +55,6 @@ def specialize(plan: Plan) -> Kernel:
             with ptx.when(thread == 0):
                 sides = [pipeline.producer() for pipeline in pipelines]
                 Producer(plan, work, tiles, (q, k, v, do), (lse, d)).run(once, *sides)
-            if plan.bulk:
-                with ptx.when((thread >= 32) & (thread < 64)):
-                    add_queries(plan, work, tiles, dq)
         with ptx.otherwise():
             ptx.setmaxnreg.inc.sync.aligned.u32(TAKEN)
             Consumer(plan, work, tiles, pipelines, dq).run(once, dk, dv)

@@ -1,4 +1,4 @@
-"""The parameters of the kernels: the queries of a tile, the order of the products, and what is in shared memory."""
+"""The parameters of the kernels: the queries of a tile, and what is in shared memory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
 GROUPS = 2  # warpgroups that multiply
 GROUP_KEYS = 64  # keys of each of them
 KEYS = GROUPS * GROUP_KEYS  # of a block
+STAGES = 2  # tiles of queries in shared memory
 THREADS = (GROUPS + 1) * GROUP
 
 
@@ -25,11 +26,6 @@ class Plan:
     window: bool = False
     """Whether a query attends to a number of keys only, of those up to its own."""
     rows: int = 64
-    early: bool = False
-    """Whether the gradient of the values is multiplied before that of the scores is stored."""
-    bulk: bool = False
-    """Whether the gradient of the queries is added by copies from shared memory, not from registers."""
-    stages: int = 2
 
     @property
     def boxes(self) -> int:
@@ -55,9 +51,7 @@ class Plan:
     def shared(self) -> int:
         """Bytes of shared memory."""
         keys = 2 * KEYS * self.size * 2
-        scores = 2 * self.rows * KEYS * 2
-        sums = self.rows * self.size * 4 if self.bulk else 0
-        return keys + 2 * self.stages * self.tile_bytes + scores + sums
+        return keys + STAGES * (2 * self.tile_bytes + self.rows * KEYS * 2)
 
     def mma(self, columns: int) -> Any:
         """The MMA of 64 rows and so many columns."""
@@ -92,7 +86,6 @@ class Tiles:
             return found
 
         self.k, self.v = (cut(GROUP_KEYS, GROUPS * plan.boxes) for _ in range(2))
-        self.q, self.do = (cut(plan.rows, plan.stages * plan.boxes) for _ in range(2))
-        self.ds = cut(plan.rows, 2 * GROUPS)  # two stages, and in each the keys of one warpgroup after the other
-        self.dq = memory.view(f32)
-        self.lse, self.d = (ptx.shared(f32, plan.stages * plan.rows, align=16, name=name) for name in ("lse", "d"))
+        self.q, self.do = (cut(plan.rows, STAGES * plan.boxes) for _ in range(2))
+        self.ds = cut(plan.rows, STAGES * GROUPS)  # in each stage the keys of one warpgroup after the other
+        self.lse, self.d = (ptx.shared(f32, STAGES * plan.rows, align=16, name=name) for name in ("lse", "d"))

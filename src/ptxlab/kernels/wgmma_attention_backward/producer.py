@@ -1,18 +1,15 @@
-"""What the first warpgroup does: one thread issues all copies into shared memory, one warp those that add to memory."""
+"""The producer: one thread that issues all TMA copies into shared memory, in the order in which consumers read."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ptxlab.author import ptx, s32
-from ptxlab.kernels.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
 
 COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
 COPY_ROW = ptx.cp.async_.bulk["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
-ADD = ptx.cp.reduce.async_.bulk["global"]["shared::cta"].bulk_group.add.f32
-FULL, EMPTY = 2, 4  # barriers of the memory of each warpgroup for the gradient of the queries
 
 
 class Producer:
@@ -53,24 +50,3 @@ class Producer:
             COPY(tile.at(0, 0, stage.index * plan.boxes + box), (source, at), stage.barrier)
         COPY_ROW(memory.at(stage.index * plan.rows), rows + step.number * plan.rows, bytes, stage.barrier)
         stage.advance()
-
-
-def add_queries(plan: Plan, work: Work, tiles: Tiles, dq: Any) -> None:
-    """The warp that adds what consumers leave in shared memory to the gradient of the queries."""
-    first = ptx.laneid == 0
-    each = plan.rows * plan.size // GROUPS
-    for group in range(GROUPS):
-        ptx.barrier.arrive.aligned(EMPTY + group, GROUP + 32)
-    for step in work.each():
-        target = dq + step.number * (plan.rows * plan.size)
-        for group in range(GROUPS):
-            ptx.barrier.sync.aligned(FULL + group, GROUP + 32)
-            with ptx.when(first):
-                ADD(target + group * each, tiles.dq + group * each, each * 4)
-                ptx.cp.async_.bulk.commit_group()
-        for group in range(GROUPS):
-            ptx.cp.async_.bulk.wait_group.read(GROUPS - 1 - group, when=first)
-            ptx.bar.warp.sync(-1)
-            with ptx.when(step.left > 1):
-                ptx.barrier.arrive.aligned(EMPTY + group, GROUP + 32)
-    ptx.cp.async_.bulk.wait_group(0, when=first)
