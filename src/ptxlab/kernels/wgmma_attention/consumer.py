@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxlab.author import b32, f16, f32, ptx, s32, u32
 from ptxlab.kernels.warpgroups import GROUP, pack
-from ptxlab.kernels.wgmma_attention.order import Order, Work
+from ptxlab.kernels.wgmma_attention.order import Order, Upcoming, Work
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.softmax import Softmax, row_of
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
@@ -76,33 +76,50 @@ class Consumer:
 
     def run_overlapped(self, order: Order, own: Any) -> None:
         """The first scores of each tile, while the last values of the one before are multiplied."""
-        numbers = order.numbers_received()
-        tile = Current(order.work(numbers.next()), own)
+        upcoming = Upcoming(order)
+        tile = Current(upcoming.take(), own)
+        upcoming.find()
         self.begin(order, tile)
         with ptx.loop():
             self.finish_keys(order, tile)
             self.queries.release()
-            number = numbers.next()
-            ptx.leave_when(number >= order.count)
-            following = order.work(number)
+            following = upcoming.take()
+            ptx.leave_when(upcoming.number >= order.count)
+            ahead = Current(following, own)
             self.queries.wait()
             self.multiply_keys()
             self.multiply_values()
+            upcoming.find()
             inverses = self.softmax.inverses()
             self.store_logs(order, tile)
             ptx.wgmma.wait_group.sync.aligned(1)
             self.keys.release()
             self.softmax.reset()
-            ahead = Current(following, own)
             self.weigh(order, ahead, masked=True)
             packed = self.packed() if self.plan.packs_early else None
             ptx.wgmma.wait_group.sync.aligned(0)
             self.values.release()
-            self.store(tile, inverses)
-            self.set_weights(packed or self.packed())
             ptx.setp.ne.u32(self.group, self.group, out=self.adds)
+            self.store_and_continue(order, (tile, inverses), ahead, packed)
             tile.set(ahead)
         self.finish(order, tile)
+
+    def store_and_continue(self, order: Order, stored: Any, ahead: Current, packed: list[Any] | None) -> None:
+        """Store a tile; without a mask, while the second scores of the next one are multiplied."""
+        if self.plan.causal or packed is None:
+            self.store(*stored)
+            self.set_weights(packed or self.packed())
+            return
+        with ptx.when(ahead.block > ahead.start):
+            ahead.block -= 1
+            self.multiply_keys()
+            self.store(*stored)
+            self.set_weights(packed)
+            self.multiply_values()
+            self.weigh_next(order, ahead, masked=False)
+        with ptx.otherwise():
+            self.store(*stored)
+            self.set_weights(packed)
 
     def begin(self, order: Order, tile: Current) -> None:
         """The weights of the first keys."""
@@ -143,16 +160,20 @@ class Consumer:
             tile.block -= 1
             self.multiply_keys()
             self.multiply_values()
-            ptx.wgmma.wait_group.sync.aligned(1)
-            self.keys.release()
-            grows, factors = self.weigh(order, tile, masked=masked)
-            packed = self.packed() if self.plan.packs_early else None
-            ptx.wgmma.wait_group.sync.aligned(0)
-            self.values.release()
-            with ptx.when(grows):
-                for number, sum in enumerate(self.sums):
-                    sum *= factors[row_of(number)]
-            self.set_weights(packed or self.packed())
+            self.weigh_next(order, tile, masked=masked)
+
+    def weigh_next(self, order: Order, tile: Current, *, masked: bool) -> None:
+        """The weights of the scores that are multiplied, and after that the sums, scaled."""
+        ptx.wgmma.wait_group.sync.aligned(1)
+        self.keys.release()
+        grows, factors = self.weigh(order, tile, masked=masked)
+        packed = self.packed() if self.plan.packs_early else None
+        ptx.wgmma.wait_group.sync.aligned(0)
+        self.values.release()
+        with ptx.when(grows):
+            for number, sum in enumerate(self.sums):
+                sum *= factors[row_of(number)]
+        self.set_weights(packed or self.packed())
 
     def multiply_keys(self) -> None:
         """Scores: the queries times a tile of keys."""
@@ -189,7 +210,11 @@ class Consumer:
             if self.plan.causal:
                 ends = [ptx.min.s32(end, row) for end, row in zip(ends, rows, strict=True)]
             starts = [row - order.window.view(s32) for row in rows] if self.plan.window else None
-            self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
+            if self.plan.causal:
+                self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
+            else:
+                with ptx.when((tile.block + 1) * self.plan.keys > order.keys):
+                    self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
         return self.softmax.weigh(self.scores, masked)
 
     def packed(self) -> list[Any]:

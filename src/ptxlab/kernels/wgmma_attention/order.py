@@ -92,6 +92,34 @@ class Order:
         return ptx.max.u32(row, self.window) - self.window
 
 
+class Upcoming:
+    """The tile that a consumer computes next; where tiles are not counted, it is found while products run."""
+
+    def __init__(self, order: Order) -> None:
+        self.order, self.numbers = order, order.numbers_received()
+        self.number, self.row, self.head, self.batch = u32(), s32(), u32(), u32()
+        self.find()
+
+    def find(self) -> None:
+        """Find the next one: divisions, for which there is time now."""
+        if not self.order.plan.is_counted:
+            self._set()
+
+    def take(self) -> Work:
+        """What was found, or is known only now; the numbers of tiles end with `count` or more."""
+        order = self.order
+        if order.plan.is_counted:
+            self.number.set(self.numbers.next())
+            return order.work(self.number)
+        return Work(self.row, self.head, self.batch, u32(0), order.most)
+
+    def _set(self) -> None:
+        self.number.set(self.numbers.next())
+        work = self.order.work(self.number)
+        for register, value in zip((self.row, self.head, self.batch), work[:3], strict=True):
+            register.set(value)
+
+
 class Strided:
     """Every so many tiles as there are blocks."""
 
