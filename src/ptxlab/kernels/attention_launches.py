@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,14 @@ from ptxlab.measure import Launch
 
 _MOST = 4096  # launches that stay ready
 _RESULT, _COUNTER, _LOGS = 3, 4, 12  # parameters of the kernel: the answer, what counts tiles, log-sum-exp
+_CHANGING = range(7), [*range(9), 16], range(2)  # parameters of the three kernels of the gradients: addresses
 _ready: dict[Any, Ready] = {}
 _gradients: dict[Any, Gradients] = {}
 _counters: dict[tuple[int, int], tuple[int, Any]] = {}
 
 
 class Gradients(NamedTuple):
-    """The launches of the gradients, and how many f32 they need memory for, in three parts."""
+    """The launches of the gradients, and how many numbers of 4 bytes they need memory for, by its parts."""
 
     ready: list[Ready]
     counts: list[int]
@@ -37,9 +38,9 @@ class Gradients(NamedTuple):
         """Start them; all but the stream are addresses: of q, k, v, o and do, of dq, dk and dv, of memory."""
         q, k, v, o, do = given
         dq, dk, dv = made
-        sums, offsets = memory, memory + 4 * self.counts[0]
-        totals = offsets + 4 * self.counts[1]
-        changing = [o, do, lse, offsets, totals, sums], [q, k, v, do, dk, dv, sums, offsets, totals], [sums, dq]
+        sums, offsets, totals, turns = (memory + 4 * start for start in accumulate([0, *self.counts[:-1]]))
+        first = [o, do, lse, offsets, totals, sums, turns]
+        changing = first, [q, k, v, do, dk, dv, sums, offsets, totals, turns], [sums, dq]
         for ready, addresses in zip(self.ready, changing, strict=True):
             ready.start(addresses, stream)
 
@@ -91,17 +92,17 @@ def _attend_first(given: Sequence[Any], out: Any, lse: Any, causal: bool, window
     return made
 
 
-def differentiate(do: Any, given: Sequence[Any], lse: Any, causal: bool, window: int) -> tuple[Any, Any, Any]:
-    """The gradients of q, k and v, of which `given` are these and the answer."""
+def differentiate(do: Any, given: Sequence[Any], lse: Any, **how: Any) -> tuple[Any, Any, Any]:
+    """The gradients of q, k and v; `given` are these and the answer, `how` is `causal`, `window` and `ordered`."""
     q, k, v, _ = given
     arrays = [*given, do]
     if not is_torch(q.__class__) or not q.is_cuda:
-        return _differentiate_first(arrays, lse, causal, window, None)
-    key = *map(_form, arrays), _form(lse), causal, window
+        return _differentiate_first(arrays, lse, None, **how)
+    key = *map(_form, arrays), _form(lse), *how.values()
     ready = _gradients.get(key)
     addresses = [one.data_ptr() for one in arrays]
     if ready is None or any(address % ROW for address in addresses):
-        return _differentiate_first(arrays, lse, causal, window, key)
+        return _differentiate_first(arrays, lse, key, **how)
     made = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     memory = space(q, (sum(ready.counts),))
     stream = stream_of(q, q.get_device())
@@ -109,7 +110,9 @@ def differentiate(do: Any, given: Sequence[Any], lse: Any, causal: bool, window:
     return made
 
 
-def _differentiate_first(arrays: Sequence[Any], lse: Any, causal: bool, window: int, key: Any) -> tuple[Any, Any, Any]:
+def _differentiate_first(
+    arrays: Sequence[Any], lse: Any, key: Any, causal: bool, window: int, ordered: bool
+) -> tuple[Any, Any, Any]:
     """Gradients that are not ready yet, from top to bottom."""
     q = arrays[0]
     sides = dict(zip(("q", "k", "v", "o", "do"), (look(one, "an array") for one in arrays), strict=True))
@@ -122,17 +125,17 @@ def _differentiate_first(arrays: Sequence[Any], lse: Any, causal: bool, window: 
     counts = wgmma_attention_backward.workspace(sides["q"].shape, rows)
     memory = space(q, (sum(counts),))
     views = {name: one.view() for name, one in (sides | results).items()}
-    starts = np.cumsum([0, *counts])
+    starts = accumulate([0, *counts])
     parts = [_argument(memory[a:b] if gpu is None else memory, gpu) for a, b in pairwise(starts)]
-    named = dict(zip(("sums", "offsets", "totals"), parts, strict=True))
+    named = dict(zip(("sums", "offsets", "totals", "turns"), parts, strict=True))
     launches = wgmma_attention_backward.differentiate(
-        **views, lse=_argument(lse, gpu), **named, causal=causal, window=window
+        **views, lse=_argument(lse, gpu), **named, causal=causal, window=window, ordered=ordered
     )
     if gpu is None:
         for launch in launches:
             launch.run(device="cpu")
         return made[0], made[1], made[2]
-    ready = Gradients([_ready_of(one, gpu, count) for one, count in zip(launches, (6, 9, 2), strict=True)], counts)
+    ready = Gradients([_ready_of(one, gpu, numbers) for one, numbers in zip(launches, _CHANGING, strict=True)], counts)
     _keep(_gradients, key, ready)
     addresses = [one.address for one in sides.values()], [one.address for one in results.values()]
     ready.start(addresses[0], address_of(lse), addresses[1], address_of(memory), stream_of(q, gpu))
@@ -140,9 +143,9 @@ def _differentiate_first(arrays: Sequence[Any], lse: Any, causal: bool, window: 
     return made[0], made[1], made[2]
 
 
-def _ready_of(launch: Launch, gpu: int, count: int) -> Ready:
-    """A launch whose first parameters are addresses; results are new arrays, which overlap nothing."""
-    return Ready(launch, gpu, range(count), [0] * count, 0, lambda stream: ({}, None))
+def _ready_of(launch: Launch, gpu: int, numbers: Sequence[int]) -> Ready:
+    """A launch of which parameters with these numbers change; results are new arrays, which overlap nothing."""
+    return Ready(launch, gpu, numbers, [0] * len(numbers), 0, lambda stream: ({}, None))
 
 
 def _keep(kept: dict[Any, Any], key: Any, ready: Any) -> None:

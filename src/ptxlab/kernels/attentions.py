@@ -17,7 +17,8 @@ from ptxlab.kernels.matrices import empty, framework
 
 FORWARD = "(Tensor q, Tensor k, Tensor v, bool causal=False, int window=0) -> (Tensor, Tensor)"
 BACKWARD = (
-    "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal=False, int window=0)"
+    "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal=False, int window=0,"
+    " bool ordered=False)"
     " -> (Tensor, Tensor, Tensor)"
 )
 _operators: tuple[Any, Any] | None = None  # of torch, once torch is imported
@@ -47,22 +48,32 @@ def attention(
 
 
 def attention_backward(
-    do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *, causal: bool = False, window: int = 0
+    do: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    *,
+    causal: bool = False,
+    window: int = 0,
+    deterministic: bool = False,
 ) -> tuple[Any, Any, Any]:
     """The gradients of q, k and v, from that of `o = attention(q, k, v)`, for heads of 64 or 128 elements.
 
     `o` and `lse` are what `attention(..., return_lse=True)` returned, `causal` and `window` as they were there. The
-    gradient of q is summed in f32 by blocks in the order in which they run: its last bits differ from run to run.
+    gradient of q is summed in f32 by blocks in the order in which they run: its last bits differ from run to run. With
+    `deterministic` they wait for each other, and add in one order.
     """
     given = [q, k, v, o]
     if _is_compiling():
         _, backward = _operators or register_with_torch()
-        found: tuple[Any, Any, Any] = backward(do, *given, lse, causal, window)
+        found: tuple[Any, Any, Any] = backward(do, *given, lse, causal, window, deterministic)
         return found
     if 0 in (*q.shape, *k.shape):
         dq, dk, dv = (filled(one, tuple(one.shape), 0.0) for one in (q, k, v))
         return dq, dk, dv
-    return differentiate(do, given, lse, causal, window)
+    return differentiate(do, given, lse, causal=causal, window=window, ordered=deterministic)
 
 
 def _attend(given: Sequence[Any], out: Any, causal: bool, window: int, logs: bool) -> tuple[Any, Any]:
@@ -111,9 +122,9 @@ def _forward(q: Any, k: Any, v: Any, causal: bool = False, window: int = 0) -> t
 
 
 def _backward(
-    do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, causal: bool = False, window: int = 0
+    do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, causal: bool = False, window: int = 0, ordered: bool = False
 ) -> tuple[Any, Any, Any]:
-    return attention_backward(do, q, k, v, o, lse, causal=causal, window=window)
+    return attention_backward(do, q, k, v, o, lse, causal=causal, window=window, deterministic=ordered)
 
 
 def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
@@ -129,7 +140,9 @@ def _differentiate_operator(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return None, None, None, None, None
     _, backward = _operators or register_with_torch()
-    return (*backward(do.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.window), None, None)
+    deterministic = import_module("torch").are_deterministic_algorithms_enabled()
+    found = backward(do.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.window, deterministic)
+    return (*found, None, None)
 
 
 if hasattr(sys.modules.get("torch"), "compiler"):

@@ -3,13 +3,14 @@
 Given the gradient of o = softmax(q·kᵀ/√d)·v, and the log-sum-exp of each row that the forward pass stored, three
 kernels compute those of q, k and v: one sums answer × its gradient over each row, one goes over queries and keys, one
 rounds the gradient of the queries. That is a sum in memory to which blocks add in the order in which they run: its last
-bits differ from run to run. The gradients of keys and values do not.
+bits differ from run to run, unless they wait for each other. Those of keys and values are the same in every run.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
@@ -44,25 +45,32 @@ def differentiate(
     sums: Any,
     offsets: Any,
     totals: Any,
+    turns: Any,
     causal: bool = False,
     window: int = 0,
+    ordered: bool = False,
     plan: Plan | None = None,
 ) -> list[Launch]:
-    """The three launches; `sums`, `offsets` and `totals` are memory for as many f32 as `workspace` says."""
+    """The three launches; `sums`, `offsets`, `totals` and `turns` are memory for as many numbers as `workspace` says.
+
+    With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits.
+    """
     check(q, k, v, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = plan or choose(size, half_of(q), causal, bool(window), queries)
+    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), ordered=ordered)
     tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
     steps = [step for array in (o, do) for step in strides(array)[2::-1]]
-    first = Launch(prepare(chosen), grid, ROW_THREADS, [flat(o), flat(do), lse, offsets, totals, sums, queries, *steps])
+    args = [flat(o), flat(do), lse, offsets, totals, sums, turns, queries, *steps]
+    first = Launch(prepare(chosen), grid, ROW_THREADS, args)
     boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
     maps = [
         ptxlab.tensor_map(array, box=(1, 1, count, BOX), swizzle="128B", l2_promotion="256B") for array, count in boxes
     ]
     shared_by = heads // key_heads
     together = max(1, L2 // (8 * queries * size * shared_by))
-    args = [*maps, sums, offsets, totals, queries, keys, key_heads, batch * key_heads, shared_by, together, window]
+    sizes = [queries, keys, key_heads, batch * key_heads, shared_by, together, window]
+    args = [*maps, sums, offsets, totals, *sizes, turns]
     blocks = batch * key_heads * ceil_div(keys, KEYS)
     second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared, overlap=True)
     map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
@@ -85,8 +93,8 @@ def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Pl
 def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
     """How many numbers the kernels need memory for, for queries of a shape in tiles of so many rows."""
     batch, heads, queries, size = shape
-    padded = batch * heads * ceil_div(queries, rows) * rows
-    return [padded * size, padded, padded]
+    tiles = batch * heads * ceil_div(queries, rows)
+    return [tiles * rows * size, tiles * rows, tiles * rows, tiles]
 
 
 def strides(array: Any) -> list[int]:
@@ -136,7 +144,7 @@ def arrays(
         o[at] = weights @ exact["v"][own]
         lse[at] = logs
     counts = workspace(shapes["q"], choose(size, type, causal, bool(window), length).rows)
-    space = {name: draw.empty(n, "f32") for name, n in zip(("sums", "offsets", "totals"), counts, strict=True)}
+    space = {name: draw.empty(n, "f32") for name, n in zip(("sums", "offsets", "totals", "turns"), counts, strict=True)}
     return {**given, "o": o, "lse": lse, **space, **{f"d{name}": draw.empty(shapes[name], type) for name in "qkv"}}
 
 

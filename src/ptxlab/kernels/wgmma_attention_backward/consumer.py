@@ -24,8 +24,8 @@ FAR = 1 << 30  # more than any number of queries
 class Consumer:
     """A warpgroup with 64 keys."""
 
-    def __init__(self, plan: Plan, work: Work, tiles: Tiles, pipelines: list[Any], dq: Any) -> None:
-        self.plan, self.work, self.tiles = plan, work, tiles
+    def __init__(self, plan: Plan, work: Work, tiles: Tiles, pipelines: list[Any], dq: Any, turns: Any) -> None:
+        self.plan, self.work, self.tiles, self.turns = plan, work, tiles, turns
         self.queries, self.gradients = pipelines
         self.group, self.warp, self.thread = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP
         self.layout = ptx.warpgroup_fragments(plan.scores).d
@@ -205,8 +205,23 @@ class Consumer:
         plan = self.plan
         vectors = [tuple(self.sums[number:][:4]) for number in range(0, len(self.sums), 4)]
         target = self.dq + step.number * (plan.rows * plan.size)
+        if plan.ordered:
+            self.await_turn(step)
         for number, vector in enumerate(vectors):
             ptx.red.relaxed.gpu["global"].add.v4.f32(target + number * 4 * GROUP, vector)
+        if plan.ordered:
+            ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
+            ptx.red.release.gpu["global"].add.u32(self.turns + step.number, 1, when=ptx.tid.x == GROUP)
+
+    def await_turn(self, step: Step) -> None:
+        """Wait until the blocks with the keys before have added to this tile: they started before this one."""
+        work, row = self.work, step.tile * self.plan.rows
+        before = work.key // KEYS
+        if self.plan.window:  # the first keys that some query of the tile attends to
+            before = before - (ptx.max.u32(row + 1, work.window) - work.window) // KEYS
+        with ptx.when(ptx.tid.x == GROUP), ptx.loop():
+            ptx.repeat_when(ptx.ld.acquire.gpu["global"].u32(self.turns + step.number) != before)
+        ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
 
     def store(self, tile: Any, sums: list[Any], target: Any, scale: float) -> None:
         """A gradient: scaled, rounded, through the memory of what it is the gradient of, and from there by TMA copies.

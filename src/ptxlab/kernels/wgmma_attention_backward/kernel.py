@@ -40,6 +40,7 @@ def specialize(plan: Plan) -> Kernel:
         shared_by: u32,
         together: u32,
         window: u32,
+        turns: pointer[u32],
     ) -> None:
         thread = ptx.tid.x
         tiles = Tiles(plan)
@@ -57,7 +58,7 @@ def specialize(plan: Plan) -> Kernel:
                 Producer(plan, work, tiles, (q, k, v, do), (lse, d)).run(once, *sides)
         with ptx.otherwise():
             ptx.setmaxnreg.inc.sync.aligned.u32(TAKEN)
-            Consumer(plan, work, tiles, pipelines, dq).run(once, dk, dv)
+            Consumer(plan, work, tiles, pipelines, dq, turns).run(once, dk, dv)
 
     found: Kernel = wgmma_attention_backward
     return found

@@ -26,6 +26,8 @@ class Plan:
     window: bool = False
     """Whether a query attends to a number of keys only, of those up to its own."""
     rows: int = 64
+    ordered: bool = False
+    """Whether blocks add to the gradient of the queries in one order, the same in every run."""
 
     @property
     def boxes(self) -> int:

@@ -33,6 +33,7 @@ def prepare(plan: Plan) -> Kernel:
         offsets: pointer[f32],
         d: pointer[f32],
         dq: pointer[f32],
+        turns: pointer[u32],
         queries: u32,
         o_row: u64,
         o_head: u64,
@@ -48,6 +49,7 @@ def prepare(plan: Plan) -> Kernel:
         zeros = dq + number * (plan.rows * plan.size) + thread * 4
         for start in range(0, plan.rows * plan.size, ROW_THREADS * 4):
             ptx.st["global"].v4.f32(zeros + start, tuple(f32(0.0) for _ in range(4)))
+        ptx.st["global"].u32(turns + number, 0, when=thread == 0)
         within = ptx.cvt.u64.u32(thread % lanes * VECTOR).view(u64)
         sides = [
             array + (wide(ptx.ctaid.z) * batch + wide(ptx.ctaid.y) * head_step + within)
