@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -64,6 +65,16 @@ def test_the_function_takes_rows_columns_and_more_dimensions() -> None:
     space = np.zeros((2, 3, 16), np.float16)
     assert np.shares_memory(gated_matmul(x, w1, w2, "relu", out=space), space)
     assert np.array_equal(space, gated(x, w1, w2))
+
+
+def test_it_multiplies_8_bit_floats_with_scales() -> None:
+    x, w1, w2 = whole(20, 48), whole(24, 48).T, whole(25, 48)[1:].T
+    scales = [np.array([factor], np.float32) for factor in (0.5, 2, 4)]
+    bytes = [one.astype(ml_dtypes.float8_e4m3fn) for one in (x, w1, w2)]
+    d = gated_matmul(*bytes, "relu", scale_x=scales[0], scale_w1=scales[1], scale_w2=scales[2])
+    assert np.array_equal(d, 2 * gated(x, w1, w2).astype(ml_dtypes.bfloat16))
+    with pytest.raises(ValueError, match="`x` is of float8_e4m3fn, which needs `scale_x`"):
+        gated_matmul(*bytes)
 
 
 def test_nothing_is_computed_of_nothing() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -90,6 +91,17 @@ def test_the_function_takes_matrices_by_rows_and_by_columns_and_writes_into_a_pa
     assert np.isnan(whole_of_d[:, :8]).all()
     by_columns = b.swapaxes(1, 2).copy().swapaxes(1, 2)
     assert np.array_equal(grouped_matmul(a, by_columns, offsets)[:18], expected[:18])
+
+
+def test_it_multiplies_8_bit_floats_with_scales_of_rows_and_columns() -> None:
+    a, b, offsets = whole(70, 32), whole(3, 16, 32), ends(5, 0, 63)
+    by_row, by_column = (2.0 ** whole(*shape).astype(np.float32) for shape in ((70,), (3, 16)))
+    bytes = [one.astype(ml_dtypes.float8_e4m3fn) for one in (a, b)]
+    d = grouped_matmul(bytes[0], bytes[1].swapaxes(1, 2), offsets, scale_a=by_row, scale_b=by_column)
+    expected = multiplied(a, b.swapaxes(1, 2), offsets)[:68] * by_row[:68, None]
+    expected[:5] *= by_column[0]
+    expected[5:] *= by_column[2]
+    assert np.array_equal(d[:68], expected.astype(ml_dtypes.bfloat16))
 
 
 def test_nothing_is_computed_of_nothing() -> None:

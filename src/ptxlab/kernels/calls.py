@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.matrices import Matrix, stream_of
+from ptxlab.kernels.matrices import Matrix, dense, look, stream_of
 from ptxlab.kernels.ready import Ready
 from ptxlab.measure import Launch
 
@@ -39,7 +39,7 @@ class Calls:
 
     def __init__(self, prepare: Callable[[Sequence[Any], Any, Any], Call]) -> None:
         self.prepare = prepare
-        self.ready: dict[Any, tuple[Ready, tuple[int, ...]]] = {}  # and the extents of the result
+        self.ready: dict[Any, tuple[Ready, tuple[int, ...], Any]] = {}  # and the extents and the type of the result
 
     def __call__(self, given: Sequence[Any], out: Any, how: Any = None) -> Any:
         """Start the work, and return its result: a new array, or `out`."""
@@ -50,8 +50,8 @@ class Calls:
         found = self.ready.get(key)
         if found is None:
             return self._begin(given, out, how, key)
-        ready, extents = found
-        made = first.new_empty(extents) if out is None else out
+        ready, extents, dtype = found
+        made = first.new_empty(extents, dtype=dtype) if out is None else out
         addresses = [one.data_ptr() for one in (*given, made)]
         if out is not None and ready.overlaps(addresses):
             return self._begin(given, out, how, key)
@@ -72,7 +72,7 @@ class Calls:
         if key is not None and is_kept:
             if len(self.ready) >= _MOST:
                 self.ready.clear()
-            self.ready[key] = ready, target.shape
+            self.ready[key] = ready, target.shape, made.dtype
         ready.start([one.address for one in arrays], stream_of(given[0], target.gpu))
         if hasattr(given[0], "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
             with current(target.gpu):
@@ -84,17 +84,54 @@ def _form(tensor: Any) -> Any:
     return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.data_ptr() & 15
 
 
-def check_together(first: tuple[str, Matrix], others: Sequence[tuple[str, Matrix, tuple[int, ...] | None]]) -> None:
-    """Whether arrays have the type and the device of the first one, and the extents that they must have."""
-    name_of_first, like = first
-    for name, one, shape in others:
-        if one.type != like.type:
-            raise TypeError(f"`{name}` is of type {one.type}, and `{name_of_first}` of {like.type}")
-        if one.gpu != like.gpu:
-            places = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, like.gpu)]
-            raise ValueError(f"`{name}` is on {places[0]}, and `{name_of_first}` on {places[1]}")
-        if shape is not None and one.shape != shape:
-            raise ValueError(f"`{name}` is {times(one.shape)}, and must be {times(shape)}")
+Named = tuple[str, Matrix]
+
+
+def check_type(first: Named, others: Sequence[Named]) -> None:
+    """Whether arrays have the type of the first one."""
+    for name, one in others:
+        if one.type != first[1].type:
+            raise TypeError(f"`{name}` is of type {one.type}, and `{first[0]}` of {first[1].type}")
+
+
+def check_gpu(first: Named, others: Sequence[Named]) -> None:
+    """Whether arrays are where the first one is."""
+    for name, one in others:
+        if one.gpu != first[1].gpu:
+            places = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, first[1].gpu)]
+            raise ValueError(f"`{name}` is on {places[0]}, and `{first[0]}` on {places[1]}")
+
+
+def check_extents(name: str, one: Matrix, shape: tuple[int, ...]) -> None:
+    """Whether an array has the extents that it must have."""
+    if one.shape != shape:
+        raise ValueError(f"`{name}` is {times(one.shape)}, and must be {times(shape)}")
+
+
+def scales_of(first: Named, scales: Sequence[tuple[str, Any, tuple[int, ...]]]) -> list[Matrix]:
+    """The scales of arrays of 8-bit floats, each with the extents that it must have; other arrays have none."""
+    if first[1].size > 1:
+        for name, scale, _ in scales:
+            if scale is not None:
+                raise ValueError(f"`{name}` is for arrays of float8_e4m3fn, and `{first[0]}` is of {first[1].type}")
+        return []
+    found = []
+    for name, scale, shape in scales:
+        if scale is None:
+            raise ValueError(f"`{first[0]}` is of float8_e4m3fn, which needs `{name}`")
+        one = look(scale, name, ("f32",))
+        if shape != (1,) or one.shape not in ((), (1,), (1, 1)):
+            check_extents(name, one, shape)
+        check_gpu(first, [(name, one)])
+        if one.shape and one.strides != dense(one.shape):
+            raise ValueError(f"elements of `{name}` have gaps: pass a contiguous array")
+        found.append(one)
+    return found
+
+
+def argument(matrix: Matrix) -> Any:
+    """What a launch is given for a pointer."""
+    return matrix.array if matrix.gpu is None else matrix.address
 
 
 def check_apart(target: Matrix, others: Sequence[tuple[str, Matrix]]) -> None:

@@ -7,58 +7,78 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.kernels import wgmma_grouped_gemm
-from ptxlab.kernels.calls import Call, Calls, Operator, check_apart, check_together, times
+from ptxlab.kernels.calls import (
+    Call,
+    Calls,
+    Operator,
+    argument,
+    check_apart,
+    check_extents,
+    check_gpu,
+    check_type,
+    scales_of,
+    times,
+)
 from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.matrices import ROW, Matrix, empty, look
+from ptxlab.kernels.matrices import HALVES, ROW, Matrix, empty, look
 from ptxlab.kernels.wgmma_gemm.shapes import Layout
 from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS
 
+RESULT, OFFSETS, SCALES = 2, 3, (8, 9)  # parameters of the kernel
+SCHEMA = "(Tensor a, Tensor b, Tensor offsets, Tensor? scale_a=None, Tensor? scale_b=None) -> Tensor"
 
-def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None) -> Any:
+
+def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, scale_a: Any = None, scale_b: Any = None) -> Any:
     """Rows of `a` in groups, each group times its matrix of `b`, in f16 or bf16 with f32 accumulators: one kernel.
 
     `a` is m by k, `b` is groups by k by n, each matrix with its rows or its columns one after the other in memory.
     `offsets` has the row after the last one of each group as int32, as in `torch._grouped_mm`: group g has the rows
     from `offsets[g - 1]` on, or 0, up to but without `offsets[g]`; it may be empty. Only the kernel reads them, and a
-    call does not wait for the GPU; where they decrease, results are wrong. The result is m by n, a new array, or `out`;
-    rows after the last group are not written. Work starts on the stream that the framework uses now; arrays of the host
-    run on the emulator. There is no gradient.
+    call does not wait for the GPU; where they decrease, results are wrong. Of e4m3, `scale_a` has an f32 for each row
+    of `a`, `scale_b` one for each column of each matrix, groups by n; columns of `b` are one after the other, and the
+    result is bf16. The result is m by n, a new array, or `out`; rows after the last group are not written. Work starts
+    on the stream that the framework uses now; arrays of the host run on the emulator. There is no gradient.
     """
     if operator.is_compiling() and out is None:
-        return operator.made(a, b, offsets)
+        return operator.made(a, b, offsets, scale_a, scale_b)
     for one in (a, b):
         operator.check(one)
-    return calls((a, b, offsets), out)
+    return calls((a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b), out)
 
 
 def prepare(given: Sequence[Any], out: Any, how: Any = None) -> Call:
     """A call that was checked, and its launch."""
-    a, b, offsets = given
-    left, right, ends = look(a, "a"), look(b, "b"), look(offsets, "offsets", ("s32",))
-    groups, m, n, k = _extents(left, right, ends)
-    made = empty(a, (m, n)) if out is None else out
-    target = look(made, "out")
-    check_together(("a", left), [("b", right, None), ("out", target, (m, n))])
-    if ends.gpu != left.gpu:
-        check_together(("a", left), [("offsets", Matrix(0, (), (), left.type, ends.gpu, None), None)])
+    left, right = (look(one, name, (*HALVES, "e4m3")) for one, name in zip(given, "ab", strict=False))
+    ends = look(given[2], "offsets", ("s32",))
+    groups, m, n, _ = extents = _extents(left, right, ends)
+    formats = Formats(left.type, left.type, "bf16" if left.size == 1 else left.type)
+    made = empty(given[0], (m, n), formats.out) if out is None else out
+    target = look(made, "out", (formats.out,))
+    check_type(("a", left), [("b", right)])
+    check_gpu(("a", left), [("b", right), ("offsets", ends), ("out", target)])
+    check_extents("out", target, (m, n))
     check_apart(target, [("a", left), ("b", right), ("offsets", ends)])
+    shapes = ("scale_a", (m,)), ("scale_b", (groups, n))
+    wanted = zip(shapes, given[3:] or (None, None), strict=True)
+    scales = scales_of(("a", left), [(name, scale, shape) for (name, shape), scale in wanted])
     if not m or not n or not groups:
         return Call(made, None, [], [])
     for name, one in (("a", left), ("out", target)):
         if not one.is_aligned:
             raise ValueError(f"rows of `{name}` must be multiples of {ROW} bytes, at such addresses, without gaps: "
-                             f"pass a contiguous array with a multiple of 8 columns")  # fmt: skip
+                             f"pass a contiguous array with a multiple of {ROW // one.size} columns")  # fmt: skip
     weights, along_k = _weights(right)
-    views = left.view(), weights.view(), target.view()
     launch = wgmma_grouped_gemm.launch(
-        Formats.of(left.type),
-        views,
-        ends.array if ends.gpu is None else ends.address,
-        (groups, m, n, k),
-        wgmma_grouped_gemm.choose(groups, m, n, k, along_k),
-        Layout(True, along_k),
+        formats,
+        (left.view(), weights.view(), target.view()),
+        argument(ends),
+        extents,
+        wgmma_grouped_gemm.choose(*extents, along_k),
+        Layout(True, along_k, element=formats.element),
+        scales=tuple(map(argument, scales)) or None,
     )
-    return Call(made, launch, [left, weights, ends, target], wgmma_grouped_gemm.CHANGING)
+    changing = [0, 1, OFFSETS, *SCALES[: len(scales)], RESULT]
+    return Call(made, launch, [left, weights, ends, *scales, target], changing)
 
 
 def _extents(left: Matrix, right: Matrix, ends: Matrix) -> tuple[int, int, int, int]:
@@ -90,23 +110,23 @@ def _weights(right: Matrix) -> tuple[Matrix, bool]:
     by_rows = Matrix(right.address, (groups, n, k), (far, across, along), right.type, right.gpu, turned)
     for one, along_k in ((by_rows, True), (right, False)):
         pitch, step = one.strides[1:]
-        rows = one.shape[2]
-        dense = step == 1 or rows == 1
-        if dense and right.address % ROW == 0 and not 2 * pitch % ROW and not 2 * far % ROW and pitch >= rows:
+        dense, starts = step == 1 or one.shape[2] == 1, (one.address, pitch * one.size, far * one.size)
+        if dense and not any(start % ROW for start in starts) and pitch >= one.shape[2] and (along_k or one.size == 2):
             return one, along_k
-    raise ValueError(f"rows of matrices of `b`, or their columns, must be multiples of {ROW} bytes, at such addresses, "
-                     f"without gaps: pass a contiguous array whose extents are multiples of 8")  # fmt: skip
+    way = "columns of matrices of `b`" if right.size == 1 else "rows of matrices of `b`, or their columns,"
+    raise ValueError(f"{way} must be multiples of {ROW} bytes, at such addresses, without gaps: "
+                     f"pass a contiguous array whose extents are multiples of {ROW // right.size}")  # fmt: skip
 
 
-def describe(a: Any, b: Any, offsets: Any) -> Any:
+def describe(a: Any, b: Any, offsets: Any, *scales: Any) -> Any:
     """What comes out, for `torch.compile`."""
-    return a.new_empty((a.shape[0], b.shape[2]))
+    return empty(a, (a.shape[0], b.shape[2]), "bf16" if a.dtype.itemsize == 1 else None)
 
 
-def of_tensors(a: Any, b: Any, offsets: Any) -> Any:
+def of_tensors(a: Any, b: Any, offsets: Any, scale_a: Any = None, scale_b: Any = None) -> Any:
     """The operator: `grouped_matmul` without `out`."""
-    return grouped_matmul(a, b, offsets)
+    return grouped_matmul(a, b, offsets, scale_a=scale_a, scale_b=scale_b)
 
 
 calls = Calls(prepare)
-operator = Operator("grouped_matmul", "(Tensor a, Tensor b, Tensor offsets) -> Tensor", of_tensors, describe)
+operator = Operator("grouped_matmul", SCHEMA, of_tensors, describe)

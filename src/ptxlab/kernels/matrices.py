@@ -88,7 +88,7 @@ def look(array: Any, name: str, types: Sequence[str] = HALVES) -> Matrix:
         gpu = None if device.platform == "cpu" else int(device.local_hardware_id)
         host = np.asarray(array) if gpu is None else array
         return _found(
-            array.unsafe_buffer_pointer(), array.shape, _dense(array.shape), array.dtype, gpu, host, name, types
+            array.unsafe_buffer_pointer(), array.shape, dense(array.shape), array.dtype, gpu, host, name, types
         )
     if hasattr(array, "__cuda_array_interface__"):  # CuPy
         steps = [step // array.itemsize for step in array.strides]
@@ -120,7 +120,8 @@ def _of_host(tensor: Any, type: str) -> Any:
     return tensor.detach().view(whole).numpy().view(DTYPES[type])
 
 
-def _dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+def dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array without gaps."""
     steps = [1]
     for extent in shape[:0:-1]:
         steps.append(steps[-1] * extent)

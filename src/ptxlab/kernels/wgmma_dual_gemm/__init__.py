@@ -49,15 +49,20 @@ def launch(
     layout: Layout,
     activation: str,
     blocks: int = BLOCKS,
+    scales: tuple[Any, Any, Any] | None = None,
 ) -> Launch:
-    """The launch of one variant. An operand that is not along k is given as it is in memory: its rows run across k."""
+    """The launch of one variant. An operand that is not along k is given as it is in memory: its rows run across k.
+
+    `scales` are factors of A, G and U, each a number in the GPU's memory.
+    """
     (a, g, u, d), (m, n, _) = matrices, extents
     plan = plan_of(formats, shape, layout)
     left, right = plan.operands
     maps = left.map(a), right.map(g), right.map(u), plan.boxes.map(d)
     tiles = ceil_div(m, shape.rows * shape.cluster) * ceil_div(n, shape.columns // 2)
-    kernel = specialize(formats, shape, layout, activation)
-    return Launch(kernel, grid_of(tiles, shape, blocks), shape.threads, [*maps, *extents], plan.shared, overlap=True)
+    kernel = specialize(formats, shape, layout, activation, scales is not None)
+    args = [*maps, *extents, *(scales or (0, 0, 0))]
+    return Launch(kernel, grid_of(tiles, shape, blocks), shape.threads, args, plan.shared, overlap=True)
 
 
 def arrays(draw: Draw, type: str, m: int, n: int, k: int) -> Arrays:

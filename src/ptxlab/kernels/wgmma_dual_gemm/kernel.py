@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, kernel, tensor_map, u32
+from ptxlab.author import Kernel, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.finishing import ACTIVATIONS
 from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.operands import Operand
@@ -30,27 +30,45 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
 
 
 class GatedStore(TileStore):
-    """Stores what both products make together."""
+    """Stores what both products make together: the activation of the first, times the second, each times a factor."""
 
     activation: Any = None
+    factors: tuple[Any, Any] | None = None
 
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
-        """Store a tile whose first element is there."""
-        super().write([self.gate(values) for values in accumulators], row, column)
+        """Store a tile whose first element is there: each of the first half with the one that belongs to it."""
+        half = len(accumulators[0]) // 2
+        pairs: list[list[Any]] = [[*zip(values[:half], values[half:], strict=True)] for values in accumulators]
+        super().write(pairs, row, column)
 
-    def gate(self, values: list[Any]) -> list[Any]:
-        """The activation of each of the first half, times the one of the second half that belongs to it."""
-        half = len(values) // 2
-        return [self.activation(x) * y for x, y in zip(values[:half], values[half:], strict=True)]
+    def stage(self, values: list[Any], copy: Any, first: tuple[Any, Any], box: int) -> None:
+        """Gate the products of one box and write the results to shared memory."""
+        if self.factors is not None:
+            values = [tuple(one * factor for one, factor in zip(pair, self.factors, strict=True)) for pair in values]
+        super().stage([self.activation(x) * y for x, y in values], copy, first, box)
 
 
 @cache
-def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str) -> Kernel:
-    """Build the kernel; its arguments are the tensor maps of A, G, U and D, and m, n and k."""
+def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str, scaled: bool = False) -> Kernel:
+    """Build the kernel; its arguments are the tensor maps of A, G, U and D, m, n and k, and the scales of A, G and U.
+
+    Where it is not `scaled`, the scales are 0.
+    """
     plan = plan_of(formats, shape, layout)
 
     @kernel(**plan.directives)
-    def wgmma_dual_gemm(a: tensor_map, g: tensor_map, u: tensor_map, d: tensor_map, m: u32, n: u32, k: u32) -> None:
+    def wgmma_dual_gemm(
+        a: tensor_map,
+        g: tensor_map,
+        u: tensor_map,
+        d: tensor_map,
+        m: u32,
+        n: u32,
+        k: u32,
+        scale_a: pointer[f32],
+        scale_g: pointer[f32],
+        scale_u: pointer[f32],
+    ) -> None:
         def share_of(rank: Any) -> Share:
             order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.together, m, n, shape.cluster)
             return Share(order, k, formats.depth, rank=rank, cluster=shape.cluster)
@@ -58,6 +76,9 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str) 
         def store_of(memory: Any) -> TileStore:
             found = GatedStore(formats.out, plan.boxes, memory, CopyBack(d.generic))
             found.activation = ACTIVATIONS[activation]
+            if scaled:
+                of_a, of_g, of_u = (ptx.ld.global_.nc.f32(one) for one in (scale_a, scale_g, scale_u))
+                found.factors = of_a * of_g, of_a * of_u
             return found
 
         run(plan, [[a.generic], [g.generic, u.generic]], share_of, store_of)

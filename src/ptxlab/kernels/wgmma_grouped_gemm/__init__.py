@@ -26,7 +26,6 @@ from ptxlab.measure.entry import Arrays, ceil_div
 
 SMALL = Shape(groups=1, columns=64, stages=2)
 MOST_GROUPS = 1024
-CHANGING = 0, 1, 3, 2  # the parameters that are A, B, the offsets and D
 
 
 def choose(groups: int, m: int, n: int, k: int, along_k: bool = True) -> Shape:
@@ -74,20 +73,22 @@ def launch(
     layout: Layout,
     store: str = "ragged",
     blocks: int = BLOCKS,
+    scales: tuple[Any, Any] | None = None,
 ) -> Launch:
-    """The launch of one variant; `extents` are groups, m, n and k. Matrices of B that are across k are k by n."""
+    """The launch of one variant; `extents` are groups, m, n and k. Matrices of B that are across k are k by n.
+
+    `scales` are factors of rows of A, and of columns of each matrix of B: groups by n.
+    """
     (a, b, d), (groups, m, n, _) = matrices, extents
     plan = plan_of(formats, shape, layout)
     left, right = plan.operands
     maps = left.map(a), right.map(b), ragged_map(plan.boxes, d) if store == "ragged" else plan.boxes.map(d)
     most = (ceil_div(m, shape.rows * shape.cluster) + min(groups, m)) * ceil_div(n, shape.columns)
     grid = grid_of(most, shape, blocks)
-    args = [*maps, offsets, *extents]
-    if store == "masked":
-        args += [d, steps_of(d)[0]]
-    if store == "changed":
-        args += [space_like(d, 128 * grid * shape.groups)]
-    kernel = specialize(formats, shape, layout, space_for(groups), store)
+    masked = [d, steps_of(d)[0]] if store == "masked" else [0, 0]
+    space = space_like(d, 128 * grid * shape.groups) if store == "changed" else 0
+    args = [*maps, offsets, *extents, *(scales or (0, 0)), *masked, space]
+    kernel = specialize(formats, shape, layout, space_for(groups), store, scales is not None)
     return Launch(kernel, grid, shape.threads, args, plan.shared, overlap=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b8, b16, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, b8, b16, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.operands import STRIPE, Operand
 from ptxlab.kernels.persistent import Plan, run
@@ -14,7 +14,7 @@ from ptxlab.kernels.wgmma_gemm.kernel import MainLoop
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 from ptxlab.kernels.wgmma_grouped_gemm.changed_map import ChangedMapStore
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, GroupedShare, Rows
-from ptxlab.kernels.wgmma_grouped_gemm.stores import GroupedStore, MaskedCopy, RaggedCopy
+from ptxlab.kernels.wgmma_grouped_gemm.stores import GroupedStore, MaskedCopy, RaggedCopy, Scales
 
 
 class Tokens(Operand):
@@ -72,31 +72,19 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
 
 
 @cache
-def specialize(formats: Formats, shape: Shape, layout: Layout, most: int, store: str = "ragged") -> Kernel:
+def specialize(
+    formats: Formats, shape: Shape, layout: Layout, most: int, store: str = "ragged", scaled: bool = False
+) -> Kernel:
     """Build the kernel for `most` groups or fewer; `store` is how the last rows of a group are stored.
 
-    Its arguments are the tensor maps of A, B and D, the ends of groups, their number, m, n and k. With "masked" stores
-    follow D and the distance of its rows, with "changed" maps space for maps.
+    Its arguments are the tensor maps of A, B and D, the ends of groups, their number, m, n and k. Those after that are
+    0 where they are not used: the scales of rows of A and of columns of B's matrices where it is `scaled`; D and the
+    distance of its rows for "masked" stores; space for maps, for "changed" ones.
     """
     plan = plan_of(formats, shape, layout)
 
-    def compute(maps: Any, offsets: Any, extents: Any, store_of: Any) -> None:
-        def share_of(rank: Any) -> GroupedShare:
-            return GroupedShare(plan, most, offsets, extents, rank)
-
-        run(plan, [[one] for one in maps], share_of, store_of, consume)
-
     @kernel(**plan.directives)
     def wgmma_grouped_gemm(
-        a: tensor_map, b: tensor_map, d: tensor_map, offsets: pointer[u32], groups: u32, m: u32, n: u32, k: u32
-    ) -> None:
-        def store_of(memory: Any) -> TileStore:
-            return GroupedStore(formats.out, plan.boxes, memory, RaggedCopy(d.generic))
-
-        compute((a.generic, b.generic), offsets, (groups, m, n, k), store_of)
-
-    @kernel(**plan.directives)
-    def with_masked_stores(
         a: tensor_map,
         b: tensor_map,
         d: tensor_map,
@@ -105,30 +93,23 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, most: int, store:
         m: u32,
         n: u32,
         k: u32,
+        scale_a: pointer[f32],
+        scale_b: pointer[f32],
         out: pointer[b16],
         pitch: u32,
-    ) -> None:
-        def store_of(memory: Any) -> TileStore:
-            return GroupedStore(formats.out, plan.boxes, memory, MaskedCopy(d.generic, out, n, pitch))
-
-        compute((a.generic, b.generic), offsets, (groups, m, n, k), store_of)
-
-    @kernel(**plan.directives)
-    def with_changed_maps(
-        a: tensor_map,
-        b: tensor_map,
-        d: tensor_map,
-        offsets: pointer[u32],
-        groups: u32,
-        m: u32,
-        n: u32,
-        k: u32,
         space: pointer[b8],
     ) -> None:
+        def share_of(rank: Any) -> GroupedShare:
+            return GroupedShare(plan, most, offsets, (groups, m, n, k), rank)
+
         def store_of(memory: Any) -> TileStore:
-            return ChangedMapStore(formats.out, plan.boxes, memory, d.generic, space)
+            scales = Scales(scale_a, scale_b, m, n) if scaled else None
+            if store == "changed":
+                return ChangedMapStore(formats.out, plan.boxes, memory, d.generic, space)
+            copy = RaggedCopy(d.generic) if store == "ragged" else MaskedCopy(d.generic, out, n, pitch)
+            return GroupedStore(formats.out, plan.boxes, memory, copy, scales)
 
-        compute((a.generic, b.generic), offsets, (groups, m, n, k), store_of)
+        run(plan, [[a.generic], [b.generic]], share_of, store_of, consume)
 
-    found: Kernel = {"ragged": wgmma_grouped_gemm, "masked": with_masked_stores, "changed": with_changed_maps}[store]
+    found: Kernel = wgmma_grouped_gemm
     return found

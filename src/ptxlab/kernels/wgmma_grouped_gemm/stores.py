@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ptxlab.author import b32, ptx, s32, u32
+from ptxlab.author import b32, f32, ptx, s32, u32
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.kernels.tile_stores import Boxes, CopyBack, TileStore
 from ptxlab.kernels.warpgroups import GROUP
@@ -27,7 +27,40 @@ class GroupedStore(TileStore):
     def write(self, accumulators: list[list[Any]], row: Rows, column: Columns) -> None:
         """Store a tile whose first element is there."""
         self.store.end = row.end
+        if self.finish is not None:
+            self.finish.group = column.group
         super().write(accumulators, row.first, column.first)
+
+
+class Scales:
+    """Factors of results: one of each row of A, and one of each column of each group's matrix."""
+
+    group: Any = None  # of the tile that is stored
+
+    def __init__(self, rows: Any, columns: Any, m: Any, n: Any) -> None:
+        self.rows, self.columns, self.m, self.n = rows, columns, m, n
+
+    def apply(self, values: list[Any], fragment: Any, row: Any, column: Any) -> list[Any]:
+        """The results at `row` and `column` and what follows, as a fragment holds them."""
+        down, right = fragment.first(ptx.laneid)
+        factors: dict[tuple[str, int], Any] = {}
+        for along, across in fragment.offsets:
+            at = row + down + along, column + right + across
+            if ("row", along) not in factors:
+                factors["row", along] = self.load(self.rows + at[0], at[0] < self.m)
+            if ("column", across) not in factors:
+                place = self.columns + ptx.mad.wide.u32(self.group, self.n, ptx.cvt.u64.u32(at[1]))
+                factors["column", across] = self.load(place, at[1] < self.n)
+        return [
+            value * (factors["row", along] * factors["column", across])
+            for value, (along, across) in zip(values, fragment.offsets, strict=True)
+        ]
+
+    def load(self, place: Any, inside: Any) -> Any:
+        """A factor; 0 where there is none."""
+        value = f32(0)
+        ptx.ld.global_.nc.f32(place, out=value, when=inside)
+        return value
 
 
 class MaskedCopy(CopyBack):
