@@ -27,7 +27,9 @@ class Case:
 MULTICAST = Case(Shape(1, 128, 2, cluster=2), (136, 136, 136), b_along_k=False)
 SPLIT = Case(Shape(2, 32, 2, split=2), (100, 40, 200))
 THROUGH_MEMORY = Case(Shape(1, 32, 2, cluster=2, split=2, clustered=False), (100, 40, 200))
+IN_TURNS = Case(Shape(2, 16, 2, alternate=True, buffers=1), (130, 24, 200))
 CASES = {
+    "in turns": IN_TURNS,
     "multicast": MULTICAST,
     "split": SPLIT,
     "multicast and parts of k through memory": THROUGH_MEMORY,
@@ -73,6 +75,7 @@ def test_a_variant_is_right_and_silent(case: Case) -> None:
         pytest.param(MULTICAST, "barrier.cluster.wait", 1, "exited-block", id="last barrier of the cluster"),
         pytest.param(SPLIT, "mbarrier.arrive.shared::cluster", 0, "hang", id="all blocks have read"),
         pytest.param(SPLIT, "mbarrier.arrive.expect_tx", 1, "hang", id="parts are expected"),
+        pytest.param(IN_TURNS, "mbarrier.arrive.shared.b64", 1, "hang", id="the other's turn"),
         pytest.param(THROUGH_MEMORY, "red.release", 0, "hang", id="parts are counted"),
         pytest.param(THROUGH_MEMORY, "barrier.sync.aligned 8", 1, "data-race", id="parts are written"),
     ],

@@ -18,12 +18,12 @@ class TileOrder:
         self.down, self.across = (m + (rows - 1)) // rows, (n + (columns - 1)) // columns
         self.count = self.down * self.across
 
-    def each(self) -> Any:
-        """The number of each tile of this block, on the GPU."""
+    def each(self, start: Any = None, every: int = 1) -> Any:
+        """The number of each tile of this block, on the GPU; or of every so many of them, from number `start` on."""
         first, step = ptx.ctaid.x, ptx.nctaid.x
         if self.blocks > 1:
             first, step = first // self.blocks, step // self.blocks
-        return ptx.range(first, self.count, step)
+        return ptx.range(first if start is None else first + start * step, self.count, step * every)
 
     def origin(self, number: Any) -> tuple[Any, Any]:
         """The first row and column of a tile."""
@@ -59,6 +59,11 @@ class Share:
             count = (k + (depth - 1)) // depth
             self.first = self.part * count // split * depth
             self.end = (self.part + 1) * count // split * depth
+
+    @property
+    def count(self) -> Any:
+        """How many K tiles there are."""
+        return (self.end - self.first + (self.depth - 1)) // self.depth
 
     def numbers(self) -> Any:
         """The number of each tile."""

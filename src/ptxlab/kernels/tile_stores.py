@@ -30,6 +30,7 @@ class Boxes:
     swapped: bool = False  # D is stored transposed
     buffers: int = 0  # boxes that a warpgroup has space for; 0: for all of a tile
     size: int = 2  # bytes of an element of D
+    alternate: bool = False  # each warpgroup stores tiles of its own
 
     @property
     def extents(self) -> tuple[int, int]:
@@ -86,7 +87,7 @@ class TileStore:
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
         """Store a tile, or the part of it that this block has, whose first element is there."""
         kept, boxes, tall = self.boxes.kept, self.boxes.each, self.boxes.tall
-        own = row + self.group * (STRIPE * tall)
+        own = row if self.boxes.alternate else row + self.group * (STRIPE * tall)
         for number in range(tall * boxes):
             part, box = divmod(number, boxes)
             if number == 0 or kept < tall * boxes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.author import b32, ptx, s8
+from ptxlab.author import b32, b64, ptx, s8, u32
 from ptxlab.kernels.operands import LINE, STRIPE, Operand
 
 GROUP = 128  # threads of a warpgroup
@@ -36,6 +36,35 @@ def start_block(thread: Any, maps: Sequence[Any], blocks: int = 1) -> None:
         ptx.bar.sync(0)
     ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself, too
     ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+
+
+class Turns:
+    """Warpgroups that multiply in turns: one starts when the one before has issued its last MMAs.
+
+    Without that, one that is a whole ring of stages ahead would take an old phase of an `mbarrier` for its own.
+    """
+
+    def __init__(self, groups: int, when: Any) -> None:
+        self.groups, self.barriers = groups, ptx.shared(b64, groups, name="turns")
+        for number in range(groups):
+            ptx.mbarrier.init.shared.b64(self.barriers.at(number), GROUP // 32, when=when)
+
+    def start(self, own: Any) -> None:
+        """What a warpgroup does first; the first one has its turn at once."""
+        self.own, self.next = self.barriers.at(own), self.barriers.at((own + 1) % self.groups)
+        self.parity = u32(0)
+        ptx.mov.u32(1, out=self.parity, when=own == 0)
+
+    def wait(self) -> None:
+        """Wait for this warpgroup's turn."""
+        with ptx.loop():
+            ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(self.own, self.parity))
+        ptx.xor.b32(self.parity, 1, out=self.parity)
+
+    def hand_over(self) -> None:
+        """It is the next one's turn."""
+        with ptx.when(ptx.laneid == 0):
+            ptx.mbarrier.arrive.shared.b64(self.next)
 
 
 def multiply(

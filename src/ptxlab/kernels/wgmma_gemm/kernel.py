@@ -21,7 +21,7 @@ from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.operands import LINE
 from ptxlab.kernels.tile_order import Share, TileOrder
 from ptxlab.kernels.tile_stores import CopyBack, PlainStore, TileStore
-from ptxlab.kernels.warpgroups import GROUP, meet, multiply, start_block
+from ptxlab.kernels.warpgroups import GROUP, Turns, meet, multiply, start_block
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 
 ALONG_K = Layout()
@@ -99,8 +99,9 @@ def block(
     a_tile = left.tile(memory)
     b_tile = right.tile(memory + shape.stages * shape.rows * (LINE // 2))
     free = memory + shape.stored_from(layout) // 2
-    reads = 4 * shape.groups * shape.cluster
+    reads = 4 * shape.readers * shape.cluster
     pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
+    turns = Turns(shape.groups, thread == 0) if shape.alternate else None
     is_summed = shape.split > 1 and shape.clustered
     barriers = ThroughCluster.barriers(shape.parts, thread == 0) if is_summed else ()
     sources = [([one.generic], tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
@@ -127,9 +128,11 @@ def block(
             places = (memory, *barriers) if shape.clustered else workspace
             exchange = through(formats.accumulator, shape.parts, share.part, *places)
         times = timeline.role("consumer")
-        consume(
-            (loop or MainLoop)(formats, shape, share, sides, (left, right), (a_tile, b_tile), times), store, exchange
-        )
+        made = (loop or MainLoop)(formats, shape, share, sides, (left, right), (a_tile, b_tile), times)
+        if turns is None:
+            consume(made, store, exchange)
+        else:
+            consume_in_turns(made, store, turns)
     if shape.blocks > 1:
         meet("relaxed")  # no block exits while another one reads its memory, or arrives at its barriers
 
@@ -163,6 +166,8 @@ class MainLoop:
         self.stages, self.operands, self.tiles = stages, operands, tiles
         self.product = formats.product(shape.columns, shape.swapped)
         self.own = ptx.tid.x // GROUP  # the number of this warpgroup
+        self.turns: Turns | None = None
+        self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
 
     def accumulators(self, tall: int) -> list[list[Any]]:
         """Registers for the results of so many MMAs."""
@@ -178,11 +183,13 @@ class MainLoop:
             with self.times.span("wait for a full stage"):
                 stage.wait()
             with self.times.span("multiply"):
-                multiply(self.product, stage, self.operands, self.tiles, accumulators, own * shape.tall, adds)
+                multiply(self.product, stage, self.operands, self.tiles, accumulators, self.first, adds)
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > share.first):
                 read.release(shape.cluster)
             stage.advance()
+        if self.turns is not None:
+            self.turns.hand_over()
         with self.times.span("multiply"):
             row, column = share.origin(number)  # while the last MMAs are in flight
             ptx.wgmma.wait_group.sync.aligned(0)
@@ -203,4 +210,21 @@ def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
                 with ptx.when(share.part < shape.parts.count):
                     store.write(exchange.collect(), row, column + share.part * shape.parts.width)
                 exchange.leave()
+    store.finish_all()
+
+
+def consume_in_turns(loop: MainLoop, store: TileStore, turns: Turns) -> None:
+    """A consumer warpgroup that has tiles of its own: it skips the stages of the others' tiles."""
+    count, others = loop.share.count, loop.shape.groups - 1
+    loop.turns = turns
+    turns.start(loop.own)
+    for side in loop.stages:
+        side.skip(loop.own * count)
+    for number in loop.share.order.each(loop.own, loop.shape.groups):
+        turns.wait()
+        accumulators, row, column = loop.compute(number)
+        with loop.times.span("store"):
+            store.write(accumulators, row, column)
+        for side in loop.stages:
+            side.skip(count * others)
     store.finish_all()

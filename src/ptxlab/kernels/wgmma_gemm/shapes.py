@@ -41,12 +41,18 @@ class Shape:
     even: bool = False  # as few blocks as compute all tiles in the same number of rounds
     span: int = 64  # columns of a box of the right operand, if it is not along k: 64, 32 or 16
     keep: tuple[str, str] = ("", "")  # what L2 does with each operand, as `Operand.keep` says
+    alternate: bool = False  # warpgroups have tiles of their own, in turns: one multiplies while the other stores
     spans: int = 0  # of each warp, that a timeline records
 
     @property
     def rows(self) -> int:
         """Rows of a tile."""
-        return STRIPE * self.tall * self.groups
+        return STRIPE * self.tall * self.readers
+
+    @property
+    def readers(self) -> int:
+        """Warpgroups that read a stage."""
+        return 1 if self.alternate else self.groups
 
     @property
     def blocks(self) -> int:
@@ -77,7 +83,8 @@ class Shape:
 
     def boxes(self, layout: Layout) -> Boxes:
         """How a block stores its part of a tile."""
-        return Boxes(self.groups, self.tall, self.parts.width, self.swapped, self.buffers, layout.out_size)
+        width, size = self.parts.width, layout.out_size
+        return Boxes(self.groups, self.tall, width, self.swapped, self.buffers, size, self.alternate)
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""
