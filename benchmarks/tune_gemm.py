@@ -8,6 +8,8 @@ evidence/tuned/wgmma_gemm.json, the fastest variants to the table that `matmul` 
 import json
 import statistics
 import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from datetime import date
 from functools import partial
@@ -16,7 +18,7 @@ from typing import Any
 
 from ptxlab.kernels.wgmma_gemm import entry, product
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, best
-from ptxlab.kernels.wgmma_gemm.choice import TABLE, tuned
+from ptxlab.kernels.wgmma_gemm.choice import TABLE, shape_of, tuned
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Tuned, tune
 from ptxlab.measure.machine import commit, describe, require_torch
@@ -31,9 +33,9 @@ def problem_of(size: Any) -> Problem:
     return Problem(size["m"], size["n"], size["k"], layout[0] == "N", layout[1] == "T")
 
 
-def candidates(problem: Problem, given: dict[Problem, list[Shape]]) -> list[Shape]:
+def candidates(problem: Problem, given: Sequence[Shape]) -> list[Shape]:
     """What is tried for a product, each variant once."""
-    known = [*given.get(problem, []), *([tuned()[problem]] if problem in tuned() else [])]
+    known = [*given, *([tuned()[problem]] if problem in tuned() else [])]
     return [*dict.fromkeys([*known, *best(problem, ESTIMATED)])]
 
 
@@ -54,20 +56,21 @@ def brief(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Tune every product."""
-    machine = describe(require_torch())
+    """Tune every product; what is tried is found before the GPU is used."""
     given: dict[Problem, list[Shape]] = {}
     for path in sys.argv[1:]:
         for one in json.loads(Path(path).read_text(encoding="utf-8")):
-            given.setdefault(Problem(**one["problem"]), []).append(Shape(**one["shape"]))
+            given.setdefault(Problem(**one["problem"]), []).append(shape_of(one["shape"]))
+    sizes = [size for size in entry.sizes if size["type"] == "bf16" and not size.get("epilogue")]
+    problems = [problem_of(size) for size in sizes]
+    with ProcessPoolExecutor() as pool:
+        tried = [*pool.map(candidates, problems, [given.get(problem, []) for problem in problems])]
+    machine = describe(require_torch())
     rows, fastest = [], dict(tuned())
-    for size in entry.sizes:
-        problem = problem_of(size)
-        if size["type"] != "bf16":
-            continue
-        found = tune(lambda shape: partial(product, shape=shape), {"shape": candidates(problem, given)}, entry, size)
+    for size, problem, shapes in zip(sizes, problems, tried, strict=True):
+        found = tune(lambda shape: partial(product, shape=shape), {"shape": shapes}, entry, size)
         rows.append(row(size, found))
-        fastest[problem] = Shape(**found.best.parameters["shape"])  # trials keep plain values
+        fastest[problem] = shape_of(found.best.parameters["shape"])  # trials keep plain values
         print(size, rows[-1]["times"][0], f"{len(rows[-1]['wrong'])} wrong", flush=True)
         keep(rows, fastest, {"date": date.today().isoformat(), "commit": commit(), **machine})
 

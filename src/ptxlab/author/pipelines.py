@@ -44,15 +44,6 @@ class Ring:
             emit("xor.b32", [self.parity, turns & 1], out=self.parity)
 
 
-    def skip(self, count: Scalar) -> None:
-        """Go on by so many stages, a number in a register."""
-        total = self.index + count
-        turns = total // self.stages
-        emit("mov.u32", [total - turns * self.stages], out=self.index)
-        if self.parity is not None:
-            emit("xor.b32", [self.parity, turns & 1], out=self.parity)
-
-
 class CopyPipeline:
     """Stages that `cp.async` fills, all but one ahead of the one that is read."""
 
@@ -139,10 +130,6 @@ class Side:
     def advance(self, steps: Scalar | None = None) -> None:
         """Advance to the next stage, or by a number of stages in a register: past those that other threads read."""
         self._ring.advance(steps)
-
-    def skip(self, count: Scalar) -> None:
-        """Leave so many stages to others: threads that read them in turns do that."""
-        self._ring.skip(count)
 
 
 class BarrierPipeline:

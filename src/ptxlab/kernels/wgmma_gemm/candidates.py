@@ -22,6 +22,8 @@ LATENCY = (
 )
 STORED = 13.7  # elements of D that a block stores in a cycle
 MOST_STAGES = 14
+IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at a time
+FEW = 8  # rows of A are few where B has so many times as many columns
 START = 5000.0  # cycles until the first MMA, and from the last copy to the end
 RESTART = 4000.0  # the same for a block that follows another on an SM
 
@@ -91,7 +93,7 @@ def exchange_cycles(shape: Shape) -> float:
         return 0.0
     read = shape.parts.bytes * shape.split / shape.parts.count
     if shape.clustered:
-        return 1820.0 * shape.split + (shape.parts.bytes / 4 + read) / 15
+        return 500.0 * shape.split + (shape.parts.bytes / 4 + read) / 60
     return 3050.0 + (shape.parts.bytes + read) / 14
 
 
@@ -100,7 +102,9 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     steps = problem.steps
     for swapped in (False, True):
         for groups, tall, columns in _tiles(problem.m if swapped else problem.n):
-            tile = Shape(groups, columns, 1, tall, swapped=swapped)
+            tile = Shape(groups, columns, 1, tall, swapped=swapped, keep=hints(problem, swapped))
+            if columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k:
+                tile = replace(tile, span=32)  # what a block copies is what it multiplies
             tried = [replace(tile, cluster=cluster) for cluster in (1, 2)]
             tried += [replace(tile, split=split) for split in (2, 3, 4)]
             many = [replace(tile, split=split, clustered=False) for split in (*range(2, 11), 12, 16)]
@@ -112,9 +116,17 @@ def shapes(problem: Problem) -> Iterator[Shape]:
                 yield from (found for found in fitted if found is not None)
 
 
+def hints(problem: Problem, swapped: bool) -> tuple[str, str]:
+    """What L2 does with the operands: where there are few rows, B is read once, and A by all blocks."""
+    if FEW * problem.m > problem.n:
+        return "", ""
+    return ("evict_first", "evict_last") if swapped else ("evict_last", "evict_first")
+
+
 def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
     for groups, tall in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1)):
-        for columns in (8, *range(16, 257, 16)):
+        exact = min(256, ceil(wide / 8) * 8)
+        for columns in sorted({8, exact, *range(16, 257, 16)}):
             most = 96 if groups == 3 else 160  # accumulators of a thread
             if tall * columns // 2 <= most and columns < wide + max(32, wide // 4):
                 yield groups, tall, columns
@@ -129,6 +141,8 @@ def _fitted(problem: Problem, shape: Shape) -> Shape | None:
     if shape.occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
         return None
     if 2 * shape.parts.count < shape.split and shape.columns > 32:
+        return None
+    if shape.clustered and shape.split > 2 and problem.tiles(shape) * shape.split > IN_CLUSTERS * shape.occupancy:
         return None
     steps = problem.steps
     most = steps if problem.tiles(shape) * shape.cluster <= SMS and shape.split == 1 else MOST_STAGES

@@ -219,12 +219,12 @@ def consume_in_turns(loop: MainLoop, store: TileStore, turns: Turns) -> None:
     loop.turns = turns
     turns.start(loop.own)
     for side in loop.stages:
-        side.skip(loop.own * count)
+        side.advance(loop.own * count)
     for number in loop.share.order.each(loop.own, loop.shape.groups):
         turns.wait()
         accumulators, row, column = loop.compute(number)
         with loop.times.span("store"):
             store.write(accumulators, row, column)
         for side in loop.stages:
-            side.skip(count * others)
+            side.advance(count * others)
     store.finish_all()
