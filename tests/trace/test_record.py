@@ -8,6 +8,7 @@ import pytest
 import ptxlab
 from ptxlab import kernels
 from ptxlab.measure import Host
+from ptxlab.trace.barriers import Mbarrier
 
 from .recorded import SUMS, THREADS, record
 
@@ -118,18 +119,13 @@ def test_calls_have_registers_of_their_own(tmp_path: Path) -> None:
     assert trace.registers(0) == {"%r1": 21, "%r3": 42}
 
 
-@pytest.mark.parametrize(
-    ("name", "variant"), [("wgmma_gemm", "wgmma"), ("tcgen05_gemm", "ring"), ("mma_gemm", "mma.sync")]
-)
-def test_memory_at_the_end_is_what_the_kernel_left(name: str, variant: str, tmp_path: Path) -> None:
-    entry = kernels.entry(name)
-    size = min(entry.small, key=lambda one: one["m"] * one["n"] * one["k"])
-    (launch,) = entry.launches(variant, entry.arrays(Host(7), **size))
-    result = launch.run(device="cpu", checks=False, record=ptxlab.Record(tmp_path / "gemm.ptxtrace"))
-    trace = result.trace
+def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
+    entry = kernels.entry("tcgen05_gemm")
+    (launch,) = entry.launches("one_tile", entry.arrays(Host(7), **entry.small[0]))
+    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
     assert trace is not None
-    left = {array.tobytes() for array in launch.args if isinstance(array, np.ndarray)}
-    assert left <= {content.tobytes() for content in trace.memory("global").values()}
-    assert trace.path.stat().st_size <= 16 * trace.steps
-    if name != "mma_gemm":
-        assert any(isinstance(one, type(one)) and getattr(one, "phase", 0) > 0 for one in trace.barriers())
+    assert trace.blocks == [0]
+    found = [barrier for barrier in trace.barriers() if isinstance(barrier, Mbarrier)]
+    assert [(one.expected, one.missing, one.bytes, one.phase > 0) for one in found] == [(1, 1, 0, True)] * len(found)
+    first = next(n for n in range(trace.steps) if any(isinstance(b, Mbarrier) for b in trace.step(n).barriers()))
+    assert isinstance(trace.step(first).barriers()[0], Mbarrier)

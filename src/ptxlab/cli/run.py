@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
+from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import CUDA, name_of, path_argument, read_module, target_option
 from ptxlab.cli.findings import LISTED, format_option, show_failure, status_of
 from ptxlab.cli.trying import Inputs, try_seeds
@@ -71,6 +72,10 @@ def _gpu(context: click.Context, parameter: click.Parameter, value: str | None) 
     return value
 
 
+def _expectations(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Expectation]:
+    return [Expectation.parse(text) for text in value]
+
+
 def _settings(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> dict[str, Argument]:
     return dict(parse_setting(text) for text in value)
 
@@ -107,6 +112,8 @@ class Request:
     draw: tuple[int, Path | None] | None
     save: Path | None
     record: Path | None
+    expect: Sequence[Expectation]
+    tolerance: float
     format: Format
 
     def refuse_contradictions(self) -> None:
@@ -121,9 +128,10 @@ class Request:
         if self.scheduler is not None and self.seeds is None:
             raise click.UsageError("`--scheduler` spreads `--seeds`: say how many")
         asked = {"profile": self.profile, "draw": self.draw is not None, "blocks": self.blocks is not None,
-                 "explore": self.explore, "record": self.record is not None}  # fmt: skip
-        if self.record is not None and (self.explore or self.seeds is not None or self.schedule is not None):
-            raise click.UsageError("`--record` is of one launch: choose it by `--seed`")
+                 "explore": self.explore, "record": self.record is not None, "expect": bool(self.expect)}  # fmt: skip
+        is_recorded = self.record is not None or bool(self.expect)
+        if is_recorded and (self.explore or self.seeds is not None or self.schedule is not None):
+            raise click.UsageError("`--record` and `--expect` are for one launch: choose it by `--seed`")
         for option, given in asked.items():
             if given and self.device in ("cuda", "both"):
                 raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
@@ -150,7 +158,7 @@ class Request:
             gpu=self.gpu,
             contract=self.contract,
             schedule=self.schedule,
-            record=None if self.record is None else Record(self.record),
+            record=Record(self.record) if self.record is not None or self.expect else None,
         )
 
 
@@ -207,6 +215,10 @@ class Request:
               help="Write the arrays and changed variables, as the kernel left them, to NAME.npy there.")  # fmt: skip
 @click.option("--record", metavar="FILE.ptxtrace", type=click.Path(dir_okay=False, path_type=Path),
               help="Write down what each thread executes, for ptxlab.Trace.open.")  # fmt: skip
+@click.option("--expect", metavar="[NAME=]FILE.npy", multiple=True, callback=_expectations,
+              help="What an array should hold; shows where the first wrong element comes from.")  # fmt: skip
+@click.option("--tolerance", metavar="X", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
+              help="How much floats may differ for --expect, as a part of the largest.")  # fmt: skip
 @format_option
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
@@ -263,7 +275,20 @@ def command(context: click.Context, /, **given: Any) -> None:
     run.show(format, request.profile, name, request.report)
     if request.draw is not None:
         draw_accesses(run.result, *request.draw)
-    context.exit(1 if run.findings else 0)
+    context.exit(1 if expect(request, run) or run.findings else 0)
+
+
+def expect(request: Request, run: Run) -> bool:
+    """Show what is not as expected; whether there is anything."""
+    from ptxlab.cli.expectation import compare
+
+    trace = run.result.trace if request.expect else None
+    if trace is None:
+        return False
+    lines = list(compare(request.expect, run.arrays, trace, request.tolerance))
+    for line in lines if request.format == "full" else ():
+        click.echo(line)
+    return bool(lines)
 
 
 def draw_accesses(result: Any, line: int, output: Path | None) -> None:

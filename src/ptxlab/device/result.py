@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from ptxlab.trace import Trace
 
 
+class Recording:
+    """The file of a recorded launch; a temporary one is removed when the last result that has it is."""
+
+    def __init__(self, path: Path, is_temporary: bool) -> None:
+        self.path = path
+        if is_temporary:
+            weakref.finalize(self, path.unlink, missing_ok=True)
+
+
 @dataclass
 class Result:
     """What a launch gave: findings, what the kernel printed, what was counted, and how long it took."""
@@ -30,16 +39,10 @@ class Result:
     fidelity: Fidelity | None = None
     """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
 
-    recording: Path | None = field(default=None, repr=False)
+    recording: Recording | None = field(default=None, repr=False)
     """The file of the launch, if it was recorded."""
 
     _trace: Any = field(default=None, repr=False, compare=False)
-
-    def keep_recording(self, path: Path, is_temporary: bool) -> None:
-        """Note where the launch was recorded; a temporary file goes when the result does."""
-        self.recording = path
-        if is_temporary:
-            weakref.finalize(self, path.unlink, missing_ok=True)
 
     @property
     def trace(self) -> Trace | None:
@@ -47,7 +50,7 @@ class Result:
         if self.recording is None:
             return None
         if self._trace is None:  # layers above: what reads a recording also draws and compares it
-            self._trace = import_module("ptxlab.trace").Trace.open(self.recording)
+            self._trace = import_module("ptxlab.trace").Trace.open(self.recording.path)
         found: Trace = self._trace
         return found
 

@@ -11,7 +11,7 @@ from ptxlab import ir
 from ptxlab.device.coverage import Coverage
 from ptxlab.device.limits import check_cluster, check_launch
 from ptxlab.device.options import DETECTORS, Extents, LaunchOptions
-from ptxlab.device.result import Result
+from ptxlab.device.result import Recording, Result
 from ptxlab.emulate.explain.counters import count
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.module_memory import EmulatedModule
@@ -123,7 +123,7 @@ def _finish_recording(recorder: HostRecorder, result: Result, outcome: str | Non
     recorder.finish(outcome, wrong[0] if wrong else None)
     if recorder.error is not None:
         raise recorder.error
-    result.keep_recording(recorder.path, recorder.is_temporary)
+    result.recording = Recording(recorder.path, recorder.is_temporary)
 
 
 def _workers(compiled: Compiled, options: LaunchOptions) -> int:

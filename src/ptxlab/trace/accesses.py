@@ -34,12 +34,8 @@ class Region:
     shape: tuple[int, ...]
     dtype: str
     data: bytes
-
-    @property
-    def short(self) -> str:
-        """The name of the parameter or variable."""
-        found = re.search(r"`(\w[\w$.]*)`", self.name)
-        return found[1] if found else self.name
+    short: str
+    """The name of the parameter or variable, `maps+128` for a part of one."""
 
     def array(self, content: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
         """The bytes as the array that they are of."""
@@ -49,14 +45,16 @@ class Region:
         count = int(np.prod(self.shape, dtype=np.int64)) * kind.itemsize
         return content[:count].view(kind).reshape(self.shape) if count == self.size else content
 
-    def element(self, address: int) -> str:
-        """`a[3, 5]`, the element at an address."""
+    def element(self, address: int, size: int = 1) -> str:
+        """`a[3, 5]`, the element at an address, or `a[3, 5:7]`, those of some bytes."""
         offset = address - self.base
         width = dtype_named(self.dtype).itemsize if self.dtype else 1
         if not self.shape or int(np.prod(self.shape, dtype=np.int64)) * width != self.size:
             return f"{self.short}+{offset}"
-        at = np.unravel_index(offset // width, self.shape)
-        return f"{self.short}[{', '.join(str(int(index)) for index in at)}]"
+        at = [int(index) for index in np.unravel_index(offset // width, self.shape)]
+        past = at[-1] + -(-(offset % width + size) // width)
+        last = str(at[-1]) if past == at[-1] + 1 else f"{at[-1]}:{past}"
+        return f"{self.short}[{', '.join([*map(str, at[:-1]), last])}]"
 
 
 @dataclass(frozen=True)
@@ -104,9 +102,11 @@ class Accesses:
         self.shared_size: int = description["shared"]
         self.local_size: int = description["local"]
         self.parameters = bytes.fromhex(description["parameters"])
+        regions = [given for given in description["regions"] if given["size"]]
+        names = _names([given["name"] for given in regions])
         self.regions = [
-            Region(given["name"], given["base"], given["size"], tuple(given["shape"]), given["dtype"], data)
-            for given, data in zip(_with_bytes(description["regions"]), columns.memory, strict=False)
+            Region(given["name"], given["base"], given["size"], tuple(given["shape"]), given["dtype"], data, name)
+            for given, data, name in zip(regions, columns.memory, names, strict=False)
         ]
 
     def region_at(self, address: int) -> Region | None:
@@ -238,6 +238,11 @@ def dtype_named(name: str) -> np.dtype[Any]:
         return np.dtype(getattr(ml_dtypes, name, np.uint8))
 
 
-def _with_bytes(regions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The regions whose bytes are in the file: those that have any."""
-    return [region for region in regions if region["size"]]
+def _names(regions: list[str]) -> list[str]:
+    """Short names of regions, each another."""
+    found: list[str] = []
+    for number, name in enumerate(regions):
+        named, part = re.search(r"`(\w[\w$.]*)`", name), re.search(r" at (\+\d+)", name)
+        short = (named[1] if named else name) + (part[1] if part else "")
+        found.append(f"{short}#{number}" if short in found else short)
+    return found

@@ -84,6 +84,8 @@ class Columns:
         self.data = b"".join(parts.get(trace_file.DATA, ()))
         self.memory = parts.get(trace_file.MEMORY, [])
         self.steps: int = file.steps
+        self._chosen: dict[tuple[int, int], Numbers] = {}
+        self._writers: dict[str, list[int]] = {}
         if len(entries) and self.segment.max() >= len(self.segments):
             raise TraceError(f"`{file.path}` is damaged: it names a segment that the kernel does not have")
         self.offset = _starts(self._of_segments([segment.size for segment in self.segments]))
@@ -129,6 +131,26 @@ class Columns:
         order, ranges = self._by_thread
         start, end = ranges.get(thread, (0, 0))
         return order[start:end]
+
+    def entries_by_segment(self, thread: int, segment: int) -> Numbers:
+        """The entries of a thread that are of a segment, in order."""
+        known = thread, segment
+        if known not in self._chosen:
+            entries = self.entries_by(thread)
+            self._chosen[known] = entries[self.segment[entries] == segment]
+        return self._chosen[known]
+
+    def writers(self, register: str) -> list[int]:
+        """The segments that write a register of this name."""
+        if register not in self._writers:
+            found = [number for number, segment in enumerate(self.segments) if register in segment.registers]
+            self._writers[register] = found
+        return self._writers[register]
+
+    @cached_property
+    def has_calls(self) -> bool:
+        """Whether the kernel calls functions."""
+        return any(segment.flags for segment in self.segments)
 
     def locate(self, step: int) -> tuple[int, int]:
         """The entry of a step, and which of its steps that is."""

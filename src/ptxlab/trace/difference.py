@@ -17,7 +17,8 @@ from ptxlab.trace.accesses import READ, WRITTEN
 from ptxlab.trace.columns import Columns
 
 if TYPE_CHECKING:
-    from ptxlab.trace.trace import Step, Trace
+    from ptxlab.trace.steps import Step
+    from ptxlab.trace.trace import Trace
 
 _COMPARED = ("address", "size", "instruction", "offset")
 
@@ -86,6 +87,8 @@ def _by_payload(trace: Trace, other: Trace) -> list[_Found]:
     found: list[_Found] = []
     ours, theirs = trace.columns, other.columns
     content, there = _clean(ours), _clean(theirs)
+    events = [_accesses(one) for one in (trace, other)]
+    active = {int(thread) for one in events for thread in np.unique(one["thread"])}
     for thread in sorted({*ours.threads, *theirs.threads}):
         a, b = ours.entries_by(thread), theirs.entries_by(thread)
         common = min(len(a), len(b))
@@ -96,7 +99,8 @@ def _by_payload(trace: Trace, other: Trace) -> list[_Found]:
             found.append(_in_payload(trace, other, a, b, *at))
         elif same < max(len(a), len(b)):
             found.append(_at_fork(trace, other, a, b, same))
-        found += _of_events(trace, other, thread)
+        if thread in active:
+            found += _of_events(trace, other, thread, [one[one["thread"] == thread] for one in events])
     return [one for one in found if one[0] < trace.steps]
 
 
@@ -156,22 +160,24 @@ def _at_fork(trace: Trace, other: Trace, a: npt.NDArray[np.int64], b: npt.NDArra
     return step, step, int(theirs.first_step[b[position - 1] + 1]) - 1, "in where the thread continues after this step"
 
 
-def _of_events(trace: Trace, other: Trace, thread: int) -> list[_Found]:
+def _of_events(trace: Trace, other: Trace, thread: int, events: list[npt.NDArray[Any]]) -> list[_Found]:
     """The first asynchronous access of a thread that is not the same."""
-    ours, theirs = (_accesses(one, thread) for one in (trace, other))
+    ours, theirs = events
     common = min(len(ours), len(theirs))
-    for index in range(common):
-        if any(ours[index][name] != theirs[index][name] for name in _COMPARED):
-            step, there = _issue(trace, thread, ours[index]), _issue(other, thread, theirs[index])
-            return [] if step is None else [(step, step, there, "in what an asynchronous operation accesses")]
-    return []
+    unlike = np.zeros(common, bool)
+    for name in _COMPARED:
+        unlike |= ours[name][:common] != theirs[name][:common]
+    if not unlike.any():
+        return []
+    index = int(np.flatnonzero(unlike)[0])
+    step, there = _issue(trace, thread, ours[index]), _issue(other, thread, theirs[index])
+    return [] if step is None else [(step, step, there, "in what an asynchronous operation accesses")]
 
 
-def _accesses(trace: Trace, thread: int) -> npt.NDArray[Any]:
+def _accesses(trace: Trace) -> npt.NDArray[Any]:
+    """The accesses of asynchronous operations."""
     events = trace.columns.events
-    found: npt.NDArray[Any] = events[
-        (events["thread"] == thread) & ((events["kind"] == READ) | (events["kind"] == WRITTEN))
-    ]
+    found: npt.NDArray[Any] = events[(events["kind"] == READ) | (events["kind"] == WRITTEN)]
     return found
 
 

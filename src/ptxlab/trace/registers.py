@@ -22,7 +22,7 @@ def frame_of(columns: Columns, thread: int, key: int) -> Numbers:
     """The entries before `key` of the function that a thread runs then, in order."""
     entries = columns.entries_by(thread)
     entries = entries[: np.searchsorted(2 * columns.first_step[entries], key)]
-    if not any(segment.flags for segment in columns.segments) or not len(entries):
+    if not columns.has_calls or not len(entries):
         return entries
     flags = np.array([segment.flags for segment in columns.segments])[columns.segment[entries]]
     enters, leaves = np.cumsum(flags & ENTERS != 0), np.cumsum(flags & LEAVES != 0)
@@ -52,13 +52,15 @@ def last_writes(columns: Columns, thread: int, key: int) -> dict[str, Written]:
 
 def last_write(columns: Columns, thread: int, name: str, key: int) -> Written | None:
     """The last write of one register before `key`."""
-    entries = frame_of(columns, thread, key)
-    segments = columns.segment[entries]
+    frame = frame_of(columns, thread, key) if columns.has_calls else None
     best: Written | None = None
-    for number, segment in enumerate(columns.segments):
-        for slot in segment.registers.get(name, ()):
-            at = np.flatnonzero(segments == number)
-            written = _last(columns, entries, number, int(at[-1]), slot, key) if len(at) else None
+    for number in columns.writers(name):
+        entries = columns.entries_by_segment(thread, number)
+        if frame is not None:
+            entries = np.intersect1d(entries, frame, assume_unique=True)
+        entries = entries[: np.searchsorted(2 * columns.first_step[entries], key)]
+        for slot in columns.segments[number].registers[name]:
+            written = _last(columns, entries, number, len(entries) - 1, slot, key) if len(entries) else None
             if written is not None and (best is None or _order(best) <= _order(written)):
                 best = written
     return best

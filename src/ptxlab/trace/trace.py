@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,88 +17,11 @@ from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses
 from ptxlab.trace.barriers import Barrier, Mbarrier, barriers_at
 from ptxlab.trace.columns import Columns
 from ptxlab.trace.program import Program, Value
+from ptxlab.trace.steps import Access, Index, Step, Write
 
 if TYPE_CHECKING:
     from ptxlab.trace.difference import Difference
-
-Index = int | Sequence[int]
-
-
-@dataclass(frozen=True)
-class Access:
-    """Bytes that an instruction read or wrote."""
-
-    kind: str
-    space: str
-    owner: int
-    address: int
-    size: int
-
-
-@dataclass(frozen=True)
-class Write:
-    """A value that was written: to a register or to memory, by which step, or after it by an asynchronous operation."""
-
-    step: int
-    line: int
-    instruction: str
-    block: int
-    thread: int
-    value: Value | bytes
-    is_asynchronous: bool = False
-
-
-@dataclass(frozen=True)
-class Step:
-    """One instruction of one thread, and the state after it."""
-
-    trace: Trace = field(repr=False)
-    number: int
-    block: int
-    """The number of the block in the grid."""
-    thread: int
-    """The number of the thread in its block."""
-    function: str
-    line: int
-    instruction: str
-    executed: bool
-    """Whether its guard held."""
-    results: dict[str, Value]
-    accesses: tuple[Access, ...]
-
-    @property
-    def warp(self) -> int:
-        return self.thread // 32
-
-    @property
-    def lane(self) -> int:
-        return self.thread % 32
-
-    @property
-    def active(self) -> int:
-        """The lanes of its warp that execute the instruction as often up to there, a bit for each."""
-        return self.trace.active(self.number)
-
-    def registers(self, thread: Index | None = None, block: Index | None = None) -> dict[str, Value]:
-        """The registers of a thread after this step, by default of its own."""
-        if thread is None and block is None:
-            thread, block = self.thread, self.block
-        return self.trace.registers(thread or 0, block=self.block if block is None else block, step=self.number)
-
-    def memory(self, space: str, block: Index | None = None, thread: Index | None = None) -> Any:
-        """Memory after this step; see `Trace.memory`."""
-        at = self.block if block is None else block
-        return self.trace.memory(space, block=at, thread=self.thread if thread is None else thread, step=self.number)
-
-    def barriers(self) -> list[Mbarrier | Barrier]:
-        """The barriers after this step."""
-        return self.trace.barriers(step=self.number)
-
-    def __str__(self) -> str:
-        shown = ", ".join(f"{name} = {value}" for name, value in self.results.items())
-        skipped = "" if self.executed else "(not executed) "
-        where = f"{self.number:>8}  block {self.block} thread {self.thread}  line {self.line}: {skipped}"
-        return where + self.instruction + (f"  → {shown}" if shown and self.executed else "")
+    from ptxlab.trace.origin import Origin
 
 
 class Trace:
@@ -157,7 +79,7 @@ class Trace:
             self.program.text(instruction),
             columns.holds(entry, guard),
             self._results(entry, instruction),
-            tuple(self._accesses(entry, instruction)),
+            tuple(self.accesses_at(entry, instruction)),
         )
 
     def instruction_at(self, number: int) -> int:
@@ -176,7 +98,8 @@ class Trace:
                     found[slot.what] = self.program.value(segment.function, slot.what, data)
         return found
 
-    def _accesses(self, entry: int, instruction: int) -> Iterator[Access]:
+    def accesses_at(self, entry: int, instruction: int) -> Iterator[Access]:
+        """What an instruction accessed, in the entry where it is complete."""
         for at in self._parts(entry, instruction):
             segment = self.columns.segment_of(at)
             for slot in segment.slots:
@@ -265,10 +188,11 @@ class Trace:
         number = self.number_of(thread, block)
         found = registers_of.last_writes(self.columns, number, self.key_after(step))
         return {
-            name: self._value(written) for name, written in sorted(found.items(), key=lambda item: _natural(item[0]))
+            name: self.value_of(written) for name, written in sorted(found.items(), key=lambda item: _natural(item[0]))
         }
 
-    def _value(self, written: registers_of.Written) -> Value:
+    def value_of(self, written: registers_of.Written) -> Value:
+        """The value of a write to a register."""
         segment = self.columns.segment_of(written.entry)
         return self.program.value(
             segment.function, written.slot.what, self.columns.bytes_at(written.entry, written.slot)
@@ -286,7 +210,7 @@ class Trace:
         block, own = divmod(int(self.columns.thread[written.entry]), self.accesses.threads_in_block)
         at = written.slot.instruction
         return Write(
-            written.key // 2, self.program.line(at), self.program.text(at), block, own, self._value(written)
+            written.key // 2, self.program.line(at), self.program.text(at), block, own, self.value_of(written)
         )  # fmt: skip
 
     def memory(
@@ -356,6 +280,23 @@ class Trace:
         data = self.accesses.bytes_of(rows, len(rows) - 1)
         number_of_step = int(rows.key[-1]) // 2 - (event >= 0)
         return Write(number_of_step, self.program.line(at), self.program.text(at), where, own, data, event >= 0)
+
+    def origin(
+        self, what: str | int, thread: Index = 0, *, block: Index | None = None, space: str = "global", size: int = 4,
+        step: int | None = None,
+    ) -> Origin:  # fmt: skip
+        """Where a value comes from: of a register of a thread, or of bytes of memory at an address.
+
+        `str()` of it shows the chain of instructions back to arrays, parameters and constants.
+        """
+        from ptxlab.trace.finder import Finder
+
+        finder, key, number = Finder(self), self.key_after(step), self.number_of(thread, block)
+        if isinstance(what, str):
+            return finder.of_register(number, what, key)
+        code = SPACES[space]
+        owner = number // self.accesses.threads_in_block if code == SHARED else number if space == "local" else 0
+        return finder.of_memory(code, owner, what, size, key)
 
     def diff(self, other: Trace) -> Difference | None:
         """The first step at which two runs differ, of the same kernel or of two versions of it; None if none does."""
