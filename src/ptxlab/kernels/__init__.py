@@ -15,12 +15,14 @@ from importlib import import_module
 from pathlib import Path
 
 from ptxlab.kernels.attentions import attention, attention_backward
+from ptxlab.kernels.decoding import decode_attention
 from ptxlab.kernels.gated_products import gated_matmul
 from ptxlab.kernels.grouped_products import grouped_matmul
 from ptxlab.kernels.products import matmul
 from ptxlab.kernels.quantized import quantized_matvec
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized
 from ptxlab.kernels.quantized_gemv.quantizing import quantize
+from ptxlab.kernels.row_functions import cross_entropy, layer_norm, rms_norm, softmax
 from ptxlab.measure import Entry
 
 __all__ = [
@@ -28,14 +30,19 @@ __all__ = [
     "Quantized",
     "attention",
     "attention_backward",
+    "cross_entropy",
+    "decode_attention",
     "entry",
     "gated_matmul",
     "grouped_matmul",
+    "layer_norm",
     "matmul",
     "names",
     "quantize",
     "quantized_matvec",
     "readme",
+    "rms_norm",
+    "softmax",
 ]
 
 _HERE = Path(__file__).parent

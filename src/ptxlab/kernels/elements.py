@@ -1,4 +1,4 @@
-"""Elements of memory as f32 in registers: vectors of f32, bf16 or e4m3 read by one instruction, and written by one.
+"""Elements of memory as f32 in registers: vectors of f32, f16, bf16 or e4m3, read or written by one instruction.
 
 These are macros for kernels in Python: each writes its instructions where it is called.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from ptxlab.author import b8, b16, b32, f16, f32, ptx
 from ptxlab.measure.data import type_of
 
-SIZES = {"f32": 4, "bf16": 2, "e4m3": 1}  # bytes of an element
+SIZES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1}  # bytes of an element
 WIDEST = 16  # bytes that one instruction reads or writes
 
 
@@ -27,11 +27,15 @@ def keep_what_is_read() -> Any:
 def vector_of(columns: int, *arrays: Any) -> int:
     """How many elements one access takes: 16 bytes where each row of each array starts at such a multiple, else one."""
     whole = WIDEST // SIZES[type_of(arrays[0])]
-    return whole if columns % whole == 0 and all(_address(array) % WIDEST == 0 for array in arrays) else 1
+    return whole if columns % whole == 0 and all(address_of(array) % WIDEST == 0 for array in arrays) else 1
 
 
-def _address(array: Any) -> int:
-    return int(array.data_ptr() if hasattr(array, "data_ptr") else array.ctypes.data)
+def address_of(array: Any) -> int:
+    """Where an array of NumPy, torch, or memory of a GPU starts."""
+    if hasattr(array, "data_ptr"):
+        return int(array.data_ptr())
+    there = getattr(array, "__cuda_array_interface__", None)
+    return int(array.ctypes.data if there is None else there["data"][0])
 
 
 def element_pointer(array: Any, type: str, vector: int, *indices: Any) -> Any:
@@ -91,6 +95,10 @@ def _widened_bf16x2(word: Any) -> list[Any]:
     return [ptx.shl.b32(word, 16, out=f32()), ptx.and_.b32(word, 0xFFFF0000, out=f32())]
 
 
+def _widened_f16x2(word: Any) -> list[Any]:
+    return [ptx.cvt.f32.f16(part) for part in ptx.mov.b32(word, out=(f16(), f16()))]
+
+
 def _widened_e4m3x2(half: Any) -> list[Any]:
     """One conversion makes two e4m3 two f16, which holds every one of them."""
     return [ptx.cvt.f32.f16(part) for part in ptx.mov.b32(ptx.cvt.rn.f16x2.e4m3x2(half), out=(f16(), f16()))]
@@ -100,8 +108,10 @@ def _widened_e4m3x4(word: Any) -> list[Any]:
     return [value for half in ptx.mov.b32(word, out=(b16(), b16())) for value in _widened_e4m3x2(half)]
 
 
-_IN_MEMORY: dict[str, Any] = {"f32": f32, "bf16": b16, "e4m3": b8}
+_IN_MEMORY: dict[str, Any] = {"f32": f32, "f16": b16, "bf16": b16, "e4m3": b8}
 _WIDENING: dict[tuple[str, int], Callable[[Any], list[Any]]] = {
+    ("f16", 16): lambda half: [ptx.cvt.f32.f16(half)],
+    ("f16", 32): _widened_f16x2,
     ("bf16", 16): _widened_bf16,
     ("bf16", 32): _widened_bf16x2,
     ("e4m3", 16): lambda one: _widened_e4m3x2(one)[:1],
@@ -111,13 +121,37 @@ _WIDENING: dict[tuple[str, int], Callable[[Any], list[Any]]] = {
 
 def store(pointer: Any, type: str, values: Sequence[Any], inside: Any = None) -> None:
     """Write f32 as one vector, rounded to the type that memory has."""
+    store_bits(pointer, type, narrowed(values, type), inside)
+
+
+def store_bits(pointer: Any, type: str, bits: Sequence[Any], inside: Any = None) -> None:
+    """Write one vector of what `narrowed` makes, which is what `load_bits` reads."""
+    width = "f32" if type == "f32" else f"b{bits[0].type.width}"
+    if type == "e4m3" and len(bits) == 1 and width == "b16" and pointer.size == 1:
+        width = "b8"
+    _vector(ptx.st.global_, len(bits))[width](pointer, _several(bits), when=inside)
+
+
+def narrowed(values: Sequence[Any], type: str) -> list[Any]:
+    """f32 as they are in memory: the nearest of their type, an e4m3 no further than ±448."""
     if type == "f32":
-        _vector(ptx.st.global_, len(values)).f32(pointer, _several(values), when=inside)
-    elif len(values) == 1:
-        ptx.st.global_.b16(pointer, ptx.cvt.rn.bf16.f32(values[0]), when=inside)
-    else:
-        words = [ptx.cvt.rn.bf16x2.f32(high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
-        _vector(ptx.st.global_, len(words)).b32(pointer, _several(words), when=inside)
+        return list(values)
+    if type == "e4m3":
+        return _narrowed_e4m3(values)
+    if len(values) == 1:
+        return [ptx[f"cvt.rn.{type}.f32"](values[0], out=b16())]
+    pairs = zip(values[::2], values[1::2], strict=True)
+    return [ptx[f"cvt.rn.{type}x2.f32"](high, low, out=b32()) for low, high in pairs]
+
+
+def _narrowed_e4m3(values: Sequence[Any]) -> list[Any]:
+    convert = ptx.cvt.rn.satfinite.e4m3x2.f32
+    if len(values) == 1:
+        return [convert(0.0, values[0])]
+    halves = [convert(high, low) for low, high in zip(values[::2], values[1::2], strict=True)]
+    if len(halves) == 1:
+        return halves
+    return [ptx.mov.b32((low, high), out=b32()) for low, high in zip(halves[::2], halves[1::2], strict=True)]
 
 
 def _vector(instruction: Any, count: int) -> Any:
@@ -130,4 +164,5 @@ def _several(registers: Sequence[Any]) -> Any:
 
 def _pattern(number: float, type: str) -> int:
     """The bits of zero or of an infinity."""
-    return {0.0: 0, float("inf"): 0x7F80, float("-inf"): 0xFF80}[number] if type == "bf16" else 0
+    infinity = {"bf16": 0x7F80, "f16": 0x7C00}.get(type, 0)
+    return {0.0: 0, float("inf"): infinity, float("-inf"): 0x8000 | infinity}[number]

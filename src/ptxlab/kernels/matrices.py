@@ -116,16 +116,16 @@ def _found(
 def _of_host(tensor: Any, type: str) -> Any:
     """The same memory as an array of NumPy, which has no bf16 and fp8 of its own."""
     torch = import_module("torch")
-    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.itemsize]
+    whole = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.itemsize]
     return tensor.detach().view(whole).numpy().view(DTYPES[type])
 
 
-def dense(shape: tuple[int, ...]) -> tuple[int, ...]:
+def dense(shape: Sequence[int]) -> tuple[int, ...]:
     """The strides of an array without gaps."""
     steps = [1]
-    for extent in shape[:0:-1]:
+    for extent in tuple(shape)[:0:-1]:
         steps.append(steps[-1] * extent)
-    return tuple(steps[::-1])
+    return tuple(steps[::-1])[len(steps) - len(shape) :]
 
 
 def framework(array: Any) -> Any:

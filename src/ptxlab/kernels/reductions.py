@@ -1,4 +1,4 @@
-"""Reductions: by a butterfly of shuffles in a warp, and through shared memory in a block.
+"""Reductions: by a butterfly of shuffles in a warp, through shared memory in a block, and in a cluster of blocks.
 
 These are macros for kernels in Python: each writes its instructions where it is called.
 """
@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.author import f32, ptx
+from ptxlab.author import b32, b64, f32, ptx
 
+STORE = ptx.st["async"].weak["shared::cluster"]["mbarrier::complete_tx::bytes"]
 WARP = 32
 EVERY_LANE = 0xFFFFFFFF
 
 Combine = Callable[[Any, Any], Any]
+"""Two values, or two tuples of several, as one."""
 
 
 def add(a: Any, b: Any) -> Any:
@@ -28,9 +30,22 @@ def larger(a: Any, b: Any) -> Any:
 
 def over_warp(value: Any, combine: Combine) -> Any:
     """One value from those of all 32 lanes, in every lane, after five steps."""
-    for distance in (16, 8, 4, 2, 1):
-        value = combine(value, ptx.shfl.sync.bfly.b32(value, distance, 31, EVERY_LANE))
+    return over_lanes(value, combine, WARP)
+
+
+def over_lanes(value: Any, combine: Combine, lanes: int) -> Any:
+    """One value from those of so many lanes after each other, a power of two, in each of them."""
+    distance = lanes // 2
+    while distance:
+        value = combine(value, _exchanged(value, distance))
+        distance //= 2
     return value
+
+
+def _exchanged(value: Any, distance: int) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_exchanged(one, distance) for one in value)
+    return ptx.shfl.sync.bfly.b32(value, distance, 31, EVERY_LANE, out=f32())
 
 
 def over_block(value: Any, combine: Combine, threads: int) -> Any:
@@ -43,14 +58,59 @@ def over_block(value: Any, combine: Combine, threads: int) -> Any:
     if threads == WARP:
         return value
     warps = threads // WARP
-    of_warps = ptx.shared(f32, warps, name="of_warps")
     thread = ptx.tid.x
+    memory = _of_warps(value, warps)
     with ptx.when((thread & (WARP - 1)) == 0):
-        of_warps[thread >> 5] = value
+        memory.at(thread >> 5).store(value)
     ptx.bar.sync(0)
-    value = of_warps[thread & (warps - 1)]
-    distance = warps // 2
-    while distance:
-        value = combine(value, ptx.shfl.sync.bfly.b32(value, distance, 31, EVERY_LANE))
-        distance //= 2
-    return value
+    return over_lanes(memory.at(thread & (warps - 1)).load(), combine, warps)
+
+
+def _of_warps(value: Any, warps: int) -> Any:
+    """Shared memory for a value of each warp: one number, or two, or four."""
+    count = len(value) if isinstance(value, tuple) else 1
+    memory = ptx.shared(f32, warps * count, align=4 * count, name="of_warps")
+    return memory.vector(count) if count > 1 else memory
+
+
+class Cluster:
+    """The blocks of a cluster, which combine values once: each warp stores its own in the memory of every block.
+
+    `st.async` counts what has arrived at an mbarrier of that block. Nothing is written to a block before it runs: the
+    barrier of the cluster is for that, and while a thread waits for the others, the row is read. A block does not exit
+    before it has received what is written to it, since it waits for that.
+    """
+
+    def __init__(self, threads: int, blocks: int) -> None:
+        self.warps, self.blocks = threads // WARP, blocks
+        self.arrived = ptx.shared(b64, 1, name="arrived").at(0)
+        with ptx.when(ptx.tid.x == 0):
+            ptx.mbarrier.init.shared.b64(self.arrived, 1)
+            ptx.fence.mbarrier_init.release.cluster()
+        ptx.barrier.cluster.arrive.relaxed()
+
+    def combine(self, value: Any, combine: Combine) -> Any:
+        """One value from those of all threads of the cluster, in every thread."""
+        value = over_warp(value, combine)
+        lane, warp = ptx.tid.x & (WARP - 1), ptx.tid.x >> 5
+        count = self.warps * self.blocks
+        memory = _of_warps(value, count)
+        with ptx.when(ptx.tid.x == 0):
+            ptx.mbarrier.arrive.expect_tx.shared.b64(self.arrived, memory.size * count)
+        ptx.barrier.cluster.wait.acquire()
+        with ptx.when(lane < self.blocks):
+            store = STORE[f"v{len(value)}"].b32 if isinstance(value, tuple) else STORE.b32
+            own = memory.at(ptx.cluster_ctarank * self.warps + warp)
+            store(_there(own, lane), value, _there(self.arrived, lane))
+        with ptx.loop():
+            done = ptx.mbarrier.try_wait.parity.acquire.cluster["shared::cta"].b64(self.arrived, 0)
+            ptx.repeat_when(~done)
+        value = memory.at(lane & (count - 1)).load()
+        for start in range(WARP, count, WARP):
+            value = combine(value, memory.at(lane + start).load())
+        return over_lanes(value, combine, min(count, WARP))
+
+
+def _there(own: Any, block: Any) -> Any:
+    """The same variable of another block of the cluster."""
+    return ptx.pointer_to(b32, "shared::cluster", ptx.mapa.shared__cluster.u32(own.address, block))

@@ -1,146 +1,60 @@
-"""Rows of a matrix, read once: how threads share a row, and where it is while they go over it again.
+"""Rows of a matrix, read once: where a row is while its threads go over it again.
 
-A row is read in vectors by the threads that share it: a warp, with several rows a block, or a whole block. Of n threads
-the first has the vectors 0, n, 2n and so on, so that each access of a warp is one piece of memory.
+A row is read in vectors by the threads that share it: a warp, with several rows a block, a block, or all blocks of a
+cluster. Of n threads the first has the vectors 0, n, 2n and so on, so that each access of a warp is one piece of
+memory.
 
 Until the row is done with, a thread keeps its vectors in registers, or, where they are too many, in shared memory:
 `cp.async` brings them there without a register in between, and no other thread reads them, so that no barrier is
 needed. Only what is too long for either, or is read an element at a time, is read again from global memory, piece by
-piece.
+piece. Which of these it is, a `Spread` says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, f32, kernel, ptx
 from ptxlab.kernels.elements import (
-    SIZES,
     WIDEST,
     element_pointer,
     keep_what_is_read,
     load_bits,
+    narrowed,
     store,
-    vector_of,
+    store_bits,
     widened,
 )
-from ptxlab.kernels.reductions import WARP, Combine, over_block
+from ptxlab.kernels.reductions import WARP, Cluster, Combine, over_block
+from ptxlab.kernels.spreads import ROWS_A_BLOCK, Spread
 from ptxlab.measure import Launch
-from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
 
 LOAD = ptx.ld.global_["L2::cache_hint"]
 COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
-ROWS_A_BLOCK = 4  # where a warp has a row
-_VERY_LONG = 64 << 10  # bytes of a row for as many threads as a block can have
-_MOST_THREADS = 1024
-_SHARED_MEMORY = 224 << 10  # bytes that a block can have
-_PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
-
-MEASURED = [
-    {"rows": 131072, "columns": 1024, "type": "f32"},
-    {"rows": 32768, "columns": 8192, "type": "bf16"},
-    {"rows": 8192, "columns": 32768, "type": "bf16"},
-    {"rows": 32768, "columns": 4096, "type": "f32"},
-]
-"""The sizes at which kernels of rows are measured: 512 MiB each."""
-SMALL = [
-    {"rows": 1, "columns": 1, "type": "f32"},
-    {"rows": 5, "columns": 33, "type": "bf16"},
-    {"rows": 6, "columns": 520, "type": "bf16"},
-    {"rows": 3, "columns": 1000, "type": "f32"},
-    {"rows": 2, "columns": 17000, "type": "bf16"},
-    {"rows": 2, "columns": 8203, "type": "f32"},
-]
-"""Sizes that reach every way to keep a row."""
-
-
-def tolerance(rows: int, columns: int, type: str) -> float:
-    """What rounding to the type of the matrix costs."""
-    return {"f32": 1e-6, "bf16": 3e-3}[type]
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """What a kernel has for its rows beside its own work: found by measuring on an H200."""
-
-    shares: Mapping[str, int] = field(default_factory=lambda: {"f32": 32, "bf16": 64})
-    """Bytes of a row for each thread, by the type of its elements, as long as there are more threads to take."""
-    threads: int = 512
-    """The most threads that share a row."""
-    registers: int = 16 << 10
-    """Bytes of a row that its threads keep in registers; longer ones are kept in shared memory."""
-    at_a_time: int = 1024
-    """Threads on an SM where rows are in shared memory."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How a row is shared by threads: a compile-time argument of a kernel."""
-
-    type: str
-    vector: int
-    """Elements that one access takes."""
-    threads: int
-    held: int
-    """Vectors that a thread has at a time."""
-    where: str
-    """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory."""
-    at_a_time: int | None = None
-    """Threads on an SM, which bounds the registers of each of them; None leaves that to ptxas."""
-
-    def __str__(self) -> str:
-        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}"
-
-    @staticmethod
-    def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
-        """For rows of so many elements in such arrays."""
-        type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
-        length = columns * SIZES[type]
-        threads = WARP
-        while threads < capacity.threads and length > threads * capacity.shares[type]:
-            threads *= 2
-        if length > _VERY_LONG:
-            threads = _MOST_THREADS
-        held = ceil_div(columns, threads * vector)
-        if length <= min(capacity.registers, threads * capacity.shares[type]):
-            return Spread(type, vector, threads, held, "registers")
-        if vector > 1 and held * threads * WIDEST <= _SHARED_MEMORY:
-            return Spread(type, vector, threads, held, "shared", capacity.at_a_time)
-        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", capacity.at_a_time)
-
-    @property
-    def block(self) -> int:
-        """Threads of a block."""
-        return WARP * ROWS_A_BLOCK if self.threads == WARP else self.threads
-
-    @property
-    def shared(self) -> int:
-        """Bytes of shared memory that a launch has to ask for."""
-        return self.held * self.threads * WIDEST if self.where == "shared" else 0
-
-    @property
-    def step(self) -> int:
-        """Elements from one vector of a thread to its next."""
-        return self.threads * self.vector
 
 
 @cache
-def specialize(function: Callable[..., None], spread: Spread) -> Kernel:
-    """The kernel that a function writes for a spread."""
+def specialize(function: Callable[..., None], spread: Spread, target: str = "sm_80", **constants: Any) -> Kernel:
+    """The kernel that a function writes for a spread, and for other compile-time arguments."""
     resident = {} if spread.at_a_time is None else {"minnctapersm": spread.at_a_time // spread.block}
     directives: dict[str, Any] = {"maxntid": spread.block, **resident}
-    made: Kernel = kernel(target="sm_80", **directives)(function)
-    return made.specialise(spread=spread)
+    made: Kernel = kernel(target=target if spread.cluster == 1 else "sm_90", **directives)(function)
+    return made.specialise(spread=spread, **constants)
 
 
-def launch_rows(function: Callable[..., None], spread: Spread, rows: int, arguments: Sequence[Any]) -> Launch:
+def launch_rows(
+    function: Callable[..., None], spread: Spread, rows: int, arguments: Sequence[Any], **constants: Any
+) -> Launch:
     """The launch of a kernel for so many rows."""
-    blocks = ceil_div(rows, spread.block // spread.threads)
-    return Launch(specialize(function, spread), blocks, spread.block, arguments, shared=spread.shared)
+    made = specialize(function, spread, **constants)
+    if spread.cluster > 1:
+        blocks = rows * spread.cluster
+        return Launch(made, blocks, spread.block, arguments, shared=spread.shared, cluster=spread.cluster)
+    return Launch(made, ceil_div(rows, spread.block // spread.threads), spread.block, arguments, shared=spread.shared)
 
 
 @dataclass
@@ -164,22 +78,37 @@ class Piece:
             yield Piece(self.row, self.first, [inside], bits, self.number + number)
 
     @property
+    def column(self) -> Any:
+        """The column of the first of these elements."""
+        return self.first + self.number * self.row.spread.step
+
+    @property
+    def count(self) -> Any:
+        """How many elements these are, as f32."""
+        vector = float(self.row.spread.vector)
+        some = [ptx.selp.f32(vector, 0.0, inside) for inside in self.inside if inside is not None]
+        total = f32(vector * (len(self.inside) - len(some)))
+        for one in some:
+            total += one
+        return total
+
+    @property
     def values(self) -> list[Any]:
         """The elements as f32. Those of bf16 are made of their bits each time, which is cheaper than to keep both."""
         bits = self.bits
         if bits is None:
-            bits = self._read(ptx.ld.shared, kept(), self.row.neutral)
+            bits = self._read(ptx.ld.shared, self.row.kept, self.row.spread.block, self.row.neutral)
         return [value for part in bits for value in widened(part, self.row.spread.type)]
 
     def load(self, array: Any) -> list[Any]:
         """The elements of these columns in an array that all rows share; the cache keeps it."""
         spread = self.row.spread
-        bits = self._read(ptx.ld.global_.nc, element_pointer(array, spread.type, spread.vector, self.first))
+        source = element_pointer(array, spread.type, spread.vector, self.first)
+        bits = self._read(ptx.ld.global_.nc, source, spread.threads)
         return [value for part in bits for value in widened(part, spread.type)]
 
-    def _read(self, load: Any, source: Any, neutral: float = 0.0) -> list[list[Any]]:
-        spread = self.row.spread
-        return read(load, source + self.number * spread.threads, spread, self.inside, neutral)
+    def _read(self, load: Any, source: Any, step: int, neutral: float = 0.0) -> list[list[Any]]:
+        return read(load, source + self.number * step, self.row.spread, self.inside, neutral, step=step)
 
     def with_zeros_outside(self, values: Sequence[Any]) -> list[Any]:
         """The values, with zero for those of columns that the row does not have."""
@@ -189,13 +118,28 @@ class Piece:
             for inside, value in zip((i for i in self.inside for _ in range(vector)), values, strict=True)
         ]
 
-    def store(self, matrix: Any, values: Sequence[Any]) -> None:
-        """Write the elements of these columns, rounded to the type of the matrix."""
+    def store(self, matrix: Any, values: Sequence[Any], type: str | None = None) -> None:
+        """Write the elements of these columns, rounded to the type of the matrix: that of the row, or another."""
         spread = self.row.spread
-        target = element_pointer(matrix, spread.type, spread.vector, self.row.start, self.first)
+        type = type or spread.type
+        target = element_pointer(matrix, type, spread.vector, self.row.start, self.first)
         for number, inside in enumerate(self.inside):
             part = values[number * spread.vector : (number + 1) * spread.vector]
-            store(target + (self.number + number) * spread.threads, spread.type, part, inside)
+            store(target + (self.number + number) * spread.threads, type, part, inside)
+
+    def add(self, matrix: Any, result: Any) -> Piece:
+        """These columns with those of another matrix added to them, rounded as they are written to `result`."""
+        spread, row = self.row.spread, self.row
+        source = element_pointer(matrix, spread.type, spread.vector, row.start, self.first)
+        others = read(LOAD, source, spread, self.inside, row.neutral, row.policy)
+        target = element_pointer(result, spread.type, spread.vector, row.start, self.first)
+        assert self.bits is not None
+        summed = []
+        for number, (inside, one, other) in enumerate(zip(self.inside, self.bits, others, strict=True)):
+            pairs = zip(widened(one, spread.type), widened(other, spread.type), strict=True)
+            summed.append(narrowed([a + b for a, b in pairs], spread.type))
+            store_bits(target + number * spread.threads, spread.type, summed[-1], inside)
+        return Piece(row, self.first, self.inside, summed)
 
 
 @dataclass
@@ -206,6 +150,8 @@ class Row:
     columns: Any
     spread: Spread
     neutral: float
+    number: Any
+    """Which one it is."""
     start: Any
     """Where it starts in the matrix, in elements."""
     first: Any
@@ -214,6 +160,20 @@ class Row:
     """For the L2 cache."""
     whole: Piece | None = None
     """All of it, unless it is too long."""
+    cluster: Cluster | None = None
+    """The blocks that share it, where there are several."""
+    kept: Any = None
+    """Where this thread has it in shared memory."""
+
+    @property
+    def source(self) -> Any:
+        """Where this thread's first vector is in memory."""
+        return element_pointer(self.matrix, self.spread.type, self.spread.vector, self.start, self.first)
+
+    def inside(self) -> list[Any]:
+        """For each vector of this thread, whether it is inside the row: all are but perhaps the last."""
+        held, step = self.spread.held, self.spread.step
+        return [None] * (held - 1) + [self.first + (held - 1) * step < self.columns]
 
     def pieces(self) -> Iterator[Piece]:
         """What this thread has of the row: one piece, or, of a long row, a loop that reads piece by piece."""
@@ -232,35 +192,57 @@ class Row:
         for piece in self.pieces():
             yield from piece.vectors()
 
+    def add(self, matrix: Any, result: Any) -> None:
+        """Make this row the sum with that of another matrix, which is written to `result`."""
+        if self.whole is not None:
+            self.whole = self.whole.add(matrix, result)
+            return
+        for piece in self.pieces():
+            piece.add(matrix, result)
+        self.matrix = result
+
+    @property
+    def is_first(self) -> Any:
+        """Whether this is the first of the threads that share the row."""
+        return self.first == 0
+
     def agree(self, value: Any, combine: Combine) -> Any:
         """One value from those of all threads that share the row."""
+        if self.cluster is not None:
+            return self.cluster.combine(value, combine)
         return over_block(value, combine, self.spread.threads)
 
 
 def own_row(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float = 0.0) -> Row:
     """The row of this thread, with `neutral` beyond its end; all that can be kept is asked for at once."""
+    thread, number = own_number(rows, spread)
+    first, start = thread * spread.vector, ptx.mul.wide.u32(number, columns)
+    row = Row(matrix, columns, spread, neutral, number, start, first, keep_what_is_read())
+    if spread.cluster > 1:
+        row.cluster = Cluster(spread.block, spread.cluster)
+    if spread.where == "registers":
+        bits = read(LOAD, row.source, spread, row.inside(), neutral, row.policy)
+        row.whole = Piece(row, first, row.inside(), bits)
+    elif spread.where == "shared":
+        row.kept = kept()
+        for index, within in enumerate(row.inside()):
+            source = row.source + index * spread.threads
+            COPY(row.kept + index * spread.block, source, WIDEST, row.policy, when=within)
+        ptx.cp["async"].wait_all()
+        row.whole = Piece(row, first, row.inside(), None)
+    return row
+
+
+def own_number(rows: Any, spread: Spread) -> tuple[Any, Any]:
+    """The number of this thread among those that share its row, and the number of that row."""
     if spread.threads == WARP:
-        thread, number = ptx.tid.x & (WARP - 1), ptx.ctaid.x * ROWS_A_BLOCK + (ptx.tid.x >> 5)
+        number = ptx.ctaid.x * ROWS_A_BLOCK + (ptx.tid.x >> 5)
         with ptx.when(number >= rows):
             ptx.ret()
-    else:
-        thread, number = ptx.tid.x, ptx.ctaid.x
-    first = thread * spread.vector
-    policy = keep_what_is_read()
-    row = Row(matrix, columns, spread, neutral, ptx.mul.wide.u32(number, columns), first, policy)
-    if spread.where == "global":
-        return row
-    inside = [None] * (spread.held - 1) + [first + (spread.held - 1) * spread.step < columns]
-    source = element_pointer(matrix, spread.type, spread.vector, row.start, first)
-    if spread.where == "registers":
-        row.whole = Piece(row, first, inside, read(LOAD, source, spread, inside, neutral, policy))
-        return row
-    target = kept()
-    for index, within in enumerate(inside):
-        COPY(target + index * spread.threads, source + index * spread.threads, WIDEST, policy, when=within)
-    ptx.cp["async"].wait_all()
-    row.whole = Piece(row, first, inside, None)
-    return row
+        return ptx.tid.x & (WARP - 1), number
+    if spread.cluster > 1:
+        return ptx.cluster_ctarank * spread.block + ptx.tid.x, ptx.clusterid.x
+    return ptx.tid.x, ptx.ctaid.x
 
 
 def kept() -> Any:
@@ -269,10 +251,17 @@ def kept() -> Any:
 
 
 def read(
-    load: Any, source: Any, spread: Spread, inside: list[Any], neutral: float = 0.0, policy: Any = None
+    load: Any,
+    source: Any,
+    spread: Spread,
+    inside: list[Any],
+    neutral: float = 0.0,
+    policy: Any = None,
+    step: int | None = None,
 ) -> list[list[Any]]:
-    """Vectors that are laid out as those of a row, as they are in memory."""
+    """Vectors as they are in memory, so many from one to the next: by default as many as threads share the row."""
+    step = spread.threads if step is None else step
     return [
-        load_bits(load, source + number * spread.threads, spread.type, spread.vector, neutral, within, policy)
+        load_bits(load, source + number * step, spread.type, spread.vector, neutral, within, policy)
         for number, within in enumerate(inside)
     ]

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 Library = Callable[..., Callable[[], Any]]
 
 
-def eager(expression: Callable[..., Any], answer: str) -> Library:
-    """What torch does with `expression(torch, **arrays)`, which returns the answer."""
-    return lambda torch, **arrays: lambda: {answer: expression(torch, **arrays)}
+def eager(expression: Callable[..., Any], *answers: str) -> Library:
+    """What torch does with `expression(torch, **arrays)`, which returns the answer, or a tuple of all of them."""
+    return lambda torch, **arrays: lambda: _named(answers, expression(torch, **arrays))
 
 
-def compiled(expression: Callable[..., Any], answer: str, mode: str = "max-autotune-no-cudagraphs") -> Library:
+def _named(answers: Sequence[str], found: Any) -> dict[str, Any]:
+    return dict(zip(answers, found if isinstance(found, tuple) else (found,), strict=True))
+
+
+def compiled(expression: Callable[..., Any], *answers: str, mode: str = "max-autotune-no-cudagraphs") -> Library:
     """What torch.compile makes of it, by default tuned for each size."""
 
     @cache
@@ -26,4 +30,4 @@ def compiled(expression: Callable[..., Any], answer: str, mode: str = "max-autot
         made: Callable[..., Any] = torch.compile(run, mode=mode, dynamic=False, fullgraph=True)
         return made
 
-    return lambda torch, **arrays: lambda: {answer: compile(torch)(**arrays)}
+    return lambda torch, **arrays: lambda: _named(answers, compile(torch)(**arrays))

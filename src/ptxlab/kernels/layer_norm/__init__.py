@@ -6,7 +6,8 @@ from typing import Any
 
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.layer_norm.kernel import layer_norm
-from ptxlab.kernels.rows import MEASURED, SMALL, Capacity, Spread, launch_rows, tolerance
+from ptxlab.kernels.rows import launch_rows
+from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
@@ -15,11 +16,11 @@ EPSILON = 1e-5
 CAPACITY = Capacity(at_a_time=1536)
 
 
-def read_once(x: Any, weight: Any, bias: Any, y: Any) -> Launch:
-    """A warp or a block for each row."""
-    rows, columns = x.shape
+def read_once(x: Any, weight: Any, bias: Any, y: Any, epsilon: float = EPSILON) -> Launch:
+    """A warp, a block or a cluster for each row."""
+    rows, columns = extents(x)
     spread = Spread.of(CAPACITY, columns, x, weight, bias, y)
-    arguments = [x, weight, bias, y, rows, columns, EPSILON]
+    arguments = [x, weight, bias, y, rows, columns, epsilon]
     return launch_rows(layer_norm, spread, rows, arguments)
 
 

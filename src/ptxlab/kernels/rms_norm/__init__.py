@@ -5,22 +5,46 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.kernels.elements import SIZES
-from ptxlab.kernels.rms_norm.kernel import rms_norm
-from ptxlab.kernels.rows import MEASURED, SMALL, Capacity, Spread, launch_rows, tolerance
+from ptxlab.kernels.rms_norm.kernel import Form, rms_norm
+from ptxlab.kernels.rows import launch_rows
+from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-CAPACITY = Capacity(shares={"f32": 32, "bf16": 32}, threads=1024, registers=4 << 10, at_a_time=2048)
+HALF = {"f32": 32, "f16": 32, "bf16": 32}
+CAPACITY = Capacity(shares=HALF, threads=1024, registers=4 << 10, at_a_time=2048, alone=128 << 10)
+FUSED = Capacity(
+    shares={"f32": 64, "f16": 64, "bf16": 64}, threads=1024, registers=64 << 10, part=128 << 10, where="registers"
+)
 
 
 def read_once(x: Any, weight: Any, y: Any) -> Launch:
-    """A warp or a block for each row."""
-    rows, columns = x.shape
+    """A warp, a block or a cluster for each row."""
+    rows, columns = extents(x)
     spread = Spread.of(CAPACITY, columns, x, weight, y)
-    arguments = [x, weight, y, rows, columns, EPSILON]
-    return launch_rows(rms_norm, spread, rows, arguments)
+    arguments = [x, weight, y, 0, 0, 0, rows, columns, EPSILON]
+    return launch_rows(rms_norm, spread, rows, arguments, form=Form())
+
+
+def fused(
+    x: Any,
+    weight: Any,
+    y: Any,
+    residual: Any,
+    summed: Any,
+    scales: Any,
+    epsilon: float = EPSILON,
+    form: Form = Form(residual=True, scale="row"),  # noqa: B008
+) -> Launch:
+    """The norm with a residual and scales, as its form says; what it does not need is 0."""
+    rows, columns = extents(x)
+    read = [one for one in (x, weight, residual, summed) if not isinstance(one, int)]
+    spread = Spread.of(FUSED if form.residual else CAPACITY, columns, *read, y)
+    arguments = [x, weight, y, residual, summed, scales, rows, columns, epsilon]
+    target = "sm_89" if form.scale else "sm_80"
+    return launch_rows(rms_norm, spread, rows, arguments, form=form, target=target)
 
 
 def expression(torch: Any, x: Any, weight: Any, y: Any) -> Any:

@@ -1,23 +1,81 @@
-"""RMS norm over rows, in Python: one sum of squares, one read and one write of memory."""
+"""RMS norm over rows, in Python: one sum of squares, one read and one write of memory.
+
+On the way a residual may be added to the row, and the result may be rounded to e4m3, by a scale that the host gives or
+that each row has for itself.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 from ptxlab.author import b32, f32, pointer, ptx, u32
 from ptxlab.kernels.reductions import add
-from ptxlab.kernels.rows import Spread, own_row
+from ptxlab.kernels.rows import own_row
+from ptxlab.kernels.spreads import Spread
+
+LARGEST = 448.0  # of e4m3
+
+
+@dataclass(frozen=True)
+class Form:
+    """What is done beside the norm: a compile-time argument."""
+
+    residual: bool = False
+    """Whether another matrix is added first; the sum is a second result."""
+    scale: str = ""
+    """How the result is scaled to be e4m3: for each `row`, or by one number of the `tensor`; else it is not."""
+
+    def __str__(self) -> str:
+        return "_".join(word for word in ("residual" if self.residual else "", self.scale) if word) or "plain"
 
 
 def rms_norm(
-    x: pointer[b32], weight: pointer[b32], y: pointer[b32], rows: u32, columns: u32, epsilon: f32, *, spread: Spread
+    x: pointer[b32],
+    weight: pointer[b32],
+    y: pointer[b32],
+    residual: pointer[b32],
+    summed: pointer[b32],
+    scales: pointer[f32],
+    rows: u32,
+    columns: u32,
+    epsilon: f32,
+    *,
+    spread: Spread,
+    form: Form,
 ) -> None:
     """y = x / √(mean of squares + ε) · weight for each row."""
     row = own_row(x, rows, columns, spread)
-    squares = f32(0.0)
+    if form.residual:
+        row.add(residual, summed)
+    squares, highest = f32(0.0), f32(0.0)
     for piece in row.pieces():
         for value in piece.values:
             ptx.fma.rn.f32(value, value, squares, out=squares)
-    mean = row.agree(squares, add) * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
+        if form.scale == "row":
+            for value, factor in zip(piece.values, piece.load(weight), strict=True):
+                ptx.max.NaN.f32(highest, ptx.abs.f32(value * factor), out=highest)
+    if form.scale == "row":
+        squares, highest = row.agree((squares, highest), sum_and_maximum)
+    else:
+        squares = row.agree(squares, add)
+    mean = squares * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
     scale = ptx.rsqrt.approx.f32(mean + epsilon)
+    type = "e4m3" if form.scale else spread.type
+    if form.scale == "row":
+        largest = highest * scale
+        is_zero = largest == 0.0
+        with ptx.when(row.is_first):
+            scales[row.number] = ptx.selp.f32(1.0, largest * (1 / LARGEST), is_zero)
+        scale = ptx.selp.f32(0.0, scale * ptx.div.rn.f32(LARGEST, largest), is_zero)
+    elif form.scale == "tensor":
+        scale = ptx.div.rn.f32(scale, scales[0])
     for vector in row.vectors():
         factors = vector.load(weight)
-        vector.store(y, [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)])
+        values = [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)]
+        vector.store(y, values, type)
+
+
+def sum_and_maximum(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The sum of the first numbers, and the larger of the second ones, or NaN."""
+    return one[0] + other[0], ptx.max.NaN.f32(one[1], other[1])

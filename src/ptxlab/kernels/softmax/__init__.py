@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.kernels.elements import SIZES
-from ptxlab.kernels.rows import MEASURED, SMALL, Capacity, Spread, launch_rows, tolerance
+from ptxlab.kernels.rows import launch_rows
 from ptxlab.kernels.softmax.kernel import softmax
+from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
@@ -15,8 +16,8 @@ CAPACITY = Capacity()
 
 
 def read_once(x: Any, y: Any) -> Launch:
-    """A warp or a block for each row."""
-    rows, columns = x.shape
+    """A warp, a block or a cluster for each row."""
+    rows, columns = extents(x)
     spread = Spread.of(CAPACITY, columns, x, y)
     return launch_rows(softmax, spread, rows, [x, y, rows, columns])
 

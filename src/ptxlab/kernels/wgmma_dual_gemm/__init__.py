@@ -99,7 +99,7 @@ entry = Entry(
     reference=reference,
     work=work,
     variants={"gated": product},
-    libraries={"torch": eager(in_torch, "d"), "torch.compile": compiled(in_torch, "d", "default")},
+    libraries={"torch": eager(in_torch, "d"), "torch.compile": compiled(in_torch, "d", mode="default")},
     sizes=[
         {"type": "bf16", "m": m, "n": n, "k": k}
         for m, n, k in (

@@ -1,0 +1,74 @@
+"""Cross entropy of the rows of a matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.kernels.cross_entropy.kernel import cross_entropy, gradient
+from ptxlab.kernels.elements import SIZES
+from ptxlab.kernels.rows import launch_rows
+from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents
+from ptxlab.kernels.torch_baselines import compiled, eager
+from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.data import type_of
+from ptxlab.measure.entry import Arrays
+
+# A row is gone over once, and longer ones need not be kept.
+CAPACITY = Capacity(shares={"f32": 64, "f16": 64, "bf16": 64}, at_a_time=1536, alone=1 << 62, where="global")
+IGNORED = -100  # the target of rows without a loss, unless another is given
+
+
+def read_once(x: Any, targets: Any, loss: Any, logarithms: Any, ignored: int = IGNORED) -> Launch:
+    """A warp or a block for each row."""
+    rows, columns = extents(x)
+    arguments = [x, targets, loss, logarithms, rows, columns, ignored]
+    return launch_rows(cross_entropy, Spread.of(CAPACITY, columns, x), rows, arguments, index=type_of(targets))
+
+
+def find_gradient(x: Any, targets: Any, logarithms: Any, factors: Any, y: Any, ignored: int = IGNORED) -> Launch:
+    """The gradient of the loss, by each row's factor; nothing has to be summed."""
+    rows, columns = extents(x)
+    arguments = [x, targets, logarithms, factors, y, rows, columns, ignored]
+    return launch_rows(gradient, Spread.of(CAPACITY, columns, x, y), rows, arguments, index=type_of(targets))
+
+
+def expression(torch: Any, x: Any, targets: Any, loss: Any, logarithms: Any) -> Any:
+    """The same in torch."""
+    return torch.nn.functional.cross_entropy(x.float(), targets, reduction="none")
+
+
+def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
+    """A matrix, a class for each row, and space for the loss of each."""
+    return {
+        "x": draw.normal((rows, columns), type),
+        "targets": draw.integers(rows, "s64", 0, columns),
+        "loss": draw.empty(rows, "f32"),
+        "logarithms": draw.empty(rows, "f32"),
+    }
+
+
+def reference(xp: Any, x: Any, targets: Any, loss: Any, logarithms: Any) -> Arrays:
+    """By the definition, with the largest x of a row taken away from all, which changes nothing but the range."""
+    highest = xp.amax(x, -1)
+    found = xp.log(xp.exp(x - highest[:, None]).sum(-1)) + highest
+    first = xp.arange(len(targets), device=x.device) * x.shape[1]
+    chosen = x.reshape(-1)[first + xp.asarray(targets, dtype=xp.int64)]
+    return {"loss": found - chosen}
+
+
+def work(rows: int, columns: int, type: str) -> Work:
+    """Each element is read once."""
+    return Work(4 * rows * columns, rows * (columns * SIZES[type] + 16), "f32 arithmetic")
+
+
+entry = Entry(
+    title="loss = log Σ exp(x) - x[target] of the rows of a matrix",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"read once": read_once},
+    libraries={"torch.compile": compiled(expression, "loss"), "torch": eager(expression, "loss")},
+    sizes=MEASURED,
+    small=SMALL,
+    tolerance=1e-6,
+)

@@ -1,0 +1,79 @@
+"""Cross entropy of rows, in Python: the loss reads each row once and writes one number; so does its gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ptxlab.author import b32, f32, pointer, ptx, s32, s64, u32, u64
+from ptxlab.kernels.elements import element_pointer, load
+from ptxlab.kernels.rows import Row, own_row
+from ptxlab.kernels.softmax.kernel import power, sum_powers, together
+from ptxlab.kernels.spreads import Spread
+
+LN_2 = math.log(2)
+
+
+def cross_entropy(
+    x: pointer[b32],
+    targets: pointer[b32],
+    loss: pointer[f32],
+    logarithms: pointer[f32],
+    rows: u32,
+    columns: u32,
+    ignored: s64,
+    *,
+    spread: Spread,
+    index: str,
+) -> None:
+    """loss = log Σ exp(x) - x[target] for each row; the logarithm is kept for the gradient."""
+    row = own_row(x, rows, columns, spread, neutral=-math.inf)
+    common, total = row.agree(sum_powers(row), together)
+    with ptx.when(row.is_first):
+        logarithm = ptx.fma.rn.f32(ptx.lg2.approx.f32(total), LN_2, common)
+        logarithms[row.number] = logarithm
+        target = read_target(targets, row, index)
+        loss[row.number] = loss_of(x, row, target, logarithm, ignored)
+
+
+def read_target(targets: Any, row: Row, index: str) -> Any:
+    """The class that a row is of, as s64."""
+    if index == "s64":
+        return targets.view(s64)[row.number]
+    return ptx.cvt.s64.s32(targets.view(s32)[row.number])
+
+
+def loss_of(x: Any, row: Row, target: Any, logarithm: Any, ignored: Any) -> Any:
+    """The loss of a row: 0 where it is ignored, NaN where there is no such class."""
+    spread = row.spread
+    inside = ptx.cvt.u64.u32(row.columns) > target.view(u64)
+    chosen = element_pointer(x, spread.type, 1, row.start, target)
+    (logit,) = load(ptx.ld.global_, chosen, spread.type, 1, math.inf, inside)
+    loss = ptx.selp.f32(logarithm - logit, math.nan, inside)
+    return ptx.selp.f32(0.0, loss, target == ignored)
+
+
+def gradient(
+    x: pointer[b32],
+    targets: pointer[b32],
+    logarithms: pointer[f32],
+    factors: pointer[f32],
+    y: pointer[b32],
+    rows: u32,
+    columns: u32,
+    ignored: s64,
+    *,
+    spread: Spread,
+    index: str,
+) -> None:
+    """y = (softmax(x) - 1 at the target) · factor for each row, and 0 for a row that is ignored."""
+    row = own_row(x, rows, columns, spread, neutral=-math.inf)
+    target = read_target(targets, row, index)
+    logarithm = logarithms[row.number]
+    factor = ptx.selp.f32(0.0, factors[row.number], target == ignored)
+    column = ptx.cvt.u32.u64(target.view(u64))
+    for vector in row.vectors():
+        at = vector.column
+        weights = [power(value - logarithm) for value in vector.values]
+        ones = [ptx.selp.f32(1.0, 0.0, column == at + number) for number in range(len(weights))]
+        vector.store(y, [(weight - one) * factor for weight, one in zip(weights, ones, strict=True)])

@@ -1,0 +1,210 @@
+"""o = softmax(q·kᵀ·scale)·v for one query token of each sequence, with keys and values in a cache.
+
+Queries are batch × heads × head size. The cache is batch × positions × heads × head size, or, in pages, pages ×
+positions × heads × head size with a table of the pages of each sequence; elements are those of the queries, or e4m3.
+Heads of keys may be fewer, each for as many heads of queries. Two runs give the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial as bind
+from typing import Any
+
+import numpy as np
+
+from ptxlab.kernels.decode_attention.kernel import specialize
+from ptxlab.kernels.decode_attention.plan import ROWS, Plan
+from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.data import type_of
+from ptxlab.measure.entry import Arrays, ceil_div
+
+SMS = 132  # of an H200
+SIZES = (64, 128, 256)  # of heads
+TILE = 16  # keys that are in one page
+SMALLEST = 4096  # bytes of keys that a warp copies at a time
+LEAST = 2  # tiles of keys for a block
+MOST_PARTIAL = 18 << 20  # bytes of parts of results, of any plan
+MOST_COUNTERS = 1 << 18  # bytes of counters: one for each head of keys, or for each 16 heads of queries
+
+
+def attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lengths: Any,
+    partial: Any,
+    counters: Any,
+    table: Any = None,
+    scale: float | None = None,
+    factors: tuple[float, float] = (1.0, 1.0),
+    plan: Plan | None = None,
+    least: int = LEAST,
+    blocks: int | None = None,
+) -> Launch:
+    """The launch.
+
+    `factors` are what keys and values were divided by when they were rounded to e4m3. `partial` and `counters`, which
+    are 0 and become 0 again, are memory for blocks that share a head: `workspace_of` says how much.
+    """
+    batch, heads, size = q.shape
+    key_heads = k.shape[2]
+    chosen = plan or choose(size, type_of(q), type_of(k), 0 if table is None else k.shape[1], heads // key_heads)
+    scaled = (1 / math.sqrt(size) if scale is None else scale) * math.log2(math.e) * factors[0]
+    steps = [step for one in (k, v) for step in strides_of(one)[:3]]
+    pages = (0, 1) if table is None else (table.shape[1], k.shape[1])
+    memory = [q, memory_of(k), memory_of(v), o, lengths, 0 if table is None else table, partial, counters]
+    args = [*memory, scaled, factors[1], batch, key_heads, heads // key_heads, *steps, *pages]
+    count = blocks or chosen.blocks * SMS
+    return Launch(specialize(chosen, least), count, chosen.threads, args, shared=chosen.shared)
+
+
+def choose(size: int, type: str, cache: str, page: int, shared_by: int) -> Plan:
+    """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page."""
+    row = size * (1 if cache == "e4m3" else 2)
+    keys = max(TILE, SMALLEST // row)
+    while page % keys:
+        keys //= 2
+    stages = 2 if keys * row == SMALLEST else 3
+    return Plan(
+        size, type, cache, page > 0, shared_by <= ROWS // 2, keys=keys, stages=stages, blocks=1 if row > 256 else 2
+    )
+
+
+def strides_of(array: Any) -> tuple[int, ...]:
+    """Bytes from an element to the next, in each dimension."""
+    if hasattr(array, "stride"):
+        return tuple(step * array.element_size() for step in array.stride())
+    return tuple(array.strides)
+
+
+def memory_of(array: Any) -> Any:
+    """The memory that an array of the host covers, as one without gaps."""
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return array
+    steps = zip(array.shape, array.strides, strict=True)
+    count = 1 + sum((extent - 1) * step for extent, step in steps) // array.itemsize
+    return np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,), writeable=False)
+
+
+def workspace_of(q: Any, k: Any, page: int, blocks: int | None = None) -> tuple[int, int]:
+    """Numbers of `partial` and of `counters`."""
+    shared_by = q.shape[1] // k.shape[2]
+    plan = choose(q.shape[2], type_of(q), type_of(k), page, shared_by)
+    return 2 * (blocks or plan.blocks * SMS) * plan.part, q.shape[0] * k.shape[2] * ceil_div(shared_by, ROWS)
+
+
+def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, counters: Any, table: Any) -> Launch:
+    """As many blocks as fit on the GPU, each with as many keys."""
+    blocks = None if hasattr(q, "data_ptr") else 5
+    return attend(q, k, v, o, lengths, partial, counters, table, blocks=blocks, least=LEAST if blocks is None else 1)
+
+
+def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, table: Any, **_: Any) -> Callable[[], Any]:
+    """torch's attention by one of its backends, with the cache in the order that it likes best."""
+    if table is not None:
+        raise UnsuitedError("torch's attention has no pages")
+    if k.dtype != q.dtype:
+        raise UnsuitedError("torch's attention has no keys of e4m3")
+    choice = torch.nn.attention
+    queries, keys, values = q[:, :, None], *(one.transpose(1, 2).contiguous() for one in (k, v))
+
+    def run() -> Arrays:
+        with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
+            found = torch.nn.functional.scaled_dot_product_attention(queries, keys, values, enable_gqa=True)
+            return {"o": found[:, :, 0]}
+
+    return run
+
+
+def arrays(
+    draw: Draw,
+    type: str,
+    cache: str,
+    batch: int,
+    heads: tuple[int, int],
+    length: int,
+    size: int = 128,
+    page: int = 0,
+) -> Arrays:
+    """Queries, a full cache, and space for the answer; pages are in an order that is not theirs."""
+    count = batch * ceil_div(length, page) if page else batch
+    shape = (count, page or length, heads[1], size)
+    q, (k, v) = draw.normal((batch, heads[0], size), type), (draw.normal(shape, cache) for _ in "kv")
+    table = None
+    if page:
+        table = draw.integers(count, "s32", 0, 1)
+        table += draw.normal(count, "f32").argsort()
+        table = table.reshape(batch, -1)
+    numbers, items = workspace_of(q, k, page, None if hasattr(q, "data_ptr") else 5)
+    return {
+        "q": q,
+        "k": k,
+        "v": v,
+        "o": draw.empty((batch, heads[0], size), type),
+        "lengths": draw.integers(batch, "s32", length, length + 1),
+        "partial": draw.empty(numbers, "f32"),
+        "counters": draw.integers(items, "u32", 0, 1),
+        "table": table,
+    }
+
+
+def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, counters: Any, table: Any) -> Arrays:
+    """The formula, sequence by sequence."""
+    answer = xp.zeros_like(q)
+    _, heads, size = q.shape
+    key_heads = k.shape[2]
+    for number, length in enumerate(int(one) for one in lengths):
+        pages = [number] if table is None else [int(page) for page in table[number]]
+        keys, values = (one[pages].reshape(-1, key_heads, size)[:length] for one in (k, v))
+        for head in range(key_heads if length else 0):
+            rows = slice(head * heads // key_heads, (head + 1) * heads // key_heads)
+            scores = q[number, rows] @ keys[:, head].T / math.sqrt(size)
+            weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
+            answer[number, rows] = weights @ values[:, head] / weights.sum(1)[:, None]
+    return {"o": answer}
+
+
+def work(
+    type: str, cache: str, batch: int, heads: tuple[int, int], length: int, size: int = 128, page: int = 0
+) -> Work:
+    """Keys and values are read once."""
+    elements = 2 * batch * length * heads[1] * size
+    moved = elements * (1 if cache == "e4m3" else 2) + 4 * batch * heads[0] * size
+    return Work(flops=4 * batch * heads[0] * length * size, bytes=moved, rate="f32 arithmetic")
+
+
+def sized(batch: int, length: int, cache: str = "bf16", page: int = 0, heads: tuple[int, int] = (32, 8)) -> Any:
+    """Queries of bf16, with four of their heads for each head of keys."""
+    return {"type": "bf16", "cache": cache, "batch": batch, "heads": heads, "length": length, "page": page}
+
+
+entry = Entry(
+    title="o = softmax(q·kᵀ/√d)·v for one query token of each sequence",
+    arrays=arrays,
+    reference=reference,
+    work=work,
+    variants={"equal shares": by_streams},
+    libraries={
+        "torch, flash": bind(torch_baseline, "FLASH_ATTENTION"),
+        "torch, cuDNN": bind(torch_baseline, "CUDNN_ATTENTION"),
+        "torch, efficient": bind(torch_baseline, "EFFICIENT_ATTENTION"),
+    },
+    sizes=[
+        sized(1, 8192),
+        sized(64, 1024),
+        sized(16, 8192, heads=(16, 16)),
+        sized(1, 131072),
+        sized(8, 16384, page=64),
+        sized(8, 16384, cache="e4m3"),
+        sized(8, 16384),
+    ],
+    small=[
+        {"type": "bf16", "cache": "bf16", "batch": 2, "heads": (4, 2), "length": 100, "size": 64},
+        {"type": "f16", "cache": "e4m3", "batch": 1, "heads": (2, 1), "length": 150, "size": 64, "page": 32},
+        {"type": "f16", "cache": "f16", "batch": 1, "heads": (20, 1), "length": 40, "size": 64, "page": 16},
+    ],
+    tolerance=5e-3,
+)

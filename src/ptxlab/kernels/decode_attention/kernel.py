@@ -1,0 +1,63 @@
+"""Attention of one query token to a cache of keys and values: what to read, and in which order."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, u32, u64
+from ptxlab.kernels.decode_attention.attend import Warp
+from ptxlab.kernels.decode_attention.parts import Parts
+from ptxlab.kernels.decode_attention.plan import ROWS, Plan
+from ptxlab.kernels.decode_attention.schedule import Schedule
+from ptxlab.kernels.decode_attention.stream import Cache, Stream
+
+
+@cache
+def specialize(plan: Plan, least: int = 1) -> Kernel:
+    """Build the kernel; a block has `least` tiles of keys at least."""
+
+    @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=plan.blocks)
+    def decode_attention(
+        q: pointer[b16],
+        k: pointer[b16],
+        v: pointer[b16],
+        o: pointer[b16],
+        lengths: pointer[u32],
+        table: pointer[u32],
+        partial: pointer[f32],
+        counters: pointer[u32],
+        scale: f32,
+        factor: f32,
+        batch: u32,
+        heads: u32,
+        shared_by: u32,
+        k_step: u64,
+        k_position_step: u32,
+        k_head_step: u32,
+        v_step: u64,
+        v_position_step: u32,
+        v_head_step: u32,
+        table_step: u32,
+        page: u32,
+    ) -> None:
+        groups = (shared_by + (ROWS - 1)) // ROWS  # of heads of queries that share keys: products have 16 rows
+        schedule = Schedule(lengths, batch, heads * groups, plan.tile, least)
+        caches = Cache(k, k_step, k_position_step, k_head_step), Cache(v, v_step, v_position_step, v_head_step)
+        stream = Stream(plan, caches, table, table_step, page)
+        warp = Warp(plan, stream, scale)
+        parts = Parts(plan, warp, schedule, partial, counters, factor)
+        for item in schedule.items():
+            head, group = item.head // groups, item.head % groups
+            stream.open(item, head)
+            rows = ptx.min.u32(shared_by - group * ROWS, ROWS)
+            first = (item.batch * heads + head) * shared_by + group * ROWS
+            offset = ptx.mul.wide.u32(first, plan.size)
+            warp.begin(q + offset, rows)
+            for _ in ptx.range(u32(0), item.count):
+                stream.wait()
+                stream.fetch()
+                warp.attend()
+                stream.advance(stream.reading)
+            parts.finish(item, o + offset, rows)
+
+    return decode_attention

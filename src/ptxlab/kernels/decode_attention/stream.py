@@ -1,0 +1,121 @@
+"""Keys and values on their way into shared memory: each warp copies its own, and waits for no other warp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.author import b8, b16, ptx, s32, u32, u64
+from ptxlab.kernels.decode_attention.plan import CHUNK, Plan
+
+ALL = 0xFFFFFFFF
+COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
+
+
+@dataclass
+class Cache:
+    """Keys, or values, in memory: steps are in bytes, from a sequence or page to the next, a position, a head."""
+
+    memory: Any
+    step: Any
+    position_step: Any
+    head_step: Any
+
+
+class Stream:
+    """A ring of stages. Rows after the last key are zeros, so that whatever is in memory there counts nothing."""
+
+    def __init__(self, plan: Plan, caches: tuple[Cache, Cache], table: Any, table_step: Any, page: Any) -> None:
+        self.plan, self.caches = plan, caches
+        self.table, self.table_step, self.page = table, table_step, page
+        thread = ptx.tid.x
+        self.lane, self.warp = thread & 31, thread >> 5
+        memory = ptx.dynamic_shared(b8, align=plan.swizzle.period)
+        copies = plan.warps * plan.stages
+        columns = plan.row_bytes // 2
+        self.tiles = [
+            ptx.tile(b16, plan.keys, columns, swizzle=plan.swizzle, copies=copies, at=memory + number * plan.ring)
+            for number in range(2)
+        ]
+        self.across = plan.row_bytes // CHUNK
+        self.rows = 32 // self.across  # that a warp copies at once
+        row, column = self.lane // self.across, self.lane % self.across * (CHUNK // 2)
+        self.row, self.column = row, column
+        distinct = max(8 // self.rows, 1)
+        self.targets = [
+            [tile.at(row + self.rows * number, column) for number in range(distinct)] for tile in self.tiles
+        ]
+        self.policy = ptx.createpolicy.fractional["L2::evict_first"].b64(1.0)
+        self.filling, self.reading = u32(), u32()
+        self.remaining = s32()
+        self.sources = [u64() for _ in caches]
+        self.entry = table.copy() if plan.is_paged else None
+        self.offset = u32()
+
+    def open(self, item: Any, head: Any) -> None:
+        """Begin with the first tile of an item, and copy all but one stage."""
+        plan = self.plan
+        first = item.tile * plan.tile + self.warp * plan.keys
+        self.filling.set(self.warp * plan.stages)
+        self.reading.set(self.warp * plan.stages)
+        self.remaining.set((item.length - first).view(s32))
+        for cache, source in zip(self.caches, self.sources, strict=True):
+            at = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
+            at = ptx.mad.wide.u32(self.column, 2, at)
+            if not plan.is_paged:
+                at = ptx.mad.lo.u64(ptx.cvt.u64.u32(item.batch), cache.step, at)
+                at = ptx.mad.wide.u32(first + self.row, cache.position_step, at)
+            source.set(at)
+        if plan.is_paged:
+            self.offset.set(first)
+            self.row_of_table = ptx.mad.wide.u32(item.batch * self.table_step, 4, self.table.address)
+        for _ in range(plan.stages - 1):
+            self.fetch()
+
+    def fetch(self) -> None:
+        """Copy the next tile; after the last one nothing is copied, but the group counts."""
+        plan = self.plan
+        with ptx.when(self.remaining > 0):
+            starts = self._in_page() if plan.is_paged else self.sources
+            for cache, start, targets in zip(self.caches, starts, self.targets, strict=True):
+                self._copy(start, cache, [target.move(copy=self.filling) for target in targets])
+        ptx.cp["async"].commit_group()
+        self.remaining -= plan.tile
+        if plan.is_paged:
+            self.offset += plan.tile
+        else:
+            for cache, source in zip(self.caches, self.sources, strict=True):
+                source.set(ptx.mad.wide.u32(cache.position_step, plan.tile, source))
+        self.advance(self.filling)
+
+    def _in_page(self) -> list[Any]:
+        """Where the rows of this lane are: a tile of a warp is within a page."""
+        entry = ptx.pointer_to(u32, "global", ptx.mad.wide.u32(self.offset // self.page, 4, self.row_of_table))
+        number = ptx.cvt.u64.u32(ptx.ld.global_.nc.u32(entry))
+        position = self.offset % self.page + self.row
+        return [
+            ptx.mad.wide.u32(position, cache.position_step, ptx.mad.lo.u64(number, cache.step, source))
+            for cache, source in zip(self.caches, self.sources, strict=True)
+        ]
+
+    def _copy(self, start: Any, cache: Cache, targets: list[Any]) -> None:
+        step = ptx.mul.wide.u32(cache.position_step, self.rows)
+        source = start
+        left = self.remaining - self.row.view(s32)
+        for number, row in enumerate(range(0, self.plan.keys, self.rows)):
+            if number:
+                source = source + step
+            given = ptx.selp.b32(CHUNK, 0, left > row)
+            target = targets[number % len(targets)].move(rows=row // 8 * 8)
+            COPY(target, ptx.pointer_to(b16, "global", source), CHUNK, given, self.policy)
+
+    def wait(self) -> None:
+        """Wait until the stage to read is filled, by all lanes; then the one read before may be filled."""
+        ptx.cp["async"].wait_group(self.plan.stages - 2)
+        ptx.bar.warp.sync(ALL)
+
+    def advance(self, stage: Any) -> None:
+        """Go to the next stage of this warp."""
+        stage += 1
+        end = (self.warp + 1) * self.plan.stages
+        ptx.sub.u32(stage, self.plan.stages, out=stage, when=stage == end)

@@ -1,0 +1,146 @@
+"""How a row of a matrix is shared: by how many threads, of one block or of a cluster, and where they keep it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxlab.kernels.elements import SIZES, WIDEST, vector_of
+from ptxlab.kernels.reductions import WARP
+from ptxlab.measure.data import type_of
+from ptxlab.measure.entry import ceil_div
+
+ROWS_A_BLOCK = 4  # where a warp has a row
+_VERY_LONG = 64 << 10  # bytes of a row for as many threads as a block can have
+_MOST_THREADS = 1024
+_MOST_BLOCKS = 16  # of a cluster
+_SHARED_MEMORY = 224 << 10  # bytes that a block can have
+_MOST_HELD = 8  # vectors of a thread in a cluster
+_PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
+
+MEASURED = [
+    {"rows": 65536, "columns": 1024, "type": "f32"},
+    {"rows": 32768, "columns": 4096, "type": "f16"},
+    {"rows": 4096, "columns": 32768, "type": "bf16"},
+    {"rows": 1024, "columns": 131072, "type": "bf16"},
+    {"rows": 256, "columns": 262144, "type": "f32"},
+    {"rows": 16384, "columns": 8192, "type": "bf16"},
+]
+"""The sizes at which kernels of rows are measured: 256 MiB each."""
+SMALL = [
+    {"rows": 1, "columns": 1, "type": "f32"},
+    {"rows": 5, "columns": 33, "type": "bf16"},
+    {"rows": 6, "columns": 520, "type": "f16"},
+    {"rows": 3, "columns": 1000, "type": "f32"},
+    {"rows": 2, "columns": 17000, "type": "bf16"},
+    {"rows": 2, "columns": 8203, "type": "f32"},
+    {"rows": 2, "columns": 33000, "type": "f32"},
+]
+"""Sizes that reach every way to keep a row."""
+
+
+def extents(array: Any) -> tuple[int, int]:
+    """Rows and columns of an array: rows are its last dimension."""
+    *outer, columns = array.shape
+    return math.prod(outer), columns
+
+
+def tolerance(rows: int, columns: int, type: str) -> float:
+    """What rounding to the type of the matrix costs."""
+    return {"f32": 1e-6, "f16": 5e-4, "bf16": 3e-3}[type]
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What a kernel has for its rows beside its own work: found by measuring on an H200."""
+
+    shares: Mapping[str, int] = field(default_factory=lambda: {"f32": 32, "f16": 64, "bf16": 64})
+    """Bytes of a row for each thread, by the type of its elements, as long as there are more threads to take."""
+    threads: int = 512
+    """The most threads of a block."""
+    registers: int = 16 << 10
+    """Bytes of a row that its threads keep in registers; longer ones are kept in shared memory."""
+    at_a_time: int = 1024
+    """Threads on an SM where rows are in shared memory."""
+    alone: int = 64 << 10
+    """Bytes of a row that one block keeps; longer ones are shared by the blocks of a cluster."""
+    part: int = 32 << 10
+    """Bytes of a row for each of these blocks, as long as there are more to take."""
+    where: str = "shared"
+    """Where rows are kept that are too long for registers of one block, or, `registers`, that they are kept there."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a row is shared by threads: a compile-time argument of a kernel."""
+
+    type: str
+    vector: int
+    """Elements that one access takes."""
+    threads: int
+    held: int
+    """Vectors that a thread has at a time."""
+    where: str
+    """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory."""
+    at_a_time: int | None = None
+    """Threads on an SM, which bounds the registers of each of them; None leaves that to ptxas."""
+    cluster: int = 1
+    """Blocks that share a row, in a cluster."""
+
+    def __str__(self) -> str:
+        blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}"
+
+    @staticmethod
+    def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
+        """For rows of so many elements in such arrays."""
+        type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
+        length = columns * SIZES[type]
+        if vector > 1 and length > capacity.alone:
+            found = Spread.in_cluster(capacity, columns, type, vector)
+            if found is not None:
+                return found
+        threads = WARP
+        while threads < capacity.threads and length > threads * capacity.shares[type]:
+            threads *= 2
+        if length > _VERY_LONG:
+            threads = _MOST_THREADS
+        held = ceil_div(columns, threads * vector)
+        if length <= min(capacity.registers, threads * capacity.shares[type]):
+            return Spread(type, vector, threads, held, "registers")
+        if vector > 1 and capacity.where == "shared" and held * threads * WIDEST <= _SHARED_MEMORY:
+            return Spread(type, vector, threads, held, "shared", capacity.at_a_time)
+        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", capacity.at_a_time)
+
+    @staticmethod
+    def in_cluster(capacity: Capacity, columns: int, type: str, vector: int) -> Spread | None:
+        """For rows that the blocks of a cluster share; None if they are too long for that."""
+        length = columns * SIZES[type]
+        blocks = 2
+        while blocks < _MOST_BLOCKS and length > blocks * capacity.part:
+            blocks *= 2
+        threads = 256
+        while threads < _MOST_THREADS and ceil_div(columns, blocks * threads * vector) > _MOST_HELD:
+            threads *= 2
+        held = ceil_div(columns, blocks * threads * vector)
+        if held > _MOST_HELD:
+            return None
+        at_a_time = max(capacity.at_a_time, threads) if capacity.where == "shared" else None
+        return Spread(type, vector, blocks * threads, held, capacity.where, at_a_time, blocks)
+
+    @property
+    def block(self) -> int:
+        """Threads of a block."""
+        return WARP * ROWS_A_BLOCK if self.threads == WARP else self.threads // self.cluster
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory that a launch has to ask for."""
+        return self.held * self.block * WIDEST if self.where == "shared" else 0
+
+    @property
+    def step(self) -> int:
+        """Elements from one vector of a thread to its next."""
+        return self.threads * self.vector
