@@ -33,15 +33,15 @@ from ..tools import needs_ptxas
         (1024, np.float32, "f32x4_128x2_registers"),
         (8192, ml_dtypes.bfloat16, "bf16x8_256x4_registers"),
         (32768, ml_dtypes.bfloat16, "bf16x8_512x8_shared"),
-        (16388, np.float32, "f32x4_1024x5_shared_4_blocks"),
-        (131072, ml_dtypes.bfloat16, "bf16x8_2048x8_shared_8_blocks"),
-        (262144, np.float32, "f32x4_8192x8_shared_16_blocks"),
+        (16388, np.float32, "f32x4_1024x5_registers_4_blocks"),
+        (131072, ml_dtypes.bfloat16, "bf16x8_1024x16_shared_8_blocks"),
+        (262144, np.float32, "f32x4_8192x8_registers_16_blocks"),
         (600000, np.float32, "f32x4_1024x4_global"),
         (4097, np.float32, "f32x1_512x16_global"),
     ],
 )
 def test_how_a_row_is_shared(columns: int, type: Any, spread: str) -> None:
-    assert str(Spread.of(Capacity(), columns, np.empty((1, columns), type))) == spread
+    assert str(Spread.of(OF_SOFTMAX, columns, np.empty((1, columns), type))) == spread
 
 
 def test_rows_that_are_too_long_are_read_again() -> None:

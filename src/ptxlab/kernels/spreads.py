@@ -17,7 +17,6 @@ _VERY_LONG = 64 << 10  # bytes of a row for as many threads as a block can have
 _MOST_THREADS = 1024
 _MOST_BLOCKS = 16  # of a cluster
 _SHARED_MEMORY = 224 << 10  # bytes that a block can have
-_MOST_HELD = 8  # vectors of a thread in a cluster
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
 MEASURED = [
@@ -53,6 +52,17 @@ def tolerance(rows: int, columns: int, type: str) -> float:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What a block of a cluster has of a row: vectors for so many threads, and where they are kept."""
+
+    threads: int
+    held: int
+    where: str
+    at_a_time: int | None = None
+    """Threads on an SM."""
+
+
+@dataclass(frozen=True)
 class Capacity:
     """What a kernel has for its rows beside its own work: found by measuring on an H200."""
 
@@ -66,10 +76,10 @@ class Capacity:
     """Threads on an SM where rows are in shared memory."""
     alone: int = 64 << 10
     """Bytes of a row that one block keeps; longer ones are shared by the blocks of a cluster."""
-    part: int = 32 << 10
-    """Bytes of a row for each of these blocks, as long as there are more to take."""
-    where: str = "shared"
-    """Where rows are kept that are too long for registers of one block, or, `registers`, that they are kept there."""
+    keeps: bool = True
+    """Whether rows that are too long for registers are kept at all."""
+    parts: Mapping[str, Part] = field(default_factory=dict)
+    """What a block of a cluster has of a row, by the type of its elements."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +108,7 @@ class Spread:
         """For rows of so many elements in such arrays."""
         type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
         length = columns * SIZES[type]
-        if vector > 1 and length > capacity.alone:
+        if vector > 1 and length > capacity.alone and type in capacity.parts:
             found = Spread.in_cluster(capacity, columns, type, vector)
             if found is not None:
                 return found
@@ -108,27 +118,30 @@ class Spread:
         if length > _VERY_LONG:
             threads = _MOST_THREADS
         held = ceil_div(columns, threads * vector)
-        if length <= min(capacity.registers, threads * capacity.shares[type]):
+        if length <= capacity.registers and (vector > 1 or length <= threads * capacity.shares[type]):
             return Spread(type, vector, threads, held, "registers")
-        if vector > 1 and capacity.where == "shared" and held * threads * WIDEST <= _SHARED_MEMORY:
+        if vector > 1 and capacity.keeps and held * threads * WIDEST <= _SHARED_MEMORY:
             return Spread(type, vector, threads, held, "shared", capacity.at_a_time)
         return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", capacity.at_a_time)
 
     @staticmethod
     def in_cluster(capacity: Capacity, columns: int, type: str, vector: int) -> Spread | None:
         """For rows that the blocks of a cluster share; None if they are too long for that."""
-        length = columns * SIZES[type]
-        blocks = 2
-        while blocks < _MOST_BLOCKS and length > blocks * capacity.part:
-            blocks *= 2
-        threads = 256
-        while threads < _MOST_THREADS and ceil_div(columns, blocks * threads * vector) > _MOST_HELD:
-            threads *= 2
+        part = capacity.parts[type]
+        threads, blocks = part.threads, 2
+        while threads * blocks * part.held * vector < columns:
+            if blocks < _MOST_BLOCKS:
+                blocks *= 2
+            elif threads < _MOST_THREADS:
+                threads *= 2
+            else:
+                return None
         held = ceil_div(columns, blocks * threads * vector)
-        if held > _MOST_HELD:
+        shared = held * threads * WIDEST
+        if part.where == "shared" and shared > _SHARED_MEMORY:
             return None
-        at_a_time = max(capacity.at_a_time, threads) if capacity.where == "shared" else None
-        return Spread(type, vector, blocks * threads, held, capacity.where, at_a_time, blocks)
+        at_a_time = None if part.at_a_time is None else max(part.at_a_time, threads)
+        return Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks)
 
     @property
     def block(self) -> int:

@@ -14,7 +14,7 @@ from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
 
 # A row is gone over once, and longer ones need not be kept.
-CAPACITY = Capacity(shares={"f32": 64, "f16": 64, "bf16": 64}, at_a_time=1536, alone=1 << 62, where="global")
+CAPACITY = Capacity(shares={"f32": 64, "f16": 64, "bf16": 64}, at_a_time=1536, keeps=False)
 IGNORED = -100  # the target of rows without a loss, unless another is given
 
 

@@ -67,10 +67,11 @@ def choose(size: int, type: str, cache: str, page: int, shared_by: int) -> Plan:
     keys = max(TILE, SMALLEST // row)
     while page % keys:
         keys //= 2
+    few = shared_by <= ROWS // 2 and size < 256  # where it would take more registers than there are
+    if row > 256:  # two stages of eight warps do not fit
+        return Plan(size, type, cache, page > 0, few, warps=4, keys=keys, stages=3, blocks=1)
     stages = 2 if keys * row == SMALLEST else 3
-    return Plan(
-        size, type, cache, page > 0, shared_by <= ROWS // 2, keys=keys, stages=stages, blocks=1 if row > 256 else 2
-    )
+    return Plan(size, type, cache, page > 0, few, warps=8, keys=keys, stages=stages, blocks=1)
 
 
 def strides_of(array: Any) -> tuple[int, ...]:

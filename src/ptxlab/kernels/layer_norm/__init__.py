@@ -7,13 +7,14 @@ from typing import Any
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.layer_norm.kernel import layer_norm
 from ptxlab.kernels.rows import launch_rows
-from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents, tolerance
+from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-CAPACITY = Capacity(at_a_time=1536)
+IN_CLUSTER = Part(256, held=16, where="shared", at_a_time=768)
+CAPACITY = Capacity(at_a_time=1536, parts={"f32": IN_CLUSTER, "f16": IN_CLUSTER, "bf16": IN_CLUSTER})
 
 
 def read_once(x: Any, weight: Any, bias: Any, y: Any, epsilon: float = EPSILON) -> Launch:

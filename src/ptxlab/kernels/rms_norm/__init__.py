@@ -7,16 +7,30 @@ from typing import Any
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.rms_norm.kernel import Form, rms_norm
 from ptxlab.kernels.rows import launch_rows
-from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents, tolerance
+from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-HALF = {"f32": 32, "f16": 32, "bf16": 32}
-CAPACITY = Capacity(shares=HALF, threads=1024, registers=4 << 10, at_a_time=2048, alone=128 << 10)
+CAPACITY = Capacity(
+    shares={"f32": 32, "f16": 32, "bf16": 32},
+    threads=1024,
+    registers=4 << 10,
+    at_a_time=2048,
+    alone=128 << 10,
+    parts={
+        "f32": Part(1024, held=8, where="registers"),
+        "f16": Part(256, held=8, where="shared", at_a_time=1536),
+        "bf16": Part(256, held=8, where="shared", at_a_time=1536),
+    },
+)
 FUSED = Capacity(
-    shares={"f32": 64, "f16": 64, "bf16": 64}, threads=1024, registers=64 << 10, part=128 << 10, where="registers"
+    shares={"f32": 32, "f16": 32, "bf16": 32},
+    registers=128 << 10,
+    alone=128 << 10,
+    keeps=False,
+    parts={type: Part(256, held=8, where="registers") for type in ("f32", "f16", "bf16")},
 )
 
 

@@ -7,12 +7,13 @@ from typing import Any
 from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.rows import launch_rows
 from ptxlab.kernels.softmax.kernel import softmax
-from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents, tolerance
+from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
-CAPACITY = Capacity()
+IN_CLUSTER = Part(128, held=16, where="shared", at_a_time=768)
+CAPACITY = Capacity(parts={"f32": Part(256, held=8, where="registers"), "f16": IN_CLUSTER, "bf16": IN_CLUSTER})
 
 
 def read_once(x: Any, y: Any) -> Launch:
