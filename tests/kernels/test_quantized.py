@@ -88,8 +88,8 @@ INT4 = quantize(normal(4, 256), "int4")
     ("wrong", "message"),
     [
         (Quantized("int3", INT4.codes, INT4.scales), "format='int3': there are 'nvfp4', 'mxfp4', 'int4', 'fp8'"),
-        (Quantized("int4", INT4.codes[:, :100], INT4.scales), "4 by 200 weights: int4 needs rows of a multiple of 256"),
-        (Quantized("int4", INT4.codes[:0], INT4.scales), "0 by 256 weights: int4 needs rows of a multiple of 256"),
+        (Quantized("int4", INT4.codes[:, :100], INT4.scales), "4 by 200 weights: int4 needs rows of a multiple of 128"),
+        (Quantized("int4", INT4.codes[:0], INT4.scales), "0 by 256 weights: int4 needs rows of a multiple of 128"),
         (Quantized("int4", INT4.codes, INT4.scales), "`zeros` of 4 by 256 weights are missing, and must be (4, 2)"),
         (Quantized("int4", INT4.codes, INT4.scales[:2], INT4.zeros), "`scales` of 4 by 256 weights are (2, 2)"),
         (Quantized("int4", INT4.codes, INT4.scales, INT4.zeros + 16), "some of `zeros` are above 15"),

@@ -20,7 +20,7 @@ _CHANGING = 2, 0, 1, 3  # parameters of the kernel: x, weights, scales, the resu
 def quantized_matvec(matrix: Packed, x: Any, out: Any = None) -> Any:
     """x @ Wᵀ for a packed matrix W of n by k weights: `quantize(floats, "nvfp4").pack()`.
 
-    `x` is bf16, k long, or several such vectors in any number of dimensions: W is read once for each four. Sums are
+    `x` is bf16, k long, or several such vectors in any number of dimensions: W is read once for each eight. Sums are
     f32; the result is bf16, a new array or `out`. Work starts on the stream that the framework uses now; arrays of the
     host run on the emulator. There is no gradient.
     """

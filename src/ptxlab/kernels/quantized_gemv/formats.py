@@ -7,8 +7,8 @@
 | `int4` | 0 to 15 | bf16, with a zero point from 0 to 15 | 128 of a row |
 | `fp8` | e4m3 | f32 | a row |
 
-In a chunk of 8 rows by 128 bytes, lane 4 r + c has 16 bytes of row r in each half. Its scales are beside each other,
-those of the first half first.
+In a chunk of 16 rows by 64 bytes, lane 4 r + c has 16 bytes of row r and 16 of row r + 8: pieces number c, and for
+weights of 4 bits c + 4, of 16 weights. Its scales are beside each other, those of row r first.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ptxlab.author import b32, f32, ptx, u32
 from ptxlab.kernels.quantized_gemv.codes import E2M1, E4M3, U4, Codes
 
 MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
-WORDS = 4  # words that a lane has in each half of a chunk
+WORDS = 4  # words of a row that a lane has in a chunk
+PIECE = 16  # weights of a row that are beside each other in a lane
 _NOTHING = 4  # a byte that is 0, for prmt
 
 
@@ -41,11 +42,11 @@ class Format:
     @property
     def depth(self) -> int:
         """Weights of a row in a chunk."""
-        return 8 * WORDS * 32 // self.codes.bits
+        return 4 * WORDS * 32 // self.codes.bits
 
     def lane_offset(self, lane: Any) -> Any:
         """Where a lane's scales are in those of a chunk, in bytes."""
-        return lane * (self.scale_bytes // 32)
+        return lane * 4
 
     @property
     def scale_words(self) -> int:
@@ -54,10 +55,10 @@ class Format:
 
     def read(self, load: Any, source: Any, registers: list[Any], inside: Any) -> None:
         """The scales of a lane."""
-        load[f"b{self.scale_bytes // 4}"](source, out=registers[0], when=inside)
+        load.b32(source, out=registers[0], when=inside)
 
     def multiply(self, words: Sequence[Sequence[Any]], scales: Any, x: Sequence[Any], sums: list[Any]) -> None:
-        """Add the products of both halves with x to the sums."""
+        """Add the products of both rows with x to the sums."""
         multipliers = self.multipliers(scales)
         units = WORDS // self.codes.words
         for unit in range(units):
@@ -70,12 +71,12 @@ class Format:
             multiply_pairs(scaled, x[unit * len(pairs[0]) :], sums)
 
     def multipliers(self, scales: Any) -> list[list[Any]]:
-        """What the pairs of both halves are multiplied with, as pairs of bf16."""
+        """What the pairs of both rows are multiplied with, as pairs of bf16: for each piece one, or one for all."""
         raise NotImplementedError
 
 
 def multiply_pairs(pairs: Sequence[Sequence[Any]], x: Sequence[Any], sums: list[Any]) -> None:
-    """Pairs of both halves with those of x, two an MMA."""
+    """Pairs of both rows with those of x, two an MMA."""
     for at in range(0, len(pairs[0]), 2):
         MMA((pairs[0][at], pairs[1][at], pairs[0][at + 1], pairs[1][at + 1]), (x[at], x[at + 1]), sums, out=sums)
 
@@ -98,12 +99,16 @@ class Nvfp4(Format):
 
 
 class Mxfp4(Format):
-    """A scale is the exponent of a bf16 itself."""
+    """A scale is the exponent of a bf16 itself; two lanes have the same ones."""
+
+    def lane_offset(self, lane: Any) -> Any:
+        return (lane >> 1) * 4
 
     def multipliers(self, scales: Any) -> list[list[Any]]:
         more = (126 - self.exponent << 7) * 0x10001
-        both = [ptx.prmt.b32(scales[0], 0, byte * 0x101 + _NOTHING * 0x1010) for byte in range(2)]
-        return [[ptx.mad.lo.u32(one.view(u32), 128, more, out=b32())] for one in both]
+        both = [ptx.prmt.b32(scales[0], 0, byte * 0x101 + _NOTHING * 0x1010) for byte in range(4)]
+        found = [ptx.mad.lo.u32(one.view(u32), 128, more, out=b32()) for one in both]
+        return [found[:2], found[2:]]
 
 
 class Int4(Format):

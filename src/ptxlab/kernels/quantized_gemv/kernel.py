@@ -1,9 +1,8 @@
 """y = W x for weights of 4 or 8 bits, in Python: tensor cores add up what a few instructions for a pair decode.
 
-A block has 8 rows of W, and its warps take chunks of them in turn. A chunk is 128 bytes of each row. `mma.m16n8k16`
-multiplies 16 rows with 8 columns: rows 0 to 7 are the first half of the chunk, rows 8 to 15 the second half, and of the
-columns the even ones have those parts of up to four vectors x that belong to the first half, the odd ones those of the
-second. Lane 4 r + c has 16 bytes of row r in each half, and finds the sums of row r and vector c in its accumulators.
+A block has 16 rows of W, and its warps take chunks of them in turn. A chunk is 64 bytes of each row, as one
+`mma.m16n8k16` after the other takes them: lane 4 r + c has 16 bytes of row r and 16 of row r + 8. They are pieces of 16
+weights; four lanes have four pieces that are beside each other, so that what they read of x is one line of the cache.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b8, b32, bf16, f32, kernel, pointer, ptx, u32
-from ptxlab.kernels.quantized_gemv.formats import Format
+from ptxlab.kernels.quantized_gemv.formats import PIECE, Format
 
-LANES, ROWS, VECTORS = 32, 8, 4
+LANES, ROWS, VECTORS = 32, 16, 8
 CHUNK = 1024  # bytes
 LOAD_ONCE = ptx.ld.global_.nc["L1::no_allocate"]  # leave the cache to x
 LOAD = ptx.ld.global_.nc
@@ -70,15 +69,16 @@ def build(format: Format, shape: Shape, whole: bool) -> Kernel:
                     chunk.read(first + (number + sets - 1) * shape.step, whole and number + 1 < sets)
                 for chunk in using:
                     chunk.multiply(first + number * shape.step, whole, sums)
-        partial = ptx.shared(f32, warps, ROWS, VECTORS)
-        partial[warp, lane >> 2, lane & 3] = sums[0] + sums[3]
+        partial = ptx.shared(f32, warps, VECTORS, ROWS)
+        for at, value in enumerate(sums):
+            partial[warp, (lane & 3) * 2 + at % 2, (lane >> 2) + at // 2 * 8] = value
         ptx.bar.sync(0)
-        row, vector = ptx.ctaid.x * ROWS + (thread >> 2), first_vector + (thread & 3)
+        row, vector = ptx.ctaid.x * ROWS + (thread & 15), first_vector + (thread >> 4)
         is_inside = (thread < ROWS * VECTORS) & (row < rows) & (vector < count)
         with ptx.when(is_inside):
             total = f32(0.0)
             for number in range(warps):
-                total += partial[number, thread >> 2, thread & 3]
+                total += partial[number, thread >> 4, thread & 15]
             if not format.group:
                 total *= scales.view(f32)[row]
             y[vector * rows + row] = ptx.cvt.rn.bf16.f32(total * factor)
@@ -94,10 +94,8 @@ class Source:
         lane, (first, count) = ptx.laneid, vectors
         self.format, self.chunks, self.start = format, chunks, ptx.ctaid.x * chunks
         self.weights, self.scales = weights + lane * 16, scales + format.lane_offset(lane)
-        column = lane >> 2
-        vector = ptx.min.u32(first + (column >> 1), count - 1)  # a column that is not needed has one that is there
-        part = (column & 1) * (format.depth // 2) + (lane & 3) * (format.depth // 8)
-        self.x = x + vector * (chunks * format.depth) + part
+        vector = ptx.min.u32(first + (lane >> 2), count - 1)  # a column that is not needed has one that is there
+        self.x = x + vector * (chunks * format.depth) + (lane & 3) * PIECE
 
 
 class Chunk:
@@ -109,7 +107,7 @@ class Chunk:
         self.factors = [b32() for _ in range(self.format.scale_words)]
 
     def read(self, first: Any, whole: bool) -> None:
-        """The words of both halves, and what scales them."""
+        """The words of both rows, and what scales them."""
         number = first + self.more
         inside = None if whole else number < self.source.chunks
         number = self.source.start + number
@@ -125,5 +123,6 @@ class Chunk:
         number = first + self.more
         with nullcontext() if whole else ptx.when(number < self.source.chunks):
             source = self.source.x + number * self.format.depth
-            x = [word for at in range(0, self.format.depth // 8, 8) for word in LOAD.v4.b32(source + at)]
+            places = [at + half for at in range(0, self.format.depth, 4 * PIECE) for half in (0, PIECE // 2)]
+            x = [word for at in places for word in LOAD.v4.b32(source + at)]
             self.format.multiply(self.words, self.factors, x, sums)

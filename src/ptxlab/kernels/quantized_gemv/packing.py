@@ -1,6 +1,6 @@
 """Weights of 4 or 8 bits with their scales, as frameworks store them, and packed as the kernel reads them.
 
-`Quantized.pack` arranges them: 8 rows at a time, in chunks of 128 bytes a
+`Quantized.pack` arranges them: 16 rows at a time, in chunks of 64 bytes a
 row, in the order in which the lanes of a warp read them, and each word so that it is decoded by few instructions.
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxlab.kernels.block_scaled import values
 from ptxlab.kernels.matrices import framework
-from ptxlab.kernels.quantized_gemv.formats import FORMATS, WORDS, Format
+from ptxlab.kernels.quantized_gemv.formats import FORMATS, PIECE, Format
 from ptxlab.kernels.quantized_gemv.kernel import CHUNK, ROWS
 from ptxlab.kernels.quantized_gemv.typed import convert, view_as
 from ptxlab.measure.data import type_of
@@ -31,9 +31,9 @@ class Packed:
     rows: int
     columns: int
     weights: Any
-    """Bytes: for each 8 rows, for each chunk of 128 bytes a row, 1024."""
+    """Bytes: for each 16 rows, for each chunk of 64 bytes a row, 1024."""
     scales: Any
-    """Bytes: for each 8 rows, for each chunk, those of its scales; for fp8 an f32 a row."""
+    """Bytes: for each 16 rows, for each chunk, those of its scales; for fp8 an f32 a row."""
     factor: float
 
     @property
@@ -92,17 +92,17 @@ class Quantized:
         tiles, chunks = -(-rows // ROWS), columns // layout.depth
         more = tiles * ROWS - rows
         units = _units(xp, layout, _padded(xp, view_as(self.codes, "u8"), more))
-        parts = units.reshape(tiles, ROWS, chunks, 2, 4, WORDS // layout.codes.words)
-        weights = view_as(_ordered(xp, parts, (0, 2, 3, 1, 4, 5)), "u8").reshape(tiles, chunks, CHUNK)
+        parts = units.reshape(tiles, 2, 8, chunks, layout.depth // (4 * PIECE), 4, -1)
+        weights = view_as(_ordered(xp, parts, (0, 3, 1, 2, 5, 4, 6)), "u8").reshape(tiles, chunks, CHUNK)
         scales = self.scales
         if self.format == "int4":
             zeros = convert(convert(self.zeros, "f32") + 128, "bf16")
-            pairs = [view_as(one, "u8").reshape(rows, 2 * chunks, 2) for one in (scales, zeros)]
-            bytes = _padded(xp, xp.concatenate(pairs, -1), more).reshape(tiles, ROWS, chunks, 8)
-            scales = _ordered(xp, bytes, (0, 2, 1, 3)).reshape(tiles, chunks, layout.scale_bytes)
+            pairs = [view_as(one, "u8").reshape(rows, chunks, 2) for one in (scales, zeros)]
+            bytes = _padded(xp, xp.concatenate(pairs, -1), more).reshape(tiles, 2, 8, chunks, 4)
+            scales = _ordered(xp, bytes, (0, 3, 2, 1, 4)).reshape(tiles, chunks, layout.scale_bytes)
         elif layout.group:
-            bytes = _padded(xp, view_as(scales, "u8"), more).reshape(tiles, ROWS, chunks, 2, 4, -1)
-            scales = _ordered(xp, bytes, (0, 2, 1, 4, 3, 5)).reshape(tiles, chunks, layout.scale_bytes)
+            bytes = _padded(xp, view_as(scales, "u8"), more).reshape(tiles, 2, 8, chunks, 2, -1)
+            scales = _ordered(xp, bytes, (0, 3, 2, 5, 1, 4)).reshape(tiles, chunks, layout.scale_bytes)
         return Packed(self.format, rows, columns, weights, scales, self.factor)
 
     def _pack_on_host(self) -> Packed:
