@@ -13,7 +13,7 @@ import pytest
 
 from ptxlab.kernels import attention, matmul
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]  # other packages have their own
 
 HALVES = {"bfloat16": 4e-3, "float16": 5e-4}
 SIZES = ((1, 4096, 4096), (16, 6144, 4096), (100, 136, 200), (513, 515, 520), (7, 9, 11), (512, 512, 16384))
