@@ -8,7 +8,7 @@ import threading
 import time
 from types import TracebackType
 
-_QUERY = {"clocks.sm": "SM clock, MHz", "power.draw": "power, W", "temperature.gpu": "temperature, °C"}
+_QUERY = {"clocks.sm": "SM clock, MHz", "power.draw.instant": "power, W", "temperature.gpu": "temperature, °C"}
 _EVERY = 50  # milliseconds
 
 
@@ -16,7 +16,7 @@ class ClockLog:
     """Readings from when it is entered on; none where there is no `nvidia-smi`."""
 
     def __init__(self) -> None:
-        self.readings: list[tuple[float, list[float]]] = []
+        self.readings: list[tuple[float, dict[str, float | None]]] = []
         self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> ClockLog:
@@ -44,11 +44,8 @@ class ClockLog:
             self.add(line, time.monotonic())
 
     def add(self, line: str, now: float) -> None:
-        """Keep a line; one that is not made of numbers is left out."""
-        try:
-            self.readings.append((now, [float(part) for part in line.split(",")]))
-        except ValueError:
-            return
+        """Keep a line; what this GPU does not report is left out."""
+        self.readings.append((now, dict(zip(_QUERY.values(), map(_number, line.split(",")), strict=False))))
 
     def since(self, start: float) -> dict[str, list[float]]:
         """The least, the median and the greatest reading of each kind after a time of `time.monotonic`.
@@ -59,8 +56,16 @@ class ClockLog:
         >>> log.since(1)["SM clock, MHz"]
         [1701.0, 1701.5, 1702.0]
         """
-        found = [values for when, values in self.readings if when >= start]
-        return {
-            name: [min(values), statistics.median(values), max(values)]
-            for name, values in zip(_QUERY.values(), map(list, zip(*found, strict=True)), strict=False)
-        }
+        found: dict[str, list[float]] = {}
+        for when, reading in self.readings:
+            for name, value in reading.items():
+                if when >= start and value is not None:
+                    found.setdefault(name, []).append(value)
+        return {name: [min(values), statistics.median(values), max(values)] for name, values in found.items()}
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -56,16 +56,23 @@ def measure(
     with ClockLog() as log:
         for size in sizes or entry.sizes:
             report(", ".join(f"{key} = {value}" for key, value in size.items()))
-            started = time.monotonic()
-            found = _measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), report)
-            record.sizes.append(replace(found, conditions=log.since(started)))
+            record.sizes.append(
+                _measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), report, log)
+            )
             gc.collect()
             torch.cuda.empty_cache()
     return record
 
 
 def _measure_size(
-    torch: Any, entry: Entry, size: Size, rounds: int, seed: int, only: set[str], report: Callable[[str], None]
+    torch: Any,
+    entry: Entry,
+    size: Size,
+    rounds: int,
+    seed: int,
+    only: set[str],
+    report: Callable[[str], None],
+    log: ClockLog,
 ) -> Sized:
     work = entry.work(**size)
     sets = draw_sets(torch, entry, size, seed)
@@ -99,15 +106,16 @@ def _measure_size(
         del expected
         for warm in (*timers.values(), *hot.values()):
             warm()
+        started = time.monotonic()
         samples = take_turns(timers, rounds, lambda done: report(f"round {done} of {rounds}"))
         fewer = max(3, rounds // 3)
         hot_samples = take_turns(hot, fewer)
+        conditions = log.since(started)
         above = ceilings(torch, work)
         contenders += [Contender(ceiling.name, "ceiling", [], ceiling.work) for ceiling in above]
         samples |= take_turns({one.name: timer(torch, [one.action], stream) for one in above}, fewer)
-    return Sized(
-        dict(size), work, [_finished(one, entry.allowed(size), samples, hot_samples, written) for one in contenders]
-    )
+    finished = [_finished(one, entry.allowed(size), samples, hot_samples, written) for one in contenders]
+    return Sized(dict(size), work, finished, conditions)
 
 
 def _finished(
