@@ -197,7 +197,7 @@ def test_every_other_kernel_of_the_corpus_becomes_code(case: Case) -> None:
                 verify_text(text)
 
 
-@pytest.mark.parametrize("form", EMULATED[::5], ids=lambda form: form.syntax)
+@pytest.mark.parametrize("form", EMULATED[::8], ids=lambda form: form.syntax)
 def test_every_other_spelling_becomes_code(form: Form) -> None:
     for choice in sample_choices(form, most=1):
         version, target = first_homes(form, choice)[0]

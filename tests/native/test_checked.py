@@ -139,7 +139,7 @@ SELECTION = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.bulk
 def test_the_runtime_stays_in_bounds() -> None:
     """Kernels of every package of the runtime, with all detectors, under checked mode."""
     root = Path(__file__).parents[2]

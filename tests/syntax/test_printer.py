@@ -17,7 +17,13 @@ ALL = os.environ.get("PTXLAB_CORPUS") == "all"
 SAMPLED = [case for n, case in enumerate(CASES) if ALL or (n % 12 == 0 and case.path.stat().st_size < 8_000)]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# One in four of the large files, in each run; all of them with --bulk.
+LARGE = [case for case in CASES if case.path.stat().st_size > 16_000]
+SELDOM = {case.name for n, case in enumerate(LARGE) if n % 4}
+MARKED = [pytest.param(case, marks=[pytest.mark.bulk] if case.name in SELDOM else []) for case in CASES]
+
+
+@pytest.mark.parametrize("case", MARKED, ids=lambda case: case.name)
 def test_corpus_reads_prints_and_reads_back(case: Case) -> None:
     module = parse(case.text(), case.name)
     printed = format(module)
