@@ -10,7 +10,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.operations import operation_of
-from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name, thread_name_in_block
+from ptxlab.emulate.explain.snapshots import access_fact, block_name, companion, thread_name, thread_name_in_block
 from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.ir.flow import flow_of
 from ptxlab.isa.async_operation import AsyncOperation
@@ -55,6 +55,10 @@ class Party:
     def is_async(self) -> bool:
         """Whether it is done through the async proxy."""
         return bool(self.flags & shadow.ASYNC)
+
+    def fact(self, launch: RunningLaunch) -> dict[str, int]:
+        """Where it is, for programs: see `access_fact`."""
+        return access_fact(launch, self.instruction, self.block, self.thread)
 
 
 @dataclass(frozen=True)

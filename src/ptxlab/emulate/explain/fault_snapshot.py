@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.snapshots import BlockSnapshot, snapshot_of, thread_name
+from ptxlab.emulate.explain.snapshots import BlockSnapshot, access_fact, snapshot_of, thread_name
 from ptxlab.isa.effects import Effects
 from ptxlab.report import Diagnostic, Label, error
 
@@ -115,4 +115,5 @@ class FaultSnapshot:
     ) -> Diagnostic:
         """An error at the instruction; its label names the thread, unless another one is given."""
         span = self.launch.span_of(self.number)
-        return error(code, message, span, label or self.who, others=others, notes=notes, helps=helps)
+        found = error(code, message, span, label or self.who, others=others, notes=notes, helps=helps)
+        return replace(found, facts={"accesses": [access_fact(self.launch, self.number, self.block, self.thread)]})

@@ -47,7 +47,8 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     for cause in causes_of(launch, found, races):
         diagnostic = _RACES[kinds[cause[0]]](launch, found, cause[0])
         notes = (*describe_wait(launch, found, cause[0]), *other_lines(launch, found, cause))
-        reported.append(replace(diagnostic, notes=(*diagnostic.notes, *notes)))
+        facts = {**diagnostic.facts, "accesses": [one.fact(launch) for one in parties_of(found, cause[0])]}
+        reported.append(replace(diagnostic, notes=(*diagnostic.notes, *notes), facts=facts))
     yield from _most_severe(reported)
     racing = misread | {found.get(name, number) for number in races for name in ("instruction", "other_instruction")}
     for number in numbers:

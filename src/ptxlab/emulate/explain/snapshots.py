@@ -191,6 +191,11 @@ def thread_name_in_block(launch: RunningLaunch, thread: int) -> str:
     return f"thread {_coordinates(launch.block, thread)}"
 
 
+def access_fact(launch: RunningLaunch, instruction: int, block: int, thread: int) -> dict[str, int]:
+    """Which instruction of which thread a finding is about, by numbers: its line, its block, its thread there."""
+    return {"line": launch.line_of(instruction) or 0, "block": block, "thread": thread}
+
+
 def _coordinates(extents: tuple[int, int, int], number: int) -> str:
     """`(1,0,0)`"""
     x, y, _ = extents
