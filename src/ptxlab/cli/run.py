@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -11,45 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
+from ptxlab.cli.arguments import Argument
 from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import CUDA, name_of, path_argument, read_module, target_option
-from ptxlab.cli.findings import LISTED, format_option, show_failure, status_of
+from ptxlab.cli.findings import format_option, show_failure, status_of
+from ptxlab.cli.launching import block_indices, check_first, choose, launch_options, required_block
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
-from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     from ptxlab.cli.outcome import Run
     from ptxlab.device.options import LaunchOptions
-    from ptxlab.ir import Function, Module
-
-
-def _extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", value):
-        raise click.BadParameter(f"`{value}` is not like 4 or 4,2,1")
-    return tuple(int(part) for part in re.split("[,x]", value))
+    from ptxlab.ir import Function
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
     if value is not None and isnan(value):
         raise click.BadParameter("nan is not a time")
     return value
-
-
-def _blocks(context: click.Context, parameter: click.Parameter, value: str | None) -> list[tuple[int, ...]] | None:
-    if value is None:
-        return None
-    found = [_extent(context, parameter, word) for word in value.split()]
-    if not found:
-        raise click.BadParameter("it names no block; write '0,0 5,3'")
-    return [(*index, 0, 0)[:3] for index in found if index is not None]
-
-
-def _arguments(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Argument]:
-    return [parse_argument(text) for text in value]
 
 
 def _drawn(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, Path | None] | None:
@@ -74,10 +52,6 @@ def _gpu(context: click.Context, parameter: click.Parameter, value: str | None) 
 
 def _expectations(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Expectation]:
     return [Expectation.parse(text) for text in value]
-
-
-def _settings(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> dict[str, Argument]:
-    return dict(parse_setting(text) for text in value)
 
 
 @dataclass(frozen=True)
@@ -165,25 +139,14 @@ class Request:
 @click.command("run")
 @path_argument
 @target_option
-@click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several.")
-@click.option(
-    "--grid", metavar="X,Y,Z", callback=_extent, default="1", show_default=True, help="Size of the grid, in blocks."
-)
-@click.option("--block", metavar="X,Y,Z", callback=_extent, help="Size of a block, in threads.")
-@click.option("--cluster", metavar="X,Y,Z", callback=_extent, help="Size of a cluster, in blocks.")
-@click.option("--arg", "arguments", metavar="TYPE=VALUE", multiple=True, callback=_arguments, help="An argument.")
-@click.option("--set", "settings", metavar="NAME=TYPE=VALUE", multiple=True, callback=_settings,
-              help="The initial value of a variable of the module.")  # fmt: skip
-@click.option("--shared", metavar="BYTES", type=click.IntRange(min=0), default=0, help="Dynamic shared memory.")
-@click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
-              help="Seed of the schedule and of random data.")  # fmt: skip
+@launch_options
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
 @click.option("--scheduler", metavar="ADDRESS", help="Spread the seeds over the Dask cluster of this scheduler.")
 @click.option("--schedule", metavar="STEPS", help="Let these threads take steps, as a finding of --explore says.")
 @click.option("--explore", is_flag=True, help="Run a small kernel under all schedules that differ.")
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000, show_default=True,
               help="Executions that --explore tries at most.")  # fmt: skip
-@click.option("--blocks", metavar="'X,Y X,Y'", callback=_blocks, help="Run only these blocks of the grid.")
+@click.option("--blocks", metavar="'X,Y X,Y'", callback=block_indices, help="Run only these blocks of the grid.")
 @click.option(
     "--checks/--no-checks",
     default=True,
@@ -301,43 +264,6 @@ def draw_accesses(result: Any, line: int, output: Path | None) -> None:
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     show(picture, output)
-
-
-def check_first(module: Module) -> list[Diagnostic]:
-    """The warnings of `ptxlab check`; raises `PtxError` with all that it finds where errors are among it."""
-    from ptxlab.launch.contexts import findings_of
-
-    found = findings_of(module)
-    if any(one.level == "error" for one in found):
-        raise PtxError(found)
-    return found
-
-
-def choose(module: Module, entry: str | None) -> Function:
-    """The kernel of that name, or the only one."""
-    names = module.entries
-    if not names:
-        raise click.UsageError("there is no kernel in the file: none of its functions is an `.entry`")
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    listed = ", ".join(f"`{name}`" for name in names[:LISTED]) + more
-    if entry is None and len(names) != 1:
-        raise click.UsageError(f"`--entry` is required: the kernels are {listed}")
-    if entry is not None and entry not in names:
-        mangled = [name for name in names if name.startswith("_Z") and f"{len(entry)}{entry}" in name]
-        if len(mangled) == 1:  # the name in C++, of which PTX has the mangled one
-            return module[mangled[0]]
-        close = nearest(entry, names)
-        meant = f"did you mean `{close}`?" if close else f"the kernels are {listed}"
-        raise click.UsageError(f"there is no kernel `{entry}`; {meant}")
-    return module[entry or names[0]]
-
-
-def required_block(kernel: Function) -> tuple[int, ...]:
-    """The extents of a block that the kernel itself asks for."""
-    directive = kernel.directive("reqntid")
-    if directive is None:
-        raise click.UsageError(f"`--block` is required: `{kernel.name}` has no `.reqntid`")
-    return tuple(int(extent) for extent in directive.arguments)
 
 
 def explore(kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]) -> int:

@@ -1,0 +1,118 @@
+"""What `ptxlab run` and `ptxlab debug` share: the options of a launch, and the kernel that is meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
+from ptxlab.cli.findings import LISTED
+from ptxlab.report import Diagnostic, PtxError
+from ptxlab.report.nearest import nearest
+
+if TYPE_CHECKING:
+    from ptxlab.ir import Function, Module
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+def extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", value):
+        raise click.BadParameter(f"`{value}` is not like 4 or 4,2,1")
+    return tuple(int(part) for part in re.split("[,x]", value))
+
+
+def block_indices(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> list[tuple[int, ...]] | None:
+    if value is None:
+        return None
+    found = [extent(context, parameter, word) for word in value.split()]
+    if not found:
+        raise click.BadParameter("it names no block; write '0,0 5,3'")
+    return [(*index, 0, 0)[:3] for index in found if index is not None]
+
+
+def _arguments(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Argument]:
+    return [parse_argument(text) for text in value]
+
+
+def _settings(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> dict[str, Argument]:
+    return dict(parse_setting(text) for text in value)
+
+
+_OPTIONS = [
+    click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several."),
+    click.option(
+        "--grid", metavar="X,Y,Z", callback=extent, default="1", show_default=True, help="Size of the grid, in blocks."
+    ),
+    click.option("--block", metavar="X,Y,Z", callback=extent, help="Size of a block, in threads."),
+    click.option("--cluster", metavar="X,Y,Z", callback=extent, help="Size of a cluster, in blocks."),
+    click.option("--arg", "arguments", metavar="TYPE=VALUE", multiple=True, callback=_arguments, help="An argument."),
+    click.option(
+        "--set",
+        "settings",
+        metavar="NAME=TYPE=VALUE",
+        multiple=True,
+        callback=_settings,
+        help="The initial value of a variable of the module.",
+    ),
+    click.option("--shared", metavar="BYTES", type=click.IntRange(min=0), default=0, help="Dynamic shared memory."),
+    click.option(
+        "--seed",
+        metavar="N",
+        type=click.IntRange(0, 2**63 - 1),
+        default=0,
+        show_default=True,
+        help="Seed of the schedule and of random data.",
+    ),
+]
+
+
+def launch_options(command: Decorated) -> Decorated:
+    """The options of a command that say what a kernel is launched with."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def check_first(module: Module) -> list[Diagnostic]:
+    """The warnings of `ptxlab check`; raises `PtxError` with all that it finds where errors are among it."""
+    from ptxlab.launch.contexts import findings_of
+
+    found = findings_of(module)
+    if any(one.level == "error" for one in found):
+        raise PtxError(found)
+    return found
+
+
+def choose(module: Module, entry: str | None) -> Function:
+    """The kernel of that name, or the only one."""
+    names = module.entries
+    if not names:
+        raise click.UsageError("there is no kernel in the file: none of its functions is an `.entry`")
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    listed = ", ".join(f"`{name}`" for name in names[:LISTED]) + more
+    if entry is None and len(names) != 1:
+        raise click.UsageError(f"`--entry` is required: the kernels are {listed}")
+    if entry is not None and entry not in names:
+        mangled = [name for name in names if name.startswith("_Z") and f"{len(entry)}{entry}" in name]
+        if len(mangled) == 1:  # the name in C++, of which PTX has the mangled one
+            return module[mangled[0]]
+        close = nearest(entry, names)
+        meant = f"did you mean `{close}`?" if close else f"the kernels are {listed}"
+        raise click.UsageError(f"there is no kernel `{entry}`; {meant}")
+    return module[entry or names[0]]
+
+
+def required_block(kernel: Function) -> tuple[int, ...]:
+    """The extents of a block that the kernel itself asks for."""
+    directive = kernel.directive("reqntid")
+    if directive is None:
+        raise click.UsageError(f"`--block` is required: `{kernel.name}` has no `.reqntid`")
+    return tuple(int(extent) for extent in directive.arguments)
