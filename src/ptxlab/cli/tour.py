@@ -179,6 +179,12 @@ STEPS = (
         "With the barrier it is right:",
         ("run", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
+    Step(
+        "A run can be walked through backwards: who wrote the sum, and what was it before?",
+        ("debug", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros",
+         "--command", "watch total[0]", "--command", "continue", "--command", "reverse-stepi",
+         "--command", "print total[0]"),
+    ),
     Step("Which outcomes the memory model allows is decided by its axioms, and tried:",
          ("litmus", "mp.litmus")),
     Step("Layouts are drawn, also as SVG: here a tile without bank conflicts:",
@@ -230,5 +236,6 @@ def show(step: Step) -> None:
 
     color = has_color(sys.stdout)
     click.secho(f"\n# {step.text}", fg="cyan", color=color)
-    click.secho(f"$ ptxlab {' '.join(step.arguments)}", bold=True, color=color)
+    words = [f'"{word}"' if " " in word else word for word in step.arguments]
+    click.secho(f"$ ptxlab {' '.join(words)}", bold=True, color=color)
     ptxlab.main(step.arguments, prog_name="ptxlab", standalone_mode=False)

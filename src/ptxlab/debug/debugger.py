@@ -1,0 +1,289 @@
+"""The debugger: a position in a recorded launch, which moves forwards and backwards.
+
+A position is a number of steps: those before it are executed. Each thread is shown at the first of its steps from
+there on, which it executes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Literal
+
+from ptxlab.debug.lines import Lines, Place
+from ptxlab.debug.steps import ThreadSteps, steps_of
+from ptxlab.debug.stops import Breakpoint, Finding, Watchpoint, stop_at_finding, watch_memory, watch_register
+from ptxlab.debug.values import Scope, UnknownError
+from ptxlab.report import Diagnostic
+from ptxlab.trace import Trace
+from ptxlab.trace.accesses import GLOBAL, NAMES, SHARED
+
+if TYPE_CHECKING:
+    from ptxlab.trace.origin import Origin
+
+Kind = Literal["in", "over", "out"]
+Unit = Literal["line", "instruction"]
+
+
+Reason = Literal["step", "breakpoint", "watchpoint", "finding", "end", "start", "goto"]
+_REASONS: dict[type, Reason] = {Breakpoint: "breakpoint", Watchpoint: "watchpoint", Finding: "finding"}
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why the debugger is where it is."""
+
+    reason: Reason
+    description: str
+    thread: int
+    number: int | None = None
+    """Of what has stopped it."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a thread is in one of the functions that it runs, or in code that is inlined there."""
+
+    place: Place
+    instruction: int
+    ptx_line: int
+
+
+class Debugger:
+    """A recorded launch, a position in it, and a thread that is inspected."""
+
+    def __init__(self, trace: Trace, findings: Sequence[Diagnostic] = ()) -> None:
+        self.trace = trace
+        self.lines = Lines(trace.program)
+        self.findings = findings
+        self.stops: dict[int, Breakpoint | Watchpoint | Finding] = {}
+        self.position = 0
+        self.in_ptx = not self.lines.has_sources
+        """Whether lines are those of the PTX; otherwise of what `.loc` names."""
+        self.thread = int(trace.columns.thread[0]) if trace.steps else 0
+        self._numbers = 0
+        self._steps = lru_cache(maxsize=64)(lambda thread: steps_of(trace.columns, thread))
+        for number, diagnostic in enumerate(findings, 1):
+            found = stop_at_finding(trace, -number, diagnostic)
+            if found is not None:
+                self.stops[-number] = found
+
+    # What is where.
+
+    @property
+    def scope(self) -> Scope:
+        """The thread that is inspected, and what it sees."""
+        return self.scope_of(self.thread)
+
+    def scope_of(self, thread: int) -> Scope:
+        """A thread of the grid at this position."""
+        return Scope(self.trace, thread, self.position)
+
+    def steps(self, thread: int) -> ThreadSteps:
+        """What a thread executes in the whole launch."""
+        found: ThreadSteps = self._steps(thread)
+        return found
+
+    def instruction(self, thread: int) -> int | None:
+        """The instruction that a thread executes next; None if it has ended."""
+        steps = self.steps(thread)
+        index = steps.next(self.position)
+        return int(steps.instructions[index]) if index < len(steps.numbers) else None
+
+    def warps(self) -> list[int]:
+        """The recorded warps, each by its first thread in the grid."""
+        size = self.trace.accesses.threads_in_block
+        return sorted({thread - thread % size % 32 for thread in self.trace.columns.threads})
+
+    def lanes(self, thread: int) -> list[int]:
+        """The recorded threads of a thread's warp."""
+        size = self.trace.accesses.threads_in_block
+        first = thread - thread % size % 32
+        last = min(first + 32, (thread // size + 1) * size)
+        known = set(self.trace.columns.threads)
+        return [one for one in range(first, last) if one in known]
+
+    def name(self, thread: int) -> str:
+        """`block (1,0,0) thread (5,0,0)`."""
+        scope = self.scope_of(thread).special()
+        at = [",".join(str(scope[f"%{name}.{axis}"]) for axis in "xyz") for name in ("ctaid", "tid")]
+        return f"block ({at[0]}) thread ({at[1]})"
+
+    def stack(self, thread: int | None = None) -> list[Frame]:
+        """The functions that a thread is in, the innermost first; code that is inlined has frames of its own."""
+        steps = self.steps(self.thread if thread is None else thread)
+        if not len(steps.numbers):
+            return []
+        index = min(steps.next(self.position), len(steps.numbers) - 1)
+        return [frame for at in (index, *steps.callers(index)) for frame in self._frames(int(steps.instructions[at]))]
+
+    def _frames(self, instruction: int) -> Iterator[Frame]:
+        for place in self.lines.places(instruction, in_ptx=self.in_ptx):
+            yield Frame(place, instruction, self.lines.ptx[instruction].line)
+
+    def across_lanes(self, register: str, thread: int | None = None) -> dict[int, object]:
+        """A register in all lanes of a warp, each when it comes to this instruction as often as the thread has.
+
+        Threads of a warp are recorded one after the other; so this is what the warp sees when it is there.
+        """
+        thread = self.thread if thread is None else thread
+        steps = self.steps(thread)
+        index = steps.next(self.position)
+        found: dict[int, object] = {}
+        for lane in self.lanes(thread):
+            at = self.position
+            if index < len(steps.numbers):
+                instruction = steps.instructions[index]
+                times = int((steps.instructions[: index + 1] == instruction).sum())
+                own = self.steps(lane)
+                same = own.numbers[own.instructions == instruction]
+                if len(same) < times:
+                    continue
+                at = int(same[times - 1])
+            try:
+                found[lane] = Scope(self.trace, lane, at).register(register)
+            except UnknownError:
+                continue
+        return found
+
+    def origin(self, name: str) -> Origin:
+        """Where a register of the thread, or an element such as `c[3, 5]`, has its value from."""
+        scope = self.scope
+        if name.startswith("%"):
+            return self.trace.origin(name, scope.own, block=scope.block, step=self.position - 1)
+        space, address, size = scope.address_of(name)
+        return self.trace.origin(address, size=size, space=NAMES[space], block=scope.block, step=self.position - 1)
+
+    # Breakpoints.
+
+    def break_at(
+        self, file: str, line: int, *, condition: str = "", hit_count: int = 1, thread: int | None = None
+    ) -> Breakpoint:
+        """Stop at a line of the PTX (`file` is "") or of a source; `UnknownError` where it has no instruction."""
+        instructions = self.lines.instructions_at(file, line)
+        if not instructions:
+            raise UnknownError(f"there is no instruction at line {line}" + (f" of `{file}`" if file else ""))
+        return self.break_before(instructions, condition=condition, hit_count=hit_count, thread=thread)
+
+    def break_before(
+        self, instructions: Sequence[int], *, condition: str = "", hit_count: int = 1, thread: int | None = None
+    ) -> Breakpoint:
+        """Stop before instructions, by their numbers in the program."""
+        self._numbers += 1
+        found = Breakpoint(self.trace, self._numbers, instructions, thread, condition, hit_count)
+        self.stops[found.number] = found
+        return found
+
+    def watch(self, name: str) -> Watchpoint:
+        """Stop where a register, an element such as `c[3, 5]`, or `shared.f32[8]` changes."""
+        scope, number = self.scope, self._numbers + 1
+        if name.startswith("%"):
+            found = watch_register(self.trace, number, name, self.thread)
+        else:
+            space, address, size = scope.address_of(name)
+            if space not in (GLOBAL, SHARED):
+                raise UnknownError(f"`{name}`: only registers, global and shared memory can be watched")
+            found = watch_memory(number, name, scope, space, address, size)
+        self._numbers = number
+        self.stops[number] = found
+        return found
+
+    # Moving.
+
+    def go_to(self, position: int, thread: int | None = None) -> Stop:
+        """Go to a position; from the end if it is negative."""
+        steps = self.trace.steps
+        self.position = max(0, min(steps, position + steps + 1 if position < 0 else position))
+        self.thread = self.thread if thread is None else thread
+        return Stop("goto", f"after {self.position:,} of {steps:,} steps", self.thread)
+
+    def run(self, *, backwards: bool = False) -> Stop:
+        """Run to the next stop, or backwards to the one before; else to the end, or the start."""
+        limit = 0 if backwards else self.trace.steps
+        found = self._nearest(limit, backwards=backwards)
+        if found is not None:
+            return found
+        self.position = limit
+        return Stop(
+            "start" if backwards else "end", "start of the recording" if backwards else self.trace.end, self.thread
+        )
+
+    def step(self, kind: Kind = "in", unit: Unit = "line", *, backwards: bool = False) -> Stop:
+        """Let the thread execute a line or an instruction, or take it back, unless something stops it before that."""
+        steps = self.steps(self.thread)
+        index = steps.next(self.position)
+        target = self._before(steps, index, kind, unit) if backwards else self._after(steps, index, kind, unit)
+        if target is None:
+            return self.run(backwards=backwards)
+        found = self._nearest(target, backwards=backwards)
+        if found is not None:
+            return found
+        self.position = target
+        if not backwards and steps.next(target) >= len(steps.numbers):
+            return Stop("end", "the thread has ended", self.thread)
+        return Stop("step", "step", self.thread)
+
+    def _after(self, steps: ThreadSteps, index: int, kind: Kind, unit: Unit) -> int | None:
+        """The position after the thread has executed that much; None if it has nothing left to execute."""
+        count = len(steps.numbers)
+        if index >= count:
+            return None
+        depth = int(steps.depths[index])
+        at = index + 1
+        if kind == "in":
+            while unit == "line" and at < count and self._is_same_line(steps, at, index):
+                at += 1
+        else:
+            most = depth - (kind == "out")
+            while at < count and (
+                steps.depths[at] > most or (unit == "line" and kind == "over" and self._is_same_line(steps, at, index))
+            ):
+                at += 1
+        return int(steps.numbers[at - 1]) + 1
+
+    def _before(self, steps: ThreadSteps, index: int, kind: Kind, unit: Unit) -> int | None:
+        """The position before the thread executed that much; None if it has executed nothing."""
+        at = index - 1
+        if at < 0:
+            return None
+        depth = int(steps.depths[min(index, len(steps.depths) - 1)])
+        if kind != "in":
+            most = depth - (kind == "out")
+            while at > 0 and steps.depths[at] > most:
+                at -= 1
+        while unit == "line" and at > 0 and self._is_same_line(steps, at - 1, at):
+            at -= 1
+        return int(steps.numbers[at])
+
+    def _is_same_line(self, steps: ThreadSteps, one: int, other: int) -> bool:
+        places = [self.lines.places(int(steps.instructions[at]), in_ptx=self.in_ptx)[0] for at in (one, other)]
+        return places[0] == places[1] and steps.depths[one] == steps.depths[other]
+
+    def _nearest(self, limit: int, *, backwards: bool) -> Stop | None:
+        """Go to the nearest stop between here and a limit, if there is one; not to the one that it is at."""
+        steps = self.steps(self.thread)
+        index = steps.next(self.position)
+        here = int(steps.numbers[index]) if index < len(steps.numbers) else -1
+        best: tuple[int, int, int] | None = None
+        for number, one in self.stops.items():
+            for hit in one.hits.around(self.position, backwards=backwards):
+                at, thread = int(one.hits.positions[hit]), int(one.hits.threads[hit])
+                is_watch = not isinstance(one, Breakpoint)
+                beyond = at < limit if backwards else at > limit if is_watch else at >= limit
+                if beyond or (best is not None and _nearer(best[0], at, backwards)):
+                    break
+                is_here = at == (self.position if is_watch else here)
+                if not is_here and one.holds(hit):
+                    best = at, thread, number
+                    break
+        if best is None:
+            return None
+        self.position, self.thread, number = best
+        found = self.stops[number]
+        return Stop(_REASONS[type(found)], found.description, self.thread, number)
+
+
+def _nearer(one: int, other: int, backwards: bool) -> bool:
+    """Whether a position is nearer than another in the direction of the search."""
+    return one > other if backwards else one < other

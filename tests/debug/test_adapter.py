@@ -1,0 +1,154 @@
+"""The Debug Adapter Protocol: what an editor asks for."""
+
+import base64
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .client import Client, client_in_thread, client_of_process
+from .kernels import COUNT, DOUBLE, EXCHANGE, LOAD, RACE
+
+CONFORMANCE = Path(__file__).with_name("conformance.js")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "k.ptx"
+    path.write_text(EXCHANGE)
+    return path
+
+
+@pytest.fixture
+def client() -> Iterator[Client]:
+    with client_in_thread() as found:
+        assert found.body("initialize", adapterID="ptxlab")["supportsStepBack"]
+        yield found
+
+
+def lines(client: Client, thread: int) -> list[int]:
+    return [frame["line"] for frame in client.body("stackTrace", threadId=thread)["stackFrames"]]
+
+
+def variables(client: Client, scope: str) -> dict[str, str]:
+    frame = client.body("stackTrace", threadId=client.thread)["stackFrames"][0]["id"]
+    scopes = {one["name"]: one["variablesReference"] for one in client.body("scopes", frameId=frame)["scopes"]}
+    found = client.body("variables", variablesReference=scopes[scope])["variables"]
+    return {one["name"]: one["value"] for one in found}
+
+
+def test_a_session(client: Client, program: Path) -> None:
+    client.launch(program)
+    source = {"path": str(program)}
+    found = client.body("setBreakpoints", source=source, breakpoints=[{"line": COUNT}, {"line": 900}])["breakpoints"]
+    assert [one["verified"] for one in found] == [True, False]
+    client.body("configurationDone")
+    assert client.event("stopped")["reason"] == "entry"
+    assert [one["name"] for one in client.body("threads")["threads"]] == [
+        "block (0,0,0) warp 0",
+        "block (0,0,0) warp 1",
+    ]
+    client.body("continue", threadId=1)
+    stopped = client.event("stopped")
+    assert (stopped["reason"], stopped["hitBreakpointIds"]) == ("breakpoint", [found[0]["id"]])
+    client.thread = stopped["threadId"]
+    assert lines(client, client.thread) == [COUNT]
+    registers = variables(client, "Registers")
+    assert registers["%r4"] == "0"
+    assert variables(client, "Arguments") == {"c": "uint32 64"}
+    assert variables(client, "Shared memory")["s"] == "uint32 64"
+    assert "complete 1 times" in variables(client, "Barriers")["0"]
+    assert client.body("evaluate", expression="%r4 + 1")["result"] == "1"
+    client.body("next", threadId=client.thread)
+    assert client.event("stopped")["reason"] == "step"
+    assert lines(client, client.thread) == [COUNT + 1]
+    client.body("stepBack", threadId=client.thread)
+    client.event("stopped")
+    assert lines(client, client.thread) == [COUNT]
+    client.body("stepBack", threadId=client.thread, granularity="instruction")
+    client.event("stopped")
+    assert lines(client, client.thread) == [DOUBLE]
+    client.body("reverseContinue", threadId=client.thread)
+    assert client.event("stopped")["description"] == "start of the recording"
+
+
+def test_conditions_and_data_breakpoints(client: Client, program: Path) -> None:
+    client.launch(program)
+    given = [{"line": LOAD, "condition": "%tid.x == 40"}]
+    client.body("setBreakpoints", source={"path": str(program)}, breakpoints=given)
+    client.body("configurationDone")
+    client.event("stopped")
+    client.body("continue", threadId=1)
+    client.thread = client.event("stopped")["threadId"]
+    assert client.body("evaluate", expression="%tid.x")["result"] == "40"
+    watched = client.body("dataBreakpointInfo", name="%r4")["dataId"]
+    client.body("setDataBreakpoints", breakpoints=[{"dataId": watched}])
+    client.body("continue", threadId=client.thread)
+    assert client.event("stopped")["reason"] == "data breakpoint"
+    assert client.body("evaluate", expression="%r4")["result"] == "0"
+
+
+def test_memory_and_instructions(client: Client, program: Path) -> None:
+    client.launch(program, stopOnEntry=False)
+    client.body("configurationDone")
+    client.event("stopped")
+    data = client.body("readMemory", memoryReference="shared:0x0", offset=8, count=4)["data"]
+    assert base64.b64decode(data) == (2).to_bytes(4, "little")
+    found = client.body("disassemble", memoryReference="0x1", instructionOffset=-2, instructionCount=3)["instructions"]
+    assert [one["instruction"] for one in found] == ["(none)", "ld.param.u64 %rd1, [c]", "mov.u32 %r1, %tid.x"]
+
+
+def test_a_race_is_an_exception(client: Client, tmp_path: Path) -> None:
+    program = tmp_path / "race.ptx"
+    program.write_text(RACE)
+    client.launch(program, stopOnEntry=False)
+    client.body("configurationDone")
+    stopped = client.event("stopped")
+    assert stopped["reason"] == "exception"
+    assert "error[data-race]" in client.body("exceptionInfo", threadId=stopped["threadId"])["description"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"program": "/nowhere/k.ptx"}, "there is no file"),
+        ({"block": "many"}, "whole numbers are wanted"),
+        ({"args": ["u99=1"]}, "u99"),
+        ({"entry": "other"}, "there is no kernel `other`"),
+        ({}, None),
+    ],
+)
+def test_a_launch_that_cannot_be(client: Client, program: Path, given: dict[str, object], message: str | None) -> None:
+    whole = {"program": str(program), "block": 64, "args": ["u32[64]=zeros"], **given}
+    answer = client.ask("launch", **whole)
+    assert answer["success"] is (message is None)
+    assert message is None or message in answer["message"]
+
+
+@pytest.mark.slow
+def test_a_process_serves_its_streams(program: Path) -> None:
+    with client_of_process() as client:
+        client.body("initialize")
+        client.launch(program)
+        client.body("configurationDone")
+        assert client.event("stopped")["reason"] == "entry"
+
+
+def test_requests_out_of_order(client: Client) -> None:
+    assert "`launch` comes first" in client.ask("continue", threadId=1)["message"]
+    assert "not supported" in client.ask("restartFrame")["message"]
+
+
+@pytest.mark.slow
+def test_conformance() -> None:
+    """The client library of VS Code: its checks of breakpoints, stepping and ends, where node has it."""
+    node = shutil.which("node")
+    known = node and subprocess.run([node, "-e", "require('@vscode/debugadapter-testsupport')"], capture_output=True)
+    if not known or known.returncode:
+        pytest.skip("needs node and the package @vscode/debugadapter-testsupport (on NODE_PATH)")
+    found = subprocess.run([str(node), str(CONFORMANCE), sys.executable], capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert "passed" in found.stdout

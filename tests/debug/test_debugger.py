@@ -1,0 +1,198 @@
+"""The core of the debugger: where it stops, forwards and backwards, and what it shows there."""
+
+import pytest
+
+from ptxlab.debug import Debugger, UnknownError
+
+from .kernels import COUNT, DOUBLE, EXCHANGE, INLINED, LAST, LOAD, RACE, STORE, debugger_of
+
+
+@pytest.fixture(scope="module")
+def exchange() -> Debugger:
+    return debugger_of(EXCHANGE)
+
+
+@pytest.fixture
+def debugger(exchange: Debugger) -> Debugger:
+    exchange.stops.clear()
+    exchange.go_to(0, 0)
+    return exchange
+
+
+def line(debugger: Debugger) -> int:
+    return debugger.stack()[0].place.line
+
+
+def warp(debugger: Debugger) -> int:
+    return debugger.thread // 32
+
+
+def test_a_breakpoint_stops_each_warp_once(debugger: Debugger) -> None:
+    debugger.break_at("", LOAD)
+    stops = [debugger.run() for _ in range(3)]
+    assert [stop.reason for stop in stops] == ["breakpoint", "breakpoint", "end"]
+    assert {stop.thread // 32 for stop in stops[:2]} == {0, 1}
+    assert debugger.position == debugger.trace.steps
+
+
+def test_backwards_are_the_same_stops(debugger: Debugger) -> None:
+    debugger.break_at("", DOUBLE)
+    seen = []
+    while debugger.run().reason == "breakpoint":
+        seen.append((debugger.position, debugger.thread))
+    assert len(seen) == 6  # two warps, three times
+    back = []
+    while debugger.run(backwards=True).reason == "breakpoint":
+        back.append((debugger.position, debugger.thread))
+    assert back[::-1] == seen
+    assert debugger.position == 0
+
+
+def test_conditions_count_for_the_threads_that_meet_them(debugger: Debugger) -> None:
+    debugger.break_at("", COUNT, condition="%r3 >= 40 && %tid.x < 32 && %r4 == 1")
+    assert debugger.run().reason == "breakpoint"
+    scope = debugger.scope
+    assert scope.register("%r3") >= 40
+    assert scope.register("%r4") == 1
+    assert debugger.run().reason == "end"  # other lanes of the warp are at the same place
+
+
+def test_hit_counts_and_threads(debugger: Debugger) -> None:
+    debugger.break_at("", DOUBLE, hit_count=3)
+    debugger.run()
+    assert debugger.scope.register("%r4") == 2
+    debugger.stops.clear()
+    debugger.go_to(0)
+    debugger.break_at("", DOUBLE, thread=37)
+    threads = []
+    while debugger.run().reason == "breakpoint":
+        threads.append(debugger.thread)
+    assert threads == [37, 37, 37]
+
+
+def test_a_step_is_one_line_of_one_thread_and_back(debugger: Debugger) -> None:
+    lines, positions = [line(debugger)], [debugger.position]
+    while debugger.step().reason == "step":
+        lines.append(line(debugger))
+        positions.append(debugger.position)
+    loop = [DOUBLE, COUNT, COUNT + 1, COUNT + 2]
+    assert lines == [*range(7, 19), *loop * 3, LAST - 1, LAST, LAST + 1]
+    assert debugger.thread == 0
+    back = []
+    while debugger.step(backwards=True).reason == "step":
+        back.append(line(debugger))
+    assert back == lines[::-1]
+    assert debugger.position == 0
+
+
+def test_watchpoints_of_registers_and_memory(debugger: Debugger) -> None:
+    debugger.watch("%r4")
+    values = []
+    while debugger.run().reason == "watchpoint":
+        values.append(debugger.scope.register("%r4"))
+    assert values == [0, 1, 2, 3]
+    debugger.stops.clear()
+    debugger.go_to(0)
+    debugger.watch("c[5]")
+    assert debugger.run().reason == "watchpoint"
+    assert (debugger.thread, debugger.scope.evaluate("c[5]")) == (5, 37 * 8)
+    assert debugger.step("in", "instruction", backwards=True).reason == "step"
+    assert (line(debugger), debugger.scope.evaluate("c[5]")) == (LAST, 0)
+    debugger.stops.clear()
+    debugger.watch("s[9]")
+    debugger.go_to(0)
+    debugger.run()
+    assert debugger.thread == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("%r1", 7),
+        ("%tid.x + 2 * %ntid.x", 135),
+        ("%r2 == 39 and not %r1 > 7", True),
+        ("s[40]", 40),
+        ("shared.u32[160]", 40),
+        ("shared.u32[%rd5]", 39),
+        ("global.u32[%rd1 + 4]", 264),
+        ("c[3]", 280),
+        ("(%r1 << 2) | 1", 29),
+    ],
+)
+def test_expressions(debugger: Debugger, text: str, value: int) -> None:
+    debugger.break_at("", LOAD, thread=7)
+    debugger.run()
+    assert debugger.scope.evaluate(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%r77", "no register `%r77`"),
+        ("%r3", "not written yet"),
+        ("nothing[3]", "nothing called `nothing`"),
+        ("%r1 +", "cannot be read"),
+        ("c[1000]", "out of bounds"),
+        ("shared.u32[100000]", "no shared memory"),
+        ("global.u32[0]", "no memory at 0x0"),
+        ("there.f32[0]", "no state space `there`"),
+        ("__import__('os')", "can be asked for"),
+        ("%r1 / 0", "division"),
+    ],
+)
+def test_what_cannot_be_asked(debugger: Debugger, text: str, message: str) -> None:
+    debugger.break_at("", LOAD, thread=7)
+    debugger.run()
+    with pytest.raises(UnknownError, match=message):
+        debugger.scope.evaluate(text)
+
+
+def test_a_register_across_lanes(debugger: Debugger) -> None:
+    debugger.break_at("", COUNT, hit_count=2)
+    debugger.run()
+    first = warp(debugger) * 32
+    assert debugger.across_lanes("%r3") == {thread: (thread ^ 32) * 4 for thread in range(first, first + 32)}
+
+
+def test_registers_are_those_of_the_position(debugger: Debugger) -> None:
+    debugger.break_at("", STORE, thread=3)
+    debugger.run()
+    known = debugger.scope.registers()
+    assert known["%r1"] == 3
+    assert "%r2" not in known
+
+
+def test_lines_of_a_source_and_inlined_frames() -> None:
+    debugger = debugger_of(INLINED, 1)
+    assert debugger.stack()[0].place.file == "kernel.cu"
+    lines = [line(debugger)]
+    while debugger.step().reason == "step":
+        lines.append(line(debugger))
+    assert lines == [10, 11, 3, 12]
+    debugger.go_to(0)
+    debugger.break_at("/home/someone/kernel.cu", 3)
+    debugger.run()
+    assert [frame.place.line for frame in debugger.stack()] == [3, 11]
+    debugger.in_ptx = True
+    assert line(debugger) == 13
+    with pytest.raises(UnknownError, match="no instruction at line 4"):
+        debugger.break_at("kernel.cu", 4)
+
+
+def test_a_race_stops_where_it_is() -> None:
+    debugger = debugger_of(RACE)
+    stop = debugger.run()
+    assert stop.reason == "finding"
+    assert "data-race" in stop.description
+    assert debugger.run().reason == "end"
+
+
+def test_positions_beyond_the_recording(debugger: Debugger) -> None:
+    debugger.go_to(10**9)
+    assert debugger.position == debugger.trace.steps
+    assert debugger.instruction(0) is None
+    assert debugger.step().reason == "end"
+    debugger.go_to(-1)
+    assert debugger.position == debugger.trace.steps
+    debugger.go_to(0)
+    assert debugger.step(backwards=True).reason == "start"
