@@ -116,6 +116,8 @@ def test_calls_have_registers_of_their_own(tmp_path: Path) -> None:
     step = trace.step(int(trace.steps_at(8)[0]))
     assert (step.function, step.registers()) == ("twice", {"%r1": 21, "%r2": 42})
     assert trace.step(int(trace.steps_at(18)[0])).registers() == {"%r1": 21}
+    path = [(trace.step(n).line, trace.step(n).depth) for n in trace.steps_of(0)]
+    assert path == [(16, 0), (17, 0), (18, 0), (7, 1), (8, 1), (9, 1), (10, 1), (19, 0), (20, 0)]
     assert trace.registers(0) == {"%r1": 21, "%r3": 42}
 
 

@@ -73,6 +73,7 @@ def test_a_kernel_that_fails_is_recorded_up_to_there(tmp_path: Path) -> None:
         record(tmp_path / "wrong.ptxtrace", text)
     trace = ptxlab.Trace.open(tmp_path / "wrong.ptxtrace")
     assert trace.end == "the kernel was stopped by a fault"
+    assert [(found.code, found.line) for found in trace.findings] == [("out-of-bounds", 33)]
     assert trace.registers(32)["%r5"] == 68
     assert (trace.step(-1).thread, trace.step(-1).line) == (32, 32)
 

@@ -103,13 +103,13 @@ def result_of(running: RunningLaunch, options: LaunchOptions, until: float | Non
     started = time.perf_counter()
     outcome = running.run(until, options.progress)
     result = Result(seconds=time.perf_counter() - started)
-    if running.recorder is not None:
-        _finish_recording(running.recorder, result, outcome, running)
     if outcome == "failed":
         return result, outcome
     running.textures.write_back()
     result.output = "".join(running.services.output)
     result.diagnostics = diagnostics_of(running, outcome, options)
+    if running.recorder is not None:
+        _finish_recording(running.recorder, result, outcome, running)
     if options.profile:
         running.settle()
     result.counters, result.fidelity = count(running)
@@ -120,7 +120,7 @@ def result_of(running: RunningLaunch, options: LaunchOptions, until: float | Non
 def _finish_recording(recorder: HostRecorder, result: Result, outcome: str | None, running: RunningLaunch) -> None:
     """Close the recording of a launch; it is part of the result."""
     wrong = [worker.fault.get("instruction") for worker in running.workers if worker.fault.get("kind")]
-    recorder.finish(outcome, wrong[0] if wrong else None)
+    recorder.finish(outcome, wrong[0] if wrong else None, result.diagnostics)
     if recorder.error is not None:
         raise recorder.error
     result.recording = Recording(recorder.path, recorder.is_temporary)

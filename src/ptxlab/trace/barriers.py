@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from ptxlab.trace.columns import Columns
+import numpy as np
+
+from ptxlab.trace.columns import Columns, Numbers
 
 INITIALISED, ARRIVED, EXPECTED, COMPLETED, PHASE, OBSERVED, AT_BARRIER, OPENED = range(4, 12)
 
@@ -45,45 +47,56 @@ class Barrier:
         return f"barrier {self.number}: {self.arrived} arrived, complete {self.completed} times"
 
 
-def barriers_at(columns: Columns, names: dict[int, str], key: int) -> list[Mbarrier | Barrier]:
-    """The barriers before `key`, in the order in which they were first used."""
-    found: dict[tuple[int, int, str], Mbarrier | Barrier] = {}
-    last = len(columns)
-    for event in columns.events:
-        kind = int(event["kind"])
-        if kind < INITIALISED or kind > OPENED:
-            continue
-        if 2 * int(columns.first_step[min(int(event["time"]), last)]) >= key:
-            break
-        block, address, size = int(event["block"]), int(event["address"]), int(event["size"])
-        if kind >= AT_BARRIER:
-            number = int(event["operation"])
-            place = block, number, "barrier"
-            barrier = found.get(place, Barrier(block, number))
-            assert isinstance(barrier, Barrier)
-            found[place] = _change_barrier(barrier, kind)
-            continue
-        place = block, address, "mbarrier"
-        if kind == INITIALISED:
-            found[place] = Mbarrier(block, address, names.get(address, ""), size, size)
-            continue
-        mbarrier = found.get(place)
-        if isinstance(mbarrier, Mbarrier):
-            found[place] = _change_mbarrier(mbarrier, kind, size, int(event["extra"]))
-    return list(found.values())
+class Barriers:
+    """All that happened to barriers, by barrier."""
 
+    def __init__(self, columns: Columns) -> None:
+        events = columns.events
+        self._times = 2 * columns.first_step[np.minimum(events["time"].astype(np.int64), len(columns))]
+        chosen = np.flatnonzero((events["kind"] >= INITIALISED) & (events["kind"] <= OPENED))
+        is_mbarrier = events["kind"][chosen] < AT_BARRIER
+        places = np.zeros(len(chosen), [("block", "u8"), ("address", "u8"), ("is_mbarrier", "?")])
+        places["block"], places["is_mbarrier"] = events["block"][chosen], is_mbarrier
+        places["address"] = np.where(is_mbarrier, events["address"][chosen], events["operation"][chosen])
+        self._events = events
+        found, first, inverse = np.unique(places, return_index=True, return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        cuts = np.searchsorted(inverse[order], np.arange(len(found) + 1))
+        self._of = [
+            (found[number], chosen[order[cuts[number] : cuts[number + 1]]]) for number in np.argsort(first).tolist()
+        ]
 
-def _change_barrier(barrier: Barrier, kind: int) -> Barrier:
-    if kind == OPENED:
-        return replace(barrier, arrived=0, completed=barrier.completed + 1)
-    return replace(barrier, arrived=barrier.arrived + 1)
+    def at(self, names: dict[int, str], key: int) -> list[Mbarrier | Barrier]:
+        """The barriers before `key`, in the order in which they were first used."""
+        past = int(np.searchsorted(self._times, key))
+        found: list[Mbarrier | Barrier] = []
+        for place, events in self._of:
+            before = events[: np.searchsorted(events, past)]
+            if len(before):
+                block, address = int(place["block"]), int(place["address"])
+                one = self._mbarrier(block, address, names, before) if place["is_mbarrier"] else None
+                found.append(one or self._barrier(block, address, before))
+        return found
 
+    def _after_last(self, events: Numbers, kinds: tuple[int, ...]) -> Numbers:
+        """The events after the last of some kinds."""
+        of = np.flatnonzero(np.isin(self._events["kind"][events], kinds))
+        return events[of[-1] + 1 :] if len(of) else events
 
-def _change_mbarrier(barrier: Mbarrier, kind: int, size: int, extra: int) -> Mbarrier:
-    if kind == ARRIVED:
-        return replace(barrier, missing=extra)
-    if kind in (EXPECTED, COMPLETED):
-        return replace(barrier, bytes=barrier.bytes + (size if kind == EXPECTED else -size))
-    if kind == PHASE:
-        return replace(barrier, missing=barrier.expected, bytes=0, phase=barrier.phase + 1, waits=0)
-    return replace(barrier, waits=barrier.waits + 1)
+    def _barrier(self, block: int, number: int, events: Numbers) -> Barrier:
+        completed = int((self._events["kind"][events] == OPENED).sum())
+        return Barrier(block, number, len(self._after_last(events, (OPENED,))), completed)
+
+    def _mbarrier(self, block: int, address: int, names: dict[int, str], events: Numbers) -> Mbarrier:
+        first = np.flatnonzero(self._events["kind"][events] == INITIALISED)
+        start = int(first[-1]) if len(first) else 0
+        expected = int(self._events["size"][events[start]])
+        since = events[start + 1 :]
+        phase = int((self._events["kind"][since] == PHASE).sum())
+        now = self._after_last(since, (PHASE,))
+        kinds, sizes = self._events["kind"][now], self._events["size"][now].astype(np.int64)
+        arrived = now[kinds == ARRIVED]
+        missing = int(self._events["extra"][arrived[-1]]) if len(arrived) else expected
+        bytes = int(sizes[kinds == EXPECTED].sum() - sizes[kinds == COMPLETED].sum())
+        waits = int((kinds == OBSERVED).sum())
+        return Mbarrier(block, address, names.get(address, ""), expected, missing, bytes, phase, waits)

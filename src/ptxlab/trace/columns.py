@@ -6,6 +6,7 @@ in which they were executed.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -46,6 +47,8 @@ class Slot:
     offset: int
     bytes: int
     guard: int
+    order: int
+    """The steps of the segment before it."""
 
 
 class Segment:
@@ -64,8 +67,8 @@ class Segment:
                 self.registers.setdefault(slot.what, []).append(slot)
 
     def index(self, slot: Slot) -> int:
-        """Which of its steps wrote a slot; one past the last, if the instruction is complete later."""
-        return self.index_of.get(slot.instruction, len(self.steps))
+        """Which of its steps wrote a slot, or the next one, if the instruction is a step of another segment."""
+        return self.index_of.get(slot.instruction, slot.order)
 
 
 class Columns:
@@ -83,6 +86,7 @@ class Columns:
         self.events = np.frombuffer(b"".join(parts.get(trace_file.EVENTS, ())), EVENT)
         self.data = b"".join(parts.get(trace_file.DATA, ()))
         self.memory = parts.get(trace_file.MEMORY, [])
+        self.findings = [one for data in parts.get(trace_file.REMARK, ()) for one in json.loads(data)]
         self.steps: int = file.steps
         self._chosen: dict[tuple[int, int], Numbers] = {}
         self._writers: dict[str, list[int]] = {}
@@ -179,8 +183,8 @@ class Columns:
 
     def keys(self, entries: Numbers, segment: Segment, slot: Slot) -> Numbers:
         """When a slot was written in each of some entries: 2 n + 1 in step n, 2 n between steps n - 1 and n."""
-        index = segment.index(slot)
-        return 2 * (self.first_step[entries] + index) + (index < len(segment.steps))
+        is_own = slot.instruction in segment.index_of
+        return 2 * (self.first_step[entries] + segment.index(slot)) + is_own
 
 
 def _starts(sizes: Numbers) -> Numbers:

@@ -34,6 +34,16 @@ def frame_of(columns: Columns, thread: int, key: int) -> Numbers:
     return frame
 
 
+def depth_of(columns: Columns, thread: int, key: int) -> int:
+    """How many functions have been called, and not returned from, by a thread before `key`."""
+    if not columns.has_calls:
+        return 0
+    entries = columns.entries_by(thread)
+    entries = entries[: np.searchsorted(2 * columns.first_step[entries], key)]
+    flags = np.array([segment.flags for segment in columns.segments])[columns.segment[entries]]
+    return int((flags & ENTERS != 0).sum() - (flags & LEAVES != 0).sum())
+
+
 def last_writes(columns: Columns, thread: int, key: int) -> dict[str, Written]:
     """For each register of the running function, its last write before `key`."""
     entries = frame_of(columns, thread, key)

@@ -27,6 +27,17 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What a launch found, as it was reported."""
+
+    level: str
+    code: str
+    message: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
 class Write:
     """A value that was written: to a register or to memory, by which step, or after it by an asynchronous operation."""
 
@@ -64,6 +75,11 @@ class Step:
     @property
     def lane(self) -> int:
         return self.thread % 32
+
+    @property
+    def depth(self) -> int:
+        """How many calls its function is inside of: 0 in the kernel itself."""
+        return self.trace.depth(self.number)
 
     @property
     def active(self) -> int:

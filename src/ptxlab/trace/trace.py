@@ -14,10 +14,10 @@ from ptxlab.device.layout import shared_variables
 from ptxlab.device.trace_file import ENDS, TraceFile
 from ptxlab.trace import registers as registers_of
 from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses
-from ptxlab.trace.barriers import Barrier, Mbarrier, barriers_at
+from ptxlab.trace.barriers import Barrier, Barriers, Mbarrier
 from ptxlab.trace.columns import Columns
 from ptxlab.trace.program import Program, Value
-from ptxlab.trace.steps import Access, Index, Step, Write
+from ptxlab.trace.steps import Access, Finding, Index, Step, Write
 
 if TYPE_CHECKING:
     from ptxlab.trace.difference import Difference
@@ -37,6 +37,8 @@ class Trace:
         """How many steps there are."""
         self.end = ENDS[file.end]
         """Why it ends where it does."""
+        self.findings = [Finding(**found) for found in self.columns.findings]
+        """What the launch found: races, hangs, faults."""
         self.grid = tuple(file.description["grid"])
         self.block = tuple(file.description["block"])
         self.seed: int = file.description["seed"]
@@ -146,6 +148,12 @@ class Trace:
         recorded: npt.NDArray[np.int64] = numbers[numbers < self.steps]
         return recorded
 
+    def depth(self, step: int) -> int:
+        """How many calls the function of a step is inside of: 0 in the kernel itself."""
+        entry, index = self.columns.locate(step)
+        first = 2 * int(self.columns.first_step[entry]) + 2 * index + 1
+        return registers_of.depth_of(self.columns, int(self.columns.thread[entry]), first)
+
     def active(self, step: int) -> int:
         """The lanes of a warp that execute the instruction of a step as often as its thread has, a bit for each."""
         entry, _ = self.columns.locate(step)
@@ -244,7 +252,11 @@ class Trace:
     def barriers(self, *, step: int | None = None) -> list[Mbarrier | Barrier]:
         """The barriers of the recorded blocks after a step, or at the end."""
         names = {start: variable.name for variable, start in shared_variables(self.program.variables)}
-        return barriers_at(self.columns, names, self.key_after(step))
+        return self._barriers.at(names, self.key_after(step))
+
+    @cached_property
+    def _barriers(self) -> Barriers:
+        return Barriers(self.columns)
 
     # Where values come from.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +20,7 @@ from ptxlab.emulate.abi import recording
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
-from ptxlab.report import KernelError, error
+from ptxlab.report import Diagnostic, KernelError, error, render
 from ptxlab.syntax import format
 
 if TYPE_CHECKING:
@@ -121,8 +123,11 @@ class HostRecorder:
     def _note(self, end: int = trace_file.UNFINISHED) -> None:
         self.writer.note(min(self.steps, self.limit), end)
 
-    def finish(self, outcome: str | None, fault: int | None) -> None:
-        """The launch has ended: write down the rest, and how it ended; `fault` is the instruction that was wrong."""
+    def finish(self, outcome: str | None, fault: int | None, found: Sequence[Diagnostic]) -> None:
+        """The launch has ended: write down the rest, what was found, and how it ended.
+
+        `fault` is the instruction that was wrong.
+        """
         missing = 0 if fault is None else self._steps_after(fault)
         self.take()
         self.steps -= missing
@@ -132,10 +137,18 @@ class HostRecorder:
         if end == trace_file.COMPLETE and fault is not None:
             end = trace_file.FAILED
         try:
+            if found:
+                data = json.dumps([_describe_finding(one) for one in found]).encode()
+                self.writer.write(trace_file.REMARK, data)
             self._note(end)
             self.writer.close()
         except OSError as problem:
             self.stop(problem)
+
+    def close(self) -> None:
+        """Close the file, however the launch has ended."""
+        with contextlib.suppress(OSError):
+            self.writer.close()
 
     def _steps_after(self, instruction: int) -> int:
         """How many steps of the last segment were not executed, since this instruction of it has failed."""
@@ -177,6 +190,12 @@ def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
         "regions": [_describe_region(region) for region in launch.regions],
         "segments": compiled.facts["segments"],
     }
+
+
+def _describe_finding(found: Diagnostic) -> dict[str, Any]:
+    spans = [label.span for label in found.labels if label.span is not None]
+    line = spans[0].source.position(spans[0].start)[0] if spans else 0
+    return {"level": found.level, "code": found.code, "message": found.message, "line": line, "text": render([found])}
 
 
 def _describe_region(region: Region) -> dict[str, Any]:

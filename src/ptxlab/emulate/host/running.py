@@ -313,6 +313,8 @@ class RunningLaunch:
         for worker in self.workers:
             self.call(end_broken, worker)
         self.regions.unshare()
+        if self.recorder is not None:
+            self.recorder.close()
         del self.callback, self.services
 
     def profile(self) -> None:

@@ -21,7 +21,7 @@ from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.operands import Result, read, write
 from ptxlab.emulate.translate.passing import load_register, store_register
 from ptxlab.emulate.translate.preemption import CHANGE, points_of
-from ptxlab.emulate.translate.recording import ENTERS, LEAVES, FunctionRecording, is_apart
+from ptxlab.emulate.translate.recording import ENTERS, LEAVES, FunctionRecording, Segment, is_apart
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing
@@ -221,7 +221,8 @@ class Function:
             started = None if self.recording is None else self.recording.current
             self._translate_unguarded(instruction, match)
             if self.recording is not None:
-                self.recording.end_step(started if self.builder.is_closed else None)
+                is_early = self.builder.is_closed or instruction.opcode.jump is Jump.CALL
+                self.recording.end_step(started if is_early else None)
                 if not self.builder.is_closed and match is not None and is_apart(match.effects):
                     self.recording.begin()
             return
@@ -253,13 +254,22 @@ class Function:
             builder.jump(after)
         builder.label(after)
         if self.recording is not None:
-            if last is not None and self.recording.current is not started:
-                self.recording.end_guarded(origin, last)
-                started = None
-            self.recording.end_step(started)
-            if started is not None:
-                self.recording.current = started
+            self._end_guarded_step(started, origin, last, instruction.opcode.jump is Jump.CALL)
         self.registers.end_guarded()
+
+    def _end_guarded_step(self, started: Segment | None, origin: str, last: str | None, is_call: bool) -> None:
+        """Record an instruction with a guard, from where it has been executed, at the label `last`, or not."""
+        assert self.recording is not None
+        has_moved = last is not None and self.recording.current is not started
+        if has_moved and is_call:
+            self.recording.end_step(started)
+            self.recording.begin()
+        elif has_moved and last is not None:
+            self.recording.end_guarded(origin, last)
+            self.recording.end_step()
+        else:
+            self.recording.end_step(started)
+            self.recording.current = started
 
     def _translate_unguarded(self, instruction: ir.Instruction, match: Match | None) -> None:
         """Translate an instruction whose guard holds, or that has none."""

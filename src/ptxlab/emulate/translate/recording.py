@@ -3,7 +3,7 @@
 A function is cut into segments, which a thread runs through without waiting: each starts where a basic block does, or
 where threads continue after a wait. The payload of a segment has a slot for each register that its instructions write,
 for addresses and what is stored there, and for guards; which they are is a table beside the code. An instruction counts
-as a step in the segment where it is complete.
+as a step in the segment where it is complete; a call where it starts, before the steps of the function that it calls.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Slot:
     offset: int
     bytes: int
     guard: int
+    order: int  # steps of the segment before it
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class Segment:
     def add(self, instruction: int, role: str, what: str, bytes: int) -> int:
         """A slot; its offset."""
         offset, self.size = self.size, self.size + bytes
-        self.slots.append(Slot(instruction, role, what, offset, bytes, self.guard))
+        self.slots.append(Slot(instruction, role, what, offset, bytes, self.guard, len(self.steps)))
         return offset
 
     @property
@@ -79,7 +80,7 @@ class Recording:
                 "flags": segment.flags,
                 "size": segment.size,
                 "steps": segment.steps,
-                "slots": [[s.instruction, s.role, s.what, s.offset, s.bytes, s.guard] for s in segment.slots],
+                "slots": [[s.instruction, s.role, s.what, s.offset, s.bytes, s.guard, s.order] for s in segment.slots],
             }
             for segment in self.segments
         ]
