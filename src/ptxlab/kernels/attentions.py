@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -37,11 +38,13 @@ def attention(
     the host run on the emulator. Under torch's autograd it has a gradient, for heads of 64 and 128 elements.
     """
     given = [q, k, v]
-    if (_is_compiling() and out is None) or (is_torch(q.__class__) and _is_differentiated(given)):
-        if out is not None:
-            raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
+    if _is_compiling() and out is None:
         forward, _ = _operators or register_with_torch()
         answer, lse = forward(q, k, v, causal, window)
+    elif is_torch(q.__class__) and _is_differentiated(given):
+        if out is not None:
+            raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
+        answer, lse = _differentiable().apply(q, k, v, causal, window)
     else:
         answer, lse = _attend(given, out, causal, window, return_lse)
     return (answer, lse) if return_lse else answer
@@ -109,10 +112,10 @@ def register_with_torch() -> tuple[Any, Any]:
         torch = import_module("torch")
         forward = torch.library.custom_op("ptxlab::attention_forward", _forward, mutates_args=(), schema=FORWARD)
         forward.register_fake(lambda q, k, v, causal=False, window=0: (q.new_empty(q.shape), space(q, q.shape[:3])))
-        forward.register_autograd(_differentiate_operator, setup_context=_keep_for_gradients)
         backward = torch.library.custom_op("ptxlab::attention_backward", _backward, mutates_args=(), schema=BACKWARD)
         backward.register_fake(lambda do, q, k, v, *others: tuple(one.new_empty(one.shape) for one in (q, k, v)))
         _operators = torch.ops.ptxlab.attention_forward, torch.ops.ptxlab.attention_backward
+        forward.register_autograd(partial(_differentiate, _operators[1]), setup_context=_keep_for_gradients)
         _is_compiling = torch.compiler.is_compiling
     return _operators
 
@@ -136,13 +139,19 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _differentiate_operator(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
+def _differentiate(backward: Callable[..., tuple[Any, Any, Any]], ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return None, None, None, None, None
-    _, backward = _operators or register_with_torch()
-    deterministic = import_module("torch").are_deterministic_algorithms_enabled()
-    found = backward(do.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.window, deterministic)
-    return (*found, None, None)
+    is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
+    return (*backward(do.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.window, is_ordered), None, None)
+
+
+@cache
+def _differentiable() -> Any:
+    """The same for torch's autograd without a compiler: a call of an operator costs more time than this."""
+    parts = {"forward": _forward, "setup_context": _keep_for_gradients, "backward": partial(_differentiate, _backward)}
+    function = import_module("torch").autograd.Function
+    return type("Attention", (function,), {name: staticmethod(part) for name, part in parts.items()})
 
 
 if hasattr(sys.modules.get("torch"), "compiler"):

@@ -29,7 +29,7 @@ from ptxlab.measure.checking import as_float64
 from ptxlab.measure.entry import Arrays, ceil_div
 
 L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2
-LONG = 8192  # from so many queries on, 80 at a time are faster than 64 for heads of 128 elements
+LONG = 4096  # from so many queries on, 80 at a time are faster than 64 for heads of 128 elements
 
 
 def differentiate(
