@@ -149,7 +149,11 @@ def _differentiate(backward: Callable[..., tuple[Any, Any, Any]], ctx: Any, do: 
 @cache
 def _differentiable() -> Any:
     """The same for torch's autograd without a compiler: a call of an operator costs more time than this."""
-    parts = {"forward": _forward, "setup_context": _keep_for_gradients, "backward": partial(_differentiate, _backward)}
+    parts: dict[str, Any] = {
+        "forward": _forward,
+        "setup_context": _keep_for_gradients,
+        "backward": partial(_differentiate, _backward),
+    }
     function = import_module("torch").autograd.Function
     return type("Attention", (function,), {name: staticmethod(part) for name, part in parts.items()})
 
