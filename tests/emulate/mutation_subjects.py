@@ -111,7 +111,7 @@ SCALED: dict[str, Size] = {
     "nvfp4_dual_gemm": {"m": 128, "n": 384, "k": 768},
     "nvfp4_group_gemm": {"m": "40-130", "n": 136, "k": 768},
     "wgmma_dual_gemm": {"type": "f16", "m": 128, "n": 32, "k": 200},
-    "wgmma_grouped_gemm": {"type": "f16", "groups": 36, "m": 200, "n": 32, "k": 200, "skew": 1.0},
+    "wgmma_grouped_gemm": {"type": "f16", "groups": 36, "m": 130, "n": 40, "k": 136, "skew": 3.0},
 }
 
 
@@ -167,7 +167,7 @@ def _scaled(name: str, size: Size, **how: bool) -> tuple[Launch, Arrays]:
     """A launch by one block with two stages."""
     kernel = import_module(f"ptxlab.kernels.{name}")
     arrays = kernels.entry(name).arrays(Host(7), **size)
-    usual = inspect.signature(kernel.product).parameters["shape"].default or WgmmaShape(groups=1, columns=16)
+    usual = inspect.signature(kernel.product).parameters["shape"].default or WgmmaShape(groups=1, columns=32)
     return kernel.product(**arrays, shape=replace(usual, stages=2), blocks=1, **how), arrays
 
 

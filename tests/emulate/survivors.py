@@ -76,10 +76,16 @@ EQUIVALENT = [
     Survivor("wgmma_attention", (), (*SCOPE, *WEAK), ONE_BLOCK, "st.relaxed.gpu"),
     Survivor("tcgen05_gemm pair", (), ("release to relaxed",), LOADED, "mbarrier.arrive.release.cluster"),
     Survivor("ring", (), ("one arrival more",), "with one block no thread waits on it", "[peers"),
+    Survivor(
+        "wgmma_grouped_gemm", (), BARRIER, "barriers of all threads follow, where tiles are counted", "bar.sync 0"
+    ),
     Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),
     Survivor("ring", (), ("acquire to relaxed", "narrow scope"), LOADED, "[%read]"),
     Survivor("ring", (), ("release to relaxed", "narrow scope"), LOADED, "mbarrier.arrive.release.cluster"),
-    Survivor("wgmma_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group"),
+    *(
+        Survivor(f"wgmma_{case}", (), WAIT, AT_END, "cp.async.bulk.wait_group")
+        for case in ("gemm", "dual_gemm", "grouped_gemm")
+    ),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("nvfp4", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),

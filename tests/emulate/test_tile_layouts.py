@@ -10,10 +10,10 @@ import pytest
 
 import ptxlab
 from ptxlab.device.result import Result
-from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
+from ptxlab.kernels import tcgen05_gemm, wgmma_gemm, wgmma_grouped_gemm
 from ptxlab.measure import Launch
 
-FIELDS = {"swizzle": 1 << 62, "stride": 1 << 32, "half the stride": 3 << 37, "leading": 1 << 16}
+FIELDS = {"swizzle": 1 << 62, "stride": 1 << 32, "half the stride": 3 << 37, "twice": 3 << 38, "leading": 1 << 16}
 A, B = 1, 2  # operands of an MMA
 
 
@@ -23,6 +23,9 @@ def launch_of(kind: str) -> tuple[Launch, np.ndarray, np.ndarray]:
     d = np.zeros((128, 128), np.float16)
     if kind == "tcgen05":
         return tcgen05_gemm.product(a, b, d, step="one_tile"), d, a @ b.T
+    if kind == "array":  # B is one of several matrices
+        offsets = np.array([128], np.int32)
+        return wgmma_grouped_gemm.product(a, b[None], offsets, d, wgmma_grouped_gemm.SMALL), d, a @ b.T
     return wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL), d, a @ b.T
 
 
@@ -60,6 +63,10 @@ def test_a_field_that_does_not_agree(kind: str, operand: int, field: str, messag
     assert found.code == "mismatched-descriptor"
     assert found.message.startswith(message)
     assert found.labels[1].text == "this copy wrote it: rows of 128 bytes, 128B swizzle"
+
+
+def test_a_matrix_of_an_array_of_them_has_rows_like_any() -> None:
+    assert {one.code for one in run("array", B, FIELDS["twice"])[0].diagnostics} == {"mismatched-descriptor"}
 
 
 @pytest.mark.parametrize("kind", ["tcgen05", "wgmma"])

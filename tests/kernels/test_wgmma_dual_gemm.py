@@ -35,7 +35,6 @@ def prepare(shape: Shape, m: int, n: int, across: bool = False) -> tuple[Launch,
 @pytest.mark.parametrize(
     ("shape", "m", "n", "across"),
     [
-        pytest.param(TINY, 70, 16, False, id="two tiles by two"),
         pytest.param(Shape(1, 32, 2, tall=2, cluster=2, buffers=1), 200, 16, False, id="stripes of a cluster, one box"),
         pytest.param(Shape(1, 128, 2), 40, 72, True, id="weights across k"),
     ],
@@ -51,8 +50,6 @@ def test_a_variant_is_right_and_silent(shape: Shape, m: int, n: int, across: boo
     [
         ("cp.async.bulk.tensor.2d.shared::cluster", 2, "hang"),  # of the second matrix
         ("wgmma.wait_group.sync.aligned 0", 0, "data-race"),
-        ("fence.proxy.async", 0, "missing-proxy-fence"),
-        ("cp.async.bulk.wait_group.read", 0, "data-race"),
     ],
 )
 def test_what_is_lost_is_found(lost: str, number: int, code: str) -> None:

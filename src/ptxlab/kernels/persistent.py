@@ -52,13 +52,11 @@ def run(
     maps: Sequence[Sequence[Any]],
     share_of: Callable[[Any], Any],
     store_of: Callable[[Any], TileStore],
-    consumer: Callable[[MainLoop, TileStore], None] = consume,
 ) -> None:
     """What a block does.
 
     `maps` are the tensor maps of each operand's matrices. `share_of(rank)` is the block's share of tiles, made by all
-    threads; `store_of(memory)` stores them, through that memory, made by the consumers;
-    `consumer` does that with what a main loop computes.
+    threads; `store_of(memory)` stores them, through that memory, made by the consumers.
     """
     shape, thread = plan.shape, ptx.tid.x
     rank = ptx.cluster_ctarank if shape.cluster > 1 else None
@@ -82,6 +80,6 @@ def run(
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
         sides = pipeline.consumer(), pipeline.consumer()
         loop = MainLoop(plan.formats, shape, share, sides, plan.operands, tiles, timeline.role("consumer"))
-        consumer(loop, store_of(free))
+        consume(loop, store_of(free))
     if shape.cluster > 1:
         meet()  # no block exits while another one copies to it, or arrives at its barriers

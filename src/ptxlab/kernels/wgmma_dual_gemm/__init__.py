@@ -1,44 +1,67 @@
 """D = activation(A·Gᵀ) ⊙ (A·Uᵀ) on Hopper's tensor cores: the gated product of a transformer's feed-forward layer.
 
-A is m by k, G and U are n by k, D is m by n, in f16 or bf16. Rows of all of them, or columns of A, G and U if those are
-in memory one after the other, are multiples of 16 bytes.
+A is m by k, G and U are n by k, D is m by n, in f16 or bf16; or A, G and U are e4m3 with a scale each, and D is bf16.
+Rows of all of them, or columns of A, G and U in 16 bits if those are in memory one after the other, are multiples of 16
+bytes.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.formats import Formats, bytes_of
 from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
-SMALL = Shape(groups=1, columns=128, stages=2)
+# Tiles of 64 to 256 rows. The last two are for matrices across k, of which a tile has a multiple of 64 columns.
+VARIANTS = (
+    Shape(columns=192, tall=2, stages=3, together=8, buffers=3),
+    Shape(columns=224, stages=5, together=16, buffers=1, even=True),
+    Shape(groups=1, columns=224, stages=6, buffers=1),
+    Shape(stages=4, together=16, even=True),
+    Shape(groups=1, columns=256, stages=5),
+)
+SLOWER = {VARIANTS[0]: 1.06}  # than its estimate, on an H200: it has memory for three stages only
 
 
+@cache
 def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
-    """The variant for a product."""
-    return Shape(stages=4) if m > 128 else Shape(groups=1, columns=128, stages=4, occupancy=2)
+    """The variant that is estimated to take the fewest cycles: as a product with a matrix of 2n columns."""
+    size = layout.element.type.width // 8
+    problem = Problem(m, 2 * n, k, layout.left_along_k, layout.right_along_k, size)
+    known = VARIANTS if layout.right_along_k else VARIANTS[3:]
+    return min(known, key=lambda shape: estimate(problem, shape) * SLOWER.get(shape, 1))
 
 
 def product(
-    a: Any, g: Any, u: Any, d: Any, shape: Shape | None = None, activation: str = "silu", blocks: int = BLOCKS
+    a: Any,
+    g: Any,
+    u: Any,
+    d: Any,
+    shape: Shape | None = None,
+    activation: str = "silu",
+    blocks: int = BLOCKS,
+    scales: tuple[Any, Any, Any] | None = None,
 ) -> Launch:
-    """The launch that computes D; rows of A, G and U run along k, or their columns do."""
+    """The launch that computes D; rows of A, G and U run along k, or their columns do. `scales` are for e4m3."""
     (m, k), (n, depth) = a.shape, g.shape
-    type, along = type_of(a), [has_rows(one) for one in (a, g, u)]
-    if type not in ("f16", "bf16") or len({a.dtype, g.dtype, u.dtype}) > 1 or depth != k or u.shape != g.shape:
+    formats, along = Formats(type_of(a), type_of(g), type_of(d)), [has_rows(one) for one in (a, g, u)]
+    if formats.left not in ("f16", "bf16", "e4m3") or len({a.dtype, g.dtype, u.dtype}) > 1 or depth != k:
         raise UnsuitedError(f"no gated product of {a.dtype} {m}x{k} with {g.dtype} {n}x{depth}")
-    if along[1] != along[2] or n % 8 or (m if not along[0] else k) % 8 or (along[1] and k % 8):
+    each = 16 // bytes_of(formats.left)
+    if along[1] != along[2] or n % 8 or (m if not along[0] else k) % each or (along[1] and k % each):
         raise UnsuitedError("rows must be multiples of 16 bytes, and G and U be in memory in the same way")
-    layout = Layout(along[0], along[1])
+    layout = Layout(along[0], along[1], element=formats.element)
     stored = [one if rows else one.T for one, rows in zip((a, g, u), along, strict=True)]
     chosen = shape or choose(m, n, k, layout)
-    return launch(Formats.of(type), (*stored, d), (m, n, k), chosen, layout, activation, blocks)
+    return launch(formats, (*stored, d), (m, n, k), chosen, layout, activation, blocks, scales)
 
 
 def launch(
@@ -66,31 +89,43 @@ def launch(
 
 
 def arrays(draw: Draw, type: str, m: int, n: int, k: int) -> Arrays:
-    """A, and G and U by columns, whose products are around 1, where the activation is not linear; space for D."""
+    """A, and G and U by columns, and space for D. Products are around 1, where the activation is not linear."""
     width = (3 / k) ** 0.5
+    if type == "e4m3":
+        names = {"a": (m, k), "g": (n, k), "u": (n, k)}
+        scales = tuple(draw.uniform(1, "f32", low, high) for low, high in ((0.9, 1.1), *((0.5 * width, width),) * 2))
+        return {**{name: draw.normal(shape, type) for name, shape in names.items()},
+                "d": draw.empty((m, n), "bf16"), "scales": scales}  # fmt: skip
     weights = {name: draw.uniform((n, k), type, -width, width) for name in "gu"}
     return {"a": draw.normal((m, k), type), **weights, "d": draw.empty((m, n), type)}
 
 
-def reference(xp: Any, a: Any, g: Any, u: Any, d: Any) -> Arrays:
+def reference(xp: Any, a: Any, g: Any, u: Any, d: Any, scales: Any = None) -> Arrays:
     """The same in float64."""
-    x = a @ g.T
-    return {"d": x / (1 + xp.exp(-x)) * (a @ u.T)}
+    of_a, of_g, of_u = [float(one[0]) for one in scales] if scales else (1, 1, 1)
+    x = (a @ g.T) * (of_a * of_g)
+    return {"d": x / (1 + xp.exp(-x)) * (a @ u.T) * (of_a * of_u)}
 
 
-def in_torch(torch: Any, a: Any, g: Any, u: Any, d: Any) -> Any:
+def in_torch(torch: Any, a: Any, g: Any, u: Any, d: Any, scales: Any = None) -> Any:
     """The same by torch: two products by cuBLAS, and the rest."""
-    return torch.nn.functional.silu(a @ g.T) * (a @ u.T)
+    if scales is None:
+        return torch.nn.functional.silu(a @ g.T) * (a @ u.T)
+    x, y = (
+        torch._scaled_mm(a, one.T, scales[0], scale, out_dtype=d.dtype, use_fast_accum=True)
+        for one, scale in ((g, scales[1]), (u, scales[2]))
+    )
+    return torch.nn.functional.silu(x) * y
 
 
 def work(type: str, m: int, n: int, k: int) -> Work:
     """Two products."""
-    return Work(flops=4 * m * n * k, bytes=2 * (m * k + 2 * n * k + m * n), rate=type)
+    return Work(flops=4 * m * n * k, bytes=bytes_of(type) * (m * k + 2 * n * k) + 2 * m * n, rate=type)
 
 
 def tolerance(type: str, **_: Any) -> float:
-    """Half a unit in the last place of what comes out."""
-    return {"f16": 5e-4, "bf16": 4e-3}[type]
+    """Half a unit in the last place of what comes out; sums of e4m3 have 14 bits on a GPU."""
+    return {"f16": 5e-4, "bf16": 4e-3, "e4m3": 1e-2}[type]
 
 
 entry = Entry(
@@ -103,10 +138,10 @@ entry = Entry(
     sizes=[
         {"type": "bf16", "m": m, "n": n, "k": k}
         for m, n, k in (
-            (16, 14336, 4096), (64, 14336, 4096), (128, 14336, 4096), (512, 14336, 4096), (2048, 11008, 4096),
-            (8192, 2048, 2048), (8192, 8192, 2048), (8192, 28672, 8192), (4096, 14336, 4096),
+            (16, 14336, 4096), (128, 14336, 4096), (512, 14336, 4096), (2048, 11008, 4096), (8192, 8192, 2048),
+            (8192, 28672, 8192), (4096, 14336, 4096),
         )
     ],
-    small=[{"type": "bf16", "m": 100, "n": 72, "k": 136}],
+    small=[{"type": "bf16", "m": 100, "n": 72, "k": 136}, {"type": "e4m3", "m": 20, "n": 16, "k": 144}],
     tolerance=tolerance,
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Products of groups of rows, each with a matrix of its own, in one launch: what experts of a mixture compute.
 
-A is m by k and has the rows of all groups one after the other, B is groups by n by k, D is m by n, in f16 or bf16.
-`offsets` has the row after the last one of each group, in the GPU's memory: the host never reads it. Rows, or columns
-of B if those are in memory one after the other, are multiples of 16 bytes.
+A is m by k and has the rows of all groups one after the other, B is groups by n by k, D is m by n, in f16 or bf16; or A
+and B are e4m3 with scales of rows of A and of columns of each matrix of B, and D is bf16. `offsets` has the row after
+the last one of each group, in the GPU's memory: the host never reads it. Rows, or columns of B in 16 bits if those are
+in memory one after the other, are multiples of 16 bytes.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.formats import Formats, bytes_of
 from ptxlab.kernels.wgmma_gemm import grid_of
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
 from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.checking import as_float64
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
@@ -30,9 +32,11 @@ MOST_GROUPS = 1024
 
 def choose(groups: int, m: int, n: int, k: int, along_k: bool = True) -> Shape:
     """The variant for so many groups, from the mean of their rows: the host does not know more."""
-    if m <= 64 * groups:
+    if m <= 48 * groups:
         return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
-    return Shape(stages=4, buffers=2)
+    if m <= 384 * groups:
+        return Shape(groups=1, stages=5, buffers=2)
+    return Shape(stages=4, buffers=2) if groups <= 256 else Shape()  # more groups leave less shared memory
 
 
 def product(
@@ -43,18 +47,22 @@ def product(
     shape: Shape | None = None,
     store: str = "ragged",
     blocks: int = BLOCKS,
+    scales: tuple[Any, Any] | None = None,
 ) -> Launch:
-    """The launch that computes D; rows of matrices of B run along k, or their columns do."""
+    """The launch that computes D; rows of matrices of B run along k, or their columns do. `scales` are for e4m3."""
     (m, k), (groups, n, depth) = a.shape, b.shape
-    type, along_k = type_of(a), steps_of(b)[2] == 1
-    if type not in ("f16", "bf16") or a.dtype != b.dtype or depth != k or len(offsets) != groups:
+    formats, along_k = Formats(type_of(a), type_of(b), type_of(d)), steps_of(b)[2] == 1
+    if formats.left not in ("f16", "bf16", "e4m3") or a.dtype != b.dtype or depth != k or len(offsets) != groups:
         raise UnsuitedError(f"no grouped product of {a.dtype} {m}x{k} and {b.dtype} {groups}x{n}x{depth}")
-    if n % 8 or k % 8 or not 0 < groups <= MOST_GROUPS:
-        raise UnsuitedError(f"n is {n}, k is {k}: both must be multiples of 8, with 1 to {MOST_GROUPS} groups")
+    each = 16 // bytes_of(formats.left)
+    if n % 8 or k % each or not 0 < groups <= MOST_GROUPS:
+        raise UnsuitedError(
+            f"n is {n}, k is {k}: they must be multiples of 8 and {each}, with up to {MOST_GROUPS} groups"
+        )
     chosen = shape or choose(groups, m, n, k, along_k)
     stored = b if along_k else b.swapaxes(1, 2)
-    layout = Layout(True, along_k)
-    return launch(Formats.of(type), (a, stored, d), offsets, (groups, m, n, k), chosen, layout, store, blocks)
+    layout = Layout(True, along_k, element=formats.element)
+    return launch(formats, (a, stored, d), offsets, (groups, m, n, k), chosen, layout, store, blocks, scales)
 
 
 def steps_of(array: Any) -> list[int]:
@@ -80,6 +88,8 @@ def launch(
     `scales` are factors of rows of A, and of columns of each matrix of B: groups by n.
     """
     (a, b, d), (groups, m, n, _) = matrices, extents
+    if scales is not None and store != "ragged":
+        raise UnsuitedError("only without scales")
     plan = plan_of(formats, shape, layout)
     left, right = plan.operands
     maps = left.map(a), right.map(b), ragged_map(plan.boxes, d) if store == "ragged" else plan.boxes.map(d)
@@ -114,8 +124,10 @@ def arrays(draw: Draw, type: str, groups: int, m: int, n: int, k: int, skew: flo
     offsets = draw.integers(groups, "s32", 0, 1)
     for number, end in enumerate(np.cumsum(rows_of(groups, m, skew)).tolist()):
         offsets[number] = end
-    b = draw.normal((groups, n, k), type)
-    return {"a": draw.normal((m, k), type), "b": b, "offsets": offsets, "d": draw.empty((m, n), type)}
+    found = {"a": draw.normal((m, k), type), "b": draw.normal((groups, n, k), type), "offsets": offsets}
+    if type == "e4m3":
+        found["scales"] = tuple(draw.uniform(shape, "f32", 0.5, 2) for shape in (m, (groups, n)))
+    return {**found, "d": draw.empty((m, n), "bf16" if type == "e4m3" else type)}
 
 
 def parts_of(offsets: Any) -> list[tuple[int, slice]]:
@@ -125,20 +137,28 @@ def parts_of(offsets: Any) -> list[tuple[int, slice]]:
     return [(number, part) for number, part in enumerate(rows) if part.stop > part.start]
 
 
-def reference(xp: Any, a: Any, b: Any, offsets: Any, d: Any) -> Arrays:
+def reference(xp: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = None) -> Arrays:
     """The same in float64."""
     for number, rows in parts_of(offsets):
         d[rows] = a[rows] @ b[number].T
+        if scales is not None:
+            d[rows] *= as_float64(xp, scales[0])[rows, None] * as_float64(xp, scales[1])[number]
     return {"d": d}
 
 
-def by_torch(torch: Any, a: Any, b: Any, offsets: Any, d: Any) -> Callable[[], Any]:
+def by_torch(torch: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
     """torch's own kernel, from CUTLASS."""
-    return lambda: {"d": torch._grouped_mm(a, b.transpose(1, 2), offs=offsets)}
+    matrices = b.transpose(1, 2)
+    if scales is None:
+        return lambda: {"d": torch._grouped_mm(a, matrices, offs=offsets)}
+    how = {"offs": offsets, "out_dtype": d.dtype, "use_fast_accum": True}
+    return lambda: {"d": torch._scaled_grouped_mm(a, matrices, *scales, **how)}
 
 
-def by_cublas(torch: Any, a: Any, b: Any, offsets: Any, d: Any) -> Callable[[], Any]:
+def by_cublas(torch: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
     """A call of cuBLAS for each group; it has to know their sizes."""
+    if scales is not None:
+        raise UnsuitedError("only in 16 bits")
     parts = [(a[rows], b[number].T, d[rows]) for number, rows in parts_of(offsets)]
 
     def run() -> None:
@@ -151,12 +171,12 @@ def by_cublas(torch: Any, a: Any, b: Any, offsets: Any, d: Any) -> Callable[[], 
 def work(type: str, groups: int, m: int, n: int, k: int, skew: float = 0.0) -> Work:
     """A multiplication and an addition for each of m·n·k; matrices of groups that are not empty are read."""
     used = sum(rows > 0 for rows in rows_of(groups, m, skew))
-    return Work(flops=2 * m * n * k, bytes=2 * (m * k + used * n * k + m * n), rate=type)
+    return Work(flops=2 * m * n * k, bytes=bytes_of(type) * (m + used * n) * k + 2 * m * n, rate=type)
 
 
 def tolerance(type: str, **_: Any) -> float:
-    """Half a unit in the last place of what comes out."""
-    return {"f16": 5e-4, "bf16": 4e-3}[type]
+    """Half a unit in the last place of what comes out; sums of e4m3 have 14 bits on a GPU."""
+    return {"f16": 5e-4, "bf16": 4e-3, "e4m3": 1e-2}[type]
 
 
 SIZES: Sequence[tuple[int, int, int, int, float]] = (
@@ -178,6 +198,9 @@ entry = Entry(
     },
     libraries={"torch._grouped_mm": by_torch, "a cuBLAS call each": by_cublas},
     sizes=[{"type": "bf16", "groups": groups, "m": m, "n": n, "k": k, "skew": skew} for groups, m, n, k, skew in SIZES],
-    small=[{"type": "bf16", "groups": 9, "m": 150, "n": 72, "k": 136, "skew": 1.0}],
+    small=[
+        {"type": "bf16", "groups": 9, "m": 150, "n": 72, "k": 136, "skew": 1.0},
+        {"type": "e4m3", "groups": 3, "m": 70, "n": 16, "k": 144, "skew": 1.0},
+    ],
     tolerance=tolerance,
 )

@@ -52,9 +52,6 @@ class GroupedShare:
             self.add_up()
         ptx.bar.sync(0)
         self.total = ptx.ld.shared.u32(self.before.at(most))
-        self.step = ptx.nctaid.x // self.shape.cluster
-        self.next = [u32(0) for _ in range(4)]  # where the next tile is
-        self.find(ptx.ctaid.x // self.shape.cluster)
 
     def order(self, rows: Any) -> TileOrder:
         """The tiles of a group of so many rows."""
@@ -93,33 +90,20 @@ class GroupedShare:
 
     def numbers(self) -> Any:
         """The number of each tile of this block."""
-        return ptx.range(ptx.ctaid.x // self.shape.cluster, self.total, self.step)
+        return ptx.range(ptx.ctaid.x // self.shape.cluster, self.total, ptx.nctaid.x // self.shape.cluster)
 
     def origin(self, number: Any) -> tuple[Rows, Columns]:
-        """Where a tile is, and find the one after it: where the next tile is, is known before it is needed."""
-        first, end, column, group = (ptx.mov.u32(one) for one in self.next)
-        self.find(number + self.step)
-        return Rows(first, end), Columns(column, group)
-
-    def find(self, number: Any) -> None:
-        """Find where a tile is: in the last group that starts with this tile, or before it."""
-        with ptx.when(number < self.total):
-            group, distance = u32(0), self.most // 2
-            while distance:
-                further = ptx.ld.shared.u32(self.before.at(group + distance))
-                ptx.add.u32(group, distance, out=group, when=further <= number)
-                distance //= 2
-            start, end = (ptx.ld.shared.u32(self.rows_before.at(group + place)) for place in (0, 1))
-            row, column = self.order(end - start).origin(number - ptx.ld.shared.u32(self.before.at(group)))
-            if self.shape.cluster > 1:
-                row = row + self.rank * self.shape.rows
-            for register, value in zip(self.next, (start + row, end, column, group), strict=True):
-                ptx.mov.u32(value, out=register)
-
-    def has_rows(self, before: Any) -> Any:
-        """Whether the next tile has rows of its group after so many."""
-        first, end, *_ = self.next
-        return first + before < end
+        """Where a tile is: in the last group that starts with this tile, or before it."""
+        group, distance = u32(0), self.most // 2
+        while distance:
+            further = ptx.ld.shared.u32(self.before.at(group + distance))
+            ptx.add.u32(group, distance, out=group, when=further <= number)
+            distance //= 2
+        start, end = (ptx.ld.shared.u32(self.rows_before.at(group + place)) for place in (0, 1))
+        row, column = self.order(end - start).origin(number - ptx.ld.shared.u32(self.before.at(group)))
+        if self.shape.cluster > 1:
+            row = row + self.rank * self.shape.rows
+        return Rows(start + row, end), Columns(column, group)
 
     def tiles(self) -> Any:
         """Where each tile is."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b8, b16, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, b8, b16, f32, kernel, pointer, tensor_map, u32
 from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.operands import STRIPE, Operand
+from ptxlab.kernels.operands import Operand
 from ptxlab.kernels.persistent import Plan, run
 from ptxlab.kernels.tile_stores import TileStore
-from ptxlab.kernels.wgmma_gemm.kernel import MainLoop
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 from ptxlab.kernels.wgmma_grouped_gemm.changed_map import ChangedMapStore
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, GroupedShare, Rows
@@ -43,23 +42,6 @@ class Weights(Operand):
     ) -> None:
         """Start the copies of a K tile."""
         super().copy(sources, tile, stage, first.first, start, rank, (first.group,), policy)
-
-
-def consume(loop: MainLoop, store: TileStore) -> None:
-    """A consumer warpgroup: compute and store its rows of each tile; where its group has none, only release stages."""
-    (stage, read), shape = loop.stages, loop.shape
-    share: Any = loop.share
-    for number in share.numbers():
-        with ptx.when(share.has_rows(loop.own * (STRIPE * shape.tall))):
-            accumulators, row, column = loop.compute(number)
-            store.write(accumulators, row, column)
-        with ptx.otherwise():
-            share.origin(number)
-            for _ in share.steps():
-                stage.wait()
-                stage.advance()
-                read.release(shape.cluster)
-    store.finish_all()
 
 
 def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
@@ -109,7 +91,7 @@ def specialize(
             copy = RaggedCopy(d.generic) if store == "ragged" else MaskedCopy(d.generic, out, n, pitch)
             return GroupedStore(formats.out, plan.boxes, memory, copy, scales)
 
-        run(plan, [[a.generic], [b.generic]], share_of, store_of, consume)
+        run(plan, [[a.generic], [b.generic]], share_of, store_of)
 
     found: Kernel = wgmma_grouped_gemm
     return found

@@ -80,12 +80,15 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
     count_copy(thread, load.counter, bytes_of_box(transfer), read)
     note_box(thread, to, transfer, transfer.destination, STORE, transfer.number)
     if has_usual_swizzle(address_of(transfer.map)):
+        rank: u32 = load.rank
+        while rank > 2 and load.mode == 0 and transfer.map.box[rank - 1] == 1:
+            rank -= 1  # a matrix of an array of them
         tile = WrittenTile(
             offset=transfer.destination,
             size=extent,
             swizzle=transfer.map.swizzle,
             pitch=shared_bytes_of_row(address_of(transfer.map)),
-            rank=load.rank,
+            rank=rank,
             instruction=instruction,
             unused=0,
         )

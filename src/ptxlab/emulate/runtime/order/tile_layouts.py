@@ -1,7 +1,7 @@
 """Whether a matrix is read from shared memory as it was written there.
 
 Of a tile that a copy of a box wrote, the tensor map says how: its swizzle, and how far its rows are apart. What threads
-or copies of bytes wrote has no layout that could be known, nor have rows of a box with more dimensions. There a matrix
+or copies of bytes wrote has no layout that could be known, nor have rows of a box that is not a matrix. There a matrix
 is compared with itself, and A with B: parts that share bytes by halves are not where they should be, and neither are
 parts with less than a part between them that was written with them. Strides of 0 are left alone, they repeat a part on
 purpose.
