@@ -23,8 +23,8 @@ from ptxlab.measure.entry import Arrays, ceil_div
 # Tiles of 64 to 256 rows. The last two are for matrices across k, of which a tile has a multiple of 64 columns.
 VARIANTS = (
     Shape(columns=192, tall=2, stages=3, together=8, buffers=3),
-    Shape(columns=224, stages=5, together=16, buffers=1, even=True),
-    Shape(groups=1, columns=224, stages=6, buffers=1),
+    Shape(columns=224, stages=4, together=16, even=True),
+    Shape(groups=1, columns=224, stages=5),
     Shape(stages=4, together=16, even=True),
     Shape(groups=1, columns=256, stages=5),
 )
