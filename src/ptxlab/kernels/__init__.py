@@ -23,6 +23,7 @@ from ptxlab.kernels.quantized import quantized_matvec
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized
 from ptxlab.kernels.quantized_gemv.quantizing import quantize
 from ptxlab.kernels.row_functions import cross_entropy, layer_norm, rms_norm, softmax
+from ptxlab.kernels.scaled_products import scaled_matmul
 from ptxlab.measure import Entry
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "quantized_matvec",
     "readme",
     "rms_norm",
+    "scaled_matmul",
     "softmax",
 ]
 

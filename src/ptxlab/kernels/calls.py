@@ -32,6 +32,8 @@ class Call(NamedTuple):
     arrays: Sequence[Matrix]
     changing: Sequence[int]
     is_kept: bool = True
+    memory: Callable[[int], tuple[dict[int, int], Any]] = lambda stream: ({}, None)
+    """What a stream needs besides, as `Ready` takes it."""
 
 
 class Calls:
@@ -46,7 +48,10 @@ class Calls:
         first = given[0]
         if not is_torch(first.__class__) or not first.is_cuda:
             return self._begin(given, out, how, None)
-        key = how, *map(_form, given if out is None else (*given, out))
+        try:
+            key = how, *map(_form, given if out is None else (*given, out))
+        except AttributeError:  # not all of them are tensors: `prepare` says which
+            return self._begin(given, out, how, None)
         found = self.ready.get(key)
         if found is None:
             return self._begin(given, out, how, key)
@@ -60,7 +65,7 @@ class Calls:
 
     def _begin(self, given: Sequence[Any], out: Any, how: Any, key: Any) -> Any:
         """A call that is not ready yet."""
-        made, launch, arrays, changing, is_kept = self.prepare(given, out, how)
+        made, launch, arrays, changing, is_kept, memory = self.prepare(given, out, how)
         if launch is None:
             return made
         target = arrays[-1]
@@ -68,7 +73,7 @@ class Calls:
             launch.run(device="cpu")
             return made
         bytes = [one.end - one.address for one in arrays]
-        ready = Ready(launch, target.gpu, changing, bytes, len(arrays) - 1, lambda stream: ({}, None))
+        ready = Ready(launch, target.gpu, changing, bytes, len(arrays) - 1, memory)
         if key is not None and is_kept:
             if len(self.ready) >= _MOST:
                 self.ready.clear()

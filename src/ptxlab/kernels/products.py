@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.calls import Operator
+from ptxlab.kernels.calls import Operator, times
 from ptxlab.kernels.finishing import ACTIVATIONS, Extras
 from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.gemv import AHEAD
@@ -239,11 +239,6 @@ def check_arrays(
     for name, read in {"a": left, "b": right, **{name: one for name, (one, _) in added.items()}}.items():
         if read.address < target.end and target.address < read.end:
             raise ValueError(f"`out` overlaps `{name}`: what is written would be read")
-
-
-def times(shape: Sequence[int]) -> str:
-    """Extents in words."""
-    return " by ".join(map(str, shape)) + (" long" if len(shape) == 1 else "")
 
 
 def source(matrix: Matrix, array: Any) -> tuple[Matrix, bool]:

@@ -38,7 +38,8 @@ class Share:
     """What a block computes: tiles in their order, each along k from `first` to `end`, in K tiles of `depth` elements.
 
     Blocks of a `cluster` have tiles one below the other. After a `split`, so many blocks compute one tile together,
-    this one part number `part` of it, by default its rank in the cluster; each block then has one tile.
+    this one part number `part` of it, by default its rank in the cluster; each block then has one tile. The number of
+    K tiles is a multiple of `multiple`, where the last may be out of bounds.
     """
 
     def __init__(
@@ -51,14 +52,18 @@ class Share:
         cluster: int = 1,
         split: int = 1,
         part: Any = None,
+        multiple: int = 1,
     ) -> None:
         self.order, self.depth, self.rank, self.cluster, self.split = order, depth, rank, cluster, split
         self.part = rank if part is None else part
         self.first, self.end = u32(0), k
+        unit = depth * multiple
         if split > 1:
-            count = (k + (depth - 1)) // depth
-            self.first = self.part * count // split * depth
-            self.end = (self.part + 1) * count // split * depth
+            count = (k + (unit - 1)) // unit
+            self.first = self.part * count // split * unit
+            self.end = (self.part + 1) * count // split * unit
+        elif multiple > 1:
+            self.end = (k + (unit - 1)) // unit * unit
 
     @property
     def count(self) -> Any:

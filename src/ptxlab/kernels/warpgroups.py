@@ -15,6 +15,15 @@ from ptxlab.kernels.operands import LINE, STRIPE, Operand
 GROUP = 128  # threads of a warpgroup
 
 
+def group_number() -> Any:
+    """The number of this thread's warpgroup, from a lane of its warp: ptxas then knows that it is the same for all.
+
+    Descriptors that depend on it are computed in uniform registers, where `wgmma` needs them, once for a warp.
+    """
+    number = ptx.tid.x // GROUP
+    return ptx.shfl.sync.idx.b32(number.view(b32), 0, 31, -1).view(u32)
+
+
 def meet(order: str = "release") -> None:
     """Wait for all threads of the cluster; "relaxed" where no data goes from one to the other."""
     ptx.barrier.cluster.arrive[order]()

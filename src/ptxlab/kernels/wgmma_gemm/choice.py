@@ -13,15 +13,21 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 
 TABLE = Path(__file__).with_name("tuned.json")
+FORMATS_TABLE = Path(__file__).with_name("tuned_formats.json")
+
+
+def read_table(path: Path) -> dict[Problem, Shape]:
+    """The fastest variants, as they were found."""
+    if not path.exists():
+        return {}
+    rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["fastest"]
+    return {Problem(**row["problem"]): shape_of(row["shape"]) for row in rows}
 
 
 @cache
 def tuned() -> dict[Problem, Shape]:
-    """The fastest variants, as `benchmarks/tune_gemm.py` found them."""
-    if not TABLE.exists():
-        return {}
-    rows: list[dict[str, Any]] = json.loads(TABLE.read_text(encoding="utf-8"))["fastest"]
-    return {Problem(**row["problem"]): shape_of(row["shape"]) for row in rows}
+    """The fastest variants, as `benchmarks/tune_gemm.py` and `benchmarks/tune_formats.py` found them."""
+    return read_table(TABLE) | read_table(FORMATS_TABLE)
 
 
 def shape_of(fields: dict[str, Any]) -> Shape:

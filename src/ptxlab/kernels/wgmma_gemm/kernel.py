@@ -21,7 +21,7 @@ from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.operands import LINE
 from ptxlab.kernels.tile_order import Share, TileOrder
 from ptxlab.kernels.tile_stores import CopyBack, PlainStore, TileStore
-from ptxlab.kernels.warpgroups import GROUP, Turns, meet, multiply, start_block
+from ptxlab.kernels.warpgroups import Turns, group_number, meet, multiply, start_block
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 
 ALONG_K = Layout()
@@ -90,6 +90,7 @@ def block(
     extents: Any,
     workspace: Any = None,
     loop: Callable[..., Any] | None = None,
+    multiple: int = 1,
 ) -> None:
     """What a block does; `extents` are m, n and k, `loop` makes the main loop of consumers, by default `MainLoop`."""
     (m, n, k), thread = extents, ptx.tid.x
@@ -109,7 +110,9 @@ def block(
     order = TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, m, n, shape.blocks)
     is_through_memory = shape.split > 1 and not shape.clustered
     part = ptx.ctaid.x // shape.cluster % shape.split if is_through_memory else rank
-    share = Share(order, k, formats.depth, rank=rank, cluster=shape.cluster, split=shape.split, part=part)
+    share = Share(
+        order, k, formats.depth, rank=rank, cluster=shape.cluster, split=shape.split, part=part, multiple=multiple
+    )
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
     with ptx.when(thread >= shape.consumers):
         if shape.registers:
@@ -165,7 +168,7 @@ class MainLoop:
         self.formats, self.shape, self.share, self.times = formats, shape, share, times
         self.stages, self.operands, self.tiles = stages, operands, tiles
         self.product = formats.product(shape.columns, shape.swapped)
-        self.own = ptx.tid.x // GROUP  # the number of this warpgroup
+        self.own = group_number()
         self.turns: Turns | None = None
         self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
 

@@ -43,6 +43,7 @@ class Shape:
     keep: tuple[str, str] = ("", "")  # what L2 does with each operand, as `Operand.keep` says
     alternate: bool = False  # warpgroups have tiles of their own, in turns: one multiplies while the other stores
     spans: int = 0  # of each warp, that a timeline records
+    fresh: int = 0  # MMAs whose results are added to sums in other registers, and need so many sets of their own
 
     @property
     def rows(self) -> int:
@@ -72,9 +73,10 @@ class Shape:
     @property
     def registers(self) -> tuple[int, int] | None:
         """Registers of a producer thread and of a consumer thread, where there are not enough for all."""
-        if self.groups == 1 or self.tall * self.columns <= 192:
+        columns = (self.tall + self.fresh) * self.columns
+        if self.groups == 1 or columns <= 192:
             return None
-        return (32, 160) if self.groups == 3 else (24, 240) if self.tall * self.columns > 256 else (40, 232)
+        return (32, 160) if self.groups == 3 else (24, 240) if columns > 256 else (40, 232)
 
     @property
     def parts(self) -> Parts:

@@ -1,0 +1,138 @@
+"""`scaled_matmul`: a product of 8-bit floats with scales, of both matrices or of blocks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ptxlab.kernels import scaled_gemm, wgmma_gemm
+from ptxlab.kernels.calls import Call, Calls, Operator, argument, check_apart, check_gpu, times
+from ptxlab.kernels.finishing import Extras
+from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.matrices import Matrix, empty, look
+from ptxlab.kernels.products import WORKSPACE, Workspace, check_arrays, extents_of, source
+from ptxlab.kernels.scaled_gemm.choice import choose as choose_by_blocks
+from ptxlab.kernels.scaled_gemm.kernel import BLOCK
+from ptxlab.kernels.wgmma_gemm.candidates import Problem
+from ptxlab.kernels.wgmma_gemm.choice import choose
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.measure import Launch
+
+RESULT, BY_TENSOR, BY_BLOCKS = 2, (12, 13), (7, 8)  # parameters of the kernels: D, and the scales of both
+TYPES, OUT = ("e4m3", "e5m2"), ("bf16", "f16", "f32")
+SCHEMA = '(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, str out_type="bf16") -> Tensor'
+
+
+def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out: Any = None, *, out_type: str = "bf16") -> Any:
+    """(a · scale_a) @ (b · scale_b) of e4m3 or e5m2, as "bf16", "f16" or "f32".
+
+    `a` is m by k, `b` is k by n with columns one after the other in memory (others are copied first). Scales are f32:
+    one number for each matrix, or one for each 128 elements of a row of `a` (m by k/128, rounded up) and for each 128
+    by 128 of `b` (k/128 by n/128). With scales of blocks, sums over each 128 elements are added in f32; else all sums
+    are the tensor cores' own, which have 14 bits for fp8: torch calls that `use_fast_accum`. The result is a new array,
+    or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator. There is no
+    gradient.
+    """
+    if operator.is_compiling() and out is None:
+        return operator.made(a, b, scale_a, scale_b, out_type)
+    operator.check(a)
+    return calls((a, b, scale_a, scale_b), out, out_type)
+
+
+def of_tensors(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16") -> Any:
+    """The operator: `scaled_matmul` without `out`."""
+    return scaled_matmul(a, b, scale_a, scale_b, out_type=out_type)
+
+
+def describe(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16") -> Any:
+    """What comes out, for `torch.compile`."""
+    return empty(a, (a.shape[0], b.shape[1]), out_type)
+
+
+def prepare(given: Sequence[Any], out: Any, out_type: str) -> Call:
+    """Check a call, and make its launch."""
+    a, b, *factors = given
+    if out_type not in OUT:
+        raise ValueError(f"out_type={out_type!r}: there are {', '.join(map(repr, OUT))}")
+    left, right = look(a, "a", TYPES), look(b, "b", TYPES)
+    m, n, k = extents_of(left, right)
+    made = empty(a, (m, n), out_type) if out is None else out
+    target = look(made, "out", OUT)
+    scales = [look(one, name, ["f32"]) for one, name in zip(factors, ("scale_a", "scale_b"), strict=True)]
+    is_whole = all(_count(one) == 1 for one in scales)
+    check_arrays(left, right, target, {})
+    _check_scales(scales, is_whole, (m, n, k), target)
+    sides = source(left, a)[0], source(right.transposed, b.T)[0]
+    arrays = [*sides, *scales, target]
+    if not m or not n:
+        return Call(made, None, arrays, ())
+    if target.gpu is None and not target.array.flags.c_contiguous:
+        raise ValueError("`out` is a part of another array: on the emulator it must be contiguous")
+    problem = Problem(m, n, k, size=1, out_size=target.size)
+    formats = Formats(left.type, right.type, target.type)
+    shape = (choose if is_whole else choose_by_blocks)(problem, target.gpu is None)
+    workspace = wgmma_gemm.workspace_for(problem, shape, target.array) if target.gpu is None else (0, 0)
+    launch = (_by_tensor if is_whole else _by_blocks)(formats, shape, arrays, workspace)
+    numbers = (1, 0) if shape.swapped else (0, 1)
+    changing = *numbers, *(BY_TENSOR if is_whole else BY_BLOCKS), RESULT
+    is_kept = sides[0].address == left.address and sides[1].address == right.address
+    memory = _memory(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)
+    return Call(made, launch, arrays, changing, is_kept, memory.on)
+
+
+def _count(matrix: Matrix) -> int:
+    total = 1
+    for extent in matrix.shape:
+        total *= extent
+    return total
+
+
+def _check_scales(scales: Sequence[Matrix], is_whole: bool, extents: tuple[int, int, int], target: Matrix) -> None:
+    m, n, k = extents
+    along = -(-k // BLOCK)
+    wanted = (m, along), (along, -(-n // BLOCK))
+    named = [*zip(("scale_a", "scale_b"), scales, strict=True)]
+    for (name, one), shape in zip(named, wanted, strict=True):
+        if not is_whole and one.shape != shape:
+            raise ValueError(f"`{name}` is {times(one.shape)}: both scales are one number, or this is {times(shape)}")
+    check_gpu(("a", target), named)
+    check_apart(target, named)
+
+
+def _by_tensor(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspace: tuple[Any, Any]) -> Launch:
+    """One scale for each matrix."""
+    left, right, scale_a, scale_b, target = arrays
+    return wgmma_gemm.launch(
+        formats,
+        (left.view(), right.view(), target.view()),
+        (left.shape[0], right.shape[0], left.shape[1]),
+        shape,
+        extras=Extras(scales=True),
+        pitches=(target.strides[0], 0),
+        aligned=target.is_aligned,
+        workspace=workspace,
+        scales=(argument(scale_a), argument(scale_b)),
+    )
+
+
+def _by_blocks(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspace: tuple[Any, Any]) -> Launch:
+    """Scales of blocks; those of B are k/128 by n/128, and the kernel takes the transpose, as it takes B's."""
+    left, right, scale_a, scale_b, target = arrays
+    return scaled_gemm.launch(
+        formats,
+        (left.view(), right.view(), target.view()),
+        (scale_a.view(), scale_b.transposed.view()),
+        shape,
+        aligned=target.is_aligned,
+        workspace=workspace,
+    )
+
+
+def _memory(problem: Problem, shape: Shape, like: Any, gpu: int | None, numbers: tuple[int, int]) -> Workspace:
+    is_split = shape.split > 1 and not shape.clustered
+    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
+    return Workspace(like, gpu or 0, partial if is_split else 0, numbers)
+
+
+calls = Calls(prepare)
+operator = Operator("scaled_matmul", SCHEMA, of_tensors, describe)

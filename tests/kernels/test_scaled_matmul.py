@@ -1,0 +1,58 @@
+"""`scaled_matmul` on arrays of the host, which run on the emulator, and what it refuses."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ptxlab.kernels import scaled_matmul
+from ptxlab.measure.data import DTYPES
+
+
+def eights(*shape: int, type: str = "e4m3") -> Any:
+    return np.random.default_rng(len(shape)).integers(-4, 5, shape).astype(DTYPES[type])
+
+
+def powers(*shape: int) -> Any:
+    """Scales that change no digits."""
+    return np.exp2(np.random.default_rng(1).integers(-2, 3, shape)).astype(np.float32)
+
+
+ONE = np.ones(1, np.float32)
+HALF = np.full((), 0.5, np.float32)
+WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
+    ((np.zeros((2, 16), np.float16), eights(16, 2), ONE, ONE), {}, "`a` has elements of type float16: this kernel is"),
+    ((eights(2, 16), eights(16, 2), ONE, ONE), {"out_type": "e4m3"}, "out_type='e4m3': there are 'bf16', 'f16', 'f32'"),
+    ((eights(2, 16), eights(32, 2), ONE, ONE), {}, "`a` has 16 columns and `b` has 32 rows: a product needs the same"),
+    ((eights(2, 16), eights(16, 2), powers(2, 2), ONE), {}, "`scale_a` is 2 by 2: both scales are one number, or this"),
+    ((eights(2, 16), eights(16, 2), ONE.astype(np.float64), ONE), {}, "`scale_a` has elements of type float64: this "),
+    ((eights(2, 16), eights(16, 2), 1.0, ONE), {}, "`scale_a` is a float, not an array of torch, CuPy, JAX or NumPy"),
+]
+
+
+def test_each_matrix_has_a_scale() -> None:
+    a, b = eights(5, 130), eights(130, 24, type="e5m2")
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    assert np.array_equal(scaled_matmul(a, b, ONE, HALF, out_type="f32"), expected / 2)
+    out = np.empty((5, 24), np.float16)
+    assert scaled_matmul(a, b, HALF, HALF, out) is out
+    assert np.array_equal(out, (expected / 4).astype(np.float16))
+
+
+def test_each_block_has_a_scale() -> None:
+    a, b = eights(5, 144), eights(144, 130)
+    scale_a, scale_b = powers(2, 5).T, powers(2, 2)
+    wide = a.astype(np.float64) * scale_a.repeat(128, 1)[:, :144]
+    tall = b.astype(np.float64) * scale_b.repeat(128, 0)[:144].repeat(128, 1)[:, :130]
+    assert np.array_equal(scaled_matmul(a, b, scale_a, scale_b, out_type="f32"), wide @ tall)
+
+
+def test_nothing_times_something_is_nothing() -> None:
+    assert scaled_matmul(eights(0, 16), eights(16, 4), ONE, ONE).shape == (0, 4)
+
+
+@pytest.mark.parametrize(("arguments", "named", "message"), WRONG)
+def test_what_it_refuses(arguments: Any, named: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError)) as raised:
+        scaled_matmul(*arguments, **named)
+    assert str(raised.value).startswith(message)
