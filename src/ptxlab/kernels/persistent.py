@@ -12,10 +12,10 @@ from typing import Any
 
 from ptxlab.author import b16, ptx
 from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.main_loop import MainLoop, consume, produce
 from ptxlab.kernels.operands import Operand
 from ptxlab.kernels.tile_stores import Boxes, TileStore
 from ptxlab.kernels.warpgroups import meet, start_block
-from ptxlab.kernels.wgmma_gemm.kernel import MainLoop, consume, produce
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
 
 

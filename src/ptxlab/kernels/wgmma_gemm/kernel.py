@@ -18,10 +18,11 @@ from ptxlab.author import Kernel, b16, b32, f32, kernel, pointer, ptx, tensor_ma
 from ptxlab.kernels.block_sums import ThroughCluster, ThroughMemory
 from ptxlab.kernels.finishing import Extras, Finish
 from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.main_loop import MainLoop, consume, consume_in_turns, produce
 from ptxlab.kernels.operands import LINE
 from ptxlab.kernels.tile_order import Share, TileOrder
 from ptxlab.kernels.tile_stores import CopyBack, PlainStore, TileStore
-from ptxlab.kernels.warpgroups import Turns, group_number, meet, multiply, start_block
+from ptxlab.kernels.warpgroups import Turns, meet, start_block
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 
 ALONG_K = Layout()
@@ -138,96 +139,3 @@ def block(
             consume_in_turns(made, store, turns)
     if shape.blocks > 1:
         meet("relaxed")  # no block exits while another one reads its memory, or arrives at its barriers
-
-
-def produce(share: Share, stage: Any, operands: Any, sources: Any, bytes: int, times: Any) -> None:
-    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
-    policies = [operand.policy() for operand in operands]
-    for row, column in share.tiles():
-        for start in share.steps():
-            with times.span("wait for an empty stage"):
-                stage.wait()
-            with times.span("start copies"):
-                stage.expect(bytes)
-                parts = zip(operands, sources, (row, column), policies, strict=True)
-                for operand, (source, tile), first, policy in parts:
-                    operand.copy(source, tile, stage, first, start, share.rank, policy=policy)
-            stage.advance()
-
-
-class MainLoop:
-    """What a consumer warpgroup computes of each tile.
-
-    `stages` are the one that is multiplied and the one that has been read: while the MMAs of one K tile are in flight,
-    those of the next are issued.
-    """
-
-    def __init__(
-        self, formats: Formats, shape: Shape, share: Share, stages: Any, operands: Any, tiles: Any, times: Any
-    ) -> None:
-        self.formats, self.shape, self.share, self.times = formats, shape, share, times
-        self.stages, self.operands, self.tiles = stages, operands, tiles
-        self.product = formats.product(shape.columns, shape.swapped)
-        self.own = group_number()
-        self.turns: Turns | None = None
-        self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
-
-    def accumulators(self, tall: int) -> list[list[Any]]:
-        """Registers for the results of so many MMAs."""
-        count = len(ptx.warpgroup_fragments(self.product).d.offsets)
-        return [[self.formats.accumulator() for _ in range(count)] for _ in range(tall)]
-
-    def compute(self, number: Any) -> tuple[list[list[Any]], Any, Any]:
-        """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
-        (stage, read), shape, share, own = self.stages, self.shape, self.share, self.own
-        accumulators = self.accumulators(shape.tall)
-        adds = ptx.setp.ne.u32(own, own)  # whether the accumulators have a value
-        for start in share.steps():
-            with self.times.span("wait for a full stage"):
-                stage.wait()
-            with self.times.span("multiply"):
-                multiply(self.product, stage, self.operands, self.tiles, accumulators, self.first, adds)
-                ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
-            with ptx.when(start > share.first):
-                read.release(shape.cluster)
-            stage.advance()
-        if self.turns is not None:
-            self.turns.hand_over()
-        with self.times.span("multiply"):
-            row, column = share.origin(number)  # while the last MMAs are in flight
-            ptx.wgmma.wait_group.sync.aligned(0)
-        read.release(shape.cluster)
-        return accumulators, row, column
-
-
-def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
-    """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
-    shape, share = loop.shape, loop.share
-    for number in share.numbers():
-        accumulators, row, column = loop.compute(number)
-        with loop.times.span("store"):
-            if exchange is None:
-                store.write(accumulators, row, column)
-            else:
-                exchange.deposit(accumulators)
-                with ptx.when(share.part < shape.parts.count):
-                    store.write(exchange.collect(), row, column + share.part * shape.parts.width)
-                exchange.leave()
-    store.finish_all()
-
-
-def consume_in_turns(loop: MainLoop, store: TileStore, turns: Turns) -> None:
-    """A consumer warpgroup that has tiles of its own: it skips the stages of the others' tiles."""
-    count, others = loop.share.count, loop.shape.groups - 1
-    loop.turns = turns
-    turns.start(loop.own)
-    for side in loop.stages:
-        side.advance(loop.own * count)
-    for number in loop.share.order.each(loop.own, loop.shape.groups):
-        turns.wait()
-        accumulators, row, column = loop.compute(number)
-        with loop.times.span("store"):
-            store.write(accumulators, row, column)
-        for side in loop.stages:
-            side.advance(count * others)
-    store.finish_all()
