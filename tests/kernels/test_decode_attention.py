@@ -100,6 +100,24 @@ def test_what_is_left_out_is_found(lost: str) -> None:
 
 
 @pytest.mark.bulk
+@pytest.mark.parametrize(
+    "size",
+    [
+        {"type": "bf16", "cache": "bf16", "heads": (20, 1), "page": 16},
+        {"cache": "e4m3", "heads": (16, 1)},
+        {"size": 128, "type": "bf16", "cache": "bf16"},
+        {"size": 128, "type": "bf16", "cache": "e4m3", "page": 64},
+        {"size": 256},
+        {"size": 256, "cache": "e4m3", "page": 16, "heads": (9, 1)},
+    ],
+)
+def test_all_kinds_of_heads_and_caches(size: dict[str, Any]) -> None:
+    given = problem([150, 0, 33], **size)
+    assert codes(launch(given)) == []
+    assert error(given) < 5e-3
+
+
+@pytest.mark.bulk
 @pytest.mark.parametrize("number", range(6))
 def test_every_barrier_is_needed(number: int) -> None:
     assert "data-race" in codes(without(launch(problem([150, 40])), "bar.sync", number))

@@ -132,6 +132,14 @@ def store_bits(pointer: Any, type: str, bits: Sequence[Any], inside: Any = None)
     _vector(ptx.st.global_, len(bits))[width](pointer, _several(bits), when=inside)
 
 
+def larger_of(type: str, one: Any, other: Any) -> Any:
+    """The larger ones of what `load_bits` finds, element by element."""
+    if type == "f32":
+        return ptx.max.f32(one, other)
+    pair = "x2" if one.type.width == 32 else ""
+    return ptx[f"max.{type}{pair}"](one, other, out=b32() if pair else b16())
+
+
 def narrowed(values: Sequence[Any], type: str) -> list[Any]:
     """f32 as they are in memory: the nearest of their type, an e4m3 no further than ±448."""
     if type == "f32":

@@ -5,8 +5,7 @@ These are macros for kernels in Python: each writes its instructions where it is
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ptxlab.author import b32, b64, f32, ptx
 
@@ -14,18 +13,21 @@ STORE = ptx.st["async"].weak["shared::cluster"]["mbarrier::complete_tx::bytes"]
 WARP = 32
 EVERY_LANE = 0xFFFFFFFF
 
-Combine = Callable[[Any, Any], Any]
-"""Two values, or two tuples of several, as one."""
+
+class Combine(Protocol):
+    """Two values, or two tuples of several, as one. It may have a way of its own for those of many lanes."""
+
+    def __call__(self, one: Any, other: Any) -> Any: ...
 
 
-def add(a: Any, b: Any) -> Any:
+def add(one: Any, other: Any) -> Any:
     """The sum."""
-    return a + b
+    return one + other
 
 
-def larger(a: Any, b: Any) -> Any:
+def larger(one: Any, other: Any) -> Any:
     """The larger one."""
-    return ptx.max.f32(a, b)
+    return ptx.max.f32(one, other)
 
 
 def over_warp(value: Any, combine: Combine) -> Any:
@@ -35,6 +37,8 @@ def over_warp(value: Any, combine: Combine) -> Any:
 
 def over_lanes(value: Any, combine: Combine, lanes: int) -> Any:
     """One value from those of so many lanes after each other, a power of two, in each of them."""
+    if hasattr(combine, "over_lanes"):
+        return combine.over_lanes(value, lanes)
     distance = lanes // 2
     while distance:
         value = combine(value, _exchanged(value, distance))

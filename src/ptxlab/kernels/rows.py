@@ -22,6 +22,7 @@ from ptxlab.kernels.elements import (
     WIDEST,
     element_pointer,
     keep_what_is_read,
+    larger_of,
     load_bits,
     narrowed,
     store,
@@ -95,10 +96,22 @@ class Piece:
     @property
     def values(self) -> list[Any]:
         """The elements as f32. Those of bf16 are made of their bits each time, which is cheaper than to keep both."""
-        bits = self.bits
-        if bits is None:
-            bits = self._read(ptx.ld.shared, self.row.kept, self.row.spread.block, self.row.neutral)
-        return [value for part in bits for value in widened(part, self.row.spread.type)]
+        return [value for part in self._words() for value in widened(part, self.row.spread.type)]
+
+    @property
+    def largest(self) -> Any:
+        """The largest element as f32; of 16 bits, two are compared at once."""
+        words = [word for part in self._words() for word in part]
+        found, *others = words
+        for word in others:
+            found = larger_of(self.row.spread.type, found, word)
+        first, *second = widened([found], self.row.spread.type)
+        return ptx.max.f32(first, second[0]) if second else first
+
+    def _words(self) -> list[list[Any]]:
+        if self.bits is not None:
+            return self.bits
+        return self._read(ptx.ld.shared, self.row.kept, self.row.spread.block, self.row.neutral)
 
     def load(self, array: Any) -> list[Any]:
         """The elements of these columns in an array that all rows share; the cache keeps it."""

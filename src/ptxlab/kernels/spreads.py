@@ -34,8 +34,8 @@ SMALL = [
     {"rows": 6, "columns": 520, "type": "f16"},
     {"rows": 3, "columns": 1000, "type": "f32"},
     {"rows": 2, "columns": 17000, "type": "bf16"},
-    {"rows": 2, "columns": 8203, "type": "f32"},
-    {"rows": 2, "columns": 33000, "type": "f32"},
+    {"rows": 1, "columns": 8203, "type": "f32"},
+    {"rows": 1, "columns": 33000, "type": "f32"},
 ]
 """Sizes that reach every way to keep a row."""
 

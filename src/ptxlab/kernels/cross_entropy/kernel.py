@@ -8,7 +8,7 @@ from typing import Any
 from ptxlab.author import b32, f32, pointer, ptx, s32, s64, u32, u64
 from ptxlab.kernels.elements import element_pointer, load
 from ptxlab.kernels.rows import Row, own_row
-from ptxlab.kernels.softmax.kernel import power, sum_powers, together
+from ptxlab.kernels.softmax.kernel import Together, power, sum_powers
 from ptxlab.kernels.spreads import Spread
 
 LN_2 = math.log(2)
@@ -28,7 +28,7 @@ def cross_entropy(
 ) -> None:
     """loss = log Σ exp(x) - x[target] for each row; the logarithm is kept for the gradient."""
     row = own_row(x, rows, columns, spread, neutral=-math.inf)
-    common, total = row.agree(sum_powers(row), together)
+    common, total = row.agree(sum_powers(row), Together())
     with ptx.when(row.is_first):
         logarithm = ptx.fma.rn.f32(ptx.lg2.approx.f32(total), LN_2, common)
         logarithms[row.number] = logarithm
@@ -74,6 +74,6 @@ def gradient(
     column = ptx.cvt.u32.u64(target.view(u64))
     for vector in row.vectors():
         at = vector.column
-        weights = [power(value - logarithm) for value in vector.values]
+        weights = [power(value - logarithm, spread.type == "f32") for value in vector.values]
         ones = [ptx.selp.f32(1.0, 0.0, column == at + number) for number in range(len(weights))]
         vector.store(y, [(weight - one) * factor for weight, one in zip(weights, ones, strict=True)])

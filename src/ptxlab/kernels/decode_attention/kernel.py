@@ -13,7 +13,7 @@ from ptxlab.kernels.decode_attention.stream import Cache, Stream
 
 
 @cache
-def specialize(plan: Plan, least: int = 1) -> Kernel:
+def specialize(plan: Plan) -> Kernel:
     """Build the kernel; a block has `least` tiles of keys at least."""
 
     @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=plan.blocks)
@@ -39,6 +39,7 @@ def specialize(plan: Plan, least: int = 1) -> Kernel:
         v_head_step: u32,
         table_step: u32,
         page: u32,
+        least: u32,
     ) -> None:
         groups = (shared_by + (ROWS - 1)) // ROWS  # of heads of queries that share keys: products have 16 rows
         schedule = Schedule(lengths, batch, heads * groups, plan.tile, least)

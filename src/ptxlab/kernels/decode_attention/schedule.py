@@ -32,7 +32,7 @@ class Item:
 class Schedule:
     """Numbers all tiles: sequence after sequence, head after head."""
 
-    def __init__(self, lengths: Any, batch: Any, heads: Any, keys: int, least: int) -> None:
+    def __init__(self, lengths: Any, batch: Any, heads: Any, keys: int, least: Any) -> None:
         self.lengths, self.batch, self.heads, self.keys = lengths, batch, heads, keys
         self.lane = ptx.tid.x & (LANES - 1)
         total = u32(0)
