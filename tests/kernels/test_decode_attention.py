@@ -92,9 +92,8 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize(
-    "lost", [pytest.param(one, marks=() if one == "bar.warp.sync" else pytest.mark.bulk) for one in LOST]
-)
+@pytest.mark.bulk
+@pytest.mark.parametrize("lost", LOST)
 def test_what_is_left_out_is_found(lost: str) -> None:
     assert LOST[lost] in codes(without(launch(problem([150, 40])), lost))
 

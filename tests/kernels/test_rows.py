@@ -65,7 +65,7 @@ def clustered(where: str = "registers") -> Launch:
 @pytest.mark.parametrize("where", ["registers", "shared"])
 def test_a_cluster_shares_a_row(where: str) -> None:
     launch = clustered(where)
-    for seed in range(3):
+    for seed in range(2):
         assert codes(launch, seed) == []
     x, y, *_ = launch.args
     powers = np.exp(x.astype(np.float64))
@@ -77,17 +77,19 @@ LOST = {
     "mbarrier.init": "bad-barrier",
     "fence.mbarrier_init": "data-race",
     "barrier.cluster.arrive": "bad-barrier",
-    "barrier.cluster.wait": "data-race",
+    "barrier.cluster.wait": "bad-barrier",
     "mbarrier.arrive.expect_tx": "hang",
     "st.async": "hang",
     "cp.async.wait_all": "data-race",
 }
 
 
-@pytest.mark.parametrize("lost", LOST)
+IN_BULK = ("mbarrier.init", "barrier.cluster.arrive", "st.async", "cp.async.wait_all")
+
+
+@pytest.mark.parametrize("lost", [pytest.param(one, marks=pytest.mark.bulk if one in IN_BULK else ()) for one in LOST])
 def test_what_is_left_out_of_a_cluster_is_found(lost: str) -> None:
-    launch = without(clustered("shared"), lost)
-    assert LOST[lost] in {code for seed in range(4) for code in codes(launch, seed)}
+    assert LOST[lost] in codes(without(clustered("shared"), lost))
 
 
 def test_the_gradient_of_cross_entropy() -> None:
