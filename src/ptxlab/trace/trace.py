@@ -310,6 +310,12 @@ class Trace:
         owner = number // self.accesses.threads_in_block if code == SHARED else number if space == "local" else 0
         return finder.of_memory(code, owner, what, size, key)
 
+    def perfetto(self, path: str | Path) -> None:
+        """Write what warps, copies and tensor cores did when, as a `.pftrace` that https://ui.perfetto.dev opens."""
+        from ptxlab.trace.perfetto import save
+
+        save(self, path)
+
     def diff(self, other: Trace) -> Difference | None:
         """The first step at which two runs differ, of the same kernel or of two versions of it; None if none does."""
         from ptxlab.trace.difference import difference
