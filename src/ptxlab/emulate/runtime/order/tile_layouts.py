@@ -115,7 +115,8 @@ def wrong_stride(block: Pointer[Block], read: TileRead, tile: Pointer[WrittenTil
     if tile.swizzle == 0 and read.major == MN_MAJOR:
         leading, stride = stride, leading
     inside: u64 = start - tile.offset
-    if read.lines > 8 and inside + 16 * u64(tile.pitch) <= u64(tile.size) and stride != 8 * u64(tile.pitch):
+    after: u64 = inside // u64(tile.pitch) + 16  # the row after the 16 that it starts with
+    if read.lines > 8 and after * u64(tile.pitch) <= u64(tile.size) and stride != 8 * u64(tile.pitch):
         return STRIDE
     if read.chunks * CHUNK <= tile.pitch or inside % u64(tile.pitch) != 0:
         return 0
