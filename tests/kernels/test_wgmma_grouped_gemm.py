@@ -47,7 +47,7 @@ def prepare(
 
 
 def test_blocks_of_a_cluster_share_a_matrix_that_is_across_k_and_leave_other_rows_alone() -> None:
-    made, d, expected = prepare("ragged", ROWS, MULTICAST, 136, across=True)
+    made, d, expected = prepare("ragged", ROWS, MULTICAST, 72, across=True)
     assert codes(made, seed=1) == []
     assert np.array_equal(d, expected, equal_nan=True)
 
