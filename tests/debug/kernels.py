@@ -87,3 +87,21 @@ def debugger_of(text: str, threads: int = 64) -> Debugger:
     found = Debugger(result.trace, result.diagnostics)
     found.owner = result  # type: ignore[attr-defined] # keeps the recording
     return found
+
+
+# A and B are loaded as fragments from arrays of 16 by 8 and 8 by 8 tf32 numbers.
+PRODUCT = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 c) {
+  .reg .b32 %r<16>; .reg .f32 %f<8>;
+  mov.u32 %r1, %tid.x;
+  cvt.rn.f32.u32 %f1, %r1;
+  mov.b32 %r2, %f1;
+  mov.u32 %r3, 0;
+  mov.b32 %r4, 0x3F800000;
+  mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f2, %f3, %f4, %f5},
+    {%r2, %r3, %r3, %r3}, {%r4, %r3}, {%f1, %f1, %f1, %f1};
+  ret;
+}
+"""

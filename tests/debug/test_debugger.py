@@ -1,10 +1,12 @@
 """The core of the debugger: where it stops, forwards and backwards, and what it shows there."""
 
+import numpy as np
 import pytest
 
 from ptxlab.debug import Debugger, UnknownError
+from ptxlab.debug.matrices import matrices
 
-from .kernels import COUNT, DOUBLE, EXCHANGE, INLINED, LAST, LOAD, RACE, STORE, debugger_of
+from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, INLINED, LAST, LOAD, PRODUCT, RACE, STORE, debugger_of
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +164,22 @@ def test_registers_are_those_of_the_position(debugger: Debugger) -> None:
     assert "%r2" not in known
 
 
+def test_calls_are_entered_stepped_over_and_left() -> None:
+    debugger = debugger_of(CALL, 1)
+    debugger.break_at("", 12)
+    debugger.run()
+    assert (line(debugger), debugger.scope.register("%r3")) == (12, 5)
+    debugger.step("in")
+    assert [frame.place.function for frame in debugger.stack()] == ["twice", "k"]
+    assert [frame.place.line for frame in debugger.stack()] == [5, 12]
+    debugger.step("out")
+    assert (line(debugger), debugger.scope.register("%r3")) == (13, 10)
+    debugger.step("over", backwards=True)
+    assert (line(debugger), debugger.scope.register("%r3")) == (12, 5)
+    debugger.step("over")
+    assert (line(debugger), debugger.scope.register("%r3")) == (13, 10)
+
+
 def test_lines_of_a_source_and_inlined_frames() -> None:
     debugger = debugger_of(INLINED, 1)
     assert debugger.stack()[0].place.file == "kernel.cu"
@@ -196,3 +214,21 @@ def test_positions_beyond_the_recording(debugger: Debugger) -> None:
     assert debugger.position == debugger.trace.steps
     debugger.go_to(0)
     assert debugger.step(backwards=True).reason == "start"
+
+
+def test_fragments_are_matrices() -> None:
+    debugger = debugger_of(PRODUCT, 32)
+    debugger.break_at("", 11)
+    debugger.run()
+    found = {one.operand: one.values for one in matrices(debugger)}
+    lanes = np.arange(32, dtype=np.float32).reshape(8, 4)
+    assert np.array_equal(found["a"][:8, :4], lanes)  # its other registers are zero
+    assert not found["a"][8:].any()
+    assert not found["a"][:, 4:].any()
+    assert np.array_equal(found["b"], np.r_[np.ones((4, 8)), np.zeros((4, 8))])
+    assert np.array_equal(found["c"], np.tile(np.repeat(lanes, 2, axis=1), (2, 1)))
+    assert np.array_equal(found["d"], found["a"] @ found["b"] + found["c"])
+
+
+def test_other_instructions_hold_no_matrix(debugger: Debugger) -> None:
+    assert list(matrices(debugger)) == []

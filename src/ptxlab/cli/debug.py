@@ -174,7 +174,7 @@ def talk(opened: Opened, path: Path, commands: Sequence[str]) -> None:
 
 def _greeting(opened: Opened) -> Iterator[str]:
     yield repr(opened.debugger.trace).strip("<>")
-    for finding in opened.debugger.findings:
+    for finding in opened.debugger.trace.findings:
         yield f"{finding.level}[{finding.code}]: {finding.message}"
 
 

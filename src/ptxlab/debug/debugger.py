@@ -18,6 +18,7 @@ from ptxlab.debug.values import Scope, UnknownError
 from ptxlab.report import Diagnostic
 from ptxlab.trace import Trace
 from ptxlab.trace.accesses import GLOBAL, NAMES, SHARED
+from ptxlab.trace.program import Value
 
 if TYPE_CHECKING:
     from ptxlab.trace.origin import Origin
@@ -122,28 +123,33 @@ class Debugger:
         for place in self.lines.places(instruction, in_ptx=self.in_ptx):
             yield Frame(place, instruction, self.lines.ptx[instruction].line)
 
-    def across_lanes(self, register: str, thread: int | None = None) -> dict[int, object]:
-        """A register in all lanes of a warp, each when it comes to this instruction as often as the thread has.
+    def when_lanes_are_here(self, thread: int | None = None) -> dict[int, int]:
+        """For each thread of a warp, the position at which it comes to this instruction as often as the thread has.
 
-        Threads of a warp are recorded one after the other; so this is what the warp sees when it is there.
+        Threads of a warp are recorded one after the other; so these are the positions of the warp.
         """
         thread = self.thread if thread is None else thread
         steps = self.steps(thread)
         index = steps.next(self.position)
-        found: dict[int, object] = {}
+        if index >= len(steps.numbers):
+            return dict.fromkeys(self.lanes(thread), self.position)
+        instruction = steps.instructions[index]
+        times = int((steps.instructions[: index + 1] == instruction).sum())
+        found: dict[int, int] = {}
         for lane in self.lanes(thread):
-            at = self.position
-            if index < len(steps.numbers):
-                instruction = steps.instructions[index]
-                times = int((steps.instructions[: index + 1] == instruction).sum())
-                own = self.steps(lane)
-                same = own.numbers[own.instructions == instruction]
-                if len(same) < times:
-                    continue
-                at = int(same[times - 1])
+            own = self.steps(lane)
+            same = own.numbers[own.instructions == instruction]
+            if len(same) >= times:
+                found[lane] = int(same[times - 1])
+        return found
+
+    def across_lanes(self, register: str, thread: int | None = None) -> dict[int, Value]:
+        """A register in all threads of a warp, each when it comes to this instruction; see `when_lanes_are_here`."""
+        found: dict[int, Value] = {}
+        for lane, at in self.when_lanes_are_here(thread).items():
             try:
                 found[lane] = Scope(self.trace, lane, at).register(register)
-            except UnknownError:
+            except UnknownError:  # a lane that has not written it has no value
                 continue
         return found
 

@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ptxlab.debug.debugger import Debugger, Kind, Stop, Unit
+from ptxlab.debug.matrices import matrices
 from ptxlab.debug.values import UnknownError, shown
 
 LISTED = 5  # lines around the one that a thread is at
@@ -47,6 +50,7 @@ class Terminal:
             Command(("print", "p"), "EXPRESSION", "%r5 + 1, c[3, 5], tile[7], shared.f32[%rd4]", self._print),
             Command(("registers", "r"), "", "all registers of the thread", self._registers),
             Command(("lanes",), "%REGISTER", "a register in all lanes of the warp", self._lanes),
+            Command(("matrix", "m"), "[OPERAND]", "fragments of the instruction as matrices: a, b, c, d", self._matrix),
             Command(("barriers",), "", "barriers and mbarriers, with arrivals and bytes", self._barriers),
             Command(("origin", "o"), "%REGISTER | c[3, 5]", "where a value comes from", self._origin),
             Command(("ptx",), "", "show lines of the PTX, or again of the source", self._ptx),
@@ -192,6 +196,14 @@ class Terminal:
         for start in range(0, len(found), each):
             row = found[start : start + each]
             yield f"lane {row[0][0]:>2}: " + "  ".join(text.rjust(width) for _, text in row)
+
+    def _matrix(self, given: str) -> Iterator[str]:
+        found = [one for one in matrices(self.debugger) if given in ("", one.operand)]
+        if not found:
+            raise UnknownError("the next instruction does not hold a matrix" + (f" `{given}`" if given else ""))
+        for one in found:
+            yield one.title
+            yield np.array2string(one.values, max_line_width=120, threshold=1024, floatmode="maxprec", precision=4)
 
     def _barriers(self, given: str) -> Iterator[str]:
         found = self.debugger.trace.barriers(step=self.debugger.position - 1)

@@ -61,7 +61,13 @@ class Scope:
 
     def registers(self) -> dict[str, Value]:
         """The registers that are known, by name."""
-        return self.trace.registers(self.own, block=self.block, step=self.position - 1)
+        found = registers_of.last_writes(self.trace.columns, self.thread, self._key)
+        return {name: self.trace.value_of(found[name]) for name in sorted(found, key=_natural)}
+
+    @property
+    def _key(self) -> int:
+        """Up to where what was written counts: with what a call or a wait has returned before the next step."""
+        return 2 * self.position + 1
 
     def special(self) -> dict[str, int]:
         """What the thread is among others."""
@@ -79,13 +85,11 @@ class Scope:
         special = self.special()
         if name in special:
             return special[name]
-        written = registers_of.last_write(self.trace.columns, self.thread, name, 2 * self.position)
+        written = registers_of.last_write(self.trace.columns, self.thread, name, self._key)
         if written is None:
             known = any(name in names for names in self.trace.program.registers)
             raise UnknownError(f"`{name}` is not written yet" if known else f"there is no register `{name}`")
-        segment = self.trace.columns.segment_of(written.entry)
-        data = self.trace.columns.bytes_at(written.entry, written.slot)
-        return self.trace.program.value(segment.function, name, data)
+        return self.trace.value_of(written)
 
     def array(self, name: str) -> Any:
         """An argument or variable of global memory, or a variable of shared memory, as elements of its type."""
@@ -222,6 +226,11 @@ def _elements(content: Any, type: Type) -> Any:
         return content
     size = type.width // 8
     return content[: len(content) // size * size].view(f"<{kinds[type.kind]}{size}")
+
+
+def _natural(name: str) -> tuple[str, int]:
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or -1)
 
 
 def shown(value: Any) -> str:

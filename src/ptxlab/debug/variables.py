@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ptxlab.debug.debugger import Debugger
+from ptxlab.debug.matrices import matrices
 from ptxlab.debug.values import shown
 from ptxlab.device.layout import shared_variables
 
@@ -38,6 +39,7 @@ class Variables:
             ("Registers", "register", self._registers, False),
             ("Thread", "special", self._special, False),
             ("Lanes", "lanes", self._lanes, True),
+            ("Fragments", "fragments", self._fragments, True),
             ("Arguments", "arrays", self._arrays, True),
             ("Shared memory", "shared", self._shared, True),
             ("Barriers", "barriers", self._barriers, True),
@@ -79,6 +81,11 @@ class Variables:
         size = self.debugger.trace.accesses.threads_in_block
         for thread, value in self.debugger.across_lanes(name).items():
             yield _leaf(f"lane {thread % size % 32}", value)
+
+    def _fragments(self) -> Iterator[Fields]:
+        for one in matrices(self.debugger):
+            shape = partial(self._elements, one.operand, one.values, ())
+            yield self._branch(one.operand, one.title, "fragments", shape)
 
     def _arrays(self) -> Iterator[Fields]:
         for name, array in self.debugger.scope.memory("global").items():
