@@ -56,6 +56,9 @@ LOADED = (
     "after `tcgen05.wait::ld`, a relaxed arrival hands over that the loads are done, and a relaxed wait takes it over"
 )
 AT_END = "bulk stores are complete when the grid ends, and an SM keeps shared memory for them (bulk_at_exit.json)"
+UNTOUCHED = "no register of the MMAs is accessed between it and the fence before it"
+NO_MORE = "it is for the last tile: the producer copies no more, and does not wait for it"
+IMPLIED = "a stage of V is free only after the MMA that reads Q, and Q is copied after it"
 ONE_CHUNK = "a row is one chunk of 16 bytes: the leading offset leads nowhere"
 
 EQUIVALENT = [
@@ -82,10 +85,12 @@ EQUIVALENT = [
     Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),
     Survivor("ring", (), ("acquire to relaxed", "narrow scope"), LOADED, "[%read]"),
     Survivor("ring", (), ("release to relaxed", "narrow scope"), LOADED, "mbarrier.arrive.release.cluster"),
-    *(
-        Survivor(f"wgmma_{case}", (), WAIT, AT_END, "cp.async.bulk.wait_group")
-        for case in ("gemm", "dual_gemm", "grouped_gemm")
-    ),
+    Survivor("wgmma", (), WAIT, AT_END, "cp.async.bulk.wait_group"),
+    Survivor("wgmma_attention", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
+    Survivor("wgmma_attention", (), ("remove tensor fence",), UNTOUCHED, "wgmma.fence"),
+    Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),
+    Survivor("wgmma_attention", (), ("remove wait",), IMPLIED, "[%r59], %r26"),
+    Survivor("wgmma_grouped_gemm", (), BARRIER, TWICE, "bar.sync 0"),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("nvfp4", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),

@@ -67,7 +67,10 @@ def bind_texture(handle: Any, name: str, resource: Any, sampling: Any) -> None:
     call("cuTexRefSetMipmapFilterMode", reference, sampling.mipmapFilterMode)
     call("cuTexRefSetMipmapLevelBias", reference, sampling.mipmapLevelBias)
     call("cuTexRefSetMipmapLevelClamp", reference, sampling.minMipmapLevelClamp, sampling.maxMipmapLevelClamp)
-    call("cuTexRefSetBorderColor", reference, list(sampling.borderColor))
+    if any(sampling.borderColor):  # the driver's Python bindings take one number for the four
+        raise ValueError(
+            f"`{name}`: a texture with a border color is a parameter of the kernel on a GPU, not a variable"
+        )
     call("cuTexRefSetFlags", reference, sampling.flags)
 
 

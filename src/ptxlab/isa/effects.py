@@ -50,6 +50,8 @@ class Effects:
     """Which accesses it orders: semantics and scope such as `acq_rel.gpu`, or `proxy`."""
     converges: bool = False
     """Whether lanes of the warp wait for each other here."""
+    orders: bool = False
+    """Whether what they do before it is ordered before what they do after it."""
     aligned: bool = False
     """Whether all lanes of the warp must execute this very instruction."""
     barrier: str | None = None
@@ -103,6 +105,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         tuple(dict.fromkeys(recorder.steps)),
         tuple(recorder.fences),
         recorder.converges or (aligned and form.semantics is None),
+        recorder.orders,
         aligned,
         recorder.barrier_scope,
         recorder.waits,

@@ -86,6 +86,7 @@ class Recorder:
     steps: list[Step] = field(default_factory=list)
     fences: list[str] = field(default_factory=list)
     converges: bool = False
+    orders: bool = False
     is_aligned: bool = False
     barrier_scope: str | None = None
     waits: bool = False
@@ -192,6 +193,7 @@ class Recorder:
         orders: bool = False,
     ) -> tuple[Placeholder, ...]:
         self.converges = True
+        self.orders |= orders
         self.is_aligned |= aligned
         return tuple(Placeholder(type_named(name)) for name in results)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import parties_of
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
@@ -44,8 +43,8 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
     """Notes on the waits of a race that were over too early, if there are any."""
     if found.get("kind", number) != reports.RACE:
         return []
-    missing = _missing_wait(launch, found, number)
-    return [*_group_wait(launch, found, number), *(missing or _mbarrier_wait(launch, found, number))]
+    groups = _missing_wait(launch, found, number) or _group_wait(launch, found, number)
+    return [*groups, *_mbarrier_wait(launch, found, number)]
 
 
 def _missing_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
@@ -53,26 +52,24 @@ def _missing_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
     earlier, later = parties_of(found, number)
     effects = launch.compiled.effects(earlier.instruction)
     is_in_flight = earlier.is_copy or (found.get("is_started", number) and effects.steps)
-    if not is_in_flight or (earlier.block, earlier.thread) == (later.block, later.thread):
+    if not is_in_flight:
         return []
     unit, operation = effects.steps[0].unit, operation_of(effects)
     if not operation.is_awaited or any(access.operand == "mbar" for access in effects.accesses):
         return []
-    signals, waits = Paths(launch.compiled).signals_after(earlier.instruction, unit)
-    is_unknown = waits and unit == "tensor_memory"  # of groups it is known whether the thread has waited
-    if is_unknown or not signals or _count_left(launch, found, number):
+    after = (paths := Paths(launch.compiled)).signals_after(earlier.instruction, unit, later.instruction)
+    if not after.places or (after.is_awaited and unit == "tensor_memory"):  # of groups it is known what was awaited
         return []
-    lines = " or ".join(launch.name_line(at, later.instruction) for at in sorted(signals)[:2])
+    lines = " or ".join(launch.name_line(at, later.instruction) for at in after.places[:2])
+    if after.short_waits:
+        line = launch.name_line(after.short_waits[0], later.instruction)
+        left = _groups(paths.groups_left(after.short_waits[0]))
+        return [f"the wait on {line} leaves {left} in flight when its thread signals others, on {lines}"]
+    if _groups_left(launch, found, number):
+        return []
     return [
         f"the thread that started the {operation.name} does not wait for it before {lines}, where it signals others"
     ]
-
-
-def _count_left(launch: RunningLaunch, found: StructArray, number: int) -> int:
-    """How many groups the last wait before a race leaves in flight."""
-    wait = found.get("group_wait", number)
-    operands = launch.compiled.instructions[wait - 1][1].operands if wait else ()
-    return operands[0].value if operands and isinstance(operands[0], ir.Immediate) else 0
 
 
 def _group_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
@@ -81,9 +78,21 @@ def _group_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[
     if not wait:
         return []
     line = launch.name_line(wait - 1, found.get("instruction", number))
-    count = _count_left(launch, found, number)
-    left = f"leaves {'the latest group' if count == 1 else f'the latest {count} groups'} in flight"
-    return [f"its last wait for groups, on {line}, {left if count else 'came before it'}"]
+    count = _groups_left(launch, found, number)
+    return [
+        f"its last wait for groups, on {line}, {f'leaves {_groups(count)} in flight' if count else 'came before it'}"
+    ]
+
+
+def _groups_left(launch: RunningLaunch, found: StructArray, number: int) -> int:
+    """How many groups the last wait before a race leaves in flight."""
+    wait = found.get("group_wait", number)
+    return Paths(launch.compiled).groups_left(wait - 1) if wait else 0
+
+
+def _groups(count: int) -> str:
+    """`the latest group`, `the latest 2 groups`"""
+    return "the latest group" if count == 1 else f"the latest {count} groups"
 
 
 def _mbarrier_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:

@@ -7,6 +7,7 @@ another function counts as within reach.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
@@ -16,6 +17,18 @@ from ptxlab.isa.effects import Effects
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.compile import Compiled
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Where a thread signals others after it has started an operation, with no wait for it before that."""
+
+    places: list[int]
+    """The first instructions that signal."""
+    short_waits: list[int]
+    """The waits before them that leave groups in flight."""
+    is_awaited: bool
+    """Whether there is a path with a wait for it, too."""
 
 
 class Paths:
@@ -98,26 +111,33 @@ class Paths:
                 pending += [(other, flow.blocks[other].end) for other in earlier]
         return frozenset(found)
 
-    def signals_after(self, number: int, unit: str) -> tuple[frozenset[int], bool]:
-        """Where a thread next signals others with no wait of a unit before; and whether some path has such a wait."""
+    def signals_after(self, number: int, unit: str, until: int) -> Signals:
+        """Where a thread next signals others after it has started an operation of a unit, up to an instruction."""
         flow, first, _ = self._flow(number)
-        found, seen, waits = set(), set(), False
+        found, seen, short, is_awaited = set(), set(), set(), False
         pending = [(flow.block_at(number - first), number + 1 - first)]
         while pending:
             block, start = pending.pop()
-            for at in range(start, flow.blocks[block].end):
-                effects = self.effects(first + at)
+            for at in range(first + start, first + flow.blocks[block].end):
+                effects = self.effects(at)
                 if effects.does(unit, "wait"):
-                    waits = True
+                    short |= {at} if self.groups_left(at) else set()
+                    is_awaited = is_awaited or not self.groups_left(at)
+                if at == until or (effects.does(unit, "wait") and not self.groups_left(at)):
                     break
                 if _signals(effects):
-                    found.add(first + at)
+                    found.add(at)
                     break
             else:
                 later = [other for other in flow.blocks[block].successors if other not in seen]
                 seen.update(later)
                 pending += [(other, flow.blocks[other].start) for other in later]
-        return frozenset(found), waits
+        return Signals(sorted(found), sorted(short), is_awaited)
+
+    def groups_left(self, number: int) -> int:
+        """How many groups a wait leaves in flight."""
+        operands = self.instructions[number][1].operands
+        return operands[0].value if operands and isinstance(operands[0], ir.Immediate) else 0
 
     def _reaches(self, start: int, end: int, avoided: int | None) -> bool:
         if self.instructions[start][0] is not self.instructions[end][0]:
@@ -166,7 +186,7 @@ def _nearest(dominators: dict[int, int], one: int, other: int) -> int | None:
 
 def _signals(effects: Effects) -> bool:
     """Whether a thread hands over by an instruction what it has done."""
-    if effects.barrier or effects.does("mbarrier", "arrive") or effects.does("mbarrier", "drop"):
+    if effects.barrier or effects.orders or effects.does("mbarrier", "arrive") or effects.does("mbarrier", "drop"):
         return True
     orders = [*effects.fences, *(access.order for access in effects.accesses)]
     return any(order.startswith(("release", "acq_rel")) for order in orders)
