@@ -1,0 +1,115 @@
+"""Functions of rows and decode attention on a GPU, with torch's tensors: right, the same in every run, in graphs."""
+
+from typing import Any
+
+import pytest
+
+from ptxlab import gpu
+from ptxlab.kernels import cross_entropy, decode_attention, layer_norm, rms_norm, softmax
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU"),
+    pytest.mark.filterwarnings("default"),  # other packages have their own
+]
+
+SHAPES = [(5, 33), (2, 3, 1000), (64, 8192), (9, 32768), (5, 131072), (3, 262144), (3, 100003)]
+
+
+def error(found: Any, wanted: Any) -> float:
+    return float((found.double() - wanted).norm() / wanted.norm())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16"])
+def test_rows_of_all_lengths(type: str, shape: tuple[int, ...]) -> None:
+    functional = torch.nn.functional
+    torch.manual_seed(0)
+    columns = shape[-1]
+    x, residual = (torch.randn(shape, device="cuda").to(getattr(torch, type)) for _ in range(2))
+    weight, bias = (torch.rand(columns, device="cuda").to(x.dtype) + 0.5 for _ in range(2))
+    targets = torch.randint(0, columns, shape[:-1], device="cuda")
+    wide, w, b = x.double(), weight.double(), bias.double()
+    added = x + residual
+    # Rounding to the type of the result is all that counts, and as much as it does for torch.
+    most = {"float32": 2e-7, "float16": 4e-3, "bfloat16": 3e-3}[type]
+    loss = functional.cross_entropy(wide.reshape(-1, columns), targets.reshape(-1), reduction="none")
+    for found, wanted in (
+        (softmax(x), functional.softmax(wide, -1)),
+        (layer_norm(x, weight, bias), functional.layer_norm(wide, (columns,), w, b)),
+        (rms_norm(x, weight), functional.rms_norm(wide, (columns,), w, 1e-6)),
+        (cross_entropy(x, targets, reduction="none").view(-1), loss),
+    ):
+        assert error(found, wanted) < most
+    quantised, summed, scales = rms_norm(x, weight, residual=residual, quantise="row")
+    assert torch.equal(summed, added)
+    normal = functional.rms_norm(added.double(), (columns,), w, 1e-6)
+    assert error(quantised.float() * scales[..., None], normal) < 0.04
+    assert torch.equal(softmax(x), softmax(x, out=x.clone()))
+    assert torch.equal(layer_norm(x, weight, bias), layer_norm(x, weight, bias))
+
+
+def test_gradients_under_torch_compile() -> None:
+    functional = torch.nn.functional
+    x = torch.randn(64, 4096, device="cuda", requires_grad=True)
+    weight = torch.rand(4096, device="cuda", requires_grad=True)
+    targets = torch.randint(0, 4096, (64,), device="cuda")
+
+    @torch.compile(fullgraph=True)
+    def ours(x: Any, weight: Any) -> Any:
+        return cross_entropy(rms_norm(softmax(x) * 50, weight), targets)
+
+    normal = functional.rms_norm(functional.softmax(x, -1) * 50, (4096,), weight, 1e-6)
+    wanted = torch.autograd.grad(functional.cross_entropy(normal, targets), (x, weight))
+    for found, other in zip(torch.autograd.grad(ours(x, weight), (x, weight)), wanted, strict=True):
+        assert error(found, other.double()) < 1e-4
+
+
+@pytest.mark.parametrize("size", [64, 128, 256])
+@pytest.mark.parametrize(("heads", "key_heads"), [(32, 8), (4, 4), (40, 2)])
+@pytest.mark.parametrize("cache", ["bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize("page", [0, 16, 64])
+def test_decode_attention(page: int, cache: str, heads: int, key_heads: int, size: int) -> None:
+    torch.manual_seed(0)
+    lengths, most = [3000, 1, 0, 777, 64], 3008
+    q = torch.randn(5, heads, size, device="cuda", dtype=torch.bfloat16)
+    k, v = (torch.randn(5, most, key_heads, size, device="cuda").to(getattr(torch, cache)) for _ in range(2))
+    table, paged = None, (k, v)
+    if page:
+        order = torch.randperm(5 * most // page, device="cuda")
+        paged = tuple(
+            one.view(torch.uint8).view(-1, page, key_heads, one.shape[-1] * one.element_size())[order] for one in (k, v)
+        )
+        paged = tuple(one.contiguous().view(k.dtype) for one in paged)
+        table = order.argsort().int().view(5, -1)
+    counts = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+    found = decode_attention(q, *paged, counts, table)
+    for number, length in enumerate(lengths):
+        keys, values = (one[number, :length].double().transpose(0, 1) for one in (k, v))
+        query = q[number].double().view(key_heads, -1, size)
+        weights = torch.softmax(query @ keys.transpose(1, 2) / size**0.5, -1)
+        wanted = (weights @ values).view(heads, size)
+        assert error(found[number], wanted) < 5e-3 if length else not found[number].any()
+    assert all(torch.equal(decode_attention(q, *paged, counts, table), found) for _ in range(5))
+
+
+def test_in_a_graph() -> None:
+    q = torch.randn(4, 32, 128, device="cuda", dtype=torch.bfloat16)
+    k, v = (torch.randn(4, 2000, 8, 128, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    lengths = torch.tensor([2000, 5, 0, 777], dtype=torch.int32, device="cuda")
+    wanted = decode_attention(q, k, v, lengths)
+    o, y, stream = torch.empty_like(q), torch.empty_like(q), torch.cuda.Stream()
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        softmax(decode_attention(q, k, v, lengths, out=o), out=y)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph, stream=stream):
+            softmax(decode_attention(q, k, v, lengths, out=o), out=y)
+    o.zero_()
+    y.zero_()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(o, wanted)
+    assert torch.equal(y, softmax(wanted))
