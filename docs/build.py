@@ -286,6 +286,10 @@ def write_measured() -> None:
     for table in (hopper(), attention()):
         header = re.escape(table.partition("\n")[0])
         text = re.sub(rf"^{header}\n(?:\|.*\n)+", lambda _, table=table: table, text, flags=re.MULTILINE)  # type: ignore[misc]
+    for name, sentence in (("wgmma_gemm", r"TFLOP/s on an NVIDIA H200,"), ("wgmma_attention", r"on the same GPU,")):
+        rounds = len(Record.read(BENCHES / f"{name}.json").sizes[0]["wgmma"].samples)
+        words = sentence.replace(" ", r"\s+")
+        text = re.sub(rf"({words}\s+medians\s+of\s+)\d+", rf"\g<1>{rounds}", text)
     path.write_text(text, encoding="utf-8")
     (BENCHES / "README.md").write_text(benchmarks(), encoding="utf-8")
 

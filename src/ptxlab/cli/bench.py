@@ -97,9 +97,9 @@ def command(
             record = read_record(source)
         else:
             assert name is not None
-            record = measure_entry(name, sizes, variants, rounds, seed)
+            record = measure_entry(name, sizes, variants, rounds, seed, kept)
         click.echo(as_text(record))
-        if kept is not None:
+        if kept is not None and source is not None:
             record.write(kept)
         if plot is not None:
             draw_bars(record, plot)
@@ -136,9 +136,7 @@ def page_of(kept: Path | None, source: Path | None, rounds: int, seed: int) -> s
         if not runs_here(name):
             click.echo(f"{name}: left out, it is for another GPU", err=True)
             continue
-        records.append(measure_entry(name, [], [], rounds, seed))
-        if kept is not None:
-            records[-1].write(kept / f"{name}.json")
+        records.append(measure_entry(name, [], [], rounds, seed, None if kept is None else kept / f"{name}.json"))
     return as_page(records)
 
 
@@ -183,8 +181,10 @@ def read_record(path: Path) -> Record:
         raise click.BadParameter(f"`{path}` is not a record of `ptxlab bench --json`", param_hint="--from") from None
 
 
-def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str], rounds: int, seed: int) -> Record:
-    """Measure a kernel by its name, and say how far it is."""
+def measure_entry(
+    name: str, sizes: list[dict[str, Any]], variants: Sequence[str], rounds: int, seed: int, kept: Path | None
+) -> Record:
+    """Measure a kernel by its name, and say how far it is; what is measured is kept at once."""
     from ptxlab import kernels
     from ptxlab.measure import measure
 
@@ -203,7 +203,7 @@ def measure_entry(name: str, sizes: list[dict[str, Any]], variants: Sequence[str
         check_values(known, size)
     try:
         return measure(name, entry, [{**entry.sizes[-1], **size} for size in sizes] or None, rounds=rounds, seed=seed,
-                       only=variants or None, progress=show_progress)  # fmt: skip
+                       only=variants or None, keep=kept, progress=show_progress)  # fmt: skip
     finally:
         clear_progress()
 

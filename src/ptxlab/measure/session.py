@@ -47,9 +47,13 @@ def measure(
     rounds: int = 21,
     seed: int = 0,
     only: Iterable[str] | None = None,
+    keep: Path | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Record:
-    """Check and time all contenders of an entry, at its own sizes or others; `only` names the variants to time."""
+    """Check and time all contenders of an entry, at its own sizes or others; `only` names the variants to time.
+
+    `keep` is a file that has all sizes measured so far, also if it is interrupted.
+    """
     torch = require_torch()
     report = progress or (lambda _: None)
     record = Record(name, entry.title, entry.measured_against, date.today().isoformat(), commit(), describe(torch))
@@ -59,6 +63,8 @@ def measure(
             record.sizes.append(
                 _measure_size(torch, entry, size, rounds, seed, set(only or entry.variants), report, log)
             )
+            if keep is not None:
+                record.write(keep)
             gc.collect()
             torch.cuda.empty_cache()
     return record
