@@ -57,8 +57,9 @@ def test_copies_and_products_are_beside_the_warps(tmp_path: Path) -> None:
     assert trace is not None
     periods = periods_of(trace)
     assert {one.track for one in periods} == {"warp", "bulk copies", "tensor cores"}
-    awaited = [one for one in periods if one.track == "tensor cores" or "mbarrier" in one.name]
-    assert awaited
+    copies = [one for one in periods if one.track == "bulk copies" and "mbarrier" in one.name]
+    awaited = copies + [one for one in periods if one.track == "tensor cores"]
+    assert copies
     assert all(one.observed is not None and one.observed[2] >= one.start for one in awaited)
     trace.perfetto(tmp_path / "run.pftrace")
     packets = [dict(fields_of(packet)) for _, packet in fields_of((tmp_path / "run.pftrace").read_bytes())]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ptxlab.trace.trace import Trace
 
 ISSUED, GROUP_WAITED = 1, 12
-BULK = 1 << 31  # of the number of an operation: it is a bulk copy, and no `cp.async`
+NO_PHASE = 0xFFFFFFFF  # that a wait has seen: it was for the phase before the first
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _observed(trace: Trace, number: int, steps: Numbers) -> tuple[int, int, int]
         if signal["kind"] == COMPLETED and signal["instruction"] == event["instruction"]:
             seen = events["kind"] == OBSERVED
             seen &= (events["block"] == signal["block"]) & (events["address"] == signal["address"])
-            seen &= events["operation"] >= signal["operation"]
+            seen &= (events["operation"] >= signal["operation"]) & (events["operation"] != NO_PHASE)
             break
     else:
         seen = (events["kind"] == GROUP_WAITED) & (events["thread"] == event["thread"])
