@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from ptxlab.kernels import gated_matmul
-from ptxlab.kernels.wgmma_dual_gemm import product
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.wgmma_dual_gemm import VARIANTS, product
+from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of
+from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
 
@@ -101,3 +103,9 @@ def test_it_does_not_write_over_what_it_reads() -> None:
     x = whole(8, 8)
     with pytest.raises(ValueError, match="`out` overlaps `x`: what is written would be read"):
         gated_matmul(x, whole(8, 8), whole(8, 8), out=x)
+
+
+def test_all_variants_fit_into_shared_memory() -> None:
+    for shape in VARIANTS:
+        used = plan_of(Formats.of("bf16"), shape, Layout()).shared
+        assert shape.occupancy * (used + 2048) <= 233_472  # 1024 of the system's, and as many for barriers

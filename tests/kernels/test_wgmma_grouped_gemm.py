@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from ptxlab.kernels import grouped_matmul
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
-from ptxlab.kernels.wgmma_grouped_gemm import parts_of, product, rows_of
+from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
+from ptxlab.kernels.wgmma_grouped_gemm import choose, parts_of, product, rows_of
+from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
+from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
 
@@ -132,3 +135,14 @@ def test_skewed_groups_have_all_rows() -> None:
     assert sum(rows_of(64, 1000, 1.0)) == 1000
     assert rows_of(4, 8, 0) == [2, 2, 2, 2]
     assert 0 in rows_of(64, 1000, 0.5)
+
+
+@pytest.mark.parametrize("groups", [1, 33, 256, 257, 1024])
+@pytest.mark.parametrize("rows", [10, 200, 1000])
+def test_what_is_chosen_fits_into_shared_memory(groups: int, rows: int) -> None:
+    for n in (64, 4096):
+        shape = choose(groups, groups * rows, n, 64)
+        tables, barriers = 8 * (space_for(groups) + 1), 16 * shape.stages
+        before = -(-(tables + barriers) // 1024) * 1024  # stages start at a multiple of 1024
+        dynamic = plan_of(Formats.of("bf16"), shape, Layout()).shared
+        assert shape.occupancy * (before + dynamic + 1024) <= 233_472
