@@ -90,22 +90,40 @@ def is_removal(kind: str) -> bool:
     return kind.startswith(("remove", "barrier of"))
 
 
+def is_of_descriptor(kind: str) -> bool:
+    """Whether a change is one of a field of a descriptor."""
+    return kind.startswith("other ") and kind != "other parity"
+
+
 def mutants_of(subject: Subject) -> Iterator[Mutant]:
-    """Each change to each instruction of a kernel that is executed."""
+    """Each change to each instruction of a kernel that is executed.
+
+    Of MMAs that one line of the source is unrolled to, the descriptors of the first are changed.
+    """
     module = subject.parse(subject.text)
     assert module.source is not None
     text = module.source.text
     executed, usual = run_original(subject, module)
+    seen: set[tuple[tuple[int, int], str]] = set()
     for function in module.functions:
-        places = []
-        for instruction in function.instructions():
-            assert instruction.start is not None
-            assert instruction.end is not None
-            line = module.source.position(instruction.start)[0]
+        places, sources, source = [], [], None
+        for statement in function.statements():
+            if isinstance(statement, ir.Location):
+                source = (statement.file, statement.line)
+            if not isinstance(statement, ir.Instruction):
+                continue
+            assert statement.start is not None
+            assert statement.end is not None
+            line = module.source.position(statement.start)[0]
             if line in executed:
-                places.append((line, instruction.start, instruction.end))
+                places.append((line, statement.start, statement.end))
+                sources.append(source)
         for at, (line, start, end) in enumerate(places):
             for kind, after in changes(text[start:end]):
+                if source := sources[at] if is_of_descriptor(kind) else None:
+                    if (source, kind) in seen:
+                        continue
+                    seen.add((source, kind))
                 mutated = text[:start] + after + text[end:]
                 mutant = Mutant(subject, line, kind, text[start:end], after, mutated, usual=usual)
                 if is_removal(kind):

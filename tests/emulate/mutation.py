@@ -1,9 +1,9 @@
 """Is order that is taken away missed? `python -m tests.emulate.mutation` tries it, for all mutants (`mutants.py`).
 
 `--only=NAME` takes kernels whose name has NAME in it, `--asynchronous` and `--synchronous` those of one sort,
-`--most=N` the first N mutants; `--workers=N` uses as many processes. `--save=FILE` keeps what came of them, and
-`--join=FILE,FILE` takes it from such files instead of running anything. `--evidence` writes the score and all mutants
-that are not reported to `evidence/mutation.json`.
+`--listed` those that `mutation_subjects.py` names, `--most=N` the first N mutants; `--workers=N` uses as many
+processes. `--save=FILE` keeps what came of them, and `--join=FILE,FILE` takes it from such files instead of running
+anything. `--evidence` writes the score and all mutants that are not reported to `evidence/mutation.json`.
 
 `--seeds=50 --originals=FILE` runs the asynchronous kernels as they are, under so many seeds, and writes to FILE how
 many findings there are; `--evidence --originals=FILE` takes that up.
@@ -111,9 +111,9 @@ def evidence(score: Score, revision: str, where: str) -> dict[str, object]:
     }
 
 
-def findings_on_originals(seeds: int, workers: int) -> dict[str, object]:
+def findings_on_originals(seeds: int, workers: int, is_listed: bool = False) -> dict[str, object]:
     """How many findings the asynchronous kernels have as they are, under so many seeds; all must be right."""
-    originals = [subject for subject in subjects() if subject.is_asynchronous]
+    originals = [subject for subject in subjects() if subject.is_asynchronous and (subject.is_listed or not is_listed)]
     tasks = [(subject, range(first, min(first + 10, seeds))) for subject in originals for first in range(0, seeds, 10)]
     found = _in_parallel(_findings_of, tasks, workers)
     return {"kernels": [subject.name for subject in originals], "seeds": seeds, "findings": sum(found)}
@@ -146,6 +146,8 @@ def outcomes_of(options: dict[str, str]) -> Iterator[Outcome]:
             yield from pickle.loads(Path(name).read_bytes())["outcomes"]
         return
     chosen = [subject for subject in subjects() if options.get("only", "") in subject.name]
+    if "listed" in options:
+        chosen = [subject for subject in chosen if subject.is_listed]
     for name in ("asynchronous", "synchronous"):
         if name in options:
             chosen = [subject for subject in chosen if subject.is_asynchronous == (name == "asynchronous")]
@@ -184,7 +186,8 @@ def _all_mutants_of(subject: Subject) -> list[Mutant]:
 def main(arguments: list[str]) -> int:
     options = {name: value for name, _, value in (a.removeprefix("--").partition("=") for a in arguments)}
     if "seeds" in options:
-        originals = findings_on_originals(int(options["seeds"]), int(options.get("workers", 1)))
+        workers = int(options.get("workers", 1))
+        originals = findings_on_originals(int(options["seeds"]), workers, "listed" in options)
         Path(options["originals"]).write_text(json.dumps(originals, indent=1) + "\n")
         return int(bool(originals["findings"]))
     outcomes = []
@@ -210,6 +213,8 @@ def main(arguments: list[str]) -> int:
                 print("NO SURVIVOR ANY MORE", survivor)
     if "evidence" in options:
         record = evidence(score, commit(), platforms(options))
+        if "listed" in options:
+            record["not_examined"] = [subject.name for subject in subjects() if not subject.is_listed]
         if "originals" in options:
             record["originals"] = json.loads(Path(options["originals"]).read_text())
         EVIDENCE.write_text(json.dumps(record, indent=1) + "\n")

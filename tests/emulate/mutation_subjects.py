@@ -40,6 +40,8 @@ class Subject:
     file: str = "kernel.ptx"
     is_asynchronous: bool = False
     """Whether what is found of it may be a warning: the original has none, and a fence of tensor memory is one."""
+    is_listed: bool = True
+    """Whether it is named in this file, with a size that needs all its waits."""
 
     def parse(self, text: str) -> ir.Module:
         return ptxlab.parse(text, name=self.file)
@@ -148,7 +150,7 @@ def _first_asynchronous(name: str) -> Iterator[Subject]:
         except UnsuitedError:
             continue
         if found:
-            yield from found
+            yield from (replace(subject, is_listed=False) for subject in found)
             return
 
 
