@@ -106,7 +106,7 @@ class Consumer:
 
     def store_and_continue(self, order: Order, stored: Any, ahead: Current, packed: list[Any] | None) -> None:
         """Store a tile; without a mask, while the second scores of the next one are multiplied."""
-        if self.plan.causal or packed is None:
+        if not self.plan.stores_under_scores or packed is None:
             self.store(*stored)
             self.set_weights(packed or self.packed())
             return

@@ -68,6 +68,11 @@ class Plan:
         return self.size <= 128
 
     @property
+    def stores_under_scores(self) -> bool:
+        """Whether a tile is stored while the next one's second scores are multiplied; measured: it pays here only."""
+        return self.size == 128 and not self.causal
+
+    @property
     def query_stages(self) -> int:
         """Tiles of queries in shared memory."""
         return 2 if self.overlaps else 1
