@@ -20,7 +20,7 @@ from ptxlab.emulate.abi import recording
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
-from ptxlab.report import Diagnostic, KernelError, error, render
+from ptxlab.report import Diagnostic, KernelError, Source, error, render
 from ptxlab.syntax import format
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class HostRecorder:
         self.limit = record.limit
         segments = self._segments = launch.compiled.facts["segments"]
         self._steps_of = np.array([len(segment["steps"]) for segment in segments] or [0], np.int64)
+        self._source = launch.compiled.module.source
         self.steps = 0
         self.failure: OSError | None = None
         self.is_temporary = record.path is None
@@ -138,7 +139,7 @@ class HostRecorder:
             end = trace_file.FAILED
         try:
             if found:
-                data = json.dumps([_describe_finding(one) for one in found]).encode()
+                data = json.dumps([_describe_finding(one, self._source) for one in found]).encode()
                 self.writer.write(trace_file.REMARK, data)
             self._note(end)
             self.writer.close()
@@ -192,8 +193,9 @@ def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
     }
 
 
-def _describe_finding(found: Diagnostic) -> dict[str, Any]:
-    spans = [label.span for label in found.labels if label.span is not None]
+def _describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]:
+    """A finding, with its line in the PTX: a label may also be of what that was compiled from."""
+    spans = [label.span for label in found.labels if label.span.source is source]
     line = spans[0].source.position(spans[0].start)[0] if spans else 0
     return {"level": found.level, "code": found.code, "message": found.message, "line": line, "text": render([found])}
 
