@@ -10,7 +10,7 @@ import numpy as np
 
 import ptxlab
 from ptxlab.measure import Launch
-from ptxlab.report import Span
+from ptxlab.report import Diagnostic, Span
 
 # What orders threads and asynchronous operations, or says that something is done. A wait is left out by a
 # predicate that is true.
@@ -34,12 +34,17 @@ class LeftOut:
         """The launch of it."""
         return replace(self.launch, kernel=ptxlab.parse(self.text)[self.launch.function.name])
 
+    @cached_property
+    def checked(self) -> list[Diagnostic]:
+        """What is found without a run."""
+        return list(ptxlab.check(self.changed.module))
+
     def run(self, seed: int = 0) -> list[str]:
-        """What a run finds: each code, with each line that the finding marks."""
+        """What `check` and a run find: each code, with each line that the finding marks."""
         for arg in self.launch.args:
             if isinstance(arg, np.ndarray) and arg.dtype == np.uint8:
                 arg[:] = 0  # an earlier run left its tensor maps there
-        found = self.changed.run(device="cpu", seed=seed, on_error="collect").diagnostics
+        found = [*self.checked, *self.changed.run(device="cpu", seed=seed, on_error="collect").diagnostics]
         marked = [f"{one.code}: {shorten(line_of(label.span))}" for one in found for label in one.labels]
         return list(dict.fromkeys(marked))
 
