@@ -40,7 +40,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
             sides, writer = (stages.consumer(), stages.consumer()), Writer(type, shape, free, d.generic, group)
             steps, parity = (k + (DEPTH - 1)) // DEPTH, group ^ 1  # it is the turn of the first warpgroup
             skip(sides, group * steps)
-            for number in ptx.range(ptx.ctaid.x + group * ptx.nctaid.x, order.count, 2 * ptx.nctaid.x):
+            for number in order.each(group, every=2):
                 row, column = order.origin(number)
                 accumulators = shape.accumulators()
                 wait(turns.at(group), parity)
