@@ -318,7 +318,8 @@ def main() -> None:
     for name, text in {**made, **written}.items():
         (BUILD / name).write_text(text, encoding="utf-8")
         print(f"wrote build/docs/{name}")
-    shutil.copytree(HERE / "lessons", BUILD / "lessons", dirs_exist_ok=True)
+    for folder in ("hopper", "lessons"):
+        shutil.copytree(HERE / folder, BUILD / folder, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ class TileOrder:
         first, step = ptx.ctaid.x, ptx.nctaid.x
         if self.blocks > 1:
             first, step = first // self.blocks, step // self.blocks
-        return ptx.range(first if start is None else first + start * step, self.count, step * every if every > 1 else step)
+        return ptx.range(
+            first if start is None else first + start * step, self.count, step * every if every > 1 else step
+        )
 
     def origin(self, number: Any) -> tuple[Any, Any]:
         """The first row and column of a tile."""
