@@ -272,9 +272,8 @@ class Adapter:
         return {"threads": [{"id": number, "name": name} for number, name in enumerate(names, 1)]}
 
     def _warp_name(self, first: int) -> str:
-        scope = self.debugger.scope_of(first).special()
-        block = ",".join(str(scope[f"%ctaid.{axis}"]) for axis in "xyz")
-        return f"block ({block}) warp {scope['%warpid']}"
+        scope = self.debugger.scope_of(first)
+        return f"block ({','.join(map(str, scope.block_index))}) warp {scope.warp}"
 
     def on_stackTrace(self, given: Fields) -> Fields:  # noqa: N802
         self._focus(given)
@@ -282,7 +281,7 @@ class Adapter:
         frames = [
             {
                 "id": number,
-                "name": f"{frame.place.function} · lane {debugger.scope.own % 32}",
+                "name": f"{frame.place.function} · lane {debugger.scope.lane}",
                 "line": frame.place.line,
                 "column": 1,
                 "source": self._source(frame.place.file),

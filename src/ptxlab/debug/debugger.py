@@ -107,9 +107,9 @@ class Debugger:
 
     def name(self, thread: int) -> str:
         """`block (1,0,0) thread (5,0,0)`."""
-        scope = self.scope_of(thread).special()
-        at = [",".join(str(scope[f"%{name}.{axis}"]) for axis in "xyz") for name in ("ctaid", "tid")]
-        return f"block ({at[0]}) thread ({at[1]})"
+        scope = self.scope_of(thread)
+        block, own = (",".join(map(str, index)) for index in (scope.block_index, scope.index))
+        return f"block ({block}) thread ({own})"
 
     def stack(self, thread: int | None = None) -> list[Frame]:
         """The functions that a thread is in, the innermost first; code that is inlined has frames of its own."""

@@ -189,7 +189,7 @@ class Terminal:
             yield f"{name:<8} {shown(value)}"
 
     def _lanes(self, given: str) -> Iterator[str]:
-        found = [(self.debugger.scope_of(thread).own % 32, shown(value))
+        found = [(self.debugger.scope_of(thread).lane, shown(value))
                  for thread, value in self.debugger.across_lanes(given).items()]  # fmt: skip
         width = max((len(text) for _, text in found), default=0)
         each = 8 if width <= 8 else 4 if width <= 16 else 1

@@ -22,7 +22,7 @@ from ptxlab.trace.accesses import NAMES, SPACES
 from ptxlab.trace.program import Value, typed
 
 _NAME = re.compile(r"%[A-Za-z_$][\w$]*(?:\.[xyzw]\b)?|[A-Za-z_$][\w$]*")
-_AXES = "xyz"
+_IN_WARP = ("%laneid", "%warpid")
 
 _BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -69,16 +69,32 @@ class Scope:
         """Up to where what was written counts: with what a call or a wait has returned before the next step."""
         return 2 * self.position + 1
 
+    @property
+    def index(self) -> tuple[int, ...]:
+        """The index of the thread in its block."""
+        return _index_of(self.own, self.trace.block)
+
+    @property
+    def block_index(self) -> tuple[int, ...]:
+        """The index of its block in the grid."""
+        return _index_of(self.block, self.trace.grid)
+
+    @property
+    def lane(self) -> int:
+        return self.own % 32
+
+    @property
+    def warp(self) -> int:
+        """The number of its warp in the block."""
+        return self.own // 32
+
     def special(self) -> dict[str, int]:
-        """What the thread is among others."""
-        found: dict[str, int] = {}
-        pairs = (("tid", self.own, self.trace.block), ("ctaid", self.block, self.trace.grid))
-        for name, number, extents in pairs:
-            for axis, extent in zip(_AXES, extents, strict=True):
-                found[f"%{name}.{axis}"] = number % extent
-                found[f"%n{name}.{axis}"] = extent
-                number //= extent
-        return {**found, "%laneid": self.own % 32, "%warpid": self.own // 32}
+        """What the thread is among others, by the special registers that say so."""
+        vectors = {"tid": self.index, "ntid": self.trace.block, "ctaid": self.block_index, "nctaid": self.trace.grid}
+        found = {
+            f"%{name}.{axis}": at for name, index in vectors.items() for axis, at in zip("xyz", index, strict=True)
+        }
+        return {**found, **dict(zip(_IN_WARP, (self.lane, self.warp), strict=True))}
 
     def register(self, name: str) -> Value:
         """One register, or an element of a vector."""
@@ -226,6 +242,11 @@ def _elements(content: Any, type: Type) -> Any:
         return content
     size = type.width // 8
     return content[: len(content) // size * size].view(f"<{kinds[type.kind]}{size}")
+
+
+def _index_of(number: int, extents: Sequence[int]) -> tuple[int, ...]:
+    x, y, _ = extents
+    return number % x, number // x % y, number // x // y
 
 
 def _natural(name: str) -> tuple[str, int]:
