@@ -116,6 +116,7 @@ SCALED: dict[str, Size] = {
     "nvfp4_group_gemm": {"m": "40-130", "n": 136, "k": 768},
     "scaled_gemm": {"m": 128, "n": 32, "k": 400},
     "wgmma_dual_gemm": {"type": "f16", "m": 128, "n": 32, "k": 200},
+    "wgmma_formats": {"type": "tf32", "m": 128, "n": 32, "k": 100},
     "wgmma_grouped_gemm": {"type": "f16", "groups": 36, "m": 130, "n": 40, "k": 136, "skew": 3.0},
 }
 

@@ -68,13 +68,16 @@ EQUIVALENT = [
     Survivor("tcgen05_gemm", (), LEADING, UNUSED, "tcgen05.mma"),
     Survivor("nvfp4", (), LEADING, UNUSED, "tcgen05.mma"),
     Survivor("nvfp4", (), LEADING, ONE_CHUNK, "32x128b"),
-    Survivor("wgmma", (), LEADING, UNUSED, "wgmma.mma_async"),
+    *(Survivor(case, (), LEADING, UNUSED, "wgmma.mma_async") for case in ("wgmma", "scaled_gemm")),
     *(
         Survivor(case, (), ("remove tensor fence",), reason, fence)
         for case in ("ring", "blackwell_product")
         for fence, reason in (("before_thread_sync", BEFORE), ("after_thread_sync", AFTER))
     ),
-    *(Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init") for case in ("wgmma", "ring")),
+    *(
+        Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init")
+        for case in ("wgmma", "ring", "scaled_gemm")
+    ),
     Survivor("wgmma_attention", (), SCOPE, ONE_BLOCK, "atom.relaxed.gpu"),
     Survivor("wgmma_attention", (), (*SCOPE, *WEAK), ONE_BLOCK, "st.relaxed.gpu"),
     Survivor("tcgen05_gemm pair", (), ("release to relaxed",), LOADED, "mbarrier.arrive.release.cluster"),
@@ -85,7 +88,7 @@ EQUIVALENT = [
     Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),
     Survivor("ring", (), ("acquire to relaxed", "narrow scope"), LOADED, "[%read]"),
     Survivor("ring", (), ("release to relaxed", "narrow scope"), LOADED, "mbarrier.arrive.release.cluster"),
-    Survivor("wgmma", (), WAIT, AT_END, "cp.async.bulk.wait_group"),
+    *(Survivor(case, (), WAIT, AT_END, "cp.async.bulk.wait_group") for case in ("wgmma", "scaled_gemm")),
     Survivor("wgmma_attention", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
     Survivor("wgmma_attention", (), ("remove tensor fence",), UNTOUCHED, "wgmma.fence"),
     Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),

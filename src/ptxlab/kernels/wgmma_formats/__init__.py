@@ -16,7 +16,7 @@ from ptxlab.kernels.formats import Formats, bytes_of
 from ptxlab.kernels.wgmma_gemm import launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
@@ -37,7 +37,15 @@ def problem_of(type: str, m: int, n: int, k: int) -> Problem:
     return Problem(m, n, k, size=bytes_of(formats.left), out_size=formats.out_size)
 
 
-def product(a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None, shape: Shape | None = None) -> Launch:
+def product(
+    a: Any,
+    b: Any,
+    d: Any,
+    scale_a: Any = None,
+    scale_b: Any = None,
+    shape: Shape | None = None,
+    blocks: int = BLOCKS,
+) -> Launch:
     """The launch that computes D."""
     (m, k), n, found = a.shape, b.shape[0], type_of(a)
     type = "tf32" if found == "f32" else found
@@ -49,6 +57,7 @@ def product(a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None, sh
         (a, b, d),
         (m, n, k),
         chosen,
+        blocks=blocks,
         extras=Extras(scales=True) if is_scaled else None,
         scales=(scale_a, scale_b) if is_scaled else (0, 0),
         workspace=workspace_for(problem, chosen, d),
