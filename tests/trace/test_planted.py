@@ -1,5 +1,6 @@
 """A wrong constant in kernels of the gallery: a recorded launch leads to its line."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,18 +12,18 @@ from ptxlab import kernels
 from ptxlab.measure import Host
 from ptxlab.measure.entry import Launch
 
-# The kernel, its variant, which of its small sizes, and what is replaced by what.
+# The kernel, its variant, which of its small sizes, where the constant is (in the first match), and the wrong one.
 PLANTED = [
-    ("warp_reduction", "shfl", 2, "and.b32 %column, %thread, 31;", "and.b32 %column, %thread, 30;"),
-    ("transpose", "squares", 0, "mul.lo.u32 %r37, %r36, 32;", "mul.lo.u32 %r37, %r36, 33;"),
-    ("softmax", "read once", 1, "%f12, %f11, 0f3FB8AA3B;", "%f12, %f11, 0f400A7FAC;"),
-    ("rms_norm", "read once", 1, "add.u32 %r11, %r10, 32;", "add.u32 %r11, %r10, 33;"),
-    ("vector_addition", "one element a thread", 2, "mul.wide.u32 %offset, %i, 4;", "mul.wide.u32 %offset, %i, 0;"),
-    ("mma_tile", "PTX", 0, "shr.u32 %row, %lane, 1;", "shr.u32 %row, %lane, 2;"),
-    ("gemv", "rows by blocks", 0, "shl.b32 %f14, %r11, 16;", "shl.b32 %f14, %r11, 17;"),
-    ("sgemm", "shared memory", 0, "mov.u32 %done, 0;", "mov.u32 %done, 1;"),
-    ("wgmma_gemm", "wgmma", 1, "%rd26, 0x4000004002000000;", "%rd26, 0x4000004002000001;"),
-    ("tcgen05_gemm", "one_tile", 0, "add.u64 %rd15, %rd11, 2;", "add.u64 %rd15, %rd11, 3;"),
+    ("warp_reduction", "shfl", 2, r"and.b32 %column, %thread, (31);", "30"),
+    ("transpose", "squares", 0, r"mul.lo.u32 %r\d+, %r\d+, (32);", "33"),
+    ("softmax", "read once", 1, r"mul.rn.f32 %f\d+, %f\d+, (0f3FB8AA3B);", "0f400A7FAC"),
+    ("rms_norm", "read once", 1, r"add.u32 %r\d+, %r\d+, (32);", "33"),
+    ("vector_addition", "one element a thread", 2, r"mul.wide.u32 %offset, %i, (4);", "0"),
+    ("mma_tile", "PTX", 0, r"shr.u32 %row, %lane, (1);", "2"),
+    ("gemv", "rows by blocks", 0, r"shl.b32 %f\d+, %r\d+, (16);", "17"),
+    ("sgemm", "shared memory", 0, r"mov.u32 %done, (0);", "1"),
+    ("wgmma_gemm", "wgmma", 1, r"or.b64 %rd\d+, %rd\d+, (0x4[0-9a-f]+);", "0x4000004002000001"),
+    ("tcgen05_gemm", "one_tile", 0, r"add.u64 %rd\d+, %rd\d+, (2);", "3"),
 ]
 
 
@@ -50,15 +51,19 @@ def first_wrong(right: ptxlab.Trace, wrong: ptxlab.Trace) -> tuple[int, int]:
     raise AssertionError("nothing is wrong")
 
 
-@pytest.mark.parametrize(("name", "variant", "size", "old", "new"), PLANTED, ids=[one[0] for one in PLANTED])
-def test_it_is_found(name: str, variant: str, size: int, old: str, new: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "variant", "size", "place", "new"), PLANTED, ids=[one[0] for one in PLANTED])
+def test_it_is_found(name: str, variant: str, size: int, place: str, new: str, tmp_path: Path) -> None:
     launch = launch_of(name, variant, size)
     right = record(launch, tmp_path / "right.ptxtrace")
     assert right.path.stat().st_size <= 16 * right.steps + sum(len(one.data) for one in right.accesses.regions)
     source = launch.module.source
     assert source is not None
-    line = source.text[: source.text.index(old)].count("\n") + 1
-    changed = ptxlab.parse(source.text.replace(old, new, 1), name="kernel.ptx")[launch.function.name]
+    constant = re.search(place, source.text)
+    assert constant is not None
+    start, end = constant.span(1)
+    line = source.text[:start].count("\n") + 1
+    text = source.text[:start] + new + source.text[end:]
+    changed = ptxlab.parse(text, name="kernel.ptx")[launch.function.name]
     wrong = record(replace(launch_of(name, variant, size), kernel=changed), tmp_path / "wrong.ptxtrace")
     found = right.diff(wrong)
     assert found is not None
