@@ -203,7 +203,7 @@ entry = Entry(
         sized(8, 16384),
     ],
     small=[
-        {"type": "f16", "cache": "f16", "batch": 2, "heads": (4, 2), "length": 100, "size": 64},
+        {"type": "f16", "cache": "f16", "batch": 2, "heads": (4, 2), "length": 700, "size": 64},
         {"type": "f16", "cache": "e4m3", "batch": 1, "heads": (2, 1), "length": 150, "size": 64, "page": 16},
     ],
     tolerance=5e-3,
