@@ -19,7 +19,7 @@ from typing import Any
 from ptxlab.gpu.loading import compile_text
 from ptxlab.kernels.wgmma_gemm import FUSED, entry, product
 from ptxlab.kernels.wgmma_gemm.candidates import SHARED, SMS, Problem, best, hints
-from ptxlab.kernels.wgmma_gemm.choice import TABLE, shape_of, tuned
+from ptxlab.kernels.wgmma_gemm.choice import TABLE, read_table, shape_of, tuned
 from ptxlab.kernels.wgmma_gemm.kernel import specialize
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import WrongAnswerError, check
@@ -144,7 +144,7 @@ def main() -> None:
     assemble(problems, tried)
     torch = require_torch()
     about = {"date": date.today().isoformat(), "commit": commit(), **describe(torch)}
-    rows, fastest = [], dict(tuned())
+    rows, fastest = [], read_table(TABLE)
     for size, problem, shapes in zip(sizes(), problems, tried, strict=True):
         rows.append(tune(torch, size, shapes))
         found, default = rows[-1]["times"][0], asdict(Shape())
