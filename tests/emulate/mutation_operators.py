@@ -217,6 +217,11 @@ def _bulk_load(one: Text) -> Iterator[Change]:
             yield "copy fewer bytes", fewer
 
 
+def _map_copy(one: Text) -> Iterator[Change]:
+    """A tensor map that was changed in shared memory is not copied to where copies read it."""
+    yield "remove copy", ""
+
+
 def _matrix(one: Text) -> Iterator[Change]:
     """Fields of the descriptors of an MMA, or of a copy into tensor memory."""
     for at, operand in enumerate(one.operands):
@@ -246,6 +251,7 @@ _CHANGES: dict[tuple[str, ...], Callable[[Text], Iterator[Change]]] = {
     ("mbarrier.init",): _init,
     ("mbarrier.test_wait", "mbarrier.try_wait"): _mbarrier_wait,
     ("cp.async.bulk",): _bulk_load,
+    ("tensormap.cp_fenceproxy",): _map_copy,
     ("wgmma.mma_async", "tcgen05.mma", "tcgen05.cp"): _matrix,
     ("ld", "st", "atom", "red"): _access,
 }
