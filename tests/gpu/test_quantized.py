@@ -7,6 +7,7 @@ import pytest
 from ptxlab.kernels import quantize, quantized_matvec
 
 torch: Any = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("default")  # other packages have their own
 
 
 def error(y: Any, weights: Any, x: Any) -> float:

@@ -9,6 +9,7 @@ from ptxlab.kernels import gated_matmul, grouped_matmul
 
 pytestmark = [
     pytest.mark.gpu,
+    pytest.mark.filterwarnings("default"),  # other packages have their own
     pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU"),
 ]
 ENDS = 100, 100, 350, 351, 690  # of groups; ten rows are of none
