@@ -10,7 +10,7 @@ import pytest
 
 from ptxlab import kernels
 from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_gemv, nvfp4_group_gemm
-from ptxlab.kernels.block_scaled import BLOCK, FORMATS, arrange, numbers
+from ptxlab.kernels.parts.block_scaled import BLOCK, FORMATS, arrange, numbers
 from ptxlab.measure import Host, UnsuitedError, check
 from ptxlab.measure.checking import expect
 from ptxlab.measure.entry import Arrays, Entry, Size

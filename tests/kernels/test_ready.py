@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ptxlab.kernels import ready
-from ptxlab.kernels.ready import Ready
+from ptxlab.kernels.functions import ready
+from ptxlab.kernels.functions.ready import Ready
 
 
 class Prepared:

@@ -10,14 +10,14 @@ from ptxlab.kernels import cross_entropy, layer_norm, softmax
 from ptxlab.kernels.cross_entropy import find_gradient, read_once
 from ptxlab.kernels.layer_norm import CAPACITY as OF_LAYER_NORM
 from ptxlab.kernels.layer_norm.kernel import layer_norm as layer_norm_kernel
+from ptxlab.kernels.parts.rows import launch_rows, specialize
+from ptxlab.kernels.parts.spreads import Capacity, Spread
 from ptxlab.kernels.rms_norm import CAPACITY as OF_RMS_NORM
 from ptxlab.kernels.rms_norm import FUSED
 from ptxlab.kernels.rms_norm.kernel import Form
 from ptxlab.kernels.rms_norm.kernel import rms_norm as rms_norm_kernel
-from ptxlab.kernels.rows import launch_rows, specialize
 from ptxlab.kernels.softmax import CAPACITY as OF_SOFTMAX
 from ptxlab.kernels.softmax.kernel import softmax as softmax_kernel
-from ptxlab.kernels.spreads import Capacity, Spread
 from ptxlab.measure import Launch
 from ptxlab.toolchain import assemble
 from tests.kernels.left_out import codes, without

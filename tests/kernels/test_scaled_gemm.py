@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm import arrays, launch, reference
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Host, Launch

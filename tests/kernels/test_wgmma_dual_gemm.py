@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ptxlab.kernels import gated_matmul
-from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_dual_gemm import VARIANTS, product
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape

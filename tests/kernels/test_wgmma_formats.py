@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxlab.kernels.finishing import Extras
-from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.parts.finishing import Extras
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm import launch
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure.data import DTYPES

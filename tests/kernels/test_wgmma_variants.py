@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.kernels.finishing import Extras
+from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.wgmma_gemm import SMALL, launch, product, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
 from ptxlab.kernels.wgmma_gemm.shapes import Shape

@@ -1,8 +1,8 @@
 """The gallery: kernels to learn from and to use, each a folder with its source, its README and its `entry`.
 
 An entry says what is computed, who computes it, and against which library it is measured; tests run every variant of
-every entry on the emulator with all detectors, and on a GPU where there is one. `matmul`, `attention` and
-`quantized_matvec` are functions to call: they choose among the variants of a kernel.
+every entry on the emulator with all detectors, and on a GPU where there is one. `functions` has what to call, such as
+`matmul` and `attention`, which choose among the variants of a kernel; `parts` has what several kernels are made of.
 
 >>> "vector_addition" in names()
 True
@@ -14,16 +14,16 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from ptxlab.kernels.attentions import attention, attention_backward
-from ptxlab.kernels.decoding import decode_attention
-from ptxlab.kernels.gated_products import gated_matmul
-from ptxlab.kernels.grouped_products import grouped_matmul
-from ptxlab.kernels.products import matmul
-from ptxlab.kernels.quantized import quantized_matvec
+from ptxlab.kernels.functions.attentions import attention, attention_backward
+from ptxlab.kernels.functions.decoding import decode_attention
+from ptxlab.kernels.functions.gated_products import gated_matmul
+from ptxlab.kernels.functions.grouped_products import grouped_matmul
+from ptxlab.kernels.functions.products import matmul
+from ptxlab.kernels.functions.quantized import quantized_matvec
+from ptxlab.kernels.functions.row_functions import cross_entropy, layer_norm, rms_norm, softmax
+from ptxlab.kernels.functions.scaled_products import scaled_matmul
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized
 from ptxlab.kernels.quantized_gemv.quantizing import quantize
-from ptxlab.kernels.row_functions import cross_entropy, layer_norm, rms_norm, softmax
-from ptxlab.kernels.scaled_products import scaled_matmul
 from ptxlab.measure import Entry
 
 __all__ = [
@@ -53,7 +53,7 @@ _HERE = Path(__file__).parent
 @cache
 def names() -> list[str]:
     """All kernels of the gallery, by name."""
-    return sorted(folder.name for folder in _HERE.iterdir() if (folder / "__init__.py").is_file())
+    return sorted(folder.name for folder in _HERE.iterdir() if (folder / "README.md").is_file())
 
 
 def entry(name: str) -> Entry:

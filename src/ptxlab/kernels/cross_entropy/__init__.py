@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.kernels.cross_entropy.kernel import cross_entropy, gradient
-from ptxlab.kernels.elements import SIZES
-from ptxlab.kernels.rows import launch_rows
-from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Spread, extents
-from ptxlab.kernels.torch_baselines import compiled, eager
+from ptxlab.kernels.parts.elements import SIZES
+from ptxlab.kernels.parts.rows import launch_rows
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Spread, extents
+from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, s32, s64, u32, u64
-from ptxlab.kernels.elements import element_pointer, load
-from ptxlab.kernels.rows import Row, own_row
+from ptxlab.kernels.parts.elements import element_pointer, load
+from ptxlab.kernels.parts.rows import Row, own_row
+from ptxlab.kernels.parts.spreads import Spread
 from ptxlab.kernels.softmax.kernel import Together, power, sum_powers
-from ptxlab.kernels.spreads import Spread
 
 LN_2 = math.log(2)
 

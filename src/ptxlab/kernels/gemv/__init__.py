@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.kernels.elements import SIZES, vector_of
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
+from ptxlab.kernels.parts.elements import SIZES, vector_of
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, kernel, pointer, ptx, u32
-from ptxlab.kernels.elements import element_pointer, load_bits, store, widened
-from ptxlab.kernels.reductions import add, over_block
+from ptxlab.kernels.parts.elements import element_pointer, load_bits, store, widened
+from ptxlab.kernels.parts.reductions import add, over_block
 
 THREADS = 128
 LOAD_A = ptx.ld.global_.nc["L1::no_allocate"]  # read once: leave the cache to x

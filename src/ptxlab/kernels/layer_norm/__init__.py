@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.elements import SIZES
 from ptxlab.kernels.layer_norm.kernel import layer_norm
-from ptxlab.kernels.rows import launch_rows
-from ptxlab.kernels.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
-from ptxlab.kernels.torch_baselines import compiled, eager
+from ptxlab.kernels.parts.elements import SIZES
+from ptxlab.kernels.parts.rows import launch_rows
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
+from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
-from ptxlab.kernels.rows import Row, own_row
-from ptxlab.kernels.spreads import Spread
+from ptxlab.kernels.parts.rows import Row, own_row
+from ptxlab.kernels.parts.spreads import Spread
 
 
 def layer_norm(

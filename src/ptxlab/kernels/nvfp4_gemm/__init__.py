@@ -1,6 +1,6 @@
 """D = A·Bᵀ of NVFP4 matrices on Blackwell's tensor cores, by `tcgen05` with scale factors; MXF4 and MXF8, too.
 
-A is m by k, B is n by k, both as `ptxlab.kernels.block_scaled` has them; D is m by n, f16. k is a multiple of 32, n is
+A is m by k, B is n by k, both as `parts.block_scaled` has them; D is m by n, f16. k is a multiple of 32, n is
 one of 8, and m is any.
 """
 
@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import ptxlab
-from ptxlab.kernels.block_scaled import BLOCK, FORMATS, check, matrix, numbers
 from ptxlab.kernels.nvfp4_gemm.kernel import ROW, Shape, specialize
+from ptxlab.kernels.parts.block_scaled import BLOCK, FORMATS, check, matrix, numbers
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS

@@ -13,10 +13,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ptxlab.author import Kernel, b8, b16, b32, kernel, ptx, s32, tensor_maps, u32
-from ptxlab.kernels.block_scaled import BLOCK, NVFP4, Format
+from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4, Format
+from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, Finish, write_tiles
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, COPY, ROWS
-from ptxlab.kernels.tile_order import TileOrder
 
 ROW = 128  # bytes of a row of a K tile
 STEPS = 4  # MMAs of a K tile, of 32 bytes of a row each

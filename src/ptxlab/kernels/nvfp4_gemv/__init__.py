@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.block_scaled import NVFP4, values
 from ptxlab.kernels.nvfp4_gemv.kernel import LANES, WARPS, nvfp4_gemv
+from ptxlab.kernels.parts.block_scaled import NVFP4, values
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import Blank
 from ptxlab.measure.entry import Arrays, ceil_div

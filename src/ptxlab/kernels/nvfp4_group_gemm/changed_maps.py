@@ -15,9 +15,9 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b8, kernel, pointer, ptx, struct, tensor_maps, u32
-from ptxlab.kernels.block_scaled import BLOCK, NVFP4
 from ptxlab.kernels.nvfp4_gemm.kernel import FACTORS, Maps, Shape, Tile, compute
 from ptxlab.kernels.nvfp4_group_gemm.kernel import Group, GroupedTiles
+from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, WRITERS
 
 MAP = 128  # bytes

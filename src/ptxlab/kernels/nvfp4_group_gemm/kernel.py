@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 from ptxlab.author import Kernel, kernel, pointer, ptx, tensor_maps, u32
 from ptxlab.kernels.nvfp4_gemm.kernel import TOGETHER, Maps, Shape, Tile, compute
+from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import ROWS
-from ptxlab.kernels.tile_order import TileOrder
 
 MAPS = 128 * 5  # bytes of the maps of a group
 

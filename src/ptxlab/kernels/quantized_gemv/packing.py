@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.block_scaled import values
-from ptxlab.kernels.matrices import framework
+from ptxlab.kernels.functions.matrices import framework
+from ptxlab.kernels.parts.block_scaled import values
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, PIECE, Format
 from ptxlab.kernels.quantized_gemv.kernel import CHUNK, ROWS
 from ptxlab.kernels.quantized_gemv.typed import convert, view_as

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.elements import SIZES, vector_of
+from ptxlab.kernels.parts.elements import SIZES, vector_of
+from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.reduction.kernel import THREADS, sum_shares
-from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div

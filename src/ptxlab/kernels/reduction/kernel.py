@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, kernel, pointer, ptx, u32, u64
-from ptxlab.kernels.elements import element_pointer, load, load_bits, widened
-from ptxlab.kernels.reductions import add, over_block
+from ptxlab.kernels.parts.elements import element_pointer, load, load_bits, widened
+from ptxlab.kernels.parts.reductions import add, over_block
 
 THREADS = 512
 LOAD = ptx.ld.global_.nc["L1::no_allocate"]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
-from ptxlab.kernels.reductions import add
-from ptxlab.kernels.rows import own_row
-from ptxlab.kernels.spreads import Spread
+from ptxlab.kernels.parts.reductions import add
+from ptxlab.kernels.parts.rows import own_row
+from ptxlab.kernels.parts.spreads import Spread
 
 LARGEST = 448.0  # of e4m3
 

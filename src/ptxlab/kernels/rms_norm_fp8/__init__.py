@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.elements import SIZES
+from ptxlab.kernels.parts.elements import SIZES
+from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.rms_norm import EPSILON, fused
 from ptxlab.kernels.rms_norm.kernel import LARGEST
-from ptxlab.kernels.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.entry import Arrays
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm.choice import choose
 from ptxlab.kernels.scaled_gemm.kernel import BLOCK, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, strides_of, workspace_for

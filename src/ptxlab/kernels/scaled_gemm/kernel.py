@@ -12,10 +12,10 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b16, b32, b64, f32, kernel, pointer, ptx, tensor_map, u32, u64
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.main_loop import MainLoop
-from ptxlab.kernels.operands import LINE, STRIPE
-from ptxlab.kernels.tile_stores import CopyBack, PlainStore
+from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.main_loop import MainLoop
+from ptxlab.kernels.parts.operands import LINE, STRIPE
+from ptxlab.kernels.parts.tile_stores import CopyBack, PlainStore
 from ptxlab.kernels.wgmma_gemm.kernel import block
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 

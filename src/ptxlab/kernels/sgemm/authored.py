@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.elements import vector_of
+from ptxlab.kernels.parts.elements import vector_of
 from ptxlab.kernels.sgemm.blocks import Tiling
 from ptxlab.kernels.sgemm.pipelined import pipelined
 from ptxlab.kernels.sgemm.tiled_2d import tiled_2d

@@ -7,9 +7,9 @@ import struct
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
-from ptxlab.kernels.reductions import Combine, add, larger, over_lanes
-from ptxlab.kernels.rows import Row, own_row
-from ptxlab.kernels.spreads import Spread
+from ptxlab.kernels.parts.reductions import Combine, add, larger, over_lanes
+from ptxlab.kernels.parts.rows import Row, own_row
+from ptxlab.kernels.parts.spreads import Spread
 
 LN_2 = math.log(2)
 LOG2_E = struct.unpack("f", struct.pack("f", math.log2(math.e)))[0]  # as f32, and what is left of it

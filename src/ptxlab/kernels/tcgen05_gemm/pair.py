@@ -11,10 +11,10 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b16, kernel, ptx, s32, tensor_map, u16, u32
+from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, write_tiles
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape, multiply
 from ptxlab.kernels.tcgen05_gemm.persistent import BUFFERS, TOGETHER
-from ptxlab.kernels.tile_order import TileOrder
 
 BLOCKS = 2
 COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]["cta_group::2"]

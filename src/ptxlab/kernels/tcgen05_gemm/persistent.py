@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import cache
 
 from ptxlab.author import Kernel, b16, kernel, ptx, tensor_map, u32
+from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, write_tiles
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, COMMIT, ROWS, Shape
 from ptxlab.kernels.tcgen05_gemm.ring import issue, produce
-from ptxlab.kernels.tile_order import TileOrder
 
 BUFFERS = 2  # sets of accumulators
 TOGETHER = 8  # rows of tiles that are computed column after column

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.kernels.elements import SIZES, WIDEST, vector_of
-from ptxlab.kernels.torch_baselines import compiled
+from ptxlab.kernels.parts.elements import SIZES, WIDEST, vector_of
+from ptxlab.kernels.parts.torch_baselines import compiled
 from ptxlab.kernels.transpose.kernel import LINES, TILE, transpose_elements, transpose_squares
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b16, b32, kernel, pointer, ptx, u32
-from ptxlab.kernels.elements import SIZES, WIDEST, keep_what_is_read
+from ptxlab.kernels.parts.elements import SIZES, WIDEST, keep_what_is_read
 
 TILE, LINES = 32, 8  # a block of 32 x 8 threads has a tile of 32 x 32
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f16, f32, ptx, s32, u32
-from ptxlab.kernels.warpgroups import GROUP, pack
+from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.order import Order, Upcoming, Work
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.softmax import Softmax, row_of

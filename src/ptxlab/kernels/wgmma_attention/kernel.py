@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 
 from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, tensor_map, u32
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.plan import Plan

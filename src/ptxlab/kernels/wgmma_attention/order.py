@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ptxlab.author import ptx, s32, u32
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.plan import Plan
 
 

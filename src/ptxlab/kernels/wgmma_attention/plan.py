@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import ptx
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.parts.warpgroups import GROUP
 
 BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
 GROUP_ROWS = 64  # rows that a warpgroup multiplies

@@ -11,7 +11,7 @@ import math
 from typing import Any
 
 from ptxlab.author import b32, f16, f32, ptx, s32, u32, u64
-from ptxlab.kernels.warpgroups import GROUP, pack
+from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.softmax import row_of
 from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles

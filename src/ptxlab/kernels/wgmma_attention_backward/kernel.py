@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 
 from ptxlab.author import Kernel, b64, f32, kernel, pointer, ptx, tensor_map, u32
-from ptxlab.kernels.warpgroups import GROUP, start_block
+from ptxlab.kernels.parts.warpgroups import GROUP, start_block
 from ptxlab.kernels.wgmma_attention_backward.consumer import Consumer
 from ptxlab.kernels.wgmma_attention_backward.order import Work
 from ptxlab.kernels.wgmma_attention_backward.plan import GROUPS, STAGES, THREADS, Plan, Tiles

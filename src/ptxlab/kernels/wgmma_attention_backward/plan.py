@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import b16, f32, ptx
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.parts.warpgroups import GROUP
 
 BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
 GROUPS = 2  # warpgroups that multiply

@@ -8,7 +8,7 @@ from typing import Any
 
 from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, pointer, ptx, s32, tensor_map, u32, u64
 from ptxlab.kernels.mma_attention.softmax import combine, exchange
-from ptxlab.kernels.warpgroups import GROUP, pack
+from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, Plan
 
 ROW_THREADS = 256

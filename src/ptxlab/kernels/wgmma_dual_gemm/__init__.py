@@ -10,8 +10,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.kernels.formats import Formats, bytes_of
-from ptxlab.kernels.torch_baselines import compiled, eager
+from ptxlab.kernels.parts.formats import Formats, bytes_of
+from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate

@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, f32, kernel, pointer, ptx, tensor_map, u32
-from ptxlab.kernels.finishing import ACTIVATIONS
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.operands import Operand
-from ptxlab.kernels.persistent import Plan, run
-from ptxlab.kernels.tile_order import Share, TileOrder
-from ptxlab.kernels.tile_stores import Boxes, CopyBack, TileStore
+from ptxlab.kernels.parts.finishing import ACTIVATIONS
+from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.operands import Operand
+from ptxlab.kernels.parts.persistent import Plan, run
+from ptxlab.kernels.parts.tile_order import Share, TileOrder
+from ptxlab.kernels.parts.tile_stores import Boxes, CopyBack, TileStore
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.finishing import Extras
-from ptxlab.kernels.formats import Formats, bytes_of
+from ptxlab.kernels.parts.finishing import Extras
+from ptxlab.kernels.parts.formats import Formats, bytes_of
 from ptxlab.kernels.wgmma_gemm import launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose

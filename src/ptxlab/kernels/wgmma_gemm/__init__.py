@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.finishing import Extras
-from ptxlab.kernels.formats import Formats
 from ptxlab.kernels.gemv import rows_by_blocks
+from ptxlab.kernels.parts.finishing import Extras
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import needs_more, specialize

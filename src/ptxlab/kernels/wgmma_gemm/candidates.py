@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from ptxlab.author import b8, b16, b32
-from ptxlab.kernels.operands import LINE
+from ptxlab.kernels.parts.operands import LINE
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 
 SMS = 132

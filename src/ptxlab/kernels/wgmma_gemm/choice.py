@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ptxlab.kernels.operands import STRIPE
-from ptxlab.kernels.tile_stores import CHUNK
+from ptxlab.kernels.parts.operands import STRIPE
+from ptxlab.kernels.parts.tile_stores import CHUNK
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 

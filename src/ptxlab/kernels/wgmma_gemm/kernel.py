@@ -15,14 +15,14 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b16, b32, f32, kernel, pointer, ptx, tensor_map, u32
-from ptxlab.kernels.block_sums import ThroughCluster, ThroughMemory
-from ptxlab.kernels.finishing import Extras, Finish
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.main_loop import MainLoop, consume, consume_in_turns, produce
-from ptxlab.kernels.operands import LINE
-from ptxlab.kernels.tile_order import Share, TileOrder
-from ptxlab.kernels.tile_stores import CopyBack, PlainStore, TileStore
-from ptxlab.kernels.warpgroups import Turns, meet, start_block
+from ptxlab.kernels.parts.block_sums import ThroughCluster, ThroughMemory
+from ptxlab.kernels.parts.finishing import Extras, Finish
+from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, produce
+from ptxlab.kernels.parts.operands import LINE
+from ptxlab.kernels.parts.tile_order import Share, TileOrder
+from ptxlab.kernels.parts.tile_stores import CopyBack, PlainStore, TileStore
+from ptxlab.kernels.parts.warpgroups import Turns, meet, start_block
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 
 ALONG_K = Layout()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxlab.author import Scalar, b16
-from ptxlab.kernels.block_sums import Parts
-from ptxlab.kernels.operands import LINE, STRIPE, Operand
-from ptxlab.kernels.tile_stores import Boxes
+from ptxlab.kernels.parts.block_sums import Parts
+from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand
+from ptxlab.kernels.parts.tile_stores import Boxes
 
 BLOCKS = 132  # as many as an H200 has SMs
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b8, ptx, u32
-from ptxlab.kernels.tile_stores import CopyBack, TileStore
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.parts.tile_stores import CopyBack, TileStore
+from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, Rows
 
 MAP = 128  # bytes

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ptxlab.author import ptx, u32
-from ptxlab.kernels.persistent import Plan
-from ptxlab.kernels.tile_order import TileOrder
+from ptxlab.kernels.parts.persistent import Plan
+from ptxlab.kernels.parts.tile_order import TileOrder
 
 LANES = 32
 

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b8, b16, f32, kernel, pointer, tensor_map, u32
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.operands import Operand
-from ptxlab.kernels.persistent import Plan, run
-from ptxlab.kernels.tile_stores import TileStore
+from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.operands import Operand
+from ptxlab.kernels.parts.persistent import Plan, run
+from ptxlab.kernels.parts.tile_stores import TileStore
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 from ptxlab.kernels.wgmma_grouped_gemm.changed_map import ChangedMapStore
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, GroupedShare, Rows

@@ -11,8 +11,8 @@ from typing import Any
 
 from ptxlab.author import b32, f32, ptx, s32, u32
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.kernels.tile_stores import Boxes, CopyBack, TileStore
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.parts.tile_stores import Boxes, CopyBack, TileStore
+from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, Rows
 
 VECTOR = 8  # elements of 16 bytes

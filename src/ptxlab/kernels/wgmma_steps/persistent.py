@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from ptxlab.author import Kernel, b16, kernel, ptx, tensor_map, u32
-from ptxlab.kernels.tile_order import TileOrder
+from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.wgmma_steps.parts import GROUP, STRIPE, Shape, Writer
 from ptxlab.kernels.wgmma_steps.specialized import complete, consume, produce
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b16, b64, kernel, ptx, tensor_map, u32
-from ptxlab.kernels.tile_order import TileOrder
+from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.wgmma_steps.parts import DEPTH, GROUP, Shape, Writer, wait
 from ptxlab.kernels.wgmma_steps.persistent import TOGETHER
 from ptxlab.kernels.wgmma_steps.specialized import complete, consume, produce

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.matrices import Matrix, dense, look, stream_of
-from ptxlab.kernels.ready import Ready
+from ptxlab.kernels.functions.matrices import Matrix, dense, look, stream_of
+from ptxlab.kernels.functions.ready import Ready
 from ptxlab.measure import Launch
 
 _MOST = 4096  # launches that stay ready

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import ptx, u32
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.tile_order import Share
-from ptxlab.kernels.tile_stores import TileStore
-from ptxlab.kernels.warpgroups import Turns, group_number, multiply
+from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.tile_order import Share
+from ptxlab.kernels.parts.tile_stores import TileStore
+from ptxlab.kernels.parts.warpgroups import Turns, group_number, multiply
 
 if TYPE_CHECKING:
     from ptxlab.kernels.wgmma_gemm.shapes import Shape

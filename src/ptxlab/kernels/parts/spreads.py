@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxlab.kernels.elements import SIZES, WIDEST, vector_of
-from ptxlab.kernels.reductions import WARP
+from ptxlab.kernels.parts.elements import SIZES, WIDEST, vector_of
+from ptxlab.kernels.parts.reductions import WARP
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
 

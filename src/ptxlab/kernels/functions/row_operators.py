@@ -41,7 +41,7 @@ def register() -> Any:
 
 def _register(torch: Any) -> None:
     global _operators, _is_compiling, _is_grad_enabled
-    rows = import_module("ptxlab.kernels.row_functions")
+    rows = import_module("ptxlab.kernels.functions.row_functions")
 
     def define(name: str, schema: str, run: Any, describe: Any, backward: Any = None, keep: Any = None) -> None:
         made = torch.library.custom_op(f"ptxlab::{name}", run, mutates_args=(), schema=schema)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ptxlab.gpu.arrays import is_torch
-from ptxlab.kernels.callees import Argument, Callee
 from ptxlab.kernels.decode_attention import (
     MOST_COUNTERS,
     MOST_PARTIAL,
@@ -19,7 +18,8 @@ from ptxlab.kernels.decode_attention import (
     attend,
     workspace_of,
 )
-from ptxlab.kernels.matrices import HALVES, ROW, Matrix, empty, look, zeros
+from ptxlab.kernels.functions.callees import Argument, Callee
+from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, empty, look, zeros
 from ptxlab.measure import Launch
 
 _PARTIAL, _COUNTERS = 6, 7  # parameters of the kernel

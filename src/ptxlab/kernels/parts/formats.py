@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import Scalar, b8, b16, b32, f32, ptx, s8, s32
-from ptxlab.kernels.operands import LINE
+from ptxlab.kernels.parts.operands import LINE
 
 ELEMENTS: dict[str, type[Scalar]] = {
     "e4m3": b8, "e5m2": b8, "s8": s8, "f16": b16, "bf16": b16, "tf32": b32, "f32": b32, "s32": b32,

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.calls import Operator, times
-from ptxlab.kernels.finishing import ACTIVATIONS, Extras
-from ptxlab.kernels.formats import Formats
+from ptxlab.kernels.functions.calls import Operator, times
+from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded, stream_of, zeros
+from ptxlab.kernels.functions.ready import Ready
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
-from ptxlab.kernels.matrices import HALVES, Matrix, empty, look, padded, stream_of, zeros
-from ptxlab.kernels.ready import Ready
+from ptxlab.kernels.parts.finishing import ACTIVATIONS, Extras
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose

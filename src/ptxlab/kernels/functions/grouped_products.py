@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.kernels import wgmma_grouped_gemm
-from ptxlab.kernels.calls import (
+from ptxlab.kernels.functions.calls import (
     Call,
     Calls,
     Operator,
@@ -19,8 +19,8 @@ from ptxlab.kernels.calls import (
     scales_of,
     times,
 )
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.matrices import HALVES, ROW, Matrix, empty, look
+from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, empty, look
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.shapes import Layout
 from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.author import b32, b64, ptx, s8, u32
-from ptxlab.kernels.operands import LINE, STRIPE, Operand
+from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand
 
 GROUP = 128  # threads of a warpgroup
 

@@ -16,8 +16,8 @@ import numpy as np
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
-from ptxlab.kernels.matrices import ROW, Matrix, empty, framework, look, stream_of, zeros
-from ptxlab.kernels.ready import Ready
+from ptxlab.kernels.functions.matrices import ROW, Matrix, empty, framework, look, stream_of, zeros
+from ptxlab.kernels.functions.ready import Ready
 from ptxlab.measure import Launch
 
 _MOST = 4096  # launches that stay ready

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.kernels import wgmma_dual_gemm
-from ptxlab.kernels.calls import (
+from ptxlab.kernels.functions.calls import (
     Call,
     Calls,
     Named,
@@ -19,9 +19,9 @@ from ptxlab.kernels.calls import (
     scales_of,
     times,
 )
-from ptxlab.kernels.finishing import ACTIVATIONS
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.matrices import HALVES, Matrix, empty, look, padded
+from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded
+from ptxlab.kernels.parts.finishing import ACTIVATIONS
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.shapes import Layout
 
 NAMES = ("x", "w1", "w2", "scale_x", "scale_w1", "scale_w2")

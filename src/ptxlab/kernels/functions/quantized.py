@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from ptxlab.kernels.calls import Call, Calls, Operator, check_apart, times
-from ptxlab.kernels.matrices import ROW, Matrix, empty, look
+from ptxlab.kernels.functions.calls import Call, Calls, Operator, check_apart, times
+from ptxlab.kernels.functions.matrices import ROW, Matrix, empty, look
 from ptxlab.kernels.quantized_gemv import product
 from ptxlab.kernels.quantized_gemv.packing import Packed
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import b16, ptx
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.main_loop import MainLoop, consume, produce
-from ptxlab.kernels.operands import Operand
-from ptxlab.kernels.tile_stores import Boxes, TileStore
-from ptxlab.kernels.warpgroups import meet, start_block
+from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.main_loop import MainLoop, consume, produce
+from ptxlab.kernels.parts.operands import Operand
+from ptxlab.kernels.parts.tile_stores import Boxes, TileStore
+from ptxlab.kernels.parts.warpgroups import meet, start_block
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
 
 

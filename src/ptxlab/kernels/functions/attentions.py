@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any
 
 from ptxlab.gpu.arrays import is_torch
-from ptxlab.kernels.attention_launches import attend, differentiate, space
-from ptxlab.kernels.matrices import empty, framework
+from ptxlab.kernels.functions.attention_launches import attend, differentiate, space
+from ptxlab.kernels.functions.matrices import empty, framework
 
 FORWARD = "(Tensor q, Tensor k, Tensor v, bool causal=False, int window=0) -> (Tensor, Tensor)"
 BACKWARD = (

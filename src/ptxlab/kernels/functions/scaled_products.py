@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.kernels import scaled_gemm, wgmma_gemm
-from ptxlab.kernels.calls import Call, Calls, Operator, argument, check_apart, check_gpu, times
-from ptxlab.kernels.finishing import Extras
-from ptxlab.kernels.formats import Formats
-from ptxlab.kernels.matrices import Matrix, empty, look
-from ptxlab.kernels.products import WORKSPACE, Workspace, check_arrays, extents_of, source
+from ptxlab.kernels.functions.calls import Call, Calls, Operator, argument, check_apart, check_gpu, times
+from ptxlab.kernels.functions.matrices import Matrix, empty, look
+from ptxlab.kernels.functions.products import WORKSPACE, Workspace, check_arrays, extents_of, source
+from ptxlab.kernels.parts.finishing import Extras
+from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm.choice import choose as choose_by_blocks
 from ptxlab.kernels.scaled_gemm.kernel import BLOCK
 from ptxlab.kernels.wgmma_gemm.candidates import Problem

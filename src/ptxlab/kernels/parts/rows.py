@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, f32, kernel, ptx
-from ptxlab.kernels.elements import (
+from ptxlab.kernels.parts.elements import (
     WIDEST,
     element_pointer,
     keep_what_is_read,
@@ -29,8 +29,8 @@ from ptxlab.kernels.elements import (
     store_bits,
     widened,
 )
-from ptxlab.kernels.reductions import WARP, Cluster, Combine, over_block
-from ptxlab.kernels.spreads import ROWS_A_BLOCK, Spread
+from ptxlab.kernels.parts.reductions import WARP, Cluster, Combine, over_block
+from ptxlab.kernels.parts.spreads import ROWS_A_BLOCK, Spread
 from ptxlab.measure import Launch
 from ptxlab.measure.entry import ceil_div
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import ptxlab
 from ptxlab.author import b16, b32, f16, ptx, s32, u32
-from ptxlab.kernels.operands import LINE, STRIPE
-from ptxlab.kernels.warpgroups import GROUP, pack
+from ptxlab.kernels.parts.operands import LINE, STRIPE
+from ptxlab.kernels.parts.warpgroups import GROUP, pack
 
 WIDEST = 112  # columns of a box without a swizzle
 CHUNK = 8  # columns of D that a thread has two pairs of

@@ -12,8 +12,8 @@ from typing import Any
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.matrices import ROW, Matrix, dense, look, stream_of
-from ptxlab.kernels.ready import Ready
+from ptxlab.kernels.functions.matrices import ROW, Matrix, dense, look, stream_of
+from ptxlab.kernels.functions.ready import Ready
 from ptxlab.measure import Launch
 
 MOST = 4096  # launches that stay ready

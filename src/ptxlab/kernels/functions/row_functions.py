@@ -11,13 +11,13 @@ import math
 import sys
 from typing import Any
 
-from ptxlab.kernels import row_operators as operators
-from ptxlab.kernels.callees import Argument, Callee
-from ptxlab.kernels.calls import times
 from ptxlab.kernels.cross_entropy import find_gradient as gradient_of_rows
 from ptxlab.kernels.cross_entropy import read_once as cross_entropy_of_rows
+from ptxlab.kernels.functions import row_operators as operators
+from ptxlab.kernels.functions.callees import Argument, Callee
+from ptxlab.kernels.functions.calls import times
+from ptxlab.kernels.functions.matrices import Matrix, empty
 from ptxlab.kernels.layer_norm import read_once as layer_norm_of_rows
-from ptxlab.kernels.matrices import Matrix, empty
 from ptxlab.kernels.rms_norm import fused
 from ptxlab.kernels.rms_norm.kernel import Form
 from ptxlab.kernels.softmax import read_once as softmax_of_rows

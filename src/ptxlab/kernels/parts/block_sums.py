@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import b64, f32, ptx
-from ptxlab.kernels.operands import STRIPE
-from ptxlab.kernels.tile_stores import CHUNK
-from ptxlab.kernels.warpgroups import GROUP
+from ptxlab.kernels.parts.operands import STRIPE
+from ptxlab.kernels.parts.tile_stores import CHUNK
+from ptxlab.kernels.parts.warpgroups import GROUP
 
 PUSH = ptx["st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32"]
 EVERYONE = 8  # the barrier of all consumers; those of each warpgroup have its number

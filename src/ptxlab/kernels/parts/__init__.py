@@ -1,0 +1,1 @@
+"""What kernels of the gallery are made of: main loops, operands, tile orders, stores, rows, reductions."""
