@@ -93,7 +93,6 @@ EQUIVALENT = [
     Survivor("wgmma_attention", (), ("remove tensor fence",), UNTOUCHED, "wgmma.fence"),
     Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),
     Survivor("wgmma_attention", (), ("remove wait",), IMPLIED, "[%r59], %r26"),
-    Survivor("wgmma_grouped_gemm", (), BARRIER, TWICE, "bar.sync 0"),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("nvfp4", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),

@@ -61,11 +61,14 @@ def _missing_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
     if not after.places or (after.is_awaited and unit == "tensor_memory"):  # of groups it is known what was awaited
         return []
     lines = " or ".join(launch.name_line(at, later.instruction) for at in after.places[:2])
+    is_left = _groups_left(launch, found, number) > 0
     if after.short_waits:
-        line = launch.name_line(after.short_waits[0], later.instruction)
-        left = _groups(paths.groups_left(after.short_waits[0]))
-        return [f"the wait on {line} leaves {left} in flight when its thread signals others, on {lines}"]
-    if _groups_left(launch, found, number):
+        short = after.short_waits[0]
+        line, left = launch.name_line(short, later.instruction), _groups(paths.groups_left(short))
+        is_other = is_left and found.get("group_wait", number) - 1 != short  # any of the two may wait for too few
+        last = _group_wait(launch, found, number) if is_other else []
+        return [*last, f"the wait on {line} leaves {left} in flight when its thread signals others, on {lines}"]
+    if is_left:
         return []
     return [
         f"the thread that started the {operation.name} does not wait for it before {lines}, where it signals others"
