@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ptxlab import ir
 from ptxlab.emulate.abi.bulk import MODES
 from ptxlab.emulate.abi.faults import CoordinateReason, TensorMapReason
 from ptxlab.emulate.abi.structs import StructArray
@@ -54,7 +55,38 @@ def explain_bad_tensor_map(fault: FaultSnapshot) -> Diagnostic:
     """Bytes that are not a tensor map, a damaged one, or one that does not fit its copy."""
     field = TensorMapReason(fault.reason)
     said = word_field(field, fault.value, fault.record.get("dimension"), fault.limit)
-    return fault.error("bad-tensor-map", said.message, notes=said.notes, helps=said.helps)
+    others = _not_copied(fault.launch) if field == TensorMapReason.NO_MAP else []
+    helps = ["copy it to where this reads it, after its changes"] if others else said.helps
+    return fault.error("bad-tensor-map", said.message, others=others, notes=said.notes, helps=helps)
+
+
+def _not_copied(launch: RunningLaunch) -> list[Label]:
+    """A label at the first change of a tensor map in shared memory that nothing copies to global memory."""
+    compiled = launch.compiled
+    changed: list[tuple[int, tuple[str, int] | None]] = []
+    copied: set[tuple[str, int] | None] = set()
+    for number, (_, instruction) in enumerate(compiled.instructions):
+        effects = compiled.effects(number)
+        if not effects.does("bulk", "change"):
+            continue
+        if effects.does("bulk", "release"):
+            copied.add(_place(instruction))
+        elif all(access.space == "shared::cta" for access in effects.accesses):
+            changed.append((number, _place(instruction)))
+    for number, place in changed:
+        is_known = place is not None and None not in copied
+        if (is_known and place not in copied) or not copied:
+            span = launch.span_of(number)
+            text = "changed here, in shared memory, is a map that no `tensormap.cp_fenceproxy` copies"
+            return [] if span is None else [Label(span, text)]
+    return []
+
+
+def _place(instruction: ir.Instruction) -> tuple[str, int] | None:
+    """The variable and the byte of it where a tensor map is that an instruction changes or copies, if that is known."""
+    address = [operand for operand in instruction.operands if isinstance(operand, ir.Address)][-1]
+    base = address.base
+    return (base.name, base.offset + address.offset) if isinstance(base, ir.VariableReference) else None
 
 
 def explain_bad_coordinate(fault: FaultSnapshot) -> Diagnostic:
