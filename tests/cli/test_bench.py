@@ -40,7 +40,7 @@ class Terminal(io.StringIO):
         (["vector_addition", "--size", "12"], "write NAME=VALUE"),
         (["vector_addition", "--size", "n=many"], "`n` can't be `many`; it is a number, 0 or more"),
         (["vector_addition", "--size", "n=-4"], "`n` can't be `-4`; it is a number, 0 or more"),
-        (["softmax", "--size", "type=f99"], "`type` can't be `f99`; it is one of f32, f16, bf16"),
+        (["softmax", "--size", "type=f99"], "`type` can't be `f99`; it is one of f32, bf16, f16"),
         (["mma_gemm", "--size", "q=1"], "there is no size `q`; there are type, m, n, k, bias, activation"),
         (["mma_gemm", "--size", "activation=tanh"], "`activation` can't be `tanh`; it is one of "),
         (["vector_addition", "--variant", "best"], "there is no variant `best`"),

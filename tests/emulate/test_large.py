@@ -67,12 +67,12 @@ def live(count: int) -> str:
     [
         (skips(1010), 1010 - 1),
         (skips(300), 300 - 1),
-        (loops(1010), 1010),
+        pytest.param(loops(1010), 1010, marks=pytest.mark.bulk),
         (nested(400), 400),
         pytest.param(tangle(1010), 0, marks=pytest.mark.bulk),
         (table(3000), 3),
         ("\n".join(f"L{i}:" for i in range(30_000)), 0),
-        ("add.u32 %r1, %r1, 1;\n" * 9000, 9000),
+        pytest.param("add.u32 %r1, %r1, 1;\n" * 9000, 9000, marks=pytest.mark.bulk),
     ],
     ids=["1010 branches", "300 branches", "loops", "nested", "irreducible", "brx", "labels", "straight"],
 )  # fmt: skip

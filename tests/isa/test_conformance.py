@@ -52,7 +52,7 @@ def _line(form: Form, about: list[Question]) -> str:
 
 @pytest.mark.slow
 def test_damaged_instructions_are_judged_alike() -> None:
-    asked = [question for form in forms() for question in mutant_questions(form, 2, seed=1)]
+    asked = [question for form in forms() for question in mutant_questions(form, 1, seed=1)]
     wrong = disagreements(asked)
     # What is left is nonsense that ptxas lets pass, such as a float for the address of a tensor map.
     assert len(wrong) <= len(asked) / 100, [str(found) for found in wrong]
