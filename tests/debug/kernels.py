@@ -105,3 +105,19 @@ PRODUCT = """.version 8.0
   ret;
 }
 """
+
+# The first thread waits at another barrier than its warp.
+HANG = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 c) {
+  .reg .b32 %r<3>; .reg .pred %p;
+  mov.u32 %r1, %tid.x;
+  setp.eq.u32 %p, %r1, 0;
+  @%p bra other;
+  bar.sync 0;
+other:
+  bar.sync 1;
+  ret;
+}
+"""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,15 +115,22 @@ def test_a_race_is_an_exception(client: Client, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"program": "/nowhere/k.ptx"}, "there is no file"),
+        ({"program": "nowhere/k.ptx"}, "there is no file"),
+        ({"program": "damaged.ptxtrace"}, "is not a recorded launch"),
         ({"block": "many"}, "whole numbers are wanted"),
         ({"args": ["u99=1"]}, "u99"),
         ({"entry": "other"}, "there is no kernel `other`"),
         ({}, None),
     ],
 )
-def test_a_launch_that_cannot_be(client: Client, program: Path, given: dict[str, object], message: str | None) -> None:
-    whole = {"program": str(program), "block": 64, "args": ["u32[64]=zeros"], **given}
+def test_a_launch_that_cannot_be(client: Client, program: Path, given: dict[str, Any], message: str | None) -> None:
+    (program.parent / "damaged.ptxtrace").write_text("something else")
+    whole = {
+        "block": 64,
+        "args": ["u32[64]=zeros"],
+        **given,
+        "program": str(program.parent / given.get("program", program)),
+    }
     answer = client.ask("launch", **whole)
     assert answer["success"] is (message is None)
     assert message is None or message in answer["message"]

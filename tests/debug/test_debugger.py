@@ -6,7 +6,7 @@ import pytest
 from ptxlab.debug import Debugger, UnknownError
 from ptxlab.debug.matrices import matrices
 
-from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, INLINED, LAST, LOAD, PRODUCT, RACE, STORE, debugger_of
+from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, HANG, INLINED, LAST, LOAD, PRODUCT, RACE, STORE, debugger_of
 
 
 @pytest.fixture(scope="module")
@@ -232,3 +232,12 @@ def test_fragments_are_matrices() -> None:
 
 def test_other_instructions_hold_no_matrix(debugger: Debugger) -> None:
     assert list(matrices(debugger)) == []
+
+
+def test_a_hang_is_at_the_end_of_what_was_recorded() -> None:
+    debugger = debugger_of(HANG, 32)
+    stop = debugger.run()
+    assert stop.reason == "finding"
+    assert "barrier-divergence" in stop.description
+    assert debugger.instruction(0) is None
+    assert debugger.ending(0) == "no step is recorded after line 8: @%p bra other"

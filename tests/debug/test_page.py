@@ -46,3 +46,11 @@ def test_the_extension_knows_what_a_launch_request_may_say() -> None:
     given = json.loads((ROOT / "editors" / "vscode" / "package.json").read_text(encoding="utf-8"))
     (debugger,) = given["contributes"]["debuggers"]
     assert set(debugger["configurationAttributes"]["launch"]["properties"]) == {*REQUEST, "stopOnEntry"}
+
+
+def test_a_damaged_recording_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.ptxtrace"
+    path.write_text("something else")
+    result = CliRunner().invoke(ptxlab, ["debug", str(path)])
+    assert result.exit_code == 2
+    assert "is not a recorded launch of ptxlab" in result.output

@@ -72,12 +72,17 @@ class Session:
         """Run the kernel and record it, or read what was recorded."""
         from ptxlab.debug import Debugger
         from ptxlab.debug.adapter import Opened
+        from ptxlab.debug.values import UnknownError
+        from ptxlab.device.trace_file import TraceError
         from ptxlab.trace import Trace
 
         if self.path is None:
             raise click.UsageError("`program` is missing: the file of the kernel, or of a recorded launch")
         if self.path.suffix == TRACE:
-            return Opened(Debugger(Trace.open(self.path)))
+            try:
+                return Opened(Debugger(Trace.open(self.path)))
+            except TraceError as wrong:
+                raise UnknownError(str(wrong)) from None
         from ptxlab.device.options import LaunchOptions
         from ptxlab.device.record import Record
 

@@ -92,6 +92,16 @@ class Debugger:
         index = steps.next(self.position)
         return int(steps.instructions[index]) if index < len(steps.numbers) else None
 
+    def ending(self, thread: int) -> str:
+        """What is known of a thread that has no next step: it has ended, or its last step was recorded."""
+        if self.trace.is_complete:
+            return "it has ended"
+        steps = self.steps(thread)
+        if not len(steps.numbers):
+            return "nothing is recorded of it"
+        last = int(steps.instructions[-1])
+        return f"no step is recorded after line {self.trace.program.line(last)}: {self.trace.program.text(last)}"
+
     def warps(self) -> list[int]:
         """The recorded warps, each by its first thread in the grid."""
         size = self.trace.accesses.threads_in_block
@@ -211,9 +221,13 @@ class Debugger:
         if found is not None:
             return found
         self.position = limit
-        return Stop(
-            "start" if backwards else "end", "start of the recording" if backwards else self.trace.end, self.thread
-        )
+        if backwards:
+            return Stop("start", "start of the recording", self.thread)
+        # What has no access that is recorded, such as a hang, is where the recording ends.
+        unseen = [one for number, one in enumerate(self.findings, 1) if -number not in self.stops]
+        if unseen and not self.trace.is_complete:
+            return Stop("finding", "; ".join(f"{one.code}: {one.message}" for one in unseen), self.thread)
+        return Stop("end", self.trace.end, self.thread)
 
     def step(self, kind: Kind = "in", unit: Unit = "line", *, backwards: bool = False) -> Stop:
         """Let the thread execute a line or an instruction, or take it back, unless something stops it before that."""
@@ -227,7 +241,7 @@ class Debugger:
             return found
         self.position = target
         if not backwards and steps.next(target) >= len(steps.numbers):
-            return Stop("end", "the thread has ended", self.thread)
+            return Stop("end", self.ending(self.thread), self.thread)
         return Stop("step", "step", self.thread)
 
     def _after(self, steps: ThreadSteps, index: int, kind: Kind, unit: Unit) -> int | None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxlab.trace.columns import ENTERS, LEAVES, Columns, Numbers
+from ptxlab.trace.columns import Columns, Numbers
+from ptxlab.trace.registers import depths
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,6 @@ def steps_of(columns: Columns, thread: int) -> ThreadSteps:
     starts = np.cumsum([0, *map(len, tables)])
     table = np.concatenate([*tables, np.zeros(0, np.int64)])
     instructions = table[np.repeat(starts[kinds], counts) + inside]
-    flags = np.array([segment.flags for segment in columns.segments] or [0])[kinds]
-    leaves = flags & LEAVES != 0
-    depths = np.cumsum(flags & ENTERS != 0) - np.cumsum(leaves) + leaves
-    lowest = int(depths.min()) if len(depths) else 0
+    depth, _ = depths(columns, entries)
     known = numbers < columns.steps
-    return ThreadSteps(numbers[known], instructions[known], np.repeat(depths - lowest, counts)[known])
+    return ThreadSteps(numbers[known], instructions[known], np.repeat(depth, counts)[known])

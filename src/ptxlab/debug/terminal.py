@@ -99,7 +99,7 @@ class Terminal:
         instruction = debugger.instruction(debugger.thread)
         yield f"{debugger.name(debugger.thread)}, after {debugger.position:,} of {debugger.trace.steps:,} steps"
         if instruction is None or not frames:
-            yield "  it has ended"
+            yield f"  {debugger.ending(debugger.thread)}"
             return
         place = frames[0].place
         text = self._text(place.file, place.line) if place.file else debugger.trace.program.text(instruction)
@@ -162,7 +162,9 @@ class Terminal:
         program = self.debugger.trace.program
         for first in self.debugger.warps():
             instruction = self.debugger.instruction(first)
-            text = "ended" if instruction is None else f"{program.line(instruction):>6}  {program.text(instruction)}"
+            text = self.debugger.ending(first)
+            if instruction is not None:
+                text = f"{program.line(instruction):>6}  {program.text(instruction)}"
             yield f"{self.debugger.name(first):<32} {text}"
 
     def _where(self, given: str) -> Iterator[str]:

@@ -62,7 +62,7 @@ class Scope:
     def registers(self) -> dict[str, Value]:
         """The registers that are known, by name."""
         found = registers_of.last_writes(self.trace.columns, self.thread, self._key)
-        return {name: self.trace.value_of(found[name]) for name in sorted(found, key=_natural)}
+        return {name: self.trace.value_of(found[name]) for name in sorted(found, key=registers_of.by_number)}
 
     @property
     def _key(self) -> int:
@@ -247,11 +247,6 @@ def _elements(content: Any, type: Type) -> Any:
 def _index_of(number: int, extents: Sequence[int]) -> tuple[int, ...]:
     x, y, _ = extents
     return number % x, number // x % y, number // x // y
-
-
-def _natural(name: str) -> tuple[str, int]:
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or -1)
 
 
 def shown(value: Any) -> str:

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from ptxlab.device.trace_format import NO_BLOCK, READ, WRITTEN
 from ptxlab.trace.columns import Columns, Numbers, Segment, Slot
 
 GLOBAL, SHARED, LOCAL, PARAM, CONST = range(5)
@@ -20,8 +21,6 @@ NAMES = tuple(SPACES)
 _WINDOW = 56  # above these bits of a generic address is the state space
 _WINDOWS = {1: SHARED, 2: LOCAL, 3: PARAM}
 _RANK, _OFFSET = 24, (1 << 24) - 1
-READ, WRITTEN = 2, 3  # kinds of events
-NO_BLOCK = (1 << 64) - 1
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALISED, OBSERVED, OPENED, PHASE
 from ptxlab.trace.columns import Columns, Numbers
-
-INITIALISED, ARRIVED, EXPECTED, COMPLETED, PHASE, OBSERVED, AT_BARRIER, OPENED = range(4, 12)
 
 
 @dataclass(frozen=True)

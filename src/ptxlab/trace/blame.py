@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxlab.trace.accesses import GLOBAL, PARAM, WRITTEN, Rows
+from ptxlab.device.trace_format import WRITTEN
+from ptxlab.trace.accesses import GLOBAL, PARAM, Rows
 from ptxlab.trace.columns import Columns, Numbers
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.origin import Origin, Place, Stored

@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from ptxlab.device import trace_file
 from ptxlab.device.trace_file import TraceError, TraceFile
+from ptxlab.device.trace_format import SEGMENT_BITS
 
-SEGMENT_BITS = 24
-ENTERS, LEAVES = 1, 2
 Numbers = npt.NDArray[np.int64]
 
 EVENT = np.dtype(

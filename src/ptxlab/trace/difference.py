@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.trace.accesses import READ, WRITTEN
+from ptxlab.device.trace_format import READ, WRITTEN
 from ptxlab.trace.columns import Columns
 
 if TYPE_CHECKING:

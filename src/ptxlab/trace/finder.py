@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxlab import ir
+from ptxlab.device.trace_format import READ
 from ptxlab.trace import lanes, tensor_cores, tensor_memory
-from ptxlab.trace.accesses import GLOBAL, LOCAL, NAMES, PARAM, READ, SHARED, Region, Rows
+from ptxlab.trace.accesses import GLOBAL, LOCAL, NAMES, PARAM, SHARED, Region, Rows
 from ptxlab.trace.columns import Columns
 from ptxlab.trace.operands import Use, uses_of
 from ptxlab.trace.origin import Origin, Part, Place, Sources, Stored

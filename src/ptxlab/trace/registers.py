@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ptxlab.trace.columns import ENTERS, LEAVES, Columns, Numbers, Slot
+from ptxlab.device.trace_format import ENTERS, LEAVES
+from ptxlab.trace.columns import Columns, Numbers, Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,16 +19,28 @@ class Written:
     key: int
 
 
+def depths(columns: Columns, entries: Numbers) -> tuple[Numbers, Numbers]:
+    """How many calls each of a thread's entries is inside of, and how many after it; `entries` start with its first."""
+    flags = np.array([segment.flags for segment in columns.segments] or [0])[columns.segment[entries]]
+    leaves = (flags & LEAVES != 0).astype(np.int64)
+    after: Numbers = np.cumsum(flags & ENTERS != 0) - np.cumsum(leaves)
+    return after + leaves, after
+
+
+def by_number(name: str) -> tuple[str, int]:
+    """A key that sorts `%r2` before `%r10`."""
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or -1)
+
+
 def frame_of(columns: Columns, thread: int, key: int) -> Numbers:
     """The entries before `key` of the function that a thread runs then, in order."""
     entries = columns.entries_by(thread)
     entries = entries[: np.searchsorted(2 * columns.first_step[entries], key)]
     if not columns.has_calls or not len(entries):
         return entries
-    flags = np.array([segment.flags for segment in columns.segments])[columns.segment[entries]]
-    enters, leaves = np.cumsum(flags & ENTERS != 0), np.cumsum(flags & LEAVES != 0)
-    depth = enters - leaves + (flags & LEAVES != 0)
-    now = int(enters[-1] - leaves[-1])
+    depth, after = depths(columns, entries)
+    now = int(after[-1])
     below = np.flatnonzero(depth < now)
     start = int(below[-1]) + 1 if len(below) else 0
     frame: Numbers = entries[start:][depth[start:] == now]
@@ -40,8 +53,8 @@ def depth_of(columns: Columns, thread: int, key: int) -> int:
         return 0
     entries = columns.entries_by(thread)
     entries = entries[: np.searchsorted(2 * columns.first_step[entries], key)]
-    flags = np.array([segment.flags for segment in columns.segments])[columns.segment[entries]]
-    return int((flags & ENTERS != 0).sum() - (flags & LEAVES != 0).sum())
+    _, after = depths(columns, entries)
+    return int(after[-1]) if len(after) else 0
 
 
 def last_writes(columns: Columns, thread: int, key: int) -> dict[str, Written]:

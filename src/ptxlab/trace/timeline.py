@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxlab.trace.accesses import WRITTEN
-from ptxlab.trace.barriers import COMPLETED, OBSERVED
+from ptxlab.device.trace_format import COMPLETED, OBSERVED, WRITTEN
 from ptxlab.trace.columns import Numbers
 
 if TYPE_CHECKING:

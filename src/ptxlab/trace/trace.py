@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.device.layout import shared_variables
-from ptxlab.device.trace_file import ENDS, TraceFile
+from ptxlab.device.trace_file import COMPLETE, ENDS, TraceFile
 from ptxlab.trace import registers as registers_of
 from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses
 from ptxlab.trace.barriers import Barrier, Barriers, Mbarrier
@@ -37,6 +37,8 @@ class Trace:
         """How many steps there are."""
         self.end = ENDS[file.end]
         """Why it ends where it does."""
+        self.is_complete = file.end == COMPLETE
+        """Whether the kernel ran to its end."""
         self.findings = [Finding(**found) for found in self.columns.findings]
         """What the launch found: races, hangs, faults."""
         self.grid = tuple(file.description["grid"])
@@ -195,9 +197,7 @@ class Trace:
         """The registers of a thread, in the function that it runs, after a step or at the end; those that are known."""
         number = self.number_of(thread, block)
         found = registers_of.last_writes(self.columns, number, self.key_after(step))
-        return {
-            name: self.value_of(written) for name, written in sorted(found.items(), key=lambda item: _natural(item[0]))
-        }
+        return {name: self.value_of(found[name]) for name in sorted(found, key=registers_of.by_number)}
 
     def value_of(self, written: registers_of.Written) -> Value:
         """The value of a write to a register."""
@@ -329,8 +329,3 @@ def _flat(index: Index, extents: Sequence[int]) -> int:
         return int(index)
     x, y, z = (*index, 0, 0)[:3]
     return int(x + extents[0] * (y + extents[1] * z))
-
-
-def _natural(name: str) -> tuple[str, int]:
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or -1)

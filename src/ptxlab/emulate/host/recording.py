@@ -16,6 +16,7 @@ from ptxlab.device import trace_file
 from ptxlab.device.arguments import Region
 from ptxlab.device.record import Record
 from ptxlab.device.trace_file import TraceWriter
+from ptxlab.device.trace_format import SEGMENT_BITS
 from ptxlab.emulate.abi import recording
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.native import size_of
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 ENTRIES, PAYLOAD, EVENTS, DATA = 1 << 18, 4 << 20, 1 << 14, 1 << 20  # what the buffers have space for
-_SEGMENT = (1 << recording.SEGMENT_BITS) - 1
+_SEGMENT = (1 << SEGMENT_BITS) - 1
 SUFFIX = ".ptxtrace"
 _ENDS = {
     None: trace_file.COMPLETE,

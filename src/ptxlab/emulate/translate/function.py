@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.device.trace_format import ENTERS, LEAVES
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.control import HANDLERS
@@ -21,7 +22,7 @@ from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.operands import Result, read, write
 from ptxlab.emulate.translate.passing import load_register, store_register
 from ptxlab.emulate.translate.preemption import CHANGE, points_of
-from ptxlab.emulate.translate.recording import ENTERS, LEAVES, FunctionRecording, Segment, is_apart
+from ptxlab.emulate.translate.recording import FunctionRecording, Segment, is_apart
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing

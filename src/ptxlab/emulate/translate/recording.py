@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
 
 _NARROW = ("shared", "local", "param", "const")
-ENTERS, LEAVES = 1, 2  # what a segment does to the stack of calls
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ptxlab.device.trace_format import GROUP_WAITED, ISSUED, NO_BLOCK, READ
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, Hint
 from ptxlab.emulate.abi.faults import BAD_COPY_SIZE, BAD_SIZE, NO_MEMORY
-from ptxlab.emulate.abi.recording import GLOBAL, GROUP_WAITED, ISSUED, READ
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import Copy
 from ptxlab.emulate.runtime.asynchronous.mbarriers import expect_arrival, join_phase
@@ -69,7 +69,7 @@ def start_copy(
     if is_recording(thread):
         thread.block.copies_started += 1
         copy.number = thread.block.copies_started
-        record_access(thread, ISSUED, GLOBAL, source, size, copy.number, 0, instruction)
+        record_access(thread, ISSUED, NO_BLOCK, source, size, copy.number, 0, instruction)
     if thread.worker.checks != 0:
         if wanted != 0 and tracked != 0:
             note_global(thread, source, wanted, LOAD, instruction)
@@ -127,7 +127,7 @@ def wait_for_copies(thread: Pointer[Thread], groups: u32, instruction: u32) -> N
     """Finish all but the latest `groups` groups."""
     thread.order.copies_wait = instruction + 1
     if is_recording(thread):
-        record_access(thread, GROUP_WAITED, GLOBAL, 0, 0, groups, 0, instruction)
+        record_access(thread, GROUP_WAITED, NO_BLOCK, 0, 0, groups, 0, instruction)
     if thread.copies.group > groups:
         finish_copies(thread, groups + 1)
         done: u32 = serial_of(thread.copies.group - groups + 1, 0) - 1
@@ -148,7 +148,7 @@ def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
             return
         copy_bytes(found, memory, u64(wanted))
         if is_recording(thread):
-            record_access(thread, READ, GLOBAL, copy.source, wanted, copy.number, 0, at)
+            record_access(thread, READ, NO_BLOCK, copy.source, wanted, copy.number, 0, at)
     fill_bytes(found + wanted, 0, u64(copy.size) - u64(wanted))
     if is_recording(thread):
         record_write(thread, thread.block.number, copy.destination, found, copy.size, copy.number, 0, at)

@@ -7,9 +7,9 @@ for the reads.
 
 from __future__ import annotations
 
+from ptxlab.device.trace_format import GROUP_WAITED, ISSUED, NO_BLOCK
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Hint
 from ptxlab.emulate.abi.faults import NO_MEMORY
-from ptxlab.emulate.abi.recording import GLOBAL, GROUP_WAITED, ISSUED
 from ptxlab.emulate.abi.state import Block, StartedStore, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work
 from ptxlab.emulate.runtime.asynchronous.mbarriers import complete_bytes
@@ -69,7 +69,7 @@ def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer
     transfer.instruction = instruction
     transfer.number = block.bulk.started
     if is_recording(thread):
-        record_access(thread, ISSUED, GLOBAL, 0, 0, BULK | transfer.number, 0, instruction)
+        record_access(thread, ISSUED, NO_BLOCK, 0, 0, BULK | transfer.number, 0, instruction)
     return transfer
 
 
@@ -131,7 +131,7 @@ def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32, instruc
     """Finish all but the latest `groups` groups of a thread, or with `reads` only have them read what they copy."""
     thread.order.bulk_wait = instruction + 1
     if is_recording(thread):
-        record_access(thread, GROUP_WAITED, GLOBAL, 0, 0, BULK | groups, 0, instruction)
+        record_access(thread, GROUP_WAITED, NO_BLOCK, 0, 0, BULK | groups, 0, instruction)
     if thread.copies.bulk_group <= groups:
         return
     block = thread.block
@@ -183,7 +183,7 @@ def read_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
     found = find_memory(thread, begin, read, 1, GLOBAL_SPACE, LOAD, transfer.instruction, cast(Pointer[Hint], 0))
     if cast(u64, found) != 0:
         copy_bytes(data + transfer.left, found, u64(read))
-        record_read(thread, transfer, GLOBAL, begin, read, transfer.left)
+        record_read(thread, transfer, NO_BLOCK, begin, read, transfer.left)
 
 
 @native
@@ -225,7 +225,7 @@ def write_transfer(block: Pointer[Block], transfer: Pointer[Transfer]) -> None:
         for at in range(transfer.size):
             if transfer.mask >> at % ALIGNMENT & 1 != 0:
                 found[at] = transfer.data[at]
-    owner: u64 = GLOBAL
+    owner: u64 = NO_BLOCK
     if cast(u64, transfer.to) != 0:
         owner = transfer.to.number
     record_written(block.threads + transfer.thread, transfer, owner, transfer.destination, found, transfer.size, 0)

@@ -6,10 +6,10 @@ something to it.
 
 from __future__ import annotations
 
+from ptxlab.device.trace_format import ARRIVED, COMPLETED, INITIALISED, OBSERVED, PHASE
+from ptxlab.device.trace_format import EXPECTED as EXPECTED_BYTES
 from ptxlab.emulate.abi.address_spaces import ATOMIC, OFFSET_MASK, Hint
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
-from ptxlab.emulate.abi.recording import ARRIVED, COMPLETED, INITIALISED, OBSERVED, PHASE
-from ptxlab.emulate.abi.recording import EXPECTED as EXPECTED_BYTES
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_PHASE
 from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import begin_record, record_arrival, record_of, record_pass

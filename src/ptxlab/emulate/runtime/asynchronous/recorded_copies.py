@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.recording import READ
+from ptxlab.device.trace_format import READ
 from ptxlab.emulate.abi.state import Thread, Transfer
 from ptxlab.emulate.runtime.memory.recording import is_recording, record_access, record_write
 from ptxlab.native import Pointer, native, u8, u32, u64

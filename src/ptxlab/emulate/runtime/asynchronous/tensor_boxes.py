@@ -7,9 +7,9 @@ the swizzle puts it (PTX ISA 5.5).
 
 from __future__ import annotations
 
+from ptxlab.device.trace_format import NO_BLOCK
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, STORE, Hint
 from ptxlab.emulate.abi.bulk import GATHER, IM2COL, IM2COL_W, IM2COL_W_128, TILE, TensorMap
-from ptxlab.emulate.abi.recording import GLOBAL
 from ptxlab.emulate.abi.state import Block, Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work, note_shared_work
 from ptxlab.emulate.runtime.asynchronous.recorded_copies import record_read, record_written
@@ -230,13 +230,13 @@ def visit_piece(
         copy_bytes(transfer.data + offset, found, u64(bytes))
         if transfer.map.rounds != 0:
             round_elements(transfer.data + offset, bytes)
-        record_read(thread, transfer, GLOBAL, address, bytes, u32(offset))
+        record_read(thread, transfer, NO_BLOCK, address, bytes, u32(offset))
     elif what == WRITE and transfer.reduction != 0:
         reduce_bytes(found, transfer.data + offset, u64(bytes), transfer.reduction, transfer.type)
     elif what == WRITE:
         copy_bytes(found, transfer.data + offset, u64(bytes))
     if what == WRITE:
-        record_written(thread, transfer, GLOBAL, address, found, bytes, u32(offset))
+        record_written(thread, transfer, NO_BLOCK, address, found, bytes, u32(offset))
 
 
 @native

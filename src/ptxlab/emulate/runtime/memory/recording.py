@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.recording import SEGMENT_BITS, WRITTEN, RecordedEvent, Recorder
+from ptxlab.device.trace_format import SEGMENT_BITS, WRITTEN
+from ptxlab.emulate.abi.recording import RecordedEvent, Recorder
 from ptxlab.emulate.abi.services import FLUSH
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.native import Pointer, boolean, call, cast, copy_bytes, native, u8, u32, u64

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ptxlab.device.trace_format import AT_BARRIER as ARRIVED_AT
+from ptxlab.device.trace_format import OPENED
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_COUNT, BARRIER_DIVERGENCE, BarrierReason
-from ptxlab.emulate.abi.recording import AT_BARRIER as ARRIVED_AT
-from ptxlab.emulate.abi.recording import OPENED
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_BARRIER, READY
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because, fail_with
