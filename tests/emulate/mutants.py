@@ -8,8 +8,8 @@ is `wrong` where a result is not what NumPy says, and has `survived` where all a
 
 The report of an asynchronous kernel must show the line that was changed, by a label or a note. Where the instruction
 was removed there is no such line. There it must show the nearest instruction before or after it that accesses memory
-or starts an operation, or the nearest that waits, arrives or signals; or two accesses, one before and one after it; or
-name the mbarrier that it was about.
+or starts an operation, or the nearest that waits, arrives or signals; or two accesses, one before and one after it,
+which may be in the next iteration of a loop; or name the mbarrier that it was about.
 """
 
 import re
@@ -25,6 +25,7 @@ from tests.emulate.mutation_subjects import Subject
 from tests.emulate.survivors import EQUIVALENT, Survivor
 
 SEEDS = range(4)
+BRANCH = re.compile(r"\bbra(?:\.uni)?\s+([\w$]+)")
 MORE_SEEDS = range(4, 16)  # of what nothing has reported
 
 
@@ -216,9 +217,24 @@ def _shows(found: list[Diagnostic], mutant: Mutant) -> bool:
             continue
         if any(f"`{name}`" in text for name in mutant.variables for text in texts):
             return True
-        if diagnostic.code != "hang" and labels and min(labels) < mutant.line < max(labels):
+        if diagnostic.code != "hang" and _is_between(diagnostic, mutant):
             return True
     return False
+
+
+def _is_between(diagnostic: Diagnostic, mutant: Mutant) -> bool:
+    """Whether a line is between the accesses that labels show; the later one, shown first, may be above in a loop."""
+    lines = [label.span.source.position(label.span.start)[0] for label in diagnostic.labels]
+    if not lines or min(lines) < mutant.line < max(lines):
+        return bool(lines)
+    if lines[0] != min(lines):
+        return False
+    text = mutant.text.splitlines()
+    labels = {name: at for at, line in enumerate(text, 1) for name in re.findall(r"^\s*([\w$]+):", line)}
+    branches = [
+        (at, labels[name]) for at, line in enumerate(text, 1) for name in BRANCH.findall(line) if name in labels
+    ]
+    return any(start <= lines[0] and max(lines) <= end and start < mutant.line < end for end, start in branches)
 
 
 def survivor_of(mutant: Mutant) -> Survivor | None:

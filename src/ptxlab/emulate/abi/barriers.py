@@ -85,6 +85,11 @@ class Phase:
     passed_phases: u64  # how many phases were complete then
     early_count: u32  # how many of `early` there are
     skipped: u32  # phases that no wait saw complete before the next one did
+    committed: u32  # the number of the last commit that signals it; 0: there was none
+    committed_at: u32  # the instruction of that commit
+    committed_by: u32  # the thread of that commit
+    unused: u32
+    committed_from: u64  # the block of that commit
     early: Array[EarlyRead, 4]
     recent: Array[PhaseRecord, 4]  # the phase it is in and those before, by their numbers
 

@@ -142,7 +142,7 @@ class Finding:
     phase_arrivals: u32  # of such a race: the arrivals of that phase
     group_wait: u32  # of a race: 1 + the last wait for groups of the thread that started the other operation
     observed_write: u32  # of ONE_SIDED: the write that was observed; the read is the third instruction
-    unused: u32
+    commit: u32  # of a race: 1 + the `tcgen05.commit` that signals the end of the other operation, at `wait`
     phase_bytes: u64  # of such a race: the bytes that were expected in that phase
 
 

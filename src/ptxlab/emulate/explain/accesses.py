@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 _DOES = {address_spaces.LOAD: "reads", address_spaces.STORE: "writes", address_spaces.ATOMIC: "changes"}
+_ORDERED = (reports.UNFENCED, reports.UNFENCED_TENSOR, reports.COLLECTIVE_ONLY, reports.FAILED_ONLY)
 _DID = {address_spaces.LOAD: "read", address_spaces.STORE: "wrote", address_spaces.ATOMIC: "changed"}
 
 
@@ -127,7 +128,7 @@ def race_of(launch: RunningLaunch, found: StructArray, number: int) -> Race:
     earlier, later = parties_of(found, number)
     kind, is_late, is_started = found.get("kind", number), earlier.is_copy, bool(found.get("is_started", number))
     is_same = (earlier.block, earlier.thread) == (later.block, later.thread)
-    is_ordered = is_same or is_started or kind in (reports.UNFENCED, reports.UNFENCED_TENSOR)
+    is_ordered = is_same or is_started or kind in _ORDERED
     if later.instruction < earlier.instruction and not is_ordered:
         earlier, later = later, earlier
     bytes = bytes_of(launch, found, number)

@@ -44,7 +44,7 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
     if found.get("kind", number) != reports.RACE:
         return []
     groups = _missing_wait(launch, found, number) or _group_wait(launch, found, number)
-    return [*groups, *_mbarrier_wait(launch, found, number)]
+    return [*groups, *_mbarrier_wait(launch, found, number), *_commit(launch, found, number)]
 
 
 def _missing_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
@@ -116,6 +116,21 @@ def _mbarrier_wait(launch: RunningLaunch, found: StructArray, number: int) -> li
         f"the wait on {line} was over by phase {phases - 1} of {mbarrier}{_completed(launch, found, number)}; "
         "what is awaited here comes with a later one"
     ]
+
+
+def _commit(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
+    """A note on the commit that signals the end of an operation on tensor memory."""
+    commit = found.get("commit", number)
+    if not commit:
+        return []
+    earlier, later = parties_of(found, number)
+    name = operation_of(launch.compiled.effects(earlier.instruction)).name
+    line = launch.name_line(commit - 1, later.instruction)
+    text = f"{line} commits the {name} to {name_mbarrier(launch, found.get('wait', number))}"
+    if (earlier.block, earlier.thread) == (later.block, later.thread):
+        return [f"{text}, which the thread has not waited for since"]
+    who = thread_name(launch, later.block, later.thread)
+    return [f"{text}; {who} has not waited for it since, nor synchronized with a thread that has"]
 
 
 def _completed(launch: RunningLaunch, found: StructArray, number: int) -> str:

@@ -107,10 +107,11 @@ def _without_synchronization(race: Race) -> _Account:
         message = f"one thread reads {memory} that another writes"
     did = started(race, later) if later.is_copy else later.did
     too = " too" if earlier.kind == later.kind else ""
+    when = " after that" if later.instruction < earlier.instruction else ""  # in a loop, below it in the file
     return _Account(
         f"unsynchronized: {message}",
         f"{race.first} {earlier.did} {race.bytes}",
-        f"{race.second} {did} them{too}",
+        f"{race.second} {did} them{too}{when}",
         [race.operation(later).completion if race.is_late else _reason(race)],
     )
 

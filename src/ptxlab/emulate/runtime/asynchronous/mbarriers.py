@@ -68,6 +68,7 @@ def initialise_phase(
     notes.passed = 0
     notes.early_count = 0
     notes.skipped = 0
+    notes.committed = 0
     notes.is_known = 1
     begin_record(notes)
     begin_phases(thread, block, offset)

@@ -13,7 +13,9 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     PHASES,
     PRODUCTS,
     RANK_IN_CHANNEL,
+    TENSOR_ISSUED,
     TENSOR_LOADS,
+    TENSOR_WORK,
 )
 from ptxlab.isa.mbarrier import IN_CLUSTER, RELAXED_ORDER
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
@@ -57,6 +59,7 @@ def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, 
     """
     found.third_instruction = 0
     found.weak = 0
+    found.commit = 0
     earlier = thread
     home = companion(thread, other.block)
     if cast(u64, home) != 0 and found.other_thread < home.count:
@@ -84,13 +87,16 @@ def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, 
 
 @native
 def note_other_wait(thread: Pointer[Thread], other: Pointer[Access], own: u32, found: Pointer[Finding]) -> None:
-    """Add a wait that hands nothing over, or one of any thread on the mbarrier that one of the operations signals."""
+    """Add a wait that hands nothing over, or what is known of the mbarrier that one of the operations signals."""
     is_far: boolean = other.block != u32(thread.block.number)
     if thread.order.weak != 0 and (is_far or thread.order.weak & NEAR_ENOUGH == 0):
         found.third_instruction = thread.order.weak_at + 1
         found.weak = thread.order.weak & ~u32(NEAR_ENOUGH)
         return
     channel: u32 = other.lanes if other.flags & ASYNC != 0 else own
+    if channel >= TENSOR_WORK and channel < TENSOR_ISSUED and other.flags & ASYNC != 0:
+        note_commit(thread, other, found)
+        return
     home = companion(thread, other.block)
     if channel < PHASES or cast(u64, home) == 0:
         return
@@ -106,6 +112,23 @@ def note_other_wait(thread: Pointer[Thread], other: Pointer[Access], own: u32, f
     found.wait = offset
     found.wait_phases = notes.passed_phases
     add_phase(found, notes)
+
+
+@native
+def note_commit(thread: Pointer[Thread], other: Pointer[Access], found: Pointer[Finding]) -> None:
+    """Add the mbarrier of a thread's block that the first commit after an operation on tensor memory signals."""
+    first: u32 = 0
+    for index in range(KNOWN_PHASES):
+        notes = cast(Pointer[Phase], thread.block.barriers.phases + index)
+        is_of_operation: boolean = (
+            notes.committed_by == found.other_thread and notes.committed_from == found.other_block
+        )
+        if notes.is_known == 0 or not is_of_operation or notes.committed < other.epoch:
+            continue
+        if first == 0 or notes.committed < first:
+            first = notes.committed
+            found.commit = notes.committed_at + 1
+            found.wait = notes.offset
 
 
 @native

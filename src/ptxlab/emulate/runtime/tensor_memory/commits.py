@@ -12,6 +12,7 @@ from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
+from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import notes_on
 from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, target_of
 from ptxlab.emulate.runtime.memory.memory import in_block, owner_of
 from ptxlab.emulate.runtime.order.mbarrier_order import MBARRIER
@@ -56,6 +57,11 @@ def has_barrier(thread: Pointer[Thread], barrier: u64, number: u32, instruction:
     if cast(u64, to) == 0:
         return False
     note_signal(thread, to, barrier & OFFSET_MASK, TENSOR_WORK + thread.number, number, instruction)
+    notes = notes_on(to, barrier & OFFSET_MASK)
+    notes.committed = number
+    notes.committed_at = instruction
+    notes.committed_by = thread.number
+    notes.committed_from = thread.block.number
     return True
 
 
