@@ -9,7 +9,8 @@ import pytest
 from ptxlab import gpu
 from ptxlab.author import Module, kernel, pointer, ptx, u32
 from ptxlab.report import PtxError
-from ptxlab.timelines import STEPS, Layout, Span, Timeline
+from ptxlab.timelines import Span, Timeline
+from ptxlab.timelines.layout import STEPS, Layout
 
 
 @kernel(target="sm_90")

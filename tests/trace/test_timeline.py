@@ -41,7 +41,7 @@ def fields_of(data: bytes) -> list[tuple[int, int | bytes]]:
 
 def test_warps_run_and_wait(tmp_path: Path) -> None:
     trace = record(tmp_path / "sums.ptxtrace")
-    found = [(one.warp, one.name, one.line) for one in periods_of(trace)]
+    found = [(one.warp, one.label, one.line) for one in periods_of(trace)]
     assert found == [
         (0, "runs", 11),
         (1, "runs", 11),
@@ -57,7 +57,7 @@ def test_copies_and_products_are_beside_the_warps(tmp_path: Path) -> None:
     assert trace is not None
     periods = periods_of(trace)
     assert {one.track for one in periods} == {"warp", "bulk copies", "tensor cores"}
-    copies = [one for one in periods if one.track == "bulk copies" and "mbarrier" in one.name]
+    copies = [one for one in periods if one.track == "bulk copies" and "mbarrier" in one.label]
     awaited = copies + [one for one in periods if one.track == "tensor cores"]
     assert copies
     assert all(one.observed is not None and one.observed[2] >= one.start for one in awaited)

@@ -19,7 +19,7 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Scalar, b8, b32, u32, u64
-from ptxlab.timelines import CLOCKS, HEADER, RECORD, Layout
+from ptxlab.timelines.layout import CLOCKS, HEADER, RECORD, Layout
 
 MOST = 1 << 30  # bytes
 UPPER_HALF = 0x5410  # of `prmt`: the second operand goes there

@@ -18,7 +18,7 @@ from ptxlab.author.lines import SourcePosition, here, refuse, texts_of
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 from ptxlab.syntax import parse
-from ptxlab.timelines import Layout
+from ptxlab.timelines.layout import Layout
 
 MOST_LINES = 250_000
 _OWN_LABEL = re.compile(r"\$[a-z]+_\d+\b")

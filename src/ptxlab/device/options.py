@@ -66,6 +66,7 @@ class LaunchOptions:
     compile: str | Path | None = None
     wait: bool = True
     record: Record | None = None
+    timeline: bool | int = False
 
     def __init__(self, grid: Extent, block: Extent, **others: Any) -> None:
         """Extents may be given as a user writes them, and `checks` as true, false or names of detectors."""
@@ -102,6 +103,8 @@ class LaunchOptions:
             raise ValueError(f"contract={self.contract!r}: there are 'none', 'all' and 'ptxas'")
         if self.record is not None and not isinstance(self.record, Record):
             raise ValueError(f"record={self.record!r}: a `ptxlab.Record` is wanted")
+        if not isinstance(self.timeline, int) or self.timeline < 0:
+            raise ValueError(f"timeline={self.timeline!r}: true, or a number of spans for each warp is wanted")
         if self.gpu is not None:
             gpu_named(self.gpu)
         if self.compile not in (None, "ptxas", "driver") and Path(self.compile).suffix != ".cubin":

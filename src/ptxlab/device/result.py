@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.device.coverage import Coverage
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
+from ptxlab.timelines import Timeline
 
 if TYPE_CHECKING:
     from ptxlab.trace import Trace
@@ -38,6 +39,9 @@ class Result:
 
     fidelity: Fidelity | None = None
     """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
+
+    timeline: Timeline | None = field(default=None, repr=False)
+    """What warps did when, if the launch was to record it."""
 
     recording: Recording | None = field(default=None, repr=False)
     """The file of the launch, if it was recorded."""

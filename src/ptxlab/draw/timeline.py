@@ -1,4 +1,7 @@
-"""Timelines as pictures: a line for each warp, a bar for each span, and below them what the colours mean."""
+"""Timelines as pictures: a line for each warp, a bar for each span, and below them what the colours mean.
+
+Asynchronous operations have lines below those of the warps of their block, as many as there are at the same time.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,13 @@ from html import escape
 
 from ptxlab.draw.drawing import Drawing
 from ptxlab.draw.palette import web
-from ptxlab.timelines import Span, Timeline
+from ptxlab.timelines import WARP, Span, Timeline, rows_of
 
-LEFT, RIGHT, TOP = 150, 20, 50  # pixels around the bars
+LEFT, RIGHT, TOP = 190, 20, 50  # pixels around the bars
 WIDTH, LINE, BAR = 900, 22, 15  # of all bars; from line to line; of a bar, down
-WAITING = "#e3e3e3"  # the colour of what starts with "wait"
+# The colours of what starts with "wait".
+WAITING = ("#e3e3e3", "#f8e0cc", "#dbe6f4", "#e2f0dc", "#eee2f2", "#fdf3c8")
+PARTS = 3  # of an opcode, that are shown
 LETTERS = 110  # of a line of text, for the bars
 MOST_LINES = 64  # warps that are drawn
 FONT = "font-family='ui-monospace, Menlo, Consolas, monospace'"
@@ -31,16 +36,16 @@ class TimelinePicture(Drawing):
     @property
     def labels(self) -> list[str]:
         """The labels, in the order in which they first appear."""
-        return list(dict.fromkeys(span.label for span in self.spans))
+        return list(dict.fromkeys(_label(span) for span in self.spans))
 
     @property
     def lines(self) -> dict[str, list[Span]]:
-        """The spans of each warp, by its name."""
-        found: dict[tuple[int, int], list[Span]] = {}
-        for span in self.spans:
-            found.setdefault((span.block, span.warp), []).append(span)
-        several = len({block for block, _ in found}) > 1
-        return {_name(spans, several): spans for _, spans in sorted(found.items())}
+        """The spans of each warp, and of each track beside them, by its name."""
+        found: dict[tuple[int, bool, str, int], list[Span]] = {}
+        for span, row in rows_of(self.spans):
+            found.setdefault((span.block, span.track != WARP, span.track, row), []).append(span)
+        several = len({block for block, *_ in found}) > 1
+        return {_name(spans, several, row): spans for (_, _, _, row), spans in sorted(found.items())}
 
     def text(self) -> str:
         """For a terminal: a letter for each label, a dot where there is no span."""
@@ -52,7 +57,7 @@ class TimelinePicture(Drawing):
             for span in sorted(spans, key=lambda span: -span.duration):
                 first, last = (int(self._place(time, LETTERS - 1)) for time in (span.start, span.end))
                 count = max(last - first, 1)
-                line[first : first + count] = letters.get(span.label, "?") * count
+                line[first : first + count] = letters.get(_label(span), "?") * count
             drawn.append(f"{name:>{margin}} {''.join(line)}")
         drawn.append(" " * (margin + 1) + f"{self.start} to {self.end} {self.unit}")
         drawn += [f"{letters.get(label, '?')} {label}" for label in self.labels]
@@ -66,8 +71,9 @@ class TimelinePicture(Drawing):
             drawn.append(f"<text x='{LEFT - 8}' y='{bottom + 12}' text-anchor='end'>{escape(name)}</text>")
             drawn += [self._bar(span, bottom) for span in sorted(spans, key=lambda span: -span.duration)]
             bottom += LINE
-        drawn += [*self._axis(bottom), *self._legend(bottom + 40)]
-        width, height = LEFT + WIDTH + RIGHT, bottom + 60
+        legend = list(self._legend(bottom + 40))
+        drawn += [*self._axis(bottom), *legend]
+        width, height = LEFT + WIDTH + RIGHT, bottom + 60 + LINE * (len(self.labels) // 3)
         return (
             f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
             f"viewBox='0 0 {width} {height}' font-size='11' {FONT}>"
@@ -79,17 +85,16 @@ class TimelinePicture(Drawing):
         return inside / max(self.end - self.start, 1) * width
 
     def _color(self, label: str) -> str:
-        if label.startswith("wait"):
-            return WAITING
-        working = [one for one in self.labels if not one.startswith("wait")]
-        return web(4 * working.index(label) + 3)
+        is_wait = label.startswith("wait")
+        alike = [one for one in self.labels if one.startswith("wait") == is_wait]
+        return WAITING[alike.index(label) % len(WAITING)] if is_wait else web(4 * alike.index(label) + 3)
 
     def _bar(self, span: Span, top: float) -> str:
         first, last = (self._place(time, WIDTH) for time in (span.start, span.end))
         said = f"{span.label}: {span.duration} {self.unit}"
         return (
             f"<rect x='{LEFT + first:.1f}' y='{top}' width='{max(last - first, 0.5):.1f}' height='{BAR}' "
-            f"fill='{self._color(span.label)}'><title>{escape(said)}</title></rect>"
+            f"fill='{self._color(_label(span))}'><title>{escape(said)}</title></rect>"
         )
 
     def _axis(self, top: float) -> Iterator[str]:
@@ -100,6 +105,8 @@ class TimelinePicture(Drawing):
     def _legend(self, top: float) -> Iterator[str]:
         x = float(LEFT)
         for label in self.labels:
+            if x > LEFT and x + 17 + 6.8 * len(label) > LEFT + WIDTH:
+                x, top = float(LEFT), top + LINE
             yield f"<rect x='{x}' y='{top - 10}' width='12' height='12' fill='{self._color(label)}'/>"
             yield f"<text x='{x + 17}' y='{top}'>{escape(label)}</text>"
             x += 17 + 6.8 * len(label) + 20
@@ -125,10 +132,20 @@ def timeline(
     return TimelinePicture(title or f"{warps} warps, {timeline.unit}", timeline.unit, seen, first, last)
 
 
-def _name(spans: list[Span], several: bool) -> str:
-    """`warp 3 producer`, after its block if there are several."""
+def _label(span: Span) -> str:
+    """What the picture calls a span; of an instruction, its opcode."""
+    if not span.line:
+        return span.label
+    name, colon, text = span.label.rpartition(": ")
+    words = [word for word in text.split() if not word.startswith("@")]
+    return f"{name}{colon}{'.'.join(words[0].split('.')[:PARTS])}" if words else span.label
+
+
+def _name(spans: list[Span], several: bool, row: int) -> str:
+    """`warp 3 producer`, after its block if there are several; `tensor cores 1`."""
     span = max(spans, key=lambda span: bool(span.role))
-    return f"{f'block {span.block} ' * several}warp {span.warp} {span.role}".rstrip()
+    place = f"block {span.block} " * several
+    return f"{place}warp {span.warp} {span.role}".rstrip() if span.track == WARP else f"{place}{span.track} {row}"
 
 
 def _anchor(part: int) -> str:

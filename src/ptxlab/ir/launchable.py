@@ -52,6 +52,7 @@ class Launchable:
         compile: str | Path | None = None,
         wait: bool = True,
         record: Record | None = None,
+        timeline: bool | int = False,
     ) -> Result:
         """Run a kernel and return a `Result`; arrays among `args` are changed in place.
 
@@ -71,6 +72,10 @@ class Launchable:
         belong to; `profile=True` counts bank conflicts and sectors; `workers` is how many cores run blocks, and
         `progress` is called with the number of blocks that have ended and that of all; `record=ptxlab.Record(…)` writes
         down what threads do, and `result.trace` reads it.
+
+        `timeline=True` has each warp record when it runs and waits, and when it issues copies and MMAs, by the clock of
+        its SM on a GPU, in steps of the emulator here: see `result.timeline`. A number is how many spans a warp has
+        space for, 512 otherwise.
 
         `gpu="H200"` computes with that GPU's tensor cores, by default with those of the GPU that the module's target
         names: an A100 for `sm_80`. `contract` says which `mul` and `add` without a rounding modifier become one

@@ -8,7 +8,7 @@ loaded again, and its variables are initialised again, as they were set or as th
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import gpu, ir
 from ptxlab.check import check
@@ -30,6 +30,7 @@ class Context:
         self.digest = ""
         self.edit: object = None  # the latest edit of any program when `digest` was taken
         self.findings: list[Diagnostic] | None = None  # of `check`, once it was asked
+        self.recording_timelines: dict[str, Any] = {}  # kernels that record timelines, by their names
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -50,7 +51,7 @@ class Context:
         edit = latest_edit()
         digest = digest_of(module)
         if digest != self.digest:
-            self.digest, self.findings = digest, None
+            self.digest, self.findings, self.recording_timelines = digest, None, {}
             self.start_anew()
         self.edit = edit
 

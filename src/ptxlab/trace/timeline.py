@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptxlab.device.trace_format import COMPLETED, OBSERVED, WRITTEN
+from ptxlab.timelines import Span, Timeline
+from ptxlab.timelines.layout import STEPS
 from ptxlab.trace.columns import Numbers
 
 if TYPE_CHECKING:
@@ -24,31 +25,18 @@ ISSUED, GROUP_WAITED = 1, 12
 NO_PHASE = 0xFFFFFFFF  # that a wait has seen: it was for the phase before the first
 
 
-@dataclass(frozen=True)
-class Period:
-    """What a warp, or an asynchronous operation of it, did from one step to another."""
-
-    block: int
-    warp: int
-    track: str
-    """`warp`, `cp.async`, `bulk copies` or `tensor cores`."""
-    name: str
-    line: int
-    start: int
-    end: int
-    count: int = 1
-    """How many operations it is."""
-    observed: tuple[int, int, int] | None = None
-    """The block, the warp and the step of the wait that first saw it complete, if any did."""
-
-
-def periods_of(trace: Trace) -> list[Period]:
+def periods_of(trace: Trace) -> list[Span]:
     """All periods, by their starts."""
     found = [*_running(trace), *_operations(trace), *_products(trace)]
     return sorted(found, key=lambda one: (one.start, one.end))
 
 
-def _running(trace: Trace) -> Iterator[Period]:
+def timeline_of(trace: Trace) -> Timeline:
+    """All of it, to draw and to save."""
+    return Timeline(tuple(periods_of(trace)), STEPS, shared_clock=True)
+
+
+def _running(trace: Trace) -> Iterator[Span]:
     """When each warp ran, and what it waited for between."""
     columns, count = trace.columns, trace.accesses.threads_in_block
     if not len(columns):
@@ -66,13 +54,13 @@ def _running(trace: Trace) -> Iterator[Period]:
         line = trace.program.line(instruction)
         if number in ended and start > ended[number]:
             waits = f"waits: {trace.program.text(instruction)}"
-            yield Period(*where, "warp", waits, line, ended[number], start)
+            yield Span(*where, "", waits, ended[number], start, line=line)
         if end > start:
-            yield Period(*where, "warp", "runs", line, start, end)
+            yield Span(*where, "", "runs", start, end, line=line)
             ended[number] = end
 
 
-def _operations(trace: Trace) -> Iterator[Period]:
+def _operations(trace: Trace) -> Iterator[Span]:
     """Asynchronous copies: from their issue until they have written their last byte, and the wait that saw it."""
     columns, count = trace.columns, trace.accesses.threads_in_block
     events, last = columns.events, len(columns)
@@ -98,14 +86,15 @@ def _operations(trace: Trace) -> Iterator[Period]:
     for (block, warp, instruction, is_bulk, _), together in groups.items():
         start, end = min(one[0] for one in together), max(one[1] for one in together)
         number = max(one[2] for one in together)
-        yield Period(
+        yield Span(
             block,
             warp,
-            "bulk copies" if is_bulk else "cp.async",
+            "",
             trace.program.text(instruction),
-            trace.program.line(instruction),
             start,
             max(end, start + 1),
+            "bulk copies" if is_bulk else "cp.async",
+            trace.program.line(instruction),
             len(together),
             _observed(trace, number, steps) if number >= 0 else None,
         )
@@ -131,7 +120,7 @@ def _observed(trace: Trace, number: int, steps: Numbers) -> tuple[int, int, int]
     return block, thread // 32, int(steps[after[0]])
 
 
-def _products(trace: Trace) -> Iterator[Period]:
+def _products(trace: Trace) -> Iterator[Span]:
     """MMAs by `wgmma`: from their issue until the warp has waited for them."""
     columns, count = trace.columns, trace.accesses.threads_in_block
     starts: dict[tuple[int, int], list[tuple[int, int]]] = {}
@@ -159,4 +148,4 @@ def _products(trace: Trace) -> Iterator[Period]:
             end = int(over[position]) if is_seen else trace.steps
             text, line = trace.program.text(instruction), trace.program.line(instruction)
             seen = (block, warp, end) if is_seen else None
-            yield Period(block, warp, "tensor cores", text, line, step, max(end, step + 1), 1, seen)
+            yield Span(block, warp, "", text, step, max(end, step + 1), "tensor cores", line, 1, seen)

@@ -20,6 +20,7 @@ from ptxlab.trace.program import Program, Value
 from ptxlab.trace.steps import Access, Finding, Index, Step, Write
 
 if TYPE_CHECKING:
+    from ptxlab.timelines import Timeline
     from ptxlab.trace.difference import Difference
     from ptxlab.trace.origin import Origin
 
@@ -312,9 +313,13 @@ class Trace:
 
     def perfetto(self, path: str | Path) -> None:
         """Write what warps, copies and tensor cores did when, as a `.pftrace` that https://ui.perfetto.dev opens."""
-        from ptxlab.trace.perfetto import save
+        self.timeline().perfetto(path)
 
-        save(self, path)
+    def timeline(self) -> Timeline:
+        """What warps, copies and tensor cores did when, in steps; `ptxlab.draw.timeline` draws it."""
+        from ptxlab.trace.timeline import timeline_of
+
+        return timeline_of(self)
 
     def diff(self, other: Trace) -> Difference | None:
         """The first step at which two runs differ, of the same kernel or of two versions of it; None if none does."""
