@@ -37,7 +37,7 @@ def test_bars_are_as_long_as_their_spans() -> None:
     shown = draw.timeline(TIMELINE, block=None, start=0, end=1000)
     text = shown.svg()
     assert text.count("<title>") == 4
-    assert "x='600.0' y='50' width='450.0'" in text
+    assert "x='622.0' y='50' width='450.0'" in text
     assert "<title>copy: 100 cycles</title>" in text
     assert "block 1 warp 0 producer" in text
     assert shown._repr_svg_() == text

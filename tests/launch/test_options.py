@@ -47,7 +47,7 @@ def test_every_option_reaches_the_launch(monkeypatch: pytest.MonkeyPatch) -> Non
         "shared": 1, "cluster": (2, 1, 1), "device": "cpu", "checks": ["data-race"], "seed": 3, "seeds": 4,
         "schedule": "0x3", "executor": object(), "blocks": [(5, 0, 0)], "on_error": "collect", "timeout": 6.0,
         "workers": 7, "progress": print, "profile": True, "gpu": "H200", "contract": "all", "cooperative": True,
-        "overlap": True, "stream": 8, "compile": "ptxas", "wait": False, "record": ptxlab.Record(),
+        "overlap": True, "stream": 8, "compile": "ptxas", "wait": False, "record": ptxlab.Record(), "timeline": 9,
     }  # fmt: skip
     kernel = ptxlab.parse(".version 8.0\n.target sm_90\n.entry k { ret; }")["k"]
     kernel.launch((1, 2, 3), (4, 5, 6), [], **given)  # type: ignore[arg-type]

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ptxlab.cli.outcome import Run
     from ptxlab.device.options import LaunchOptions
     from ptxlab.ir import Function
+    from ptxlab.timelines import Timeline
+
+
+TIMELINES = (".pftrace", ".svg", ".txt", ".json")
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -86,6 +90,7 @@ class Request:
     draw: tuple[int, Path | None] | None
     save: Path | None
     record: Path | None
+    timeline: Path | None
     expect: Sequence[Expectation]
     tolerance: float
     format: Format
@@ -104,6 +109,10 @@ class Request:
         asked = {"profile": self.profile, "draw": self.draw is not None, "blocks": self.blocks is not None,
                  "explore": self.explore, "record": self.record is not None, "expect": bool(self.expect)}  # fmt: skip
         is_recorded = self.record is not None or bool(self.expect)
+        if self.timeline is not None and (is_recorded or partial or self.seeds or self.schedule or self.explore):
+            raise click.UsageError("`--timeline` is for one launch of a whole grid: choose it by `--seed`")
+        if self.timeline is not None and self.timeline.suffix not in TIMELINES:
+            raise click.UsageError(f"`{self.timeline}`: a timeline is saved as {', '.join(TIMELINES)}")
         if is_recorded and (self.explore or self.seeds is not None or self.schedule is not None):
             raise click.UsageError("`--record` and `--expect` are for one launch: choose it by `--seed`")
         for option, given in asked.items():
@@ -133,6 +142,7 @@ class Request:
             contract=self.contract,
             schedule=self.schedule,
             record=Record(self.record) if self.record is not None or self.expect else None,
+            timeline=self.timeline is not None,
         )
 
 
@@ -178,6 +188,8 @@ class Request:
               help="Write the arrays and changed variables, as the kernel left them, to NAME.npy there.")  # fmt: skip
 @click.option("--record", metavar="FILE.ptxtrace", type=click.Path(dir_okay=False, path_type=Path),
               help="Write down what each thread executes, for ptxlab.Trace.open.")  # fmt: skip
+@click.option("--timeline", metavar="FILE.pftrace", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write when warps run and wait, by clocks; also as .svg, .txt or .json.")  # fmt: skip
 @click.option("--expect", metavar="[NAME=]FILE.npy", multiple=True, callback=_expectations,
               help="What an array should hold; shows where the first wrong element comes from.")  # fmt: skip
 @click.option("--tolerance", metavar="X", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
@@ -238,6 +250,8 @@ def command(context: click.Context, /, **given: Any) -> None:
     run.show(format, request.profile, name, request.report)
     if request.draw is not None:
         draw_accesses(run.result, *request.draw)
+    if request.timeline is not None and run.result.timeline is not None:
+        save_timeline(run.result.timeline, request.timeline, request.format)
     context.exit(1 if expect(request, run) or run.findings else 0)
 
 
@@ -252,6 +266,23 @@ def expect(request: Request, run: Run) -> bool:
     for line in lines if request.format == "full" else ():
         click.echo(line)
     return bool(lines)
+
+
+def save_timeline(timeline: Timeline, path: Path, format: Format) -> None:
+    """Write when warps ran and waited, and show it as a table."""
+    from ptxlab.draw import timeline as draw
+
+    try:
+        if path.suffix == ".pftrace":
+            timeline.perfetto(path)
+        elif path.suffix == ".json":
+            timeline.save(path)
+        else:
+            draw(timeline).save(path)
+    except OSError as problem:
+        raise click.UsageError(f"`{path}`: {problem.strerror or problem}") from None
+    if format == "full":
+        click.echo(timeline.table())
 
 
 def draw_accesses(result: Any, line: int, output: Path | None) -> None:

@@ -13,7 +13,8 @@ from ptxlab.draw.drawing import Drawing
 from ptxlab.draw.palette import web
 from ptxlab.timelines import WARP, Span, Timeline, rows_of
 
-LEFT, RIGHT, TOP = 190, 20, 50  # pixels around the bars
+LEFT, RIGHT, TOP = 150, 20, 50  # pixels around the bars, at least
+LETTER = 6.8  # pixels of a letter
 WIDTH, LINE, BAR = 900, 22, 15  # of all bars; from line to line; of a bar, down
 # The colours of what starts with "wait".
 WAITING = ("#e3e3e3", "#f8e0cc", "#dbe6f4", "#e2f0dc", "#eee2f2", "#fdf3c8")
@@ -68,17 +69,22 @@ class TimelinePicture(Drawing):
         drawn = [f"<text x='16' y='28' font-size='14' font-weight='bold'>{escape(self.title)}</text>"]
         bottom = TOP
         for name, spans in self.lines.items():
-            drawn.append(f"<text x='{LEFT - 8}' y='{bottom + 12}' text-anchor='end'>{escape(name)}</text>")
+            drawn.append(f"<text x='{self._left - 8}' y='{bottom + 12}' text-anchor='end'>{escape(name)}</text>")
             drawn += [self._bar(span, bottom) for span in sorted(spans, key=lambda span: -span.duration)]
             bottom += LINE
-        legend = list(self._legend(bottom + 40))
+        legend, rows = self._legend(bottom + 40)
         drawn += [*self._axis(bottom), *legend]
-        width, height = LEFT + WIDTH + RIGHT, bottom + 60 + LINE * (len(self.labels) // 3)
+        width, height = self._left + WIDTH + RIGHT, bottom + 60 + LINE * rows
         return (
             f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' "
             f"viewBox='0 0 {width} {height}' font-size='11' {FONT}>"
             f"<rect width='{width}' height='{height}' fill='white'/>{''.join(drawn)}</svg>\n"
         )
+
+    @property
+    def _left(self) -> int:
+        """Pixels for the names of lines."""
+        return max(LEFT, int(LETTER * max(map(len, self.lines))) + 16)
 
     def _place(self, time: int, width: int) -> float:
         inside = min(max(time, self.start), self.end) - self.start
@@ -93,23 +99,26 @@ class TimelinePicture(Drawing):
         first, last = (self._place(time, WIDTH) for time in (span.start, span.end))
         said = f"{span.label}: {span.duration} {self.unit}"
         return (
-            f"<rect x='{LEFT + first:.1f}' y='{top}' width='{max(last - first, 0.5):.1f}' height='{BAR}' "
+            f"<rect x='{self._left + first:.1f}' y='{top}' width='{max(last - first, 0.5):.1f}' height='{BAR}' "
             f"fill='{self._color(_label(span))}'><title>{escape(said)}</title></rect>"
         )
 
     def _axis(self, top: float) -> Iterator[str]:
         for part in range(5):
-            x, time = LEFT + WIDTH * part / 4, self.start + (self.end - self.start) * part // 4
+            x, time = self._left + WIDTH * part / 4, self.start + (self.end - self.start) * part // 4
             yield f"<text x='{x}' y='{top + 14}' text-anchor='{_anchor(part)}'>{time}{_unit(part, self.unit)}</text>"
 
-    def _legend(self, top: float) -> Iterator[str]:
-        x = float(LEFT)
+    def _legend(self, top: float) -> tuple[list[str], int]:
+        """What the colours mean, and how many rows there are beside the first."""
+        x, rows, drawn = float(self._left), 0, []
         for label in self.labels:
-            if x > LEFT and x + 17 + 6.8 * len(label) > LEFT + WIDTH:
-                x, top = float(LEFT), top + LINE
-            yield f"<rect x='{x}' y='{top - 10}' width='12' height='12' fill='{self._color(label)}'/>"
-            yield f"<text x='{x + 17}' y='{top}'>{escape(label)}</text>"
-            x += 17 + 6.8 * len(label) + 20
+            if x > self._left and x + 17 + LETTER * len(label) > self._left + WIDTH:
+                x, rows = float(self._left), rows + 1
+            y = top + LINE * rows
+            drawn.append(f"<rect x='{x}' y='{y - 10}' width='12' height='12' fill='{self._color(label)}'/>")
+            drawn.append(f"<text x='{x + 17}' y='{y}'>{escape(label)}</text>")
+            x += 17 + LETTER * len(label) + 20
+        return drawn, rows
 
 
 def timeline(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ptxlab import ir
 from ptxlab.gpu.driver import DriverError, call, current
 from ptxlab.gpu.failures import Subject
 from ptxlab.gpu.hardware import Gpu
-from ptxlab.gpu.loading import GpuState
+from ptxlab.gpu.loading import GpuState, Loaded
 from ptxlab.gpu.streams import recording
 from ptxlab.gpu.waiting import fail, refuse_broken
 from ptxlab.report import KernelError
@@ -29,6 +29,16 @@ def read_variable(module: ir.Module, state: GpuState, name: str, size: int, gpu:
         return None
     with _quiet(module, state, gpu):
         return last.loaded.read(name, size)
+
+
+def copy_variables(source: Loaded, target: Loaded, names: Iterable[str]) -> None:
+    """Give the variables of a module on a GPU the values that those of another have there, once kernels have ended."""
+    with current(source.gpu.number):
+        call("cuCtxSynchronize")
+        for name in names:
+            here, there = source.variable(name), target.variable(name)
+            if here is not None and there is not None:
+                call("cuMemcpyDtoD", there[0], here[0], min(here[1], there[1]))
 
 
 @contextmanager

@@ -29,7 +29,10 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
     """Run a kernel; see `ptxlab.ir.Function.launch`."""
     module = module_of(kernel)
     if options.timeline:
-        return _with_timeline(module, kernel, args, options)
+        from ptxlab.launch.timelines import launch_recorded
+
+        where = choose(module, args, options)
+        return launch_recorded(kernel, args, options, where, launch)
     chosen_kind, number = choose(module, args, options)
     chosen = None if chosen_kind == "cpu" else gpu.gpu(number)
     context = context_of(module)
@@ -41,19 +44,6 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
     from ptxlab.launch.comparison import compare
 
     return compare(context.emulated(module), kernel, chosen, context.on_gpu, args, options)
-
-
-def _with_timeline(module: ir.Module, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
-    """Run a kernel that records when its warps run and wait."""
-    from ptxlab.launch.timelines import Recording, launch_recorded
-
-    refuse_with_timeline(options)
-    context = context_of(module)
-    context.refuse_wrong(module, options.on_error == "strict")
-    recording = context.recording_timelines.get(kernel.name)
-    if recording is None:
-        recording = context.recording_timelines[kernel.name] = Recording.of(module, kernel.name)
-    return launch_recorded(recording, kernel, args, options, launch)
 
 
 def _emulate(
@@ -85,22 +75,6 @@ def prepare(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) ->
     context = context_of(module)
     context.refuse_wrong(module)
     return gpu.prepare(module, kernel, gpu.gpu(number), context.on_gpu, args, options)
-
-
-def refuse_with_timeline(options: LaunchOptions) -> None:
-    """Refuse what a launch with a timeline cannot have."""
-    chosen_kind, _ = read_device(options.device)
-    wrong = {
-        "device='both'": chosen_kind == "both",
-        "seeds": options.seeds is not None,
-        "schedule": options.schedule is not None,
-        "record": options.record is not None,
-        "wait=False": not options.wait,
-        "compile": options.compile not in (None, "ptxas", "driver"),
-    }
-    for name, is_given in wrong.items():
-        if is_given:
-            raise ValueError(f"`timeline` and `{name}`: a timeline is of one launch of a kernel that is made for it")
 
 
 def module_of(kernel: ir.Function) -> ir.Module:

@@ -1,8 +1,8 @@
 """What a kernel leaves in memory of its timeline: a header and `capacity` records for each warp of each block.
 
-    header   u64 time at which the warp started, u32 spans so far, u32 its SM, u32 SMs there are, u32 blocks of the
-             grid, u32 warps of a block, u32 0
-    record   u64 start, u64 end, of which the lower 48 bits; above them is the number of the label
+header   u64 time at which the warp started, u32 spans so far, u32 its SM, u32 SMs there are, u32 blocks of the
+         grid, u32 warps of a block, u32 0
+record   u64 start, u64 end, of which the lower 48 bits; above them is the number of the label
 """
 
 from __future__ import annotations

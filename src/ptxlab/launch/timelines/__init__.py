@@ -6,15 +6,17 @@ that `events` finds. `reading` makes a timeline of the records.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from ptxlab import ir
+from ptxlab import gpu, ir
 from ptxlab.device.digest import digest_of
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
+from ptxlab.launch.contexts import Context, context_of
 from ptxlab.launch.timelines.code import OWN, Insertions, insertions
 from ptxlab.launch.timelines.events import Event, events_of
 from ptxlab.launch.timelines.reading import read
@@ -66,24 +68,78 @@ class Recording:
 
 
 def launch_recorded(
-    recording: Recording, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions, launch: Launch
+    kernel: ir.Function, args: Sequence[Any], options: LaunchOptions, where: tuple[str, int], launch: Launch
 ) -> Result:
-    """Run a kernel and read its timeline."""
+    """Run a kernel by `launch` as one that records, and read its timeline; `where` is the device it runs on."""
     import numpy
 
-    assert kernel.module is not None
-    source = kernel.module.source
-    threads, blocks = prod(options.block), prod(options.grid)
+    module = kernel.module
+    assert module is not None
+    refuse(options, where[0])
+    context = context_of(module)
+    context.refuse_wrong(module, options.on_error == "strict")
+    recording = context.recording_timelines.get(kernel.name)
+    if recording is None:
+        recording = context.recording_timelines[kernel.name] = Recording.of(module, kernel.name)
+    layout = layout_for(options)
+    records = numpy.zeros(layout.size, numpy.uint8)
+    values, plain = [*args, records, layout.blocks, layout.capacity], replace(options, timeline=False)
+    try:
+        with _variables_of(kernel, context, recording, plain, where):
+            result = launch(recording.module[kernel.name], values, plain)
+    except KernelError as problem:
+        problem.diagnostics = [recording.in_original(found, module.source) for found in problem.diagnostics]
+        raise
+    result.diagnostics = [recording.in_original(found, module.source) for found in result.diagnostics]
+    result.timeline = read(layout, records.tobytes(), recording.events)
+    return result
+
+
+def layout_for(options: LaunchOptions) -> Layout:
+    """The memory of a timeline: of all blocks, or of the first that there is enough for."""
+    blocks, threads = prod(options.grid), prod(options.block)
     spans = SPANS if options.timeline is True else int(options.timeline)
     layout = Layout(blocks, max((threads + 31) // 32, 1), spans + OWN)
     layout.blocks = max(min(blocks, MOST // (layout.warps * layout.warp_bytes)), 1)
-    records = numpy.zeros(layout.size, numpy.uint8)
-    recorded = recording.module[kernel.name]
-    try:
-        result = launch(recorded, [*args, records, layout.blocks, layout.capacity], replace(options, timeline=False))
-    except KernelError as problem:
-        problem.diagnostics = [recording.in_original(found, source) for found in problem.diagnostics]
-        raise
-    result.diagnostics = [recording.in_original(found, source) for found in result.diagnostics]
-    result.timeline = read(layout, records.tobytes(), recording.events)
-    return result
+    return layout
+
+
+def refuse(options: LaunchOptions, kind: str) -> None:
+    """Refuse what a launch with a timeline cannot have."""
+    wrong = {
+        "device='both'": kind == "both",
+        "seeds": options.seeds is not None,
+        "schedule": options.schedule is not None,
+        "record": options.record is not None,
+        "profile": options.profile,
+        "wait=False": not options.wait,
+        "compile": options.compile not in (None, "ptxas", "driver"),
+    }
+    for name, is_given in wrong.items():
+        if is_given:
+            raise ValueError(f"`timeline` and `{name}`: a timeline is of one launch, and of a kernel made for it")
+
+
+@contextmanager
+def _variables_of(
+    kernel: ir.Function, context: Context, recording: Recording, options: LaunchOptions, where: tuple[str, int]
+) -> Iterator[None]:
+    """Have the kernel that records start with the variables of the user's module, and leave its own there."""
+    own, module = context_of(recording.module), kernel.module
+    assert module is not None
+    own.host, own.memory = context.host, context.memory
+    names = [variable.name for variable in module.variables if variable.state_space.startswith("global")]
+    if where[0] == "cpu" or not names:
+        yield
+        return
+    from ptxlab.gpu.launching import how_of
+    from ptxlab.gpu.prepared import make, note_run
+    from ptxlab.gpu.variables import copy_variables
+
+    there, how = gpu.gpu(where[1]), how_of(options)
+    user = make(module, kernel, there, context.on_gpu, how, options.compile)
+    made = make(recording.module, recording.module[kernel.name], there, own.on_gpu, how, options.compile)
+    copy_variables(user.loaded, made.loaded, names)
+    yield
+    copy_variables(made.loaded, user.loaded, names)
+    note_run(context.on_gpu, user)

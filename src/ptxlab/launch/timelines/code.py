@@ -140,7 +140,8 @@ class _Code:
         self.prefix = prefix
         self.parameters = {name: prefix + name for name in ("records", "blocks", "spans")}
         self.names = self.parameters | {name: f"%{prefix}{name}" for name in _NAMES}
-        self.names |= {"header": str(HEADER // RECORD), "record": str(RECORD), "own": str(OWN), "upper": str(UPPER_HALF)}
+        sizes = {"header": HEADER // RECORD, "record": RECORD, "own": OWN, "upper": UPPER_HALF}
+        self.names |= {name: str(size) for name, size in sizes.items()}
 
     def of(self, template: str, **others: object) -> str:
         return template.format(**self.names, **{name: str(value) for name, value in others.items()})

@@ -168,7 +168,8 @@ def _roles(warps: Sequence[Warp]) -> dict[tuple[int, int], str]:
     found = {}
     for warp in warps:
         units = {(one.event.unit, one.event.kind) for one in warp.moments}
-        found[warp.block, warp.number] = " and ".join(dict.fromkeys(word for key, word in ROLES.items() if key in units))
+        words = dict.fromkeys(word for key, word in ROLES.items() if key in units)
+        found[warp.block, warp.number] = " and ".join(words)
     kinds: dict[int, set[str]] = {}
     for (block, _), role in found.items():
         kinds.setdefault(block, set()).add(role)
