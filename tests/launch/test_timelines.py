@@ -69,7 +69,7 @@ def test_warps_run_and_wait() -> None:
     found = [(span.warp, span.label, span.line) for span in timeline.spans]
     assert found == [
         (0, "runs", 0),
-        (0, "waits: bar.sync 0", 17),  # the barrier whose guard is false is none
+        (0, "waits: bar.sync 0", 17),  # a barrier with a guard that is false is not executed
         (0, "runs", 17),
         (1, "runs", 0),
         (1, "waits: bar.sync 0", 17),

@@ -45,7 +45,7 @@ class Event:
 
     @property
     def is_wait(self) -> bool:
-        """Whether the warp may stand still there."""
+        """Whether the warp may wait there."""
         return self.kind in ("wait", "poll", "ask", "call")
 
 

@@ -97,8 +97,8 @@ def _warp(recorded: RecordedWarp, zero: int, events: Sequence[Event]) -> Warp:
     moments = []
     for first, second in list(recorded.records())[OWN:]:
         stop = start + (second - start & LONGEST)
-        began = stop - (second - first & SHORT)
-        moments.append(Moment(events[second >> 48], first >> 48, began - zero, stop - zero))
+        first_time = stop - (second - first & SHORT)
+        moments.append(Moment(events[second >> 48], first >> 48, first_time - zero, stop - zero))
         end = max(end, stop)
     return Warp(recorded.block, recorded.warp, start - zero, end - zero, tuple(moments))
 
