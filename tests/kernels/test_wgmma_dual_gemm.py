@@ -39,6 +39,7 @@ def prepare(shape: Shape, m: int, n: int, across: bool = False) -> tuple[Launch,
     [
         pytest.param(Shape(1, 32, 2, tall=2, cluster=2, buffers=1), 200, 16, False, id="stripes of a cluster, one box"),
         pytest.param(Shape(1, 128, 2), 40, 72, True, id="weights across k"),
+        pytest.param(Shape(2, 16, 2, buffers=1, alternate=True), 130, 16, False, id="warpgroups in turns"),
     ],
 )
 def test_a_variant_is_right_and_silent(shape: Shape, m: int, n: int, across: bool) -> None:

@@ -18,6 +18,7 @@ from tests.kernels.left_out import codes, without
 
 TINY = Shape(groups=1, columns=16, stages=2)
 MULTICAST = Shape(groups=1, columns=128, stages=2, cluster=2, buffers=1)
+IN_TURNS = Shape(columns=16, stages=2, buffers=1, alternate=True)
 ROWS = 0, 30, 70, 0, 1, 0
 MANY = 30, 70, *[0] * 32, 1  # groups: more than a warp has lanes
 
@@ -49,8 +50,15 @@ def prepare(
     return made, d, multiplied(a, b.swapaxes(1, 2), offsets)
 
 
-def test_blocks_of_a_cluster_share_a_matrix_that_is_across_k_and_leave_other_rows_alone() -> None:
-    made, d, expected = prepare("ragged", ROWS, MULTICAST, 72, across=True)
+@pytest.mark.parametrize(
+    ("shape", "n", "across"),
+    [
+        pytest.param(MULTICAST, 72, True, id="blocks of a cluster share a matrix that is across k"),
+        pytest.param(IN_TURNS, 24, False, id="warpgroups in turns"),
+    ],
+)
+def test_variants_leave_other_rows_alone(shape: Shape, n: int, across: bool) -> None:
+    made, d, expected = prepare("ragged", ROWS, shape, n, across)
     assert codes(made, seed=1) == []
     assert np.array_equal(d, expected, equal_nan=True)
 

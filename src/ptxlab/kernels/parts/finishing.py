@@ -83,10 +83,14 @@ class Finish:
         a, b = (ptx.ld.global_.nc.f32(place) for place in self.scales)
         return replace(self, scale=a * b)
 
-    def apply(self, values: list[Any], fragment: Any, row: Any, column: Any) -> list[Any]:
-        """The results at `row` and `column` and what follows, as a fragment holds them: pairs in a row."""
-        if self.scale is not None:
-            values = [value * self.scale for value in values]
+    @property
+    def registers(self) -> int:
+        """Registers of what is added to four results in two rows."""
+        each = 1 if self.extras.paired and not self.swapped else 2
+        return each * (self.extras.bias + 2 * self.extras.residual)
+
+    def load(self, fragment: Any, row: Any, column: Any) -> list[list[Any]]:
+        """Load what is added at `row` and `column` and what follows, as a fragment holds it: to each pair in a row."""
         down, right = fragment.first(ptx.laneid)
         offsets = fragment.offsets[::2]
         step = 2 if self.extras.paired and not self.swapped else 1
@@ -97,27 +101,35 @@ class Finish:
             columns |= {one + 1: ptx.min.u32(columns[one] + 1, self.extents[1] - 1) for one in firsts}
         biases = self.biases(rows, columns) if self.extras.bias else {}
         lines = self.lines(rows, columns) if self.extras.residual else {}
+        added = [[biases[r] if self.swapped else biases[c]] if biases else [] for r, c in offsets]
+        if self.extras.residual:
+            for some, (r, c) in zip(added, offsets, strict=True):
+                some.append(self.residuals(lines, rows, columns, r, c))
+        return added
+
+    def apply(self, values: list[Any], loaded: list[list[Any]]) -> list[Any]:
+        """The results, with what `load` has loaded for them."""
+        if self.scale is not None:
+            values = [value * self.scale for value in values]
         found: list[Any] = []
-        for number, (r, c) in enumerate(offsets):
-            pair = values[2 * number : 2 * number + 2]
+        for number, words in enumerate(loaded):
+            pair, added = values[2 * number : 2 * number + 2], [self.numbers(one) for one in words]
             if self.extras.bias:
-                added = biases[r] if self.swapped else biases[c]
-                pair = [value + one for value, one in zip(pair, added, strict=True)]
+                pair = [value + one for value, one in zip(pair, added[0], strict=True)]
             if self.extras.activation is not None:
                 pair = [ACTIVATIONS[self.extras.activation](value) for value in pair]
             if self.extras.residual:
-                added = self.residuals(lines, rows, columns, r, c)
-                pair = [value + one for value, one in zip(pair, added, strict=True)]
+                pair = [value + one for value, one in zip(pair, added[-1], strict=True)]
             found += pair
         return found
 
     def biases(self, rows: dict[int, Any], columns: dict[int, Any]) -> dict[int, list[Any]]:
         """What is added to each pair: one bias for both if D is stored transposed, else one for each column."""
         if self.swapped:
-            return {r: [self.load(self.bias + at)] * 2 for r, at in rows.items()}
+            return {r: [self.element(self.bias + at)] * 2 for r, at in rows.items()}
         if self.extras.paired:
-            return {c: self.load_pair(self.bias + at) for c, at in columns.items()}
-        return {c: [self.load(self.bias + columns[one]) for one in (c, c + 1)] for c in columns if c + 1 in columns}
+            return {c: self.pair(self.bias + at) for c, at in columns.items()}
+        return {c: [self.element(self.bias + columns[one]) for one in (c, c + 1)] for c in columns if c + 1 in columns}
 
     def lines(self, rows: dict[int, Any], columns: dict[int, Any]) -> dict[int, Any]:
         """Where rows of the residual start."""
@@ -127,20 +139,21 @@ class Finish:
     def residuals(self, lines: Any, rows: Any, columns: Any, r: int, c: int) -> list[Any]:
         """What is added to a pair."""
         if self.swapped:
-            return [self.load(lines[one] + rows[r]) for one in (c, c + 1)]
+            return [self.element(lines[one] + rows[r]) for one in (c, c + 1)]
         if self.extras.paired:
-            return self.load_pair(lines[r] + columns[c])
-        return [self.load(lines[r] + columns[one]) for one in (c, c + 1)]
+            return self.pair(lines[r] + columns[c])
+        return [self.element(lines[r] + columns[one]) for one in (c, c + 1)]
 
-    def load(self, place: Any) -> Any:
-        """An element as f32."""
-        if self.type == "f32":
-            return ptx.ld.global_.nc.f32(place)
-        return ptx.cvt.f32[self.type](ptx.ld.global_.nc.b16(place))
+    def element(self, place: Any) -> Any:
+        """An element as it is in memory."""
+        return ptx.ld.global_.nc.f32(place) if self.type == "f32" else ptx.ld.global_.nc.b16(place)
 
-    def load_pair(self, place: Any) -> list[Any]:
+    def pair(self, place: Any) -> list[Any]:
+        """Two neighbours of 16 bits as they are in memory, in one register."""
+        return [ptx.ld.global_.nc.b32(place.view(b32))]
+
+    def numbers(self, loaded: list[Any]) -> list[Any]:
         """Two neighbours as f32."""
-        word = ptx.ld.global_.nc.b32(place.view(b32))
-        low, high = b16(), b16()
-        ptx.mov.b32(word, out=(low, high))
-        return [ptx.cvt.f32[self.type](half) for half in (low, high)]
+        if len(loaded) == 1:
+            loaded = [*ptx.mov.b32(loaded[0], out=(b16(), b16()))]
+        return loaded if self.type == "f32" else [ptx.cvt.f32[self.type](one) for one in loaded]

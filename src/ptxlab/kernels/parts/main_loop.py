@@ -6,13 +6,14 @@ tile, for kernels to change.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.tile_order import Share
 from ptxlab.kernels.parts.tile_stores import TileStore
-from ptxlab.kernels.parts.warpgroups import Turns, group_number, multiply
+from ptxlab.kernels.parts.warpgroups import HeadStart, Turns, group_number, multiply
 
 if TYPE_CHECKING:
     from ptxlab.kernels.wgmma_gemm.shapes import Shape
@@ -48,6 +49,7 @@ class MainLoop:
         self.product = formats.product(shape.columns, shape.swapped)
         self.own = group_number()
         self.turns: Turns | None = None
+        self.lead = HeadStart(shape.lead, self.own, share) if shape.lead else None
         self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
 
     def accumulators(self, tall: int) -> list[list[Any]]:
@@ -55,16 +57,23 @@ class MainLoop:
         count = len(ptx.warpgroup_fragments(self.product).d.offsets)
         return [[self.formats.accumulator() for _ in range(count)] for _ in range(tall)]
 
-    def compute(self, number: Any) -> tuple[list[list[Any]], Any, Any]:
-        """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
+    def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
+        """The sums of this warpgroup's rows of a tile, and the first row and column of the tile.
+
+        `prepare(row, column)` does what can be done before the last MMAs have completed.
+        """
         (stage, read), shape, share, own = self.stages, self.shape, self.share, self.own
         accumulators = self.accumulators(shape.tall)
         adds = ptx.setp.ne.u32(own, own)  # whether the accumulators have a value
+        if self.lead is not None:
+            self.lead.wait()
         for start in share.steps():
             with self.times.span("wait for a full stage"):
                 stage.wait()
             with self.times.span("multiply"):
                 multiply(self.product, stage, self.operands, self.tiles, accumulators, self.first, adds)
+                if self.lead is not None:
+                    self.lead.pass_on(start)
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > share.first):
                 read.release(shape.cluster)
@@ -73,16 +82,21 @@ class MainLoop:
             self.turns.hand_over()
         with self.times.span("multiply"):
             row, column = share.origin(number)  # while the last MMAs are in flight
+            prepare(row, column)
             ptx.wgmma.wait_group.sync.aligned(0)
         read.release(shape.cluster)
         return accumulators, row, column
+
+
+def nothing(row: Any, column: Any) -> None:
+    """Nothing is prepared for a tile of which this block may store another part."""
 
 
 def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
     """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
     shape, share = loop.shape, loop.share
     for number in share.numbers():
-        accumulators, row, column = loop.compute(number)
+        accumulators, row, column = loop.compute(number, store.prepare if exchange is None else nothing)
         with loop.times.span("store"):
             if exchange is None:
                 store.write(accumulators, row, column)
@@ -101,9 +115,9 @@ def consume_in_turns(loop: MainLoop, store: TileStore, turns: Turns) -> None:
     turns.start(loop.own)
     for side in loop.stages:
         side.advance(loop.own * count)
-    for number in loop.share.order.each(loop.own, loop.shape.groups):
+    for number in loop.share.numbers(loop.own, loop.shape.groups):
         turns.wait()
-        accumulators, row, column = loop.compute(number)
+        accumulators, row, column = loop.compute(number, store.prepare)
         with loop.times.span("store"):
             store.write(accumulators, row, column)
         for side in loop.stages:

@@ -12,10 +12,10 @@ from typing import Any
 
 from ptxlab.author import b16, ptx
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.parts.main_loop import MainLoop, consume, produce
+from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, produce
 from ptxlab.kernels.parts.operands import Operand
 from ptxlab.kernels.parts.tile_stores import Boxes, TileStore
-from ptxlab.kernels.parts.warpgroups import meet, start_block
+from ptxlab.kernels.parts.warpgroups import Turns, meet, start_block
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
 
 
@@ -64,8 +64,9 @@ def run(
     left, right = plan.operands
     tiles = left.tile(memory), right.tile(memory + shape.stages * left.stage_bytes // 2)
     free = memory + shape.stages * plan.stage_bytes // 2
-    reads = 4 * shape.groups * shape.cluster
+    reads = 4 * shape.readers * shape.cluster
     pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
+    turns = Turns(shape.groups, thread == 0) if shape.alternate else None
     start_block(thread, [one for each in maps for one in each], shape.cluster)
     share = share_of(rank)
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
@@ -80,6 +81,9 @@ def run(
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
         sides = pipeline.consumer(), pipeline.consumer()
         loop = MainLoop(plan.formats, shape, share, sides, plan.operands, tiles, timeline.role("consumer"))
-        consume(loop, store_of(free))
+        if turns is None:
+            consume(loop, store_of(free))
+        else:
+            consume_in_turns(loop, store_of(free), turns)
     if shape.cluster > 1:
         meet()  # no block exits while another one copies to it, or arrives at its barriers

@@ -72,9 +72,9 @@ class Share:
         """How many K tiles there are."""
         return (self.end - self.first + (self.depth - 1)) // self.depth
 
-    def numbers(self) -> Any:
-        """The number of each tile."""
-        return [ptx.ctaid.x // (self.split * self.cluster)] if self.split > 1 else self.order.each()
+    def numbers(self, start: Any = None, every: int = 1) -> Any:
+        """The number of each tile; or of every so many of them, from number `start` on."""
+        return [ptx.ctaid.x // (self.split * self.cluster)] if self.split > 1 else self.order.each(start, every)
 
     def origin(self, number: Any) -> tuple[Any, Any]:
         """The first row and column of a tile."""

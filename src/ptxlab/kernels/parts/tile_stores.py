@@ -6,6 +6,7 @@ tile is multiplied; before the memory is used again, they have read it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -17,6 +18,7 @@ from ptxlab.kernels.parts.warpgroups import GROUP, pack
 
 WIDEST = 112  # columns of a box without a swizzle
 CHUNK = 8  # columns of D that a thread has two pairs of
+REGISTERS = 176  # of a thread, for accumulators and what is added to them; the rest is for addresses
 COPY_BACK = ptx.cp.async_.bulk.tensor["2d"]["global"]["shared::cta"].bulk_group
 
 
@@ -31,6 +33,7 @@ class Boxes:
     buffers: int = 0  # boxes that a warpgroup has space for; 0: for all of a tile
     size: int = 2  # bytes of an element of D
     alternate: bool = False  # each warpgroup stores tiles of its own
+    box: int = 0  # columns of a box that has no swizzle: an odd multiple of 8; 0: as wide as a swizzle
 
     @property
     def extents(self) -> tuple[int, int]:
@@ -41,6 +44,8 @@ class Boxes:
         most = LINE // self.size
         if self.swapped:
             return self.width, min(STRIPE, most)
+        if self.box:
+            return STRIPE, self.box
         whole = self.size == 2 and self.width % 32 == 16 and self.width <= WIDEST
         return STRIPE, self.width if whole else gcd(self.width, most)
 
@@ -62,7 +67,7 @@ class Boxes:
     @property
     def swizzle(self) -> str | None:
         """The swizzle of a box: as long as its rows."""
-        return {128: "128B", 64: "64B", 32: "32B"}.get(self.size * self.extents[1])
+        return None if self.box else {128: "128B", 64: "64B", 32: "32B"}.get(self.size * self.extents[1])
 
     def map(self, d: Any) -> Any:
         """The tensor map that copies are given."""
@@ -72,7 +77,8 @@ class Boxes:
 class TileStore:
     """What a consumer thread needs to store its part of a tile.
 
-    `store` is a `CopyBack` or a `PlainStore`; `finish.apply` changes accumulators before they are rounded.
+    `store` is a `CopyBack` or a `PlainStore`; `finish.apply` changes accumulators before they are rounded, by what
+    `finish.load` has loaded. `prepare` loads that for the first boxes, as many as there are registers for.
     """
 
     def __init__(self, type: str, boxes: Boxes, memory: Any, store: Any, finish: Any = None) -> None:
@@ -83,11 +89,45 @@ class TileStore:
         self.group, self.warp = ptx.tid.x // GROUP, ptx.tid.x >> 5 & 3
         self.is_first = ptx.tid.x % GROUP == 0
         self.is_plain = not isinstance(store, CopyBack)
+        self.loaded: list[Any] = []  # for each of the next boxes, what is added
+        columns = 2 * CHUNK if boxes.size == 2 and self.values % 8 == 0 else CHUNK
+        product = ptx.wgmma.mma_async.sync.aligned[f"m64n{columns}k16"].f32.f16.f16
+        self.fragment, self.columns = ptx.warpgroup_fragments(product).d, columns
+
+    @property
+    def values(self) -> int:
+        """Accumulators of a box, or of 64 rows if D is stored transposed."""
+        return STRIPE * self.boxes.width // (GROUP * (1 if self.boxes.swapped else self.boxes.each))
+
+    @property
+    def ahead(self) -> int:
+        """Boxes for which there are registers to load what is added before they are stored."""
+        if self.finish is None:
+            return 0
+        free = REGISTERS - STRIPE * self.boxes.width * self.boxes.tall // GROUP
+        each: int = max(self.finish.registers * self.values, 1)
+        return min(self.boxes.tall * self.boxes.each, max(0, 4 * free // each))
+
+    def prepare(self, row: Any, column: Any) -> None:
+        """Load what is added to the first boxes of a tile whose first element is there."""
+        self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead)]
+
+    def load(self, number: int, row: Any, column: Any) -> Iterator[Any]:
+        """Load what is added to a box: for each block of columns, what `finish` has loaded."""
+        if self.finish is not None:
+            row, column = self.first(number, row, column)
+            for at in range(0, self.values * 2, self.columns):
+                yield self.finish.load(self.fragment, row + self.warp * 16, column + at)
+
+    def first(self, number: int, row: Any, column: Any) -> tuple[Any, Any]:
+        """The first row and column of a box of a tile, or of its 64 rows if D is stored transposed."""
+        part, box = divmod(number, self.boxes.each)
+        own = row if self.boxes.alternate else row + self.group * (STRIPE * self.boxes.tall)
+        return own + part * STRIPE, column if self.boxes.swapped else column + box * 2 * self.values
 
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
         """Store a tile, or the part of it that this block has, whose first element is there."""
-        kept, boxes, tall = self.boxes.kept, self.boxes.each, self.boxes.tall
-        own = row if self.boxes.alternate else row + self.group * (STRIPE * tall)
+        kept, boxes, tall, ahead = self.boxes.kept, self.boxes.each, self.boxes.tall, len(self.loaded)
         for number in range(tall * boxes):
             part, box = divmod(number, boxes)
             if number == 0 or kept < tall * boxes:
@@ -95,31 +135,37 @@ class TileStore:
                     ptx.cp.async_.bulk.wait_group.read(kept - 1 if number else 0, when=self.is_first)
                 self.synchronize()
             copy = self.group * kept + number % kept
-            first, values = (own + part * STRIPE, column), accumulators[part]
+            loaded = self.loaded.pop(0) if self.loaded else self.load(number, row, column)
+            first, values = self.first(number, row, column), accumulators[part]
             if self.boxes.swapped:
-                self.stage(values, copy, first, box)
+                self.stage(values, copy, loaded, box)
                 first = first[0] + box * (STRIPE // boxes), column
             else:
-                first = first[0], column + box * (self.boxes.width // boxes)
-                self.stage(values[len(values) // boxes * box :][: len(values) // boxes], copy, first, box)
+                self.stage(values[self.values * box :][: self.values], copy, loaded, box)
+            if 0 < ahead < tall * boxes - number:
+                self.loaded.append([*self.load(number + ahead, row, column)])
             if not self.is_plain:
                 ptx.fence.proxy.async_["shared::cta"]()
             self.synchronize()
             self.store.start(self, copy, (first[1], first[0]) if self.boxes.swapped else first)
 
-    def stage(self, values: list[Any], copy: Any, first: tuple[Any, Any], box: int) -> None:
+    def stage(self, values: list[Any], copy: Any, loaded: Iterable[Any], box: int) -> None:
         """Finish accumulators of one box and write them to shared memory."""
+        each = 4 * self.columns // CHUNK
+        parts: Iterable[list[Any]] = (values[number : number + each] for number in range(0, len(values), each))
+        if self.finish is not None:
+            parts = (self.finish.apply(part, added) for part, added in zip(parts, loaded, strict=True))
         if self.boxes.size == 2:
-            self.stage_halves(values, copy, first)
+            self.stage_halves(parts, copy)
         elif self.boxes.swapped:  # columns of a box are rows of half of the warps
             with ptx.when(self.warp // 2 == box):
-                self.stage_words(values, copy, first)
+                self.stage_words(parts, copy)
         else:
-            self.stage_words(values, copy, first)
+            self.stage_words(parts, copy)
 
-    def stage_words(self, values: list[Any], copy: Any, first: tuple[Any, Any]) -> None:
+    def stage_words(self, parts: Iterable[list[Any]], copy: Any) -> None:
         """Elements of 32 bits: two neighbours of a row at once, or one by one if D is transposed."""
-        fragment = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16).d
+        fragment = self.fragment
         down, right = fragment.first(ptx.laneid)
         rows = self.warp * 16 + down
         if self.boxes.swapped:
@@ -128,12 +174,9 @@ class TileStore:
         else:
             start = self.tile.at(rows, right, copy, below=CHUNK)
             starts = [start, start.move(rows=CHUNK)]
-        for number in range(0, len(values), 4):
-            at = number // 4 * CHUNK
-            some = values[number : number + 4]
-            if self.finish is not None:
-                some = self.finish.apply(some, fragment, first[0] + self.warp * 16, first[1] + at)
-            words = [one.view(b32) for one in some]
+        for number, values in enumerate(parts):
+            at = number * CHUNK
+            words = [one.view(b32) for one in values]
             if self.boxes.swapped:
                 for start, word in zip(starts, words, strict=True):
                     ptx.st.shared.b32(start.move(rows=at), word)
@@ -141,18 +184,12 @@ class TileStore:
                 for start, pair in zip(starts, (words[:2], words[2:]), strict=True):
                     ptx.st.shared.v2.b32(start.move(columns=at), tuple(pair))
 
-    def stage_halves(self, values: list[Any], copy: Any, first: tuple[Any, Any]) -> None:
+    def stage_halves(self, parts: Iterable[list[Any]], copy: Any) -> None:
         """Elements of 16 bits, by `stmatrix`: two by two columns of eight if there are."""
-        columns = 2 * CHUNK if len(values) % 8 == 0 else CHUNK
-        block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned[f"m64n{columns}k16"].f32[self.type][self.type])
-        halves = block.d.packed(f16)
-        each = 2 * halves.registers
-        for number in range(0, len(values), each):
-            at = number // each * columns
-            some = values[number : number + each]
-            if self.finish is not None:
-                some = self.finish.apply(some, block.d, first[0] + self.warp * 16, first[1] + at)
-            rounded = [pack(self.type, low, high) for low, high in zip(some[::2], some[1::2], strict=True)]
+        halves = self.fragment.packed(f16)
+        for number, values in enumerate(parts):
+            at = number * self.columns
+            rounded = [pack(self.type, low, high) for low, high in zip(values[::2], values[1::2], strict=True)]
             if self.boxes.swapped:
                 turned = halves.transposed
                 down, right = turned.row_of(ptx.laneid)

@@ -13,6 +13,8 @@ from ptxlab.author import b32, b64, ptx, s8, u32
 from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand
 
 GROUP = 128  # threads of a warpgroup
+AHEAD = 5  # the barrier that `HeadStart` uses; warpgroups have those from 1 on, sums of blocks number 8
+NEVER = 0xFFFFFFFF
 
 
 def group_number() -> Any:
@@ -74,6 +76,31 @@ class Turns:
         """It is the next one's turn."""
         with ptx.when(ptx.laneid == 0):
             ptx.mbarrier.arrive.shared.b64(self.next)
+
+
+class HeadStart:
+    """The first warpgroup is so many K tiles ahead of the second one, from its first tile on.
+
+    At the end of a tile, the second one multiplies what is left of it while the first stores, and at the start of the
+    next tile the first multiplies alone: without a head start, both would store at the same time.
+    """
+
+    def __init__(self, tiles: int, own: Any, share: Any) -> None:
+        self.waits = ptx.setp.ne.u32(own, 0)
+        due = share.first + ptx.min.u32(share.count - 1, tiles) * share.depth
+        self.due = ptx.selp.u32(NEVER, due, self.waits)
+
+    def wait(self) -> None:
+        """What the second one does before its first tile."""
+        with ptx.when(self.waits):
+            ptx.barrier.sync(AHEAD, 2 * GROUP)
+            ptx.setp.ne.u32(self.due, self.due, out=self.waits)
+
+    def pass_on(self, start: Any) -> None:
+        """What the first one does when it has issued the MMAs of the K tile from `start` on."""
+        with ptx.when(start == self.due):
+            ptx.barrier.arrive(AHEAD, 2 * GROUP)
+            ptx.mov.u32(NEVER, out=self.due)
 
 
 def multiply(

@@ -7,6 +7,7 @@ the result more exact, too: within an MMA, sums of fp8 products have 14 bits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -96,9 +97,10 @@ class ScaledLoop(MainLoop):
         rows = self.own * (self.shape.tall * STRIPE_UNITS), u32(0)
         self.starts = [halves(ptx.descriptor(tile), more) for tile, more in zip(self.tiles, rows, strict=True)]
 
-    def compute(self, number: Any) -> tuple[list[list[Any]], Any, Any]:
+    def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
         row, column = self.share.origin(number)
+        prepare(row, column)
         places, sums = self.places(row, column), self.accumulators(self.shape.tall)
         for value in (value for values in sums for value in values):
             ptx.mov.f32(0.0, out=value)

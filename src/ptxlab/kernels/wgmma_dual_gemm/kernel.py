@@ -6,6 +6,7 @@ first half of a thread's accumulators are of A·Gᵀ, the second half are of A·
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -25,7 +26,8 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
         Operand(shape.rows, layout.left_along_k, shape.stages, 1, formats.element),
         Operand(shape.columns, layout.right_along_k, shape.stages, shape.cluster, formats.element, matrices=2),
     )
-    boxes = Boxes(shape.groups, shape.tall, shape.columns // 2, False, shape.buffers, formats.out_size)
+    width = shape.columns // 2
+    boxes = Boxes(shape.groups, shape.tall, width, False, shape.buffers, formats.out_size, shape.alternate, shape.box)
     return Plan(formats, shape, operands, boxes)
 
 
@@ -41,11 +43,11 @@ class GatedStore(TileStore):
         pairs: list[list[Any]] = [[*zip(values[:half], values[half:], strict=True)] for values in accumulators]
         super().write(pairs, row, column)
 
-    def stage(self, values: list[Any], copy: Any, first: tuple[Any, Any], box: int) -> None:
+    def stage(self, values: list[Any], copy: Any, loaded: Iterable[Any], box: int) -> None:
         """Gate the products of one box and write the results to shared memory."""
         if self.factors is not None:
             values = [tuple(one * factor for one, factor in zip(pair, self.factors, strict=True)) for pair in values]
-        super().stage([self.activation(x) * y for x, y in values], copy, first, box)
+        super().stage([self.activation(x) * y for x, y in values], copy, loaded, box)
 
 
 @cache

@@ -38,10 +38,12 @@ class Shape:
     swapped: bool = False  # D is stored transposed: the operands are given in the other order
     occupancy: int = 1  # blocks that an SM has at a time
     buffers: int = 0  # boxes of D that a warpgroup has space for; 0: for all of a tile
+    box: int = 0  # columns of a box of D, as `Boxes.box`
     even: bool = False  # as few blocks as compute all tiles in the same number of rounds
     span: int = 64  # columns of a box of the right operand, if it is not along k: 64, 32 or 16
     keep: tuple[str, str] = ("", "")  # what L2 does with each operand, as `Operand.keep` says
     alternate: bool = False  # warpgroups have tiles of their own, in turns: one multiplies while the other stores
+    lead: int = 0  # K tiles by which the first of two warpgroups is ahead, so that both do not store at the same time
     spans: int = 0  # of each warp, that a timeline records
     fresh: int = 0  # MMAs whose results are added to sums in other registers, and need so many sets of their own
 
@@ -86,7 +88,7 @@ class Shape:
     def boxes(self, layout: Layout) -> Boxes:
         """How a block stores its part of a tile."""
         width, size = self.parts.width, layout.out_size
-        return Boxes(self.groups, self.tall, width, self.swapped, self.buffers, size, self.alternate)
+        return Boxes(self.groups, self.tall, width, self.swapped, self.buffers, size, self.alternate, self.box)
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""

@@ -35,6 +35,9 @@ class ChangedMapStore(TileStore):
             word = ptx.ld.b32(template.address + ptx.mul.wide.u32(ptx.laneid, 4))
             ptx.st.shared.b32(self.held + ptx.laneid * 4, word)
 
+    def prepare(self, row: Rows, column: Columns) -> None:
+        """Nothing is added to a tile."""
+
     def write(self, accumulators: list[list[Any]], row: Rows, column: Columns) -> None:
         """Store a tile whose first element is there."""
         with ptx.when(ptx.and_.pred(self.is_changer, column.group != self.last)):

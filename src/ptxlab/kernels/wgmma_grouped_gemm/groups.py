@@ -88,9 +88,15 @@ class GroupedShare:
             running = running + count
             ptx.st.shared.u32(place, running)
 
-    def numbers(self) -> Any:
-        """The number of each tile of this block."""
-        return ptx.range(ptx.ctaid.x // self.shape.cluster, self.total, ptx.nctaid.x // self.shape.cluster)
+    @property
+    def count(self) -> Any:
+        """How many K tiles there are."""
+        return (self.k + (self.depth - 1)) // self.depth
+
+    def numbers(self, start: Any = None, every: int = 1) -> Any:
+        """The number of each tile of this block; or of every so many of them, from number `start` on."""
+        first, step = ptx.ctaid.x // self.shape.cluster, ptx.nctaid.x // self.shape.cluster
+        return ptx.range(first if start is None else first + start * step, self.total, step * every)
 
     def origin(self, number: Any) -> tuple[Rows, Columns]:
         """Where a tile is: in the last group that starts with this tile, or before it."""

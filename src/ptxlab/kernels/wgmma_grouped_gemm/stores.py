@@ -24,11 +24,15 @@ COPY_4D = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 class GroupedStore(TileStore):
     """Stores the rows of a tile that are its group's."""
 
+    def prepare(self, row: Rows, column: Columns) -> None:
+        """Load the factors of the first boxes of a tile whose first element is there."""
+        if self.finish is not None:
+            self.finish.group = column.group
+        super().prepare(row.first, column.first)
+
     def write(self, accumulators: list[list[Any]], row: Rows, column: Columns) -> None:
         """Store a tile whose first element is there."""
         self.store.end = row.end
-        if self.finish is not None:
-            self.finish.group = column.group
         super().write(accumulators, row.first, column.first)
 
 
@@ -36,27 +40,29 @@ class Scales:
     """Factors of results: one of each row of A, and one of each column of each group's matrix."""
 
     group: Any = None  # of the tile that is stored
+    registers = 4  # for four results in two rows
 
     def __init__(self, rows: Any, columns: Any, m: Any, n: Any) -> None:
         self.rows, self.columns, self.m, self.n = rows, columns, m, n
 
-    def apply(self, values: list[Any], fragment: Any, row: Any, column: Any) -> list[Any]:
-        """The results at `row` and `column` and what follows, as a fragment holds them."""
+    def load(self, fragment: Any, row: Any, column: Any) -> list[Any]:
+        """Load the factors of the results at `row` and `column` and what follows, as a fragment holds them."""
         down, right = fragment.first(ptx.laneid)
         factors: dict[tuple[str, int], Any] = {}
         for along, across in fragment.offsets:
             at = row + down + along, column + right + across
             if ("row", along) not in factors:
-                factors["row", along] = self.load(self.rows + at[0], at[0] < self.m)
+                factors["row", along] = self.factor(self.rows + at[0], at[0] < self.m)
             if ("column", across) not in factors:
                 place = self.columns + ptx.mad.wide.u32(self.group, self.n, ptx.cvt.u64.u32(at[1]))
-                factors["column", across] = self.load(place, at[1] < self.n)
-        return [
-            value * (factors["row", along] * factors["column", across])
-            for value, (along, across) in zip(values, fragment.offsets, strict=True)
-        ]
+                factors["column", across] = self.factor(place, at[1] < self.n)
+        return [(factors["row", along], factors["column", across]) for along, across in fragment.offsets]
 
-    def load(self, place: Any, inside: Any) -> Any:
+    def apply(self, values: list[Any], loaded: list[Any]) -> list[Any]:
+        """The results, with what `load` has loaded for them."""
+        return [value * (row * column) for value, (row, column) in zip(values, loaded, strict=True)]
+
+    def factor(self, place: Any, inside: Any) -> Any:
         """A factor; 0 where there is none."""
         value = f32(0)
         ptx.ld.global_.nc.f32(place, out=value, when=inside)
