@@ -92,6 +92,9 @@ def _launch(kernel: ir.Function, seed: int, *args: Any, **how: Any) -> Result:
 # The gallery.
 
 SIZES: dict[tuple[str, str], Size] = {
+    ("decode_attention", "equal shares"): {  # blocks have a head and a part of one
+        "type": "f16", "cache": "f16", "batch": 1, "heads": (24, 6), "length": 1030, "size": 64,
+    },
     ("mma_attention", "mma.sync"): {
         "batch": 1, "heads": 1, "length": 130, "size": 64, "type": "bf16", "mask": "causal",
     },
@@ -102,6 +105,9 @@ SIZES: dict[tuple[str, str], Size] = {
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
     ("wgmma_attention", "wgmma"): {
         "type": "bf16", "batch": 1, "heads": (3, 1), "length": 200, "size": 64, "causal": True,
+    },
+    ("wgmma_attention_backward", "wgmma"): {  # more tiles of queries than stages
+        "type": "f16", "batch": 1, "heads": (3, 1), "length": 140, "size": 64, "causal": True,
     },
     ("wgmma_steps", "persistent"): {"type": "bf16", "m": 130, "n": 136, "k": 200},
     ("wgmma_steps", "ping_pong"): {"type": "bf16", "m": 130, "n": 136, "k": 200},

@@ -77,6 +77,12 @@ class Effects:
     mma: MmaSize | None = None
     """What it does if it multiplies matrices."""
 
+    @property
+    def synchronizes(self) -> bool:
+        """Whether it is a fence, an acquire or a release of memory."""
+        orders = [*self.fences, *(access.order for access in self.accesses)]
+        return any(order.startswith(("acq", "rel", "sc")) and not order.startswith("relaxed") for order in orders)
+
     def does(self, unit: str, name: str) -> bool:
         """Whether it does this with a unit: `does("wgmma", "commit")`."""
         return Step(unit, name) in self.steps

@@ -10,6 +10,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.memory_names import name_bytes
 from ptxlab.emulate.explain.operations import operation_of
+from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import access_fact, block_name, companion, thread_name, thread_name_in_block
 from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.ir.flow import flow_of
@@ -74,6 +75,7 @@ class Race:
     later: Party
     is_started: bool  # the earlier is an asynchronous operation, ordered but not known to be complete
     is_late: bool  # the access that was found first is an asynchronous operation that may be in flight still
+    is_of_next: bool  # the later one is of the next iteration of a loop, and above the earlier in the file
 
     @property
     def in_block(self) -> bool:
@@ -124,15 +126,36 @@ def parties_of(found: StructArray, number: int) -> tuple[Party, Party]:
 
 
 def race_of(launch: RunningLaunch, found: StructArray, number: int) -> Race:
-    """The race that a finding is; where it is chance which access came first, in the order of the file."""
+    """The race that a finding is; where it is chance which access came first, in the order in which no barrier is."""
     earlier, later = parties_of(found, number)
     kind, is_late, is_started = found.get("kind", number), earlier.is_copy, bool(found.get("is_started", number))
     is_same = (earlier.block, earlier.thread) == (later.block, later.thread)
     is_ordered = is_same or is_started or kind in _ORDERED
-    if later.instruction < earlier.instruction and not is_ordered:
-        earlier, later = later, earlier
+    is_of_next = False
+    if not is_ordered:
+        if later.instruction < earlier.instruction:
+            earlier, later = later, earlier
+        is_of_next = _is_of_next_iteration(launch, earlier, later)
+        if is_of_next:
+            earlier, later, is_late = later, earlier, False
     bytes = bytes_of(launch, found, number)
-    return Race(launch, kind, found.get("space", number), bytes, earlier, later, is_started, is_late)
+    return Race(launch, kind, found.get("space", number), bytes, earlier, later, is_started, is_late, is_of_next)
+
+
+def _is_of_next_iteration(launch: RunningLaunch, above: Party, below: Party) -> bool:
+    """Whether barriers order two accesses as in the file, but not the one below before the next one above in a loop."""
+    code, paths = launch.compiled.instructions, Paths(launch.compiled)
+    if above.block != below.block or above.is_async or below.is_async:
+        return False
+    if code[above.instruction][0] is not code[below.instruction][0]:
+        return False
+    if not paths.is_separated(above.instruction, below.instruction):
+        return False
+    if above.is_copy:
+        unit = launch.compiled.effects(above.instruction).steps[0].unit
+        if paths.signals_after(above.instruction, unit, below.instruction).places:
+            return False
+    return not paths.is_separated(below.instruction, above.instruction)
 
 
 def bytes_of(launch: RunningLaunch, found: StructArray, number: int) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import Party, excuse, parties_of
+from ptxlab.emulate.explain.accesses import Party, excuse, parties_of, race_of
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.runtime.order import reports, shadow
@@ -132,7 +132,9 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
     if is_plain and are_async and len(functions) == 1:
         names = frozenset(operation_of(launch.compiled.effects(party.instruction)).name for party in parties)
         return functions, names, earlier.block == later.block, earlier.kind, later.kind
-    if not is_plain or any(party.flags & (shadow.COPY | shadow.STALE) for party in parties):
+    is_of_next = is_plain and race_of(launch, found, number).is_of_next
+    is_copy = any(party.is_copy for party in parties) and not is_of_next
+    if not is_plain or is_copy or any(party.flags & shadow.STALE for party in parties):
         return number
     if kind == reports.RACE and excuse(launch, earlier, later):
         return number
@@ -140,7 +142,7 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
         functions |= {earlier.instruction, later.instruction}
     strong = earlier.flags & later.flags & shadow.STRONG
     if earlier.block == later.block:
-        return kind, functions, strong
+        return kind, functions, strong, is_of_next
     region = launch.regions.at(found.get("address", number))
     return kind, functions, strong, None if region is None else region.name
 

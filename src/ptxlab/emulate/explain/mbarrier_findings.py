@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import parties_of
+from ptxlab.emulate.explain.accesses import parties_of, race_of
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.paths import Paths
@@ -43,7 +43,9 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
     """Notes on the waits of a race that were over too early, if there are any."""
     if found.get("kind", number) != reports.RACE:
         return []
-    groups = _missing_wait(launch, found, number) or _group_wait(launch, found, number)
+    groups = []
+    if not race_of(launch, found, number).is_of_next:
+        groups = _missing_wait(launch, found, number) or _group_wait(launch, found, number)
     return [*groups, *_mbarrier_wait(launch, found, number), *_commit(launch, found, number)]
 
 

@@ -134,6 +134,29 @@ class Paths:
                 pending += [(other, flow.blocks[other].start) for other in later]
         return Signals(sorted(found), sorted(short), is_awaited)
 
+    def is_separated(self, start: int, end: int) -> bool:
+        """Whether all paths of a function from one instruction to another pass a barrier of all threads of a block."""
+        flow, first, _ = self._flow(start)
+        seen, pending = set(), [(flow.block_at(start - first), start + 1 - first)]
+        while pending:
+            block, at = pending.pop()
+            for number in range(first + at, first + flow.blocks[block].end):
+                if number == end:
+                    return False
+                if self._is_block_barrier(number):
+                    break
+            else:
+                later = [other for other in flow.blocks[block].successors if other not in seen]
+                seen.update(later)
+                pending += [(other, flow.blocks[other].start) for other in later]
+        return True
+
+    def _is_block_barrier(self, number: int) -> bool:
+        """Whether all threads of the block wait here: a barrier without a count of threads."""
+        effects, operands = self.effects(number), self.instructions[number][1].operands
+        counts = [one for one in operands if isinstance(one, ir.Immediate)]
+        return effects.barrier == "block" and effects.waits and len(operands) == len(counts) <= 1
+
     def groups_left(self, number: int) -> int:
         """How many groups a wait leaves in flight."""
         operands = self.instructions[number][1].operands

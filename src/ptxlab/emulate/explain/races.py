@@ -9,6 +9,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of
 from ptxlab.emulate.explain.memory_names import name_memory
+from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.tensor_findings import explain_missing_fence, explain_tensor_race
 from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.report import Diagnostic, error, warning
@@ -112,7 +113,7 @@ def _without_synchronization(race: Race) -> _Account:
         f"unsynchronized: {message}",
         f"{race.first} {earlier.did} {race.bytes}",
         f"{race.second} {did} them{too}{when}",
-        [race.operation(later).completion if race.is_late else _reason(race)],
+        [race.operation(later).completion] if race.is_late else [_reason(race), *_relaxed(race)],
     )
 
 
@@ -134,3 +135,27 @@ def _reason(race: Race) -> str:
     if line == other_line:
         return f"nothing orders what the two threads do in {line}: {means}"
     return f"nothing orders {other_line} before {line}: {means}"
+
+
+def _relaxed(race: Race) -> list[str]:
+    """A note on strong accesses by which blocks seem to synchronize, where the kernel has nothing that orders."""
+    paths, effects = Paths(race.launch.compiled), race.launch.compiled.effects
+    first, last = race.earlier.instruction, race.later.instruction
+    everything = range(len(paths.instructions))
+    if race.in_block or any(effects(number).synchronizes for number in everything):
+        return []
+    between = [
+        number
+        for number in everything
+        if number not in (first, last)
+        and any(access.order not in ("weak", "constant") for access in effects(number).accesses)
+        and paths.reaches(first, [number])
+        and paths.reaches(number, [last])
+    ]
+    if not between:
+        return []
+    lines = " and ".join(race.launch.name_line(number, last) for number in between[:2])
+    text = (
+        "are relaxed, and without a fence they order" if len(between) > 1 else "is relaxed, and without a fence orders"
+    )
+    return [f"{lines} {text} nothing else"]

@@ -75,7 +75,11 @@ class Unit:
         self.functions = layout.reachable(module, entry)
         self.by_name = layout.functions_of(module)
         self.tracking = Tracking(checks, is_alone=len(self.functions) == 1)
-        self.tracking.synchronizes = any(_synchronizes(one) for f in self.functions for one in f.instructions())
+        self.tracking.synchronizes = any(
+            (match := match_of(one)) is not None and match.effects.synchronizes
+            for f in self.functions
+            for one in f.instructions()
+        )
         self.variables = layout.Variables(module, self.functions)
         self.ranked = any(_uses_ranks(one) for function in self.functions for one in function.instructions())
         self.parameter_size = layout.block_of(entry.parameters).size
@@ -210,15 +214,6 @@ def _uses_ranks(instruction: ir.Instruction) -> bool:
     """Whether an instruction computes with the rank of a block in an address, or is one of two blocks."""
     match = match_of(instruction)
     return TWO_BLOCKS in instruction.opcode.modifiers or (match is not None and match.effects.ranks)
-
-
-def _synchronizes(instruction: ir.Instruction) -> bool:
-    """Whether an instruction is a fence, an acquire or a release of memory."""
-    match = match_of(instruction)
-    if match is None:
-        return False
-    orders = [*match.effects.fences, *(access.order for access in match.effects.accesses)]
-    return any(order.startswith(("acq", "rel", "sc")) and not order.startswith("relaxed") for order in orders)
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:
