@@ -14,6 +14,7 @@ SUBCOMMANDS = (
     "check",
     "run",
     "debug",
+    "lab",
     "format",
     "assemble",
     "sass",

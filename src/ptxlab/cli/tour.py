@@ -185,6 +185,10 @@ STEPS = (
          "--command", "watch total[0]", "--command", "continue", "--command", "reverse-stepi",
          "--command", "print total[0]"),
     ),
+    Step(
+        "Or be shown in the browser; here as a file to open:",
+        ("lab", "sum.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros", "--html", "sum.html"),
+    ),
     Step("Which outcomes the memory model allows is decided by its axioms, and tried:",
          ("litmus", "mp.litmus")),
     Step("Layouts are drawn, also as SVG: here a tile without bank conflicts:",

@@ -1,0 +1,162 @@
+"""`ptxlab lab`: a recorded launch in the browser."""
+
+from __future__ import annotations
+
+import time
+import webbrowser
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlab.cli.bench import read_size
+from ptxlab.cli.debug import Session
+from ptxlab.cli.files import target_option
+from ptxlab.cli.findings import show_failure, status_of
+from ptxlab.cli.launching import block_indices, launch_options
+from ptxlab.report import KernelError, PtxError
+from ptxlab.report.nearest import nearest
+
+if TYPE_CHECKING:
+    from ptxlab.lab import Views
+    from ptxlab.trace import Trace
+
+_LIMIT = 20_000_000
+
+
+@click.command("lab")
+@click.argument("what", metavar="PATH|NAME")
+@target_option
+@launch_options
+@click.option("--blocks", metavar="'X,Y X,Y'", callback=block_indices, help="Record only these blocks of the grid.")
+@click.option("--warp", "warps", metavar="N", type=click.IntRange(0, 31), multiple=True,
+              help="Record only this warp of each block; may be repeated.")  # fmt: skip
+@click.option("--limit", metavar="N", type=click.IntRange(min=1), default=_LIMIT, show_default=True,
+              help="Steps of threads that are recorded at most.")  # fmt: skip
+@click.option("--variant", metavar="NAME", help="Of a kernel of the gallery.")
+@click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
+              help="Of a kernel of the gallery; by default the first that its tests have.")  # fmt: skip
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the page with all it shows to one file, instead of serving it.")  # fmt: skip
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Serve here; by default at a free port.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.pass_context
+def command(
+    context: click.Context, /, what: str, variant: str | None, sizes: Sequence[dict[str, Any]], html: Path | None,
+    port: int | None, no_browser: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Inspect a run of a kernel in the browser: step by step, lane by lane, forwards and backwards.
+
+    PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery. The kernel runs once
+    on the emulator and is recorded; the page is served on this machine alone until Ctrl-C. Arguments are written as for
+    `ptxlab run`.
+
+    \b
+    Examples:
+      ptxlab lab saxpy.ptx --grid 4 --block 256 \\
+          --arg f32[1024]=random --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
+      ptxlab lab run.ptxtrace
+      ptxlab lab mma_gemm --size type=bf16,m=64,n=128,k=256
+      ptxlab lab tcgen05_gemm --blocks 0 --html tile.html
+    """
+    path = Path(what)
+    if not path.exists() and not path.suffix:
+        trace, owner = _gallery(what, variant, sizes, given)
+    elif not path.is_file():
+        raise click.UsageError(f"there is no file `{what}`")
+    else:
+        if variant or sizes:
+            raise click.UsageError("`--variant` and `--size` are for kernels of the gallery")
+        trace, owner = _recorded(context, path, given)
+    from ptxlab.lab import Views
+
+    click.echo(repr(trace).strip("<>"))
+    if html is not None:
+        _write(Views(trace), html)
+    else:
+        _serve(Views(trace), port, no_browser)
+    del owner
+
+
+def _recorded(context: click.Context, path: Path, given: dict[str, Any]) -> tuple[Trace, Any]:
+    """The trace of a file, recorded now unless it is one; and what keeps it."""
+    names = {field.name for field in fields(Session)}
+    session = Session(path=path, **{name: value for name, value in given.items() if name in names})
+    try:
+        opened = session.open()
+    except (PtxError, KernelError) as wrong:
+        show_failure(wrong.diagnostics, str(path), "full")
+        context.exit(status_of(wrong.diagnostics))
+    except ValueError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    click.echo(opened.output, nl=False)
+    return opened.debugger.trace, opened
+
+
+def _gallery(
+    name: str, variant: str | None, sizes: Sequence[dict[str, Any]], given: dict[str, Any]
+) -> tuple[Trace, Any]:  # fmt: skip
+    """A kernel of the gallery, recorded at a small size."""
+    from ptxlab import kernels
+    from ptxlab.device.record import Record
+    from ptxlab.measure import Host
+
+    known = kernels.names()
+    if name not in known:
+        close = nearest(name, known)
+        meant = f"did you mean `{close}`?" if close else f"those of the gallery are {', '.join(known)}"
+        raise click.UsageError(f"there is no file or kernel `{name}`; {meant}")
+    if given["arguments"]:
+        raise click.UsageError(
+            f"`{name}` is of the gallery, which has its arguments; `--size` chooses how large they are"
+        )
+    entry = kernels.entry(name)
+    chosen = variant or next(iter(entry.variants))
+    if chosen not in entry.variants:
+        raise click.UsageError(f"`{name}` has no variant `{chosen}`; it has {', '.join(map(repr, entry.variants))}")
+    size = {**entry.small[0], **(sizes[0] if sizes else {})}
+    *first, last = entry.launches(chosen, entry.arrays(Host(given["seed"]), **size))
+    for launch in first:
+        launch.run(device="cpu", checks=False)
+    record = Record(blocks=given["blocks"], warps=given["warps"] or None, limit=given["limit"])
+    result = last.run(device="cpu", on_error="collect", seed=given["seed"], record=record)
+    assert result.trace is not None
+    return result.trace, result
+
+
+def _write(views: Views, path: Path) -> None:
+    """Write the page to a file."""
+    from ptxlab.lab import TooLargeError, write_page
+
+    try:
+        path.write_text(write_page(views), encoding="utf-8")
+    except TooLargeError as wrong:
+        raise click.UsageError(str(wrong)) from None
+    except OSError as wrong:
+        raise click.UsageError(f"`{path}` cannot be written: {wrong.strerror}") from None
+    click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+
+
+def _serve(views: Views, port: int | None, no_browser: bool) -> None:
+    """Serve the page until Ctrl-C."""
+    from ptxlab.lab import Server
+
+    try:
+        server = Server(views, port)
+    except OSError as wrong:
+        reason = wrong.strerror.lower() if wrong.strerror else str(wrong)
+        raise click.UsageError(f"port {port} cannot be served: {reason}; leave `--port` out for a free one") from None
+    with server:
+        click.echo(server.url)
+        if no_browser or not webbrowser.open(server.url):
+            click.echo("open this address in a browser; Ctrl-C ends it", err=True)
+        server.start()
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            click.echo("", err=True)
+        finally:
+            server.shutdown()

@@ -1,0 +1,135 @@
+"""Barriers of a block over time: the state at the start of a window of warp steps, what happens to them, who waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ptxlab.device.layout import shared_variables
+from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALISED, OBSERVED, OPENED, PHASE
+from ptxlab.lab.warp_steps import WarpSteps
+from ptxlab.trace.columns import Numbers
+
+WORDS = {
+    INITIALISED: "initialised", ARRIVED: "arrived", EXPECTED: "expects", COMPLETED: "bytes", PHASE: "phase",
+    OBSERVED: "seen", AT_BARRIER: "arrived", OPENED: "phase",
+}  # fmt: skip
+MOST = 4000  # events of a barrier in one window
+
+
+@dataclass(frozen=True)
+class History:
+    """All that happened to a barrier: when, and its state after each event."""
+
+    block: int
+    address: int
+    is_mbarrier: bool
+    events: Numbers
+    after: Numbers
+    expected: Numbers
+    missing: Numbers
+    bytes: Numbers
+    phase: Numbers
+
+
+class Barriers:
+    """The barriers of a recorded launch, by block."""
+
+    def __init__(self, steps: WarpSteps) -> None:
+        self.steps = steps
+        self.names = {start: variable.name for variable, start in shared_variables(steps.trace.program.variables)}
+
+    @cached_property
+    def histories(self) -> list[History]:
+        """Of each barrier, in the order in which they are first used."""
+        events = self.steps.trace.columns.events
+        chosen = np.flatnonzero((events["kind"] >= INITIALISED) & (events["kind"] <= OPENED))
+        is_mbarrier = events["kind"][chosen] < AT_BARRIER
+        places = np.stack([
+            events["block"][chosen].astype(np.int64), is_mbarrier.astype(np.int64),
+            np.where(is_mbarrier, events["address"][chosen], events["operation"][chosen]).astype(np.int64),
+        ], axis=1)  # fmt: skip
+        found, first, inverse = np.unique(places, axis=0, return_index=True, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        return [self._history(found[number], chosen[inverse == number]) for number in np.argsort(first).tolist()]
+
+    def _history(self, place: Numbers, events: Numbers) -> History:
+        block, is_mbarrier, address = place.tolist()
+        given = self.steps.trace.columns.events[events]
+        kinds, sizes = given["kind"], given["size"].astype(np.int64)
+        states = np.zeros((len(events), 4), np.int64)
+        expected = missing = bytes = phase = 0
+        for index, (kind, size) in enumerate(zip(kinds.tolist(), sizes.tolist(), strict=True)):
+            if kind == INITIALISED:
+                expected, missing, bytes, phase = size, size, 0, 0
+            elif kind == ARRIVED:
+                missing -= size
+            elif kind == EXPECTED:
+                bytes += size
+            elif kind == COMPLETED:
+                bytes -= size
+            elif kind == PHASE:
+                missing, bytes, phase = expected, 0, phase + 1
+            elif kind == AT_BARRIER:
+                missing += 1  # of a barrier of the block: how many have arrived
+            elif kind == OPENED:
+                missing, expected, phase = 0, size, phase + 1
+            states[index] = expected, missing, bytes, phase
+        after = np.maximum.accumulate(self.steps.event_steps[events])
+        return History(block, address, bool(is_mbarrier), events, after, *states.T)
+
+    def name(self, history: History) -> str:
+        """What a barrier is called: a variable, and where in it, or its number."""
+        if not history.is_mbarrier:
+            return f"barrier {history.address}"
+        starts = [start for start in self.names if start <= history.address]
+        if not starts:
+            return f"shared+{history.address}"
+        offset = history.address - max(starts)
+        return self.names[max(starts)] + (f"+{offset}" if offset else "")
+
+    def window(self, block: int, start: int, end: int) -> list[dict[str, Any]]:
+        """The barriers of a block, with what happens to each from a warp step to another."""
+        found = []
+        for history in self.histories:
+            if history.block != block:
+                continue
+            low, high = (int(np.searchsorted(history.after, at)) for at in (start, end))
+            state = [0, 0, 0, -1] if not low else self._state(history, low - 1)
+            given = self.steps.trace.columns.events[history.events]
+            happens = [
+                [int(history.after[at]), WORDS[int(given["kind"][at])], int(given["thread"][at]),
+                 int(given["instruction"][at]), int(given["size"][at]), *self._state(history, at)]
+                for at in range(low, min(high, low + MOST))
+            ]  # fmt: skip
+            found.append({
+                "name": self.name(history), "address": history.address, "mbarrier": history.is_mbarrier,
+                "state": state, "events": happens, "waits": self._waits(history, start, end),
+            })  # fmt: skip
+        return found
+
+    def _state(self, history: History, index: int) -> list[int]:
+        return [int(column[index]) for column in (history.expected, history.missing, history.bytes, history.phase)]
+
+    def _waits(self, history: History, start: int, end: int) -> list[list[int]]:
+        """Warps that wait there in a window: the warp, from when, until when."""
+        given = self.steps.trace.columns.events[history.events]
+        kind = OBSERVED if history.is_mbarrier else AT_BARRIER
+        seen = np.flatnonzero(given["kind"] == kind)
+        if not len(seen):
+            return []
+        count = self.steps.trace.accesses.threads_in_block
+        thread = given["thread"][seen].astype(np.int64)
+        warp = thread // count * self.steps.warps_in_block + thread % count // 32
+        pairs = np.unique(np.stack([history.after[seen], warp], axis=1), axis=0)
+        near = pairs[(pairs[:, 0] >= start) & (pairs[:, 0] < end + (end - start))]
+        found = []
+        for at, number in near[:MOST].tolist():
+            before, after = self.steps.around(number, at + (0 if history.is_mbarrier else 1))
+            until = at if history.is_mbarrier else after
+            if until > before + 1 and before < end:
+                found.append([number, before + 1, until])
+        return found

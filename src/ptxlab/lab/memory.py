@@ -1,0 +1,110 @@
+"""Memory page by page: its bytes at the start of a window of warp steps, and what is written within it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.lab.encoding import packed
+from ptxlab.lab.warp_steps import WarpSteps
+from ptxlab.trace.accesses import GLOBAL, Rows
+from ptxlab.trace.columns import Numbers
+
+PAGE = 8192  # bytes
+
+
+@dataclass(frozen=True)
+class _Writes:
+    """Writes to the memory of one owner, by the warp step after which they are done."""
+
+    rows: Rows
+    after: Numbers
+
+
+class Memory:
+    """Global and shared memory at any position."""
+
+    def __init__(self, steps: WarpSteps) -> None:
+        self.steps = steps
+        self._writes = lru_cache(maxsize=64)(self._find_writes)
+
+    def _find_writes(self, space: int, owner: int) -> _Writes:
+        rows = self.steps.trace.accesses.writes
+        rows = rows.take((rows.space == space) & (rows.owner == owner))
+        after = self.steps.when(rows)
+        order = np.argsort(after, kind="stable")
+        return _Writes(rows.take(order), after[order])
+
+    def page(self, space: int, owner: int, page: int, start: int, end: int) -> dict[str, Any]:
+        """A page of a block's shared memory, or of an array (its number is `owner`)."""
+        accesses = self.steps.trace.accesses
+        base, size = page * PAGE, accesses.shared_size
+        initial: npt.NDArray[np.uint8] | None = None
+        address = base
+        if space == GLOBAL:
+            region = accesses.regions[owner]
+            address, size, owner = region.base + base, region.size, 0
+            initial = np.frombuffer(region.data, np.uint8)[base : base + PAGE]
+        content = np.zeros(max(min(PAGE, size - base), 0), np.uint8)
+        known = np.zeros(len(content), np.bool_)
+        if initial is not None:
+            content[: len(initial)] = initial
+            known[: len(initial)] = True
+        writes = self._writes(space, owner)
+        rows, after = writes.rows, writes.after
+        inside = (rows.address < address + len(content)) & (rows.address + rows.size > address)
+        before = inside & (after < start)
+        self._fill(rows.take(before), address, content, known)
+        within = np.flatnonzero(inside & (after >= start) & (after < end))
+        return {
+            "base": base,
+            "data": packed(content),
+            "known": packed(np.packbits(known, bitorder="little")),
+            "writes": self._within(rows.take(within), after[within], address),
+        }
+
+    def _fill(self, rows: Rows, address: int, content: npt.NDArray[np.uint8], known: npt.NDArray[np.bool_]) -> None:
+        if not len(rows):
+            return
+        values, at = self._bytes(rows)
+        at -= address
+        inside = (at >= 0) & (at < len(content))
+        content[at[inside]] = values[inside]
+        known[at[inside]] = True
+
+    def _bytes(self, rows: Rows) -> tuple[npt.NDArray[np.uint8], Numbers]:
+        """The bytes of some writes, one after the other, and the address of each."""
+        columns = self.steps.trace.columns
+        steps = np.arange(int(rows.size.sum())) - np.repeat(np.cumsum(rows.size) - rows.size, rows.size)
+        source = np.repeat(rows.data, rows.size) + steps
+        is_event = np.repeat(rows.event >= 0, rows.size)
+        values = np.empty(len(source), np.uint8)
+        values[~is_event] = columns.payload[source[~is_event]]
+        values[is_event] = np.frombuffer(columns.data, np.uint8)[source[is_event]]
+        return values, np.repeat(rows.address, rows.size) + steps
+
+    def _within(self, rows: Rows, after: Numbers, address: int) -> list[dict[str, Any]]:
+        """Writes in order; those that one step makes by one instruction are together."""
+        if not len(rows):
+            return []
+        columns = self.steps.trace.columns
+        is_event = rows.event >= 0
+        by = np.where(is_event, columns.events["thread"][np.maximum(rows.event, 0)].astype(np.int64)
+                      if len(columns.events) else 0, columns.thread[np.maximum(rows.entry, 0)])  # fmt: skip
+        kinds = np.stack([after, rows.instruction, is_event.astype(np.int64), rows.size], axis=1)
+        cuts = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1)) + 1
+        found = []
+        for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(rows)], strict=True):
+            chosen = rows.take(slice(start, end))
+            values, _ = self._bytes(chosen)
+            found.append({
+                "after": int(after[start]), "instruction": int(chosen.instruction[0]),
+                "asynchronous": bool(is_event[start]), "threads": by[start:end].tolist(),
+                "size": int(chosen.size[0]), "addresses": (chosen.address - address).tolist(),
+                "data": packed(values),
+            })  # fmt: skip
+        return found

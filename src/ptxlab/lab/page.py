@@ -1,0 +1,45 @@
+"""The page as one file: its modules, its style, and, where it is to be mailed, what it shows."""
+
+from __future__ import annotations
+
+import base64
+import json
+from functools import cache
+from importlib import resources
+from typing import Any
+
+_MODULES = resources.files("ptxlab.lab") / "page"
+
+
+@cache
+def _parts() -> tuple[str, str, dict[str, str]]:
+    """The document, the style, and the modules by name."""
+    modules = {one.name: one.read_text("utf-8") for one in _MODULES.iterdir() if one.name.endswith(".js")}
+    return (_MODULES / "page.html").read_text("utf-8"), (_MODULES / "style.css").read_text("utf-8"), modules
+
+
+def page(embedded: dict[str, Any] | None = None) -> str:
+    """The page; with `embedded`, it asks nothing of a server.
+
+    Modules import each other as `lab/name.js`; the import map says that these are here.
+    """
+    document, style, modules = _parts()
+    imports = {f"lab/{name}": _as_url(text) for name, text in sorted(modules.items())}
+    parts = {
+        "<!--style-->": f"<style>\n{style}</style>",
+        "<!--imports-->": f'<script type="importmap">{json.dumps({"imports": imports})}</script>',
+        "<!--data-->": "" if embedded is None else _as_script(embedded),
+    }
+    for mark, text in parts.items():
+        assert mark in document
+        document = document.replace(mark, text)
+    return document
+
+
+def _as_url(text: str) -> str:
+    return "data:text/javascript;base64," + base64.b64encode(text.encode()).decode()
+
+
+def _as_script(embedded: dict[str, Any]) -> str:
+    text = json.dumps(embedded).replace("<", "\\u003c")
+    return f'<script type="application/json" id="embedded">{text}</script>'

@@ -1,0 +1,187 @@
+/** Registers of the warp: the value of the lane that is chosen, and all lanes of a register that is opened. */
+
+import { choice, fill, h, Rows } from "lab/dom.js";
+import { lanesOf, number, text } from "lab/format.js";
+import { latest } from "lab/state.js";
+
+const HEIGHT = 26;
+/** @type {Record<number, string[]>} what a register of so many bytes can be shown as */
+const SHOWN_AS = { 2: ["f16", "bf16", "s16", "u16", "hex"], 4: ["f32", "s32", "u32", "f16x2", "bf16x2", "hex"], 8: ["f64", "s64", "u64", "hex"] };
+
+export class Registers {
+  title = "Registers";
+
+  /**
+   * @param {import("lab/run.js").Run} run
+   * @param {import("lab/state.js").State} state
+   */
+  constructor(run, state) {
+    this.run = run;
+    this.state = state;
+    /** @type {Map<string, string>} */
+    this.types = new Map();
+    this.opened = "";
+    this.filter = "";
+    this.only = "all";
+    /** @type {Array<import("lab/run.js").Register>} */
+    this.list = [];
+    this.rows = new Rows(HEIGHT, (index) => this.row(index), { class: "register-rows" });
+    this.search = /** @type {HTMLInputElement} */ (h("input", {
+      type: "search", placeholder: "Filter", "aria-label": "Filter registers",
+      oninput: () => { this.filter = this.search.value; this.arrange(); },
+    }));
+    this.head = h("div", { class: "tools" });
+    this.lanes = h("div", { class: "lanes-of", id: "lanes" });
+    this.element = h("div", { class: "view" }, this.head, this.lanes, this.rows.element);
+    this.update = latest(async (now) => {
+      const [registers, place] = await Promise.all([run.registers(now.warp, now.position), run.place(now.warp, now.position)]);
+      return { registers, place, active: await run.active(place.step) };
+    }, (found) => this.show(found), (wrong) => fill(this.lanes, h("p", { class: "problem" }, wrong.message)));
+  }
+
+  /** @param {{ registers: Map<string, import("lab/run.js").Register>, place: import("lab/run.js").Place, active: number }} found */
+  show({ registers, place, active }) {
+    this.registers = registers;
+    this.place = place;
+    this.active = active;
+    const next = place.instruction >= 0 ? this.run.instructions[place.instruction] : null;
+    this.reads = new Set(next?.reads ?? []);
+    this.writes = new Set(next?.writes ?? []);
+    const before = place.before;
+    this.fresh = new Set([...registers.values()].filter((one) => one.after === before && before >= 0).map((one) => one.name));
+    this.arrange();
+  }
+
+  arrange() {
+    const wanted = this.filter.trim().toLowerCase();
+    const rank = (/** @type {string} */ name) => (this.reads?.has(name) ? 0 : this.writes?.has(name) ? 1 : this.fresh?.has(name) ? 2 : 3);
+    this.list = [...(this.registers?.values() ?? [])].filter((one) =>
+      (!wanted || one.name.toLowerCase().includes(wanted)) && (this.only === "all" || rank(one.name) < 3));
+    this.list.sort((one, other) => (this.only === "all" ? 0 : rank(one.name) - rank(other.name)) || compare(one.name, other.name));
+    fill(this.head, this.search,
+      choice("Which", [["all", "All"], ["used", "Used here"]], this.only, (value) => { this.only = value; this.arrange(); }),
+      h("span", { class: "space" }),
+      h("label", { class: "lane" }, "Lane ", this.laneInput()));
+    this.rows.resize(this.list.length);
+    this.drawLanes();
+    this.element.classList.toggle("empty", this.list.length === 0);
+  }
+
+  laneInput() {
+    const { lane } = this.state.now;
+    const input = /** @type {HTMLInputElement} */ (h("input", {
+      type: "number", min: 0, max: 31, value: lane, id: "lane", "aria-label": "Lane",
+      onchange: () => this.state.set({ lane: Math.max(0, Math.min(31, Number(input.value) || 0)) }),
+    }));
+    return input;
+  }
+
+  /** @param {import("lab/run.js").Register} register */
+  typeOf(register) {
+    return this.types.get(register.name) ?? register.type;
+  }
+
+  /** @param {number} index */
+  row(index) {
+    const register = this.list[index];
+    const { lane } = this.state.now;
+    const known = register.lanes >>> lane & 1;
+    const type = this.typeOf(register);
+    const value = known ? text(type, register.view, lane * register.size, register.size) : "–";
+    const role = this.reads?.has(register.name) ? "read" : this.writes?.has(register.name) ? "written" : "";
+    return h("div", {
+      class: `register ${role} ${this.fresh?.has(register.name) ? "fresh" : ""} ${this.opened === register.name ? "open" : ""}`,
+      "data-register": register.name, role: "button", tabindex: 0,
+      onclick: () => this.open(register.name),
+      onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") this.open(register.name); },
+    },
+    h("span", { class: "name" }, register.name),
+    h("span", { class: "type" }, type),
+    h("span", {
+      class: "value origin-link", "data-tip": "Where does it come from?",
+      onclick: (/** @type {Event} */ event) => { event.stopPropagation(); this.origin(register.name, lane); },
+    }, value),
+    strip(register, type, lane),
+    h("span", { class: "role" }, role === "read" ? "read next" : role === "written" ? "written next" : this.fresh?.has(register.name) ? "new" : ""));
+  }
+
+  /** @param {string} name */
+  open(name) {
+    this.opened = this.opened === name ? "" : name;
+    this.rows.refresh();
+    this.drawLanes();
+  }
+
+  /**
+   * @param {string} name
+   * @param {number} lane
+   */
+  origin(name, lane) {
+    const { warp, position } = this.state.now;
+    this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${warp}/${lane}/${name}/${position}`, title: `${name} of lane ${lane}` } });
+  }
+
+  drawLanes() {
+    const register = this.registers?.get(this.opened);
+    this.lanes.hidden = !register;
+    if (!register) return;
+    const type = this.typeOf(register);
+    const cells = [];
+    for (let lane = 0; lane < 32; lane++) {
+      const known = register.lanes >>> lane & 1;
+      cells.push(h("button", {
+        type: "button", class: `cell ${known ? "" : "unknown"} ${lane === this.state.now.lane ? "own" : ""} ${(this.active ?? 0) >>> lane & 1 ? "" : "idle"}`,
+        "data-lane": lane, "data-tip": `lane ${lane}: where does it come from?`, onclick: () => this.origin(register.name, lane),
+      }, h("b", {}, lane), h("span", {}, known ? text(type, register.view, lane * register.size, register.size) : "–")));
+    }
+    const shown = [register.type, ...(SHOWN_AS[register.size] ?? []).filter((one) => one !== register.type)];
+    fill(this.lanes,
+      h("div", { class: "lanes-head" },
+        h("strong", {}, register.name), h("span", { class: "note" }, lanesOf(register.lanes)), h("span", { class: "space" }),
+        h("label", {}, "as ", select(shown, type, (value) => { this.types.set(register.name, value); this.rows.refresh(); this.drawLanes(); })),
+        h("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => this.open(register.name) }, "×")),
+      h("div", { class: "cells" }, cells));
+  }
+}
+
+/**
+ * @param {string[]} options
+ * @param {string} chosen
+ * @param {(value: string) => void} choose
+ */
+export function select(options, chosen, choose) {
+  const made = /** @type {HTMLSelectElement} */ (h("select", { onchange: () => choose(made.value) },
+    options.map((one) => h("option", { value: one, selected: one === chosen || undefined }, one))));
+  return made;
+}
+
+/**
+ * The lanes of a register as 32 small bars between its least and its greatest value.
+ * @param {import("lab/run.js").Register} register
+ * @param {string} type
+ * @param {number} own
+ */
+function strip(register, type, own) {
+  const values = [];
+  for (let lane = 0; lane < 32; lane++) {
+    const found = register.lanes >>> lane & 1 ? number(type === "hex" ? `u${8 * register.size}` : type, register.view, lane * register.size) : null;
+    values.push(found === null ? NaN : Number(found));
+  }
+  const finite = values.filter(Number.isFinite);
+  const low = Math.min(...finite);
+  const span = Math.max(...finite) - low;
+  if (finite.length === 32 && span === 0) return h("span", { class: "strip same" }, "same in all lanes");
+  return h("span", { class: "strip", "aria-hidden": "true" }, values.map((value, lane) => h("i", {
+    class: `${Number.isNaN(value) ? "none" : ""} ${lane === own ? "own" : ""}`,
+    style: Number.isFinite(value) ? `height:${Math.round(15 + 85 * (span ? (value - low) / span : 1))}%` : "",
+  })));
+}
+
+/**
+ * `%r2` before `%r10`.
+ * @param {string} one
+ * @param {string} other
+ */
+export function compare(one, other) {
+  return one.localeCompare(other, "en", { numeric: true });
+}

@@ -1,0 +1,90 @@
+/**
+ * Where the page has its data from: a server that is asked, or the file itself.
+ * Both answer the same names: `run`, `steps/3`, `registers/0/3`, …; see views.py.
+ */
+
+/** @typedef {{ get(name: string): Promise<any>, kind: string }} Source */
+
+const KEPT = 300; // answers
+
+/** Answers of the server that the page came from. */
+class Served {
+  kind = "served";
+
+  /** @param {string} name */
+  async get(name) {
+    const answer = await fetch(`data/${name}`);
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.json();
+  }
+}
+
+/** Answers that are in the file, compressed in parts. */
+class Embedded {
+  kind = "embedded";
+
+  /** @param {{ parts: string[], names: Record<string, [number, string]>, missing: string }} given */
+  constructor(given) {
+    this.given = given;
+    /** @type {Map<number, Promise<Record<string, any>>>} */
+    this.parts = new Map();
+  }
+
+  /** @param {string} name */
+  async get(name) {
+    const place = this.given.names[name];
+    if (!place) throw new Error(this.given.missing);
+    const [part, own] = place;
+    if (!this.parts.has(part)) this.parts.set(part, unpack(this.given.parts[part]));
+    return (await /** @type {Promise<Record<string, any>>} */ (this.parts.get(part)))[own];
+  }
+}
+
+/** @param {string} text */
+async function unpack(text) {
+  const stream = new Blob([bytes(text)]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+/** @param {string} text in base64 */
+export function bytes(text) {
+  const given = atob(text);
+  const found = new Uint8Array(given.length);
+  for (let index = 0; index < given.length; index++) found[index] = given.charCodeAt(index);
+  return found;
+}
+
+/** A source that keeps what it was asked last. */
+export class Kept {
+  /** @param {Source} source */
+  constructor(source) {
+    this.source = source;
+    this.kind = source.kind;
+    /** @type {Map<string, Promise<any>>} */
+    this.known = new Map();
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<any>}
+   */
+  get(name) {
+    const known = this.known.get(name);
+    if (known) {
+      this.known.delete(name);
+      this.known.set(name, known);
+      return known;
+    }
+    const asked = this.source.get(name);
+    asked.catch(() => this.known.delete(name));
+    this.known.set(name, asked);
+    if (this.known.size > KEPT) this.known.delete(/** @type {string} */ (this.known.keys().next().value));
+    return asked;
+  }
+}
+
+/** @returns {Kept} */
+export function sourceOfPage() {
+  const embedded = document.getElementById("embedded");
+  return new Kept(embedded ? new Embedded(JSON.parse(embedded.textContent ?? "")) : new Served());
+}

@@ -1,0 +1,94 @@
+"""The page served to a browser on this machine: answers are made when it asks for them."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import threading
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ptxlab.lab.page import page
+from ptxlab.lab.views import Views
+
+HOST = "127.0.0.1"
+FIRST, TRIED = 8712, 20  # the port, and how many after it are tried
+
+
+class Server(ThreadingHTTPServer):
+    """Serves one recorded launch under an address that only its user knows."""
+
+    daemon_threads = True
+
+    def __init__(self, views: Views, port: int | None = None) -> None:
+        self.views = views
+        self.token = secrets.token_urlsafe(12)
+        super().__init__((HOST, _free_port() if port is None else port), _Handler)
+
+    @property
+    def url(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self.server_port}/{self.token}/"
+
+    def start(self) -> threading.Thread:
+        """Serve in the background until `shutdown`."""
+        thread = threading.Thread(target=self.serve_forever, daemon=True)
+        thread.start()
+        return thread
+
+
+def _free_port() -> int:
+    """The first free port from the usual one on; any other if none of them is."""
+    for port in range(FIRST, FIRST + TRIED):
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                tried.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    return 0
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers requests whose address has the token, and that were meant for this host."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_GET(self) -> None:
+        """The page, or an answer."""
+        expected = f"{HOST}:{self.server.server_port}"
+        if self.headers.get("Host") not in (expected, expected.replace(HOST, "localhost")):
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"not the host of this page")
+            return
+        token, _, name = self.path.lstrip("/").partition("/")
+        if not secrets.compare_digest(token.encode(), self.server.token.encode()):
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is no page here: open the address as it was printed")
+        elif not name:
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", page().encode())
+        else:
+            self._answer(name.removeprefix("data/").partition("?")[0])
+
+    def _answer(self, name: str) -> None:
+        try:
+            found = json.dumps(self.server.views.get(name)).encode()
+        except KeyError as unknown:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", f"there is no {unknown.args[0]}".encode())
+            return
+        self._send(HTTPStatus.OK, "application/json", found)
+
+    def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is logged: the terminal belongs to the kernel's output."""

@@ -1,0 +1,96 @@
+"""What the page asks for, by name: `run`, `steps/3`, `registers/0/3`, `memory/shared/0/1/3`.
+
+Each answer depends on its name alone, and there are finitely many names: a server makes answers when it is asked,
+a self-contained file has them inside. `3` is a window of warp steps (`windows.py`) in all of these.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+from ptxlab.lab import windows
+from ptxlab.lab.barriers import Barriers
+from ptxlab.lab.memory import Memory
+from ptxlab.lab.program import describe
+from ptxlab.lab.registers import Registers
+from ptxlab.lab.warp_steps import WarpSteps
+from ptxlab.report import PtxError
+from ptxlab.trace import Trace
+from ptxlab.trace.accesses import SPACES
+
+
+class Views:
+    """A recorded launch as the answers that the page asks for."""
+
+    def __init__(self, trace: Trace, remarks: Sequence[str] = ()) -> None:
+        self.trace = trace
+        self.remarks = remarks
+        self.steps = WarpSteps(trace)
+        self._lock = threading.Lock()
+        self._known = lru_cache(maxsize=512)(self._answer)
+        self._answers: dict[str, Callable[..., Any]] = {
+            "run": self._run,
+            "steps": lambda window: windows.window_of(self.steps, window),
+            "warps": lambda block, window: windows.warps_at(self.steps, block, window),
+            "line": lambda line: windows.steps_at(self.steps, line),
+            "registers": self._registers,
+            "memory": self._memory,
+            "barriers": self._barriers,
+            "sass": self._sass,
+        }
+
+    def get(self, name: str) -> Any:
+        """The answer of a name; `KeyError` if there is none."""
+        with self._lock:
+            return self._known(name)
+
+    def _answer(self, name: str) -> Any:
+        kind, *given = name.split("/")
+        if kind not in self._answers:
+            raise KeyError(name)
+        try:
+            return self._answers[kind](*(int(one) if one.lstrip("-").isdigit() else one for one in given))
+        except (TypeError, ValueError, IndexError) as wrong:
+            raise KeyError(f"{name}: {wrong}") from wrong
+
+    def _run(self) -> Any:
+        return describe(self.steps, self.remarks)
+
+    def _registers(self, warp: int, window: int) -> Any:
+        start, end = windows.bounds(self.steps, window)
+        return {"start": start, "values": self._registers_of.at(warp, start),
+                "writes": list(self._registers_of.written(warp, start, end))}  # fmt: skip
+
+    def _memory(self, space: str, owner: int, page: int, window: int) -> Any:
+        start, end = windows.bounds(self.steps, window)
+        return self._memory_of.page(SPACES[space], owner, page, start, end)
+
+    def _barriers(self, block: int, window: int) -> Any:
+        return self._barriers_of.window(block, *windows.bounds(self.steps, window))
+
+    def _sass(self) -> Any:
+        """What ptxas makes of each line; there is none without NVIDIA's tools."""
+        from ptxlab.toolchain import side_by_side
+
+        try:
+            listing = side_by_side(self.trace.description["text"], None, "kernel.ptx")
+        except PtxError as wrong:
+            raise KeyError(f"SASS: {wrong.diagnostics[0].message}") from wrong
+        tool = listing.assembly.tool
+        lines = {row.line: [one.text for one in row.sass] for row in listing.rows if row.sass}
+        return {"title": f"{listing.assembly.target} by {tool.name} {tool.version}", "lines": lines}
+
+    @cached_property
+    def _registers_of(self) -> Registers:
+        return Registers(self.steps)
+
+    @cached_property
+    def _memory_of(self) -> Memory:
+        return Memory(self.steps)
+
+    @cached_property
+    def _barriers_of(self) -> Barriers:
+        return Barriers(self.steps)

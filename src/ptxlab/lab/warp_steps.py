@@ -1,0 +1,259 @@
+"""A recorded launch as its warps execute it: an instruction of a warp, with the lanes that take part, is one step.
+
+The recording has threads one after the other, each until it waits. Here the lanes of a warp run together: of the
+entries that a warp executes without another warp in between, those of the same segment become one group, as lanes that
+have diverged and converge again would execute it, those earliest in the program first.
+
+A position is a number of warp steps: those before it are executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.device.trace_format import ISSUED, WRITTEN
+from ptxlab.trace import Trace
+from ptxlab.trace.accesses import Rows
+from ptxlab.trace.columns import Numbers, Segment
+
+_AHEAD = 512  # entries of each lane that are compared at a time
+LANES = 32
+
+
+class WarpSteps:
+    """The groups of entries that warps execute together, in order, and the steps of each."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        columns = trace.columns
+        self.warps_in_block = -(-trace.accesses.threads_in_block // LANES)
+        block, own = np.divmod(columns.thread, trace.accesses.threads_in_block)
+        self.warp_of_entry: Numbers = block * self.warps_in_block + own // LANES
+        self.lane_of_entry: Numbers = own % LANES
+        self.tables = [np.array([number for number, _ in one.steps], np.int64) for one in columns.segments]
+        self.lengths = np.array([len(one) for one in self.tables] or [0], np.int64)
+        self._order = np.array([_place(one) for one in columns.segments] or [0], np.int64)
+        members, sizes = self._grouped()
+        self.members: Numbers = members
+        """The entries, group by group; those of a group by their lanes."""
+        self.start: Numbers = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        """Where each group starts in `members`, and where the last ends."""
+        self.group_of = np.empty(len(columns), np.int64)
+        """The group of each entry."""
+        self.group_of[members] = np.repeat(np.arange(len(sizes)), sizes)
+        leading = members[self.start[:-1]] if len(sizes) else members
+        self.segment: Numbers = columns.segment[leading]
+        self.warp: Numbers = self.warp_of_entry[leading]
+        self.first: Numbers = np.concatenate([[0], np.cumsum(self.lengths[self.segment])]).astype(np.int64)
+        """The first step of each group, and how many steps there are."""
+        self.count = int(self.first[-1])
+
+    # Groups.
+
+    def _grouped(self) -> tuple[Numbers, Numbers]:
+        """The entries in the order of groups, and how many entries each group has."""
+        count = len(self.warp_of_entry)
+        if not count:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        cuts = np.flatnonzero(np.diff(self.warp_of_entry)) + 1
+        members: list[Numbers] = []
+        sizes: list[Numbers] = []
+        for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), count], strict=True):
+            for entries, each in self._converging(start, end):
+                members.append(entries)
+                sizes.append(each)
+        return np.concatenate(members), np.concatenate(sizes)
+
+    def _converging(self, start: int, end: int) -> Iterator[tuple[Numbers, Numbers]]:
+        """Groups of entries from `start` to `end`, all of one warp: entries, and how many of them each group has."""
+        order = start + np.argsort(self.lane_of_entry[start:end], kind="stable")
+        cuts = np.flatnonzero(np.diff(self.lane_of_entry[order])) + 1
+        lanes = np.split(order, cuts)
+        segments = [self.trace.columns.segment[lane] for lane in lanes]
+        at = [0] * len(lanes)
+        while True:
+            left = [lane for lane in range(len(lanes)) if at[lane] < len(lanes[lane])]
+            if not left:
+                return
+            heads = [int(segments[lane][at[lane]]) for lane in left]
+            if heads.count(heads[0]) == len(heads):
+                ahead = min(_AHEAD, min(len(lanes[lane]) - at[lane] for lane in left))
+                coming = np.array([segments[lane][at[lane] : at[lane] + ahead] for lane in left])
+                differing = np.flatnonzero((coming != coming[0]).any(axis=0))
+                common = int(differing[0]) if len(differing) else ahead
+                chosen = np.array([lanes[lane][at[lane] : at[lane] + common] for lane in left])
+                yield chosen.T.reshape(-1), np.full(common, len(left))
+            else:
+                common, earliest = 1, min(heads, key=lambda one: int(self._order[one]))
+                left = [lane for lane, head in zip(left, heads, strict=True) if head == earliest]
+                yield np.array([lanes[lane][at[lane]] for lane in left]), np.array([len(left)])
+            for lane in left:
+                at[lane] += common
+
+    # Steps.
+
+    def locate(self, step: int) -> tuple[int, int]:
+        """The group of a warp step, and which of its steps that is."""
+        group = int(np.searchsorted(self.first, step, "right")) - 1
+        return group, step - int(self.first[group])
+
+    def entries(self, group: int) -> Numbers:
+        """The entries of a group, by their lanes."""
+        return self.members[self.start[group] : self.start[group + 1]]
+
+    def instruction(self, step: int) -> int:
+        """The instruction of a warp step, by its number in the program."""
+        group, index = self.locate(step)
+        return int(self.tables[int(self.segment[group])][index])
+
+    def range(self, start: int, end: int) -> tuple[Numbers, Numbers]:
+        """The groups of the warp steps from `start` to `end`, and the instructions."""
+        steps = np.arange(start, end)
+        groups: Numbers = np.searchsorted(self.first, steps, "right") - 1
+        return groups, self._table[self._starts[self.segment[groups]] + steps - self.first[groups]]
+
+    @cached_property
+    def _table(self) -> Numbers:
+        return np.concatenate([*self.tables, np.zeros(1, np.int64)])
+
+    @cached_property
+    def _starts(self) -> Numbers:
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    def active(self, group: int, index: int) -> int:
+        """The lanes that execute a step, a bit for each: those whose guard held."""
+        columns, entries = self.trace.columns, self.entries(group)
+        _, guard = columns.segments[int(self.segment[group])].steps[index]
+        entries = columns.held(entries, guard)
+        entries = entries[columns.first_step[entries] + index < self.trace.steps]
+        return int(np.bitwise_or.reduce(np.int64(1) << self.lane_of_entry[entries], initial=0))
+
+    @cached_property
+    def _by_warp(self) -> tuple[Numbers, dict[int, tuple[int, int]]]:
+        order = np.argsort(self.warp, kind="stable")
+        warps, starts = np.unique(self.warp[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+        return order, {int(w): (int(a), int(b)) for w, a, b in zip(warps, starts, ends, strict=True)}
+
+    @property
+    def warps(self) -> list[int]:
+        """The recorded warps, counted through the grid."""
+        return list(self._by_warp[1])
+
+    def groups_of(self, warp: int) -> Numbers:
+        """The groups of a warp, in order."""
+        order, ranges = self._by_warp
+        start, end = ranges.get(warp, (0, 0))
+        return order[start:end]
+
+    def around(self, warp: int, position: int) -> tuple[int, int]:
+        """The last step of a warp before a position, and the first from there on; -1 if there is none."""
+        groups = self._nonempty_groups(warp)
+        index = int(np.searchsorted(self.first[groups], position))
+        before = after = -1
+        if index:
+            group = int(groups[index - 1])
+            last = int(self.first[group + 1]) - 1
+            before = min(last, position - 1)
+            after = position if last >= position else -1
+        if after < 0 and index < len(groups):
+            after = int(self.first[groups[index]])
+        return before, after
+
+    def _nonempty_groups(self, warp: int) -> Numbers:
+        if warp not in self._nonempty:
+            groups = self.groups_of(warp)
+            self._nonempty[warp] = groups[self.lengths[self.segment[groups]] > 0]
+        return self._nonempty[warp]
+
+    @cached_property
+    def _nonempty(self) -> dict[int, Numbers]:
+        return {}
+
+    def keys(self, warp: int, position: int) -> dict[int, int]:
+        """For each thread of a warp, up to where what it wrote counts at a position; see `Columns.keys`."""
+        columns = self.trace.columns
+        found: dict[int, int] = {}
+        lanes = np.unique(columns.thread[np.flatnonzero(self.warp_of_entry == warp)])
+        for thread in lanes.tolist():
+            own = columns.entries_by(thread)
+            groups = self.group_of[own]
+            index = int(np.searchsorted(self.first[groups], position))
+            if not index:
+                found[thread] = 0
+                continue
+            entry = int(own[index - 1])
+            steps = min(position - int(self.first[groups[index - 1]]), int(self.lengths[columns.segment[entry]]))
+            found[thread] = 2 * (int(columns.first_step[entry]) + steps) + 1
+        return found
+
+    def position_of(self, step: int) -> int:
+        """The warp step that a step of a thread is part of."""
+        entry, index = self.trace.columns.locate(min(step, self.trace.steps - 1))
+        return int(self.first[self.group_of[entry]]) + index
+
+    # When things happened: the last step before which they count.
+
+    def when(self, rows: Rows) -> Numbers:
+        """The warp step after which each of some accesses is done."""
+        columns = self.trace.columns
+        entries = np.maximum(rows.entry, 0)
+        inside = rows.key // 2 - columns.first_step[entries]
+        found: Numbers = self.first[self.group_of[entries]] + inside - (rows.key % 2 == 0)
+        is_event = rows.event >= 0
+        found[is_event] = self.event_steps[rows.event[is_event]]
+        return found
+
+    @cached_property
+    def event_steps(self) -> Numbers:
+        """The warp step after which each event has happened."""
+        columns, events = self.trace.columns, self.trace.columns.events
+        if not len(events) or not len(columns):
+            return np.full(len(events), -1, np.int64)
+        times = events["time"].astype(np.int64)
+        before, after = np.maximum(times - 1, 0), np.minimum(times, len(columns) - 1)
+        thread, instruction = events["thread"].astype(np.int64), events["instruction"].astype(np.int64)
+        found = np.where(times < len(columns), self.first[self.group_of[after]], self.count) - 1
+        is_own = columns.thread[before] == thread
+        found = np.where(is_own, self.first[self.group_of[before] + 1] - 1, found)
+        for entries in (after, before):
+            index = self._index_in(columns.segment[entries], instruction)
+            is_there = (columns.thread[entries] == thread) & (index >= 0)
+            found = np.where(is_there, self.first[self.group_of[entries]] + index, found)
+        return self._after_issue(found)
+
+    def _index_in(self, segment: Numbers, instruction: Numbers) -> Numbers:
+        """Which step of a segment each instruction is; -1 if it is not one of them."""
+        known = np.full((len(self.tables), len(self.trace.program.instructions) + 1), -1, np.int32)
+        for number, table in enumerate(self.tables):
+            known[number, table] = np.arange(len(table))
+        found: Numbers = known[segment, np.minimum(instruction, known.shape[1] - 1)].astype(np.int64)
+        return found
+
+    def _after_issue(self, steps: Numbers) -> Numbers:
+        """Writes of asynchronous operations come after their issue."""
+        events = self.trace.columns.events
+        block = events["thread"].astype(np.int64) // self.trace.accesses.threads_in_block
+        known = block << 32 | events["operation"].astype(np.int64)
+        issued, written = (np.flatnonzero(events["kind"] == kind) for kind in (ISSUED, WRITTEN))
+        if not len(issued):
+            return steps
+        order = issued[np.argsort(known[issued], kind="stable")]
+        at = np.minimum(np.searchsorted(known[order], known[written]), len(order) - 1)
+        is_known = known[order[at]] == known[written]
+        steps[written[is_known]] = np.maximum(steps[written[is_known]], steps[order[at[is_known]]])
+        return steps
+
+
+def _place(segment: Segment) -> int:
+    """Where in the program a segment is."""
+    return min([number for number, _ in segment.steps] or [slot.instruction for slot in segment.slots] or [0])
+
+
+def mask_of(lanes: npt.NDArray[np.int64]) -> int:
+    """Lanes as bits."""
+    return int(np.bitwise_or.reduce(np.int64(1) << lanes, initial=0))

@@ -1,0 +1,135 @@
+"""`ptxlab lab`: the page served to this machine alone, or written to a file; what is wrong with what it is given."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import ptxlab
+from ptxlab.cli.group import ptxlab as command_line
+from ptxlab.lab import Server, Views
+from tests.debug.kernels import EXCHANGE
+from tests.lab.test_views import recorded
+
+ARGUMENTS = ("--block", "64", "--arg", "u32[64]=zeros")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(command_line, arguments)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    views, _ = recorded(EXCHANGE)
+    with Server(views, 0) as found:
+        found.start()
+        yield found
+        found.shutdown()
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "k.ptx"
+    path.write_text(EXCHANGE)
+    return path
+
+
+def test_answers_are_json(server: Server) -> None:
+    with urllib.request.urlopen(f"{server.url}data/run") as answer:
+        assert json.load(answer)["kernel"] == "k"
+    with urllib.request.urlopen(server.url) as answer:
+        assert answer.read().startswith(b"<!doctype html>")
+
+
+def status(url: str, **headers: str) -> int:
+    """How a request is refused."""
+    with pytest.raises(urllib.error.HTTPError) as raised:
+        urllib.request.urlopen(urllib.request.Request(url, headers=headers))
+    raised.value.close()
+    return raised.value.code
+
+
+def test_there_is_nothing_else(server: Server) -> None:
+    host = f"http://127.0.0.1:{server.server_port}/"
+    for url in (f"{server.url}data/nothing", f"{server.url}data/steps/x", host, f"{host}wrong/data/run"):
+        assert status(url) == 404
+    assert status(f"{server.url}data/run", Host="example.com") == 403
+
+
+def test_a_file_is_written(kernel: Path, tmp_path: Path) -> None:
+    path = tmp_path / "k.html"
+    result = run("lab", str(kernel), *ARGUMENTS, "--html", str(path))
+    assert result.exit_code == 0
+    assert re.fullmatch(r"trace of `k`: .*\n.*k\.html: \d\.\d MB\n", result.stdout)
+    assert path.read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it(kernel: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "ptxlab", "lab", str(kernel), *ARGUMENTS, "--no-browser"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("trace of `k`")
+        assert process.stdout.readline().startswith("http://127.0.0.1:")
+        assert process.stderr.readline() == "open this address in a browser; Ctrl-C ends it\n"
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_a_port_in_use(kernel: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("lab", str(kernel), *ARGUMENTS, "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 2
+    assert "cannot be served: address already in use; leave `--port` out for a free one" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"ELF", "is not a recorded launch of ptxlab"), (b"ptxtrace\1\0\0\0", "is truncated: its header is not whole")],
+)
+def test_a_foreign_or_damaged_trace(content: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.ptxtrace"
+    path.write_bytes(content)
+    result = run("lab", str(path))
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nosuch.ptx"], "there is no file `nosuch.ptx`"),
+        (["mma_tle"], "there is no file or kernel `mma_tle`; did you mean `mma_tile`?"),
+        (["mma_tile", "--variant", "none"], "`mma_tile` has no variant `none`"),
+        (["mma_tile", "--arg", "u32=1"], "`mma_tile` is of the gallery, which has its arguments"),
+    ],
+)
+def test_what_cannot_be_shown(arguments: list[str], says: str) -> None:
+    result = run("lab", *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+
+
+def test_a_file_that_has_changed_since(kernel: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "k.ptxtrace"
+    assert run("run", str(kernel), *ARGUMENTS, "--record", str(trace)).exit_code == 0
+    assert Views(ptxlab.Trace.open(trace)).get("run")["remarks"] == []
+    kernel.write_text(EXCHANGE + "// changed\n")
+    (remark,) = Views(ptxlab.Trace.open(trace)).get("run")["remarks"]
+    assert remark.endswith("k.ptx has changed since this launch was recorded; the recorded text is shown")

@@ -1,0 +1,120 @@
+"""What the page is given: warp steps, registers and memory at any of them, barriers, counts."""
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.lab import Views, write_page
+from ptxlab.lab.page import page
+from tests.debug.kernels import CALL, DOUBLE, EXCHANGE, LOAD, STORE
+from tests.lab.reading import memory_at, registers_at
+
+MOST = 400_000  # bytes of the page without what it shows
+
+
+@cache
+def recorded(text: str, block: int = 64) -> tuple[Views, ptxlab.Result]:
+    kernel = ptxlab.parse(text, name="k.ptx")["k"]
+    arrays = [np.zeros(64, np.uint32)] * len(kernel.parameters)
+    result = kernel.launch(1, block, arrays, device="cpu", on_error="collect", record=ptxlab.Record())
+    assert result.trace is not None
+    return Views(result.trace), result
+
+
+@pytest.mark.parametrize("text", [EXCHANGE, CALL], ids=["exchange", "call"])
+def test_each_step_of_a_thread_is_in_one_step_of_its_warp(text: str) -> None:
+    views, result = recorded(text)
+    steps, trace = views.steps, result.trace
+    assert trace is not None
+    found = [steps.position_of(number) for number in range(trace.steps)]
+    for thread in range(64):
+        own = [found[number] for number in trace.steps_of(thread).tolist()]
+        assert own == sorted(set(own))
+    for number, position in enumerate(found):
+        assert steps.instruction(position) == trace.instruction_at(number)
+        group, index = steps.locate(position)
+        assert steps.active(group, index) >> trace.step(number).lane & 1 == trace.step(number).executed
+
+
+def test_lanes_execute_together() -> None:
+    views, _ = recorded(EXCHANGE)
+    assert views.steps.count * 32 == views.trace.steps
+    steps = views.get("steps/0")
+    assert set(steps["active"]) == {0xFFFFFFFF, 0}  # no lane takes the branch out of the loop
+    assert views.get(f"line/{DOUBLE}")["count"] == 3 * 2
+    assert views.get("run")["counts"][DOUBLE] == [6, 192]
+
+
+@pytest.mark.parametrize("thread", [0, 37])
+def test_registers_are_those_of_the_recording(thread: int) -> None:
+    views, result = recorded(EXCHANGE)
+    trace = result.trace
+    assert trace is not None
+    for number in trace.steps_of(thread).tolist():
+        position = views.steps.position_of(number) + 1
+        shown = registers_at(views, thread // 32, position, thread % 32)
+        expected = trace.registers(thread, step=number)
+        assert {name: int.from_bytes(data, "little") for name, data in shown.items()} == expected
+
+
+def test_shared_memory_has_what_warps_stored() -> None:
+    views, _ = recorded(EXCHANGE)
+    first, second = views.get(f"line/{STORE}")["steps"]
+    before, between, after = (
+        memory_at(views, "shared", 0, 0, at).view(np.uint32) for at in (first, first + 1, second + 1)
+    )
+    assert before.any() == 0
+    numbers = np.arange(64)
+    assert between.tolist() == np.where(numbers < 32, numbers, 0).tolist()
+    assert after.tolist() == numbers.tolist()
+    assert memory_at(views, "global", 0, 0, views.steps.count).view(np.uint32).tolist() == ((numbers ^ 32) * 8).tolist()
+
+
+def test_accesses_have_lanes_and_addresses() -> None:
+    views, _ = recorded(EXCHANGE)
+    (step, _) = views.get(f"line/{LOAD}")["steps"]
+    (access,) = [one for one in views.get("steps/0")["accesses"] if one["step"] == step]
+    assert (access["kind"], access["space"], access["size"]) == ("load", "shared", 4)
+    warp = views.get("steps/0")["warps"][step]
+    assert access["addresses"] == [4 * ((32 * warp + lane) ^ 32) for lane in range(32)]
+
+
+def test_a_barrier_says_who_waits() -> None:
+    views, _ = recorded(EXCHANGE)
+    (barrier,) = views.get("barriers/0/0")
+    assert (barrier["name"], barrier["mbarrier"]) == ("barrier 0", False)
+    assert barrier["events"][-1][1:2] == ["phase"]
+    assert {warp for warp, _, _ in barrier["waits"]} <= {0, 1}
+
+
+def test_where_warps_are() -> None:
+    views, _ = recorded(EXCHANGE)
+    one, other = views.get("warps/0/0")
+    assert (one["before"], other["before"], one["after"]) == (-1, -1, -1)
+
+
+def test_what_is_not_there_is_a_key_error() -> None:
+    views, _ = recorded(EXCHANGE)
+    for name in ("nothing", "steps", "steps/x", "memory/shared/0", "memory/nowhere/0/0/0"):
+        with pytest.raises(KeyError):
+            views.get(name)
+
+
+def test_the_page_is_small_and_asks_nothing_of_a_network() -> None:
+    text = page()
+    assert len(text.encode()) < MOST
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
+
+
+def test_a_file_has_all_answers() -> None:
+    views, _ = recorded(EXCHANGE)
+    text = write_page(views)
+    start = text.index('id="embedded">') + len('id="embedded">')
+    embedded = json.loads(text[start : text.index("</script>", start)])
+    assert {"run", "steps/0", "registers/0/0", "registers/1/0", "memory/shared/0/0/0", "memory/global/0/0/0"} <= set(
+        embedded["names"]
+    )
