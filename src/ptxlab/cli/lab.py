@@ -49,9 +49,9 @@ def command(
 ) -> None:  # fmt: skip
     """Inspect a run of a kernel in the browser: step by step, lane by lane, forwards and backwards.
 
-    PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery. The kernel runs once
-    on the emulator and is recorded; the page is served on this machine alone until Ctrl-C. Arguments are written as for
-    `ptxlab run`.
+    PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery. The kernel runs
+    once on the emulator and is recorded; the page is served on this machine alone until Ctrl-C. Arguments are as
+    for `ptxlab run`.
 
     \b
     Examples:

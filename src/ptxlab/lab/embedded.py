@@ -50,8 +50,8 @@ def write_page(views: Views) -> str:
         size, total = size + len(text), total + len(text)
         if total > MOST:
             raise TooLargeError(
-                f"{views.steps.count:,} steps of warps are too many for one file: record fewer with `--blocks`, `--warp` "
-                "or `--limit`, or serve the page without `--html`"
+                f"{views.steps.count:,} steps of warps are too many for one file: record fewer with `--blocks`, "
+                "`--warp` or `--limit`, or serve the page without `--html`"
             )
         if size > PART:
             finish()
