@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 
 from ptxlab.cli.group import ptxlab
 from ptxlab.report import PtxError
-from ptxlab.toolchain import find
+from ptxlab.toolchain import compilation, find
+from ptxlab.toolchain.nvcc import has_host_compiler
 
 RIGHT = """\
 extern "C" __global__ void twice(float *x, int n)
@@ -25,12 +26,48 @@ extern "C" __global__ void twice(float *x, int n)
 LAUNCH = ["--block", "32", "--arg", "f32[32]=arange"]
 
 
+TEMPLATE = """\
+#include <cassert>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+template <int N, typename T> __global__ void scale(T *x, uint32_t n)
+{
+    assert(n == SIZE);
+    if (threadIdx.x < n) x[threadIdx.x] *= N;
+}
+
+static std::vector<float> numbers(int n) { return std::vector<float>(n, 1.0f); }
+
+int main()
+{
+    float *x;
+    cudaMalloc(&x, 4 * numbers(SIZE).size());
+    scale<3, float><<<1, SIZE>>>(x, SIZE);
+    printf("%d\\n", (int)cudaDeviceSynchronize());
+}
+"""
+SCALE = ["--block", "4", "--arg", "f32[4]=arange", "--arg", "u32=4"]
+
+
 @pytest.fixture(autouse=True)
-def nvrtc() -> None:
+def nvrtc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile by NVRTC, which is quicker, but for tests that ask for nvcc."""
+    name = "nvcc" if "nvcc" in request.fixturenames or "nvcc" in request.node.name else "nvrtc"
     try:
-        find("nvrtc")
+        find(name)
     except PtxError as missing:
-        pytest.skip(f"no NVRTC: {missing.diagnostics[0].message}")
+        pytest.skip(f"no {name}: {missing.diagnostics[0].message}")
+    if name == "nvrtc":
+        monkeypatch.setattr(compilation, "has_host_compiler", lambda options: False)
+    elif not has_host_compiler(()):
+        pytest.skip("no compiler for the host, which nvcc needs")
+
+
+@pytest.fixture
+def nvcc() -> None:
+    """For a test that compiles by nvcc."""
 
 
 @pytest.fixture(autouse=True)
@@ -151,3 +188,61 @@ def test_what_is_for_one_of_them_is_refused_for_the_other() -> None:
     result = run("run", "kernel.ptx", "--block", "1", "--target", "sm_90")
     assert result.exit_code == 2
     assert "`--target` is for CUDA C++: PTX names its own" in result.output
+
+
+@pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])
+def test_a_file_with_host_code_and_headers_runs(compiler: str) -> None:
+    Path("scale.cu").write_text(TEMPLATE)
+    result = run("run", "scale.cu", "--entry", "scale", *SCALE, "--format", "json", "--", "-DSIZE=4", "-O3")
+    if "could not open source file" in result.stdout:
+        pytest.skip("CCCL's headers are not installed")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["title"] == "scale<3, float>"
+    assert [change["first"] for change in found["arguments"]] == [[0, 3, 6, 9]]
+    wrong = run("run", "scale.cu", *SCALE, "--format", "concise", "--", "-DSIZE=5")
+    assert "scale.cu:8:5: error[" in wrong.output
+
+
+@pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])
+def test_a_kernel_is_made_of_its_template(compiler: str) -> None:
+    Path("plain.cu").write_text("template <int N> __global__ void add(int *x) { x[threadIdx.x] += N; }\n")
+    launch = ["--block", "2", "--arg", "s32[2]=zeros"]
+    assert "7 7" in run("run", "plain.cu", "--entry", "add<7>", *launch).stdout
+    assert "identifier `seven` is undefined" in run("run", "plain.cu", "--entry", "add<seven>", *launch).stdout
+    nothing = run("run", "plain.cu", *launch)
+    assert nothing.exit_code == 2
+    assert "a template needs its arguments, as `--entry 'gemm<128, float>'`" in nothing.output
+
+
+@pytest.mark.usefixtures("nvcc")
+def test_what_nvcc_refuses_is_reported() -> None:
+    result = run("check", "wrong.cu")
+    assert result.exit_code == 1
+    assert "error[cuda-error]: identifier `s` is undefined\n --> wrong.cu:7:16" in result.stdout
+    Path("missing.cu").write_text("#include <not/there.h>\n")
+    result = run("check", "missing.cu", "--format", "concise")
+    assert result.stdout == "missing.cu:1:1: error[cuda-error]: not/there.h: No such file or directory\n"
+
+
+def test_options_of_the_project_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("headers").mkdir()
+    Path("headers", "two.h").write_text("#define TWO 2.0f\n")
+    Path("kernels").mkdir()
+    Path("kernels", "two.cu").write_text('#include "two.h"\n' + RIGHT.replace("= r", "= r * TWO * BY"))
+    Path("pyproject.toml").write_text('[tool.ptxlab]\ntarget = "sm_90a"\ncuda-options = ["-Iheaders", "-DBY=5"]\n')
+    monkeypatch.chdir("kernels")
+    result = run("run", "two.cu", *LAUNCH, "--arg", "s32=32")
+    assert "0 20 40 60" in result.stdout, result.output
+    Path("../pyproject.toml").write_text("[tool.ptxlab]\noptions = []\n")
+    result = run("check", "two.cu")
+    assert result.exit_code == 2
+    assert "`[tool.ptxlab]` has no `options`; it may have `target` and `cuda-options`" in result.output
+
+
+def test_options_without_a_source_to_compile_are_refused() -> None:
+    Path("kernel.ptx").write_text(".version 8.0\n.target sm_80\n.entry k() { ret; }\n")
+    for command in (["check"], ["run", "--block", "1"], ["python"]):
+        result = run(*command, "kernel.ptx", "--", "-Iinclude")
+        assert result.exit_code == 2
+        assert "what follows `--` goes to the compiler of CUDA C++, and there is no `.cu` file" in result.output

@@ -8,7 +8,7 @@ import pytest
 import ptxlab
 from ptxlab.report import PtxError, Source
 from ptxlab.toolchain import Tool, assemble, compile_cuda, find
-from ptxlab.toolchain.nvrtc import read_log
+from ptxlab.toolchain.compiler_messages import read_log
 
 SOURCE = """\
 #include <cuda_fp16.h>
@@ -52,7 +52,7 @@ def test_a_mistake_is_marked_on_the_source() -> None:
 def test_an_unknown_target_is_an_error() -> None:
     compilation = compile_cuda(SOURCE, "sm_5")
     assert compilation.text is None
-    assert compilation.diagnostics[0].code == "nvrtc-error"
+    assert compilation.diagnostics[0].code == "cuda-error"
     assert "gpu-architecture" in compilation.diagnostics[0].message
 
 

@@ -190,7 +190,7 @@ class Argument:
         kind = "f" if self.type in _FLOATS else self.type[0]
         same = "b" in (kind, wanted.kind) or (kind == "f") == (wanted.kind == "f")
         if not same or type_of(self.type).itemsize * 8 != wanted.width:
-            raise self.problem(f"the parameter `{parameter.name}` is `.{wanted.name}`")
+            raise self.problem(f"the parameter `{parameter.title}` is `.{wanted.name}`")
 
 
 def type_of(name: str) -> dtype[Any]:

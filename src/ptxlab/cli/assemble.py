@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptxlab.cli.compiling import Compiling, ptxas_options, show_compiler_warnings
 from ptxlab.cli.files import (
     STANDARD_INPUT,
     name_of,
     path_argument,
     ptx_name_of,
     read_ptx,
-    show_compiler_warnings,
     target_option,
     write_file,
 )
@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from ptxlab.toolchain import Assembly, Occupancy, Resources
 
 ptxas_option = click.option("--ptxas", metavar="PATH", help="The ptxas to run, instead of the first one found.")
-options_argument = click.argument("options", nargs=-1, type=click.UNPROCESSED, metavar="[-- PTXAS OPTIONS]")
 
 
-@click.command("assemble")
+@click.command("assemble", cls=Compiling)
 @path_argument
-@options_argument
 @target_option
 @click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Size of a block in threads, for the occupancy.")
@@ -42,7 +40,6 @@ options_argument = click.argument("options", nargs=-1, type=click.UNPROCESSED, m
 def command(
     context: click.Context,
     path: Path,
-    options: Sequence[str],
     target: str | None,
     output: Path | None,
     threads: int | None,
@@ -58,11 +55,12 @@ def command(
       ptxlab assemble kernel.ptx
       ptxlab assemble --target sm_90a --threads 384 kernel.ptx
       ptxlab assemble kernel.ptx -- -O1 -maxrregcount 32
+      ptxlab assemble kernel.cu -- -Iinclude -Xptxas -O1
     """
     try:
         text, warnings = read_ptx(path, target)
-        show_compiler_warnings(warnings, path)
-        assembly = run_ptxas(text, target, ptx_name_of(path), options, ptxas)
+        show_compiler_warnings(warnings, name_of(path))
+        assembly = run_ptxas(text, target, ptx_name_of(path), ptxas_options(path), ptxas)
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))

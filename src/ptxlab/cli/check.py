@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from ptxlab.cli.compiling import CUDA, Compiling, refuse_options
 from ptxlab.cli.files import (
-    CUDA,
     STANDARD_INPUT,
     Progress,
     find_files,
@@ -26,7 +26,7 @@ from ptxlab.report import Diagnostic, Format, PtxError, apply_edits, certain_edi
 _PASSES = 2  # a byte order mark hides all that follows it
 
 
-@click.command("check")
+@click.command("check", cls=Compiling)
 @paths_argument
 @target_option
 @format_option
@@ -35,16 +35,19 @@ _PASSES = 2  # a byte order mark hides all that follows it
 def command(context: click.Context, paths: Sequence[Path], target: str | None, format: Format, fix: bool) -> None:
     """Report every problem in PTX files.
 
-    Directories are searched for *.ptx; `-` is standard input. A .cu file is compiled by NVRTC first, whose warnings are
-    among the findings. Exits 0 if nothing was found, 1 if something was, 2 if a tool is missing or no file can be read.
+    Directories are searched for *.ptx; `-` is standard input. A .cu file is compiled first, by nvcc or else by NVRTC,
+    whose warnings are among the findings; options for that follow `--`. Exits 0 if nothing was found, 1 if something
+    was, 2 if a tool is missing or no file can be read.
 
     \b
     Examples:
       ptxlab check kernel.ptx
       ptxlab check --target sm_90a --format concise kernels/
       ptxlab check --fix kernel.ptx
+      ptxlab check gemm.cu --target sm_90a -- -Iinclude -DTILE=128
     """
     files = find_files(paths)
+    refuse_options(files)
     if fix and any(file.suffix == CUDA for file in files):
         raise click.UsageError("`--fix` mends PTX, so it can't be used with CUDA C++")
     if fix and STANDARD_INPUT in files:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
+from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.files import read_module, target_option
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, check_first, choose, launch_options, required_block
@@ -86,9 +87,9 @@ class Session:
         from ptxlab.device.options import LaunchOptions
         from ptxlab.device.record import Record
 
-        module, _ = read_module(self.path, self.target)
+        module, _ = read_module(self.path, self.target, self.entry)
         check_first(module)
-        kernel = choose(module, self.entry)
+        kernel = choose(module, self.entry, self.path)
         for argument, parameter in zip(self.arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
         record = Record(blocks=self.blocks, warps=self.warps or None, limit=self.limit)
@@ -111,7 +112,7 @@ def _numbers(name: str, given: Any) -> tuple[int, ...]:
         raise click.UsageError(f"`{name}` is {given!r}: whole numbers are wanted") from None
 
 
-@click.command("debug")
+@click.command("debug", cls=Compiling)
 @click.argument("path", type=_PATH, metavar="[PATH]", required=False)
 @target_option
 @launch_options

@@ -29,7 +29,7 @@ def show(kernel: Function, found: Exploration, findings: Sequence[Diagnostic], n
             click.echo(f"{outcome.executions:,} of {found.executions:,}: {_spell(kernel, outcome)}")
         if len(found.outcomes) > SHOWN:
             click.echo(f"... and {len(found.outcomes) - SHOWN:,} other outcomes")
-        click.echo(f"`{kernel.name}`, {found.threads:,} threads, up to {found.steps:,} accesses: {found.verdict}")
+        click.echo(f"`{kernel.title}`, {found.threads:,} threads, up to {found.steps:,} accesses: {found.verdict}")
         if findings:
             click.echo()
     show_findings(findings, name, format)

@@ -1,6 +1,6 @@
 """The files that arguments name: paths, directories searched for `*.ptx`, `-` for standard input; read and written.
 
-A `.cu` file is read as the PTX that NVRTC makes of it.
+A `.cu` file is read as the PTX that a compiler makes of it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ptxlab.cli.compiling import CUDA, compile_file
 from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.report.nearest import nearest
 
@@ -34,7 +35,6 @@ path_argument = click.argument(
 )
 
 STANDARD_INPUT = Path("-")
-CUDA = ".cu"
 
 
 def _known_target(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -78,16 +78,16 @@ def ptx_name_of(path: Path) -> str:
     return name_of(path.with_suffix(".ptx") if path.suffix == CUDA else path)
 
 
-def read_module(path: Path, target: str | None = None) -> tuple[Module, list[Diagnostic]]:
+def read_module(path: Path, target: str | None = None, entry: str | None = None) -> tuple[Module, list[Diagnostic]]:
     """The program in a file or on standard input, and the compiler's warnings; raises `PtxError` where it is wrong."""
-    module, faults, warnings = read_program(path, target)
+    module, faults, warnings = read_program(path, target, entry=entry)
     if faults:
         raise PtxError(faults)
     return module, warnings
 
 
 def read_program(
-    path: Path, target: str | None = None, progress: Callable[[int], None] | None = None
+    path: Path, target: str | None = None, progress: Callable[[int], None] | None = None, entry: str | None = None
 ) -> tuple[Module, list[Diagnostic], list[Diagnostic]]:
     """The program in a file as far as it can be read, every syntax error, and what the compiler of CUDA C++ warns of.
 
@@ -96,7 +96,7 @@ def read_program(
     from ptxlab.ir.origin import at_origin
     from ptxlab.syntax import read
 
-    text, warnings = read_ptx(path, target)
+    text, warnings = read_ptx(path, target, entry)
     module, faults = read(text, ptx_name_of(path), progress)
     if path.suffix == CUDA:
         from ptxlab.toolchain import trace
@@ -105,26 +105,13 @@ def read_program(
     return module, at_origin(module, faults), warnings
 
 
-def read_ptx(path: Path, target: str | None = None) -> tuple[str, list[Diagnostic]]:
-    """PTX from a file or from standard input; CUDA C++ is compiled for `target`, with the warnings of NVRTC."""
-    text = read_text(path)
+def read_ptx(path: Path, target: str | None = None, entry: str | None = None) -> tuple[str, list[Diagnostic]]:
+    """PTX from a file or from standard input; CUDA C++ is compiled for `target`, with the warnings of its compiler."""
     if path.suffix != CUDA:
-        return text, []
-    from ptxlab.toolchain import compile_cuda
-    from ptxlab.toolchain.nvrtc import DEFAULT_TARGET
-
-    compilation = compile_cuda(text, target or DEFAULT_TARGET, ["-lineinfo"], str(path))
-    if compilation.text is None:
-        raise PtxError(compilation.diagnostics)
+        return read_text(path), []
+    compilation = compile_file(path, target, entry)
+    assert compilation.text is not None
     return compilation.text, list(compilation.diagnostics)
-
-
-def show_compiler_warnings(found: Sequence[Diagnostic], path: Path) -> None:
-    """Print what the compiler of CUDA C++ warned of, beside an output that is not about findings."""
-    from ptxlab.cli.findings import show_findings
-
-    if found:
-        show_findings(found, name_of(path), to_stderr=True)
 
 
 def read_text(path: Path) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.files import (
-    CUDA,
     STANDARD_INPUT,
     find_files,
     name_of,

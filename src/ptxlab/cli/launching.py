@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
+from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import LISTED
 from ptxlab.report import Diagnostic, PtxError
 from ptxlab.report.nearest import nearest
@@ -91,28 +93,39 @@ def check_first(module: Module) -> list[Diagnostic]:
     return found
 
 
-def choose(module: Module, entry: str | None) -> Function:
+def choose(module: Module, entry: str | None, path: Path | None = None) -> Function:
     """The kernel of that name, or the only one."""
+    from ptxlab.ir.mangled import matches, titles
+
     names = module.entries
     if not names:
-        raise click.UsageError("there is no kernel in the file: none of its functions is an `.entry`")
-    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-    listed = ", ".join(f"`{name}`" for name in names[:LISTED]) + more
+        is_cuda = path is not None and path.suffix == CUDA
+        templates = "; a template needs its arguments, as `--entry 'gemm<128, float>'`" if is_cuda else ""
+        raise click.UsageError(f"there is no kernel in the file: none of its functions is an `.entry`{templates}")
     if entry is None and len(names) != 1:
-        raise click.UsageError(f"`--entry` is required: the kernels are {listed}")
-    if entry is not None and entry not in names:
-        mangled = [name for name in names if name.startswith("_Z") and f"{len(entry)}{entry}" in name]
-        if len(mangled) == 1:  # the name in C++, of which PTX has the mangled one
-            return module[mangled[0]]
-        close = nearest(entry, names)
-        meant = f"did you mean `{close}`?" if close else f"the kernels are {listed}"
-        raise click.UsageError(f"there is no kernel `{entry}`; {meant}")
-    return module[entry or names[0]]
+        raise click.UsageError(f"`--entry` is required: the kernels are {_listed(names)}")
+    if entry is None or entry in names:
+        return module[entry or names[0]]
+    meant = matches(entry, names)  # the name in C++, of which PTX has the mangled one
+    if len(meant) > 1:
+        raise click.UsageError(f"`{entry}` is one of several kernels: {_listed(meant)}")
+    if not meant:
+        close = nearest(entry, titles(names))
+        other = f"did you mean `{close}`?" if close else f"the kernels are {_listed(names)}"
+        raise click.UsageError(f"there is no kernel `{entry}`; {other}")
+    return module[meant[0]]
+
+
+def _listed(names: Sequence[str]) -> str:
+    from ptxlab.ir.mangled import titles
+
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return ", ".join(f"`{name}`" for name in titles(names[:LISTED])) + more
 
 
 def required_block(kernel: Function) -> tuple[int, ...]:
     """The extents of a block that the kernel itself asks for."""
     directive = kernel.directive("reqntid")
     if directive is None:
-        raise click.UsageError(f"`--block` is required: `{kernel.name}` has no `.reqntid`")
+        raise click.UsageError(f"`--block` is required: `{kernel.title}` has no `.reqntid`")
     return tuple(int(extent) for extent in directive.arguments)

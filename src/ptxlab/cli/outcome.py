@@ -64,7 +64,7 @@ def watched_arguments(
 ) -> list[Observed]:
     """The arrays among the arguments of a kernel."""
     return [
-        Observed(parameter.name, argument.type, *values)
+        Observed(parameter.title, argument.type, *values)
         for parameter, argument, *values in zip(kernel.parameters, arguments, before, after, strict=True)
         if not isinstance(values[0], bytes)
     ]
@@ -143,7 +143,7 @@ class Run:
         grid, block = (" × ".join(f"{extent:,}" for extent in extents) for extents in (self.grid, self.block))
         some = f"{self.blocks:,} of {grid}" if self.blocks is not None else grid
         yield (
-            f"`{self.kernel.name}` ran{times} on {some} block{'s' * (some != '1')} of {block} "
+            f"`{self.kernel.title}` ran{times} on {some} block{'s' * (some != '1')} of {block} "
             f"thread{'s' * (block != '1')}: {work}"
         )
         if len(coverage.schedules) > 1:
@@ -159,6 +159,7 @@ class Run:
         """All of it, for programs."""
         return {
             "kernel": self.kernel.name,
+            "title": self.kernel.title,
             "seed": self.seed,
             "runs": max(len(self.result.coverage.schedules), 1),
             "coverage": self.result.coverage.as_object(),

@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.files import name_of, path_argument, read_module, show_compiler_warnings, write_file
+from ptxlab.cli.compiling import Compiling, refuse_options, show_compiler_warnings
+from ptxlab.cli.files import name_of, path_argument, read_module, write_file
 from ptxlab.cli.findings import show_findings, status_of
 from ptxlab.report import PtxError
 
 
-@click.command("python")
+@click.command("python", cls=Compiling)
 @path_argument
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of printing."
@@ -28,9 +29,10 @@ def command(context: click.Context, path: Path, output: Path | None) -> None:
       ptxlab python kernel.ptx
       ptxlab python kernel.ptx -o kernel.py
     """
+    refuse_options([path])
     try:
         module, warnings = read_module(path)
-        show_compiler_warnings(warnings, path)
+        show_compiler_warnings(warnings, name_of(path))
     except PtxError as wrong:
         show_findings(wrong.diagnostics, name_of(path), to_stderr=True)
         context.exit(status_of(wrong.diagnostics))

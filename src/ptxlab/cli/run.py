@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import Argument
+from ptxlab.cli.compiling import CUDA, Compiling, refuse_options
 from ptxlab.cli.expectation import TOLERANCE, Expectation
-from ptxlab.cli.files import CUDA, name_of, path_argument, read_module, target_option
+from ptxlab.cli.files import name_of, path_argument, read_module, target_option
 from ptxlab.cli.findings import format_option, show_failure, status_of
 from ptxlab.cli.launching import block_indices, check_first, choose, launch_options, required_block
 from ptxlab.cli.trying import Inputs, try_seeds
@@ -146,7 +147,7 @@ class Request:
         )
 
 
-@click.command("run")
+@click.command("run", cls=Compiling)
 @path_argument
 @target_option
 @launch_options
@@ -205,7 +206,9 @@ def command(context: click.Context, /, **given: Any) -> None:
     Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'. After its name, a `.global` or `.const` variable
     takes the same: --set filter=f32[3]=1,2,1.
 
-    A .cu file is compiled by NVRTC first, for --target; kernels are best `extern "C"`, so that they keep their names.
+    A .cu file is compiled first, for --target, by nvcc or else by NVRTC, which leaves host code out; options for that
+    follow `--`, or are the `cuda-options` of `[tool.ptxlab]` in pyproject.toml. --entry is the name in C++, and
+    `--entry 'gemm<128, float>'` makes the kernel of its template.
 
     What `ptxlab check` warns of is among the findings. Exits 0 if nothing was found, 1 if something was, 2 if it could
     not be run as asked, 130 after Ctrl-C.
@@ -218,14 +221,16 @@ def command(context: click.Context, /, **given: Any) -> None:
       ptxlab run spin_lock.ptx --grid 3 --block 1 --arg u32[2]=zeros --explore
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
+      ptxlab run gemm.cu --target sm_90a --entry 'gemm<128, float>' --block 128 --arg f32[128]=ones -- -Iinclude
     """
     request = Request(**given)
     request.refuse_contradictions()
+    refuse_options([request.path])
     name, format = name_of(request.path), request.format
     try:
-        module, warnings = read_module(request.path, request.target)
+        module, warnings = read_module(request.path, request.target, request.entry)
         warnings += check_first(module)
-        kernel = choose(module, request.entry)
+        kernel = choose(module, request.entry, request.path)
         options = request.options(kernel)
         for argument, parameter in zip(request.arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)

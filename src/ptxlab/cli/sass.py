@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxlab.cli.assemble import options_argument, ptxas_option
-from ptxlab.cli.files import path_argument, ptx_name_of, read_ptx, show_compiler_warnings, targets_option
+from ptxlab.cli.assemble import ptxas_option
+from ptxlab.cli.compiling import Compiling, ptxas_options, show_compiler_warnings
+from ptxlab.cli.files import name_of, path_argument, ptx_name_of, read_ptx, targets_option
 from ptxlab.cli.findings import has_color, show_findings, status_of
 from ptxlab.report import PtxError
 
@@ -24,9 +25,8 @@ _FILE = re.compile(r'\s*\.file\s+(\d+)\s+"([^"]*)"')
 _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\b[^/]*$")
 
 
-@click.command("sass")
+@click.command("sass", cls=Compiling)
 @path_argument
-@options_argument
 @targets_option
 @click.option("--instructions", is_flag=True, help="Show for each PTX instruction what it becomes on each target.")
 @ptxas_option
@@ -34,7 +34,6 @@ _LOC = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\b[^/]*$")
 def command(
     context: click.Context,
     path: Path,
-    options: Sequence[str],
     targets: Sequence[str | None],
     instructions: bool,
     ptxas: str | None,
@@ -50,11 +49,11 @@ def command(
     from ptxlab.toolchain import find, lower_instructions, side_by_side
     from ptxlab.toolchain.header import stated_target
 
-    name = ptx_name_of(path)
+    name, options = ptx_name_of(path), ptxas_options(path)
     color = has_color(sys.stdout)
     try:
         text, warnings = read_ptx(path, targets[0])
-        show_compiler_warnings(warnings, path)
+        show_compiler_warnings(warnings, name_of(path))
         tool: Tool | None = find("ptxas", ptxas) if ptxas else None
         if instructions:
             wanted = [target or stated_target(text) or "sm_75" for target in targets]

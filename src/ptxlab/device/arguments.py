@@ -124,20 +124,20 @@ class _Packing:
         offset = self.area.offsets[id(parameter)] + field.offset
         name = f"argument {number}{where}"
         if isinstance(value, (TensorMap, Encoded)):
-            value = self._map(value, offset, field, name, parameter.name)
+            value = self._map(value, offset, field, name, parameter.title)
         elif isinstance(value, Multicast):
-            value = self._multicast(value, field, f"{name} (`{parameter.name}`)")
+            value = self._multicast(value, field, f"{name} (`{parameter.title}`)")
         elif isinstance(value, OPAQUE):
-            handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.name}`)")
+            handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.title}`)")
             value = handle.to_bytes(field.size, "little")
             self.parameters.slots.append(Slot(offset, is_handle=True))
         elif isinstance(value, Pointers):
-            value = self._pointers(value, field, f"{name} (`{parameter.name}`)")
+            value = self._pointers(value, field, f"{name} (`{parameter.title}`)")
             self.parameters.slots.append(Slot(offset))
         elif is_array(value):
             if field.size != 8:
                 raise ValueError(f"an array needs a 64-bit parameter, this one is `.{field.kind}`")
-            value = self._address(value, f"{name} (`{parameter.name}`)")
+            value = self._address(value, f"{name} (`{parameter.title}`)")
             self.parameters.slots.append(Slot(offset))
         self.parameters.data[offset : offset + field.size] = number_bytes(field.type, value, field.size)
 
@@ -218,7 +218,7 @@ def _problem(module: ir.Module, kernel: ir.Function, number: int, caught: Except
     problem = f"the number is too large for `.{parameter.type.name}`" if large else caught
     return error(
         "bad-argument",
-        f"argument {number} of `{kernel.name}`: {problem}",
+        f"argument {number} of `{kernel.title}`: {problem}",
         module.span(parameter),
         "the parameter is declared here",
         notes=getattr(caught, "notes", ()),
@@ -243,7 +243,7 @@ def _count_problem(module: ir.Module, kernel: ir.Function, given: int) -> Diagno
     wanted = len(kernel.parameters)
     return error(
         "bad-argument",
-        f"`{kernel.name}` takes {wanted} argument{'s' * (wanted != 1)}, not {given}",
+        f"`{kernel.title}` takes {wanted} argument{'s' * (wanted != 1)}, not {given}",
         module.name_span(kernel),
         "the kernel is declared here",
         notes=[f"its parameters are {names}"],

@@ -46,7 +46,7 @@ def _problems(
     threads = block[0] * block[1] * block[2]
 
     def problem(text: str, *helps: str) -> Diagnostic:
-        return error("bad-launch", f"`{kernel.name}`: {text}", span, "this kernel", helps=list(helps))
+        return error("bad-launch", f"`{kernel.title}`: {text}", span, "this kernel", helps=list(helps))
 
     if kernel.body is None:
         yield problem("it has no body in this file")
@@ -77,7 +77,7 @@ def _problems(
     for function in variables.functions:
         local = layout.locals_of(module, function).size
         if local > _LOCAL:
-            yield problem(f"`{function.name}` has {local} bytes of local memory, a thread may have {_LOCAL}")
+            yield problem(f"`{function.title}` has {local} bytes of local memory, a thread may have {_LOCAL}")
     yield from _large_variables(module, kernel, variables)
     for x, y, z in blocks or ():
         if not (0 <= x < grid[0] and 0 <= y < grid[1] and 0 <= z < grid[2]):
@@ -98,7 +98,7 @@ def _large_variables(module: ir.Module, kernel: ir.Function, variables: layout.V
     )
     yield error(
         "out-of-memory",
-        f"`{kernel.name}`: its variables take {_amount(sum(sizes))}, this machine gives them {_amount(limit)} at most",
+        f"`{kernel.title}`: its variables take {_amount(sum(sizes))}, this machine gives them {_amount(limit)} at most",
         module.span(largest),
         f"`{largest.name}` takes {_amount(size)}",
         helps=["allocate the memory on the host, and pass its address"],
@@ -114,7 +114,7 @@ def check_cluster(
 ) -> None:
     """Refuse clusters that no GPU would take, with every reason."""
     problems = [
-        error("bad-launch", f"`{kernel.name}`: {text}", module.name_span(kernel), "this kernel", helps=helps)
+        error("bad-launch", f"`{kernel.title}`: {text}", module.name_span(kernel), "this kernel", helps=helps)
         for text, *helps in _wrong_clusters(kernel, grid, given, target)
     ]
     if problems:
@@ -162,7 +162,7 @@ def check_memory(module: ir.Module, kernel: ir.Function, threads: int, blocks: i
         [
             error(
                 "out-of-memory",
-                f"`{kernel.name}`: {what} takes {_amount(bytes)} on this machine, which has {_amount(free)} free",
+                f"`{kernel.title}`: {what} takes {_amount(bytes)} on this machine, which has {_amount(free)} free",
                 module.name_span(kernel),
                 "this kernel",
                 notes=[f"a block has {threads} threads with {each} of registers and memory each"],

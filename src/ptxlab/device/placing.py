@@ -79,7 +79,7 @@ def describe(parameter: ir.Variable, fields: Sequence[Field]) -> str:
             unread.append(f"{end}..{field.offset}")
         end = field.offset + field.size
     rest = f"; bytes {', '.join(unread)} are not read" if unread else ""
-    return f"of the {size} bytes of `{parameter.name}`, the kernel reads {listed}{rest}"
+    return f"of the {size} bytes of `{parameter.title}`, the kernel reads {listed}{rest}"
 
 
 def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[Any]) -> str:
@@ -89,10 +89,10 @@ def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[A
     if len(values) != len(fields):
         given = f"{len(values)} value{'s' * (len(values) != 1)}"
         return (
-            f"{given} for `{parameter.name}`, of which the kernel reads {len(fields)} field{'s' * (len(fields) != 1)}"
+            f"{given} for `{parameter.title}`, of which the kernel reads {len(fields)} field{'s' * (len(fields) != 1)}"
         )
     field, value = next(pair for pair in zip(fields, values, strict=True) if not _fits(*pair))
-    return f"{_spell(value)} for the field at {field} of `{parameter.name}`"
+    return f"{_spell(value)} for the field at {field} of `{parameter.title}`"
 
 
 def _spell(value: Any) -> str:

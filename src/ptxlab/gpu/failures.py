@@ -134,23 +134,23 @@ class Subject:
     Not the kernel itself: what is kept of a module must not keep the module.
     """
 
-    name: str
+    title: str
     span: Span | None
 
     @classmethod
     def of(cls, module: ir.Module, kernel: ir.Function) -> Subject:
-        return cls(kernel.name, module.name_span(kernel))
+        return cls(kernel.title, module.name_span(kernel))
 
 
 def explain(problem: DriverError, kernel: Subject, gpu: Gpu, notes: tuple[str, ...] = ()) -> Diagnostic:
     """An error of the driver as a diagnostic on the kernel that it met."""
     found = FATAL.get(problem.name) or OTHERS.get(problem.name)
     if found is None:
-        return error("driver-error", f"`{kernel.name}`: the driver says {problem.name}", kernel.span, "this kernel",
+        return error("driver-error", f"`{kernel.title}`: the driver says {problem.name}", kernel.span, "this kernel",
                      notes=[f"in {problem.call}, on {gpu.name}", *notes])  # fmt: skip
     return error(
         found.code,
-        f"`{kernel.name}` on {gpu.name}: {found.message}",
+        f"`{kernel.title}` on {gpu.name}: {found.message}",
         kernel.span,
         "this kernel",
         notes=[*found.notes, *notes],

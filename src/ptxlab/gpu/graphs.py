@@ -56,7 +56,7 @@ class Graph:
         found = fail(problem, first.kernel, first.loaded.gpu)
         if len(self.parts) == 1:
             return found
-        names = ", ".join(dict.fromkeys(f"`{part.kernel.name}`" for part in self.parts))
+        names = ", ".join(dict.fromkeys(f"`{part.kernel.title}`" for part in self.parts))
         return replace(found, notes=(f"it may be any launch of the graph, which has {names}", *found.notes[-1:]))
 
 

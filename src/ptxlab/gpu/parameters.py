@@ -192,7 +192,7 @@ def convert(
         except (TypeError, ValueError) as problem:
             values.append(0)
             span = module.span(kernel.parameters[number]) if number < len(kernel.parameters) else None
-            problems.append(error("bad-argument", f"argument {number} of `{kernel.name}`: {problem}", span,
+            problems.append(error("bad-argument", f"argument {number} of `{kernel.title}`: {problem}", span,
                                   "the parameter is declared here"))  # fmt: skip
     if problems:
         raise KernelError(problems)

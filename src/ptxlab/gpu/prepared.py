@@ -179,12 +179,12 @@ def check_sizes(
     span = module.name_span(kernel)
     problems = []
     if shared < 0:
-        problems.append(error("bad-launch", f"`{kernel.name}`: {shared} bytes of shared memory", span, "this kernel"))
+        problems.append(error("bad-launch", f"`{kernel.title}`: {shared} bytes of shared memory", span, "this kernel"))
     elif static + shared > gpu.shared:
         problems.append(
             error(
                 "bad-launch",
-                f"`{kernel.name}`: {static + shared} bytes of shared memory, {gpu.name} has {gpu.shared} for a block",
+                f"`{kernel.title}`: {static + shared} bytes of shared memory, {gpu.name} has {gpu.shared} for a block",
                 span,
                 "this kernel",
                 notes=[f"{static} bytes are declared in the module, {shared} are asked for at launch"],
@@ -197,7 +197,7 @@ def check_sizes(
         problems.append(
             error(
                 "bad-launch",
-                f"`{kernel.name}`: a grid of {grid} is not a multiple of the cluster {cluster}",
+                f"`{kernel.title}`: a grid of {grid} is not a multiple of the cluster {cluster}",
                 span,
                 "this kernel",
                 helps=["round the grid up, and let the blocks beyond do nothing"],

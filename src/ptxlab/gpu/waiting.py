@@ -57,7 +57,7 @@ def fail(problem: DriverError, kernel: Subject, gpu: Gpu) -> Diagnostic:
     """What went wrong; a context that is broken is remembered."""
     if isinstance(problem, OverdueError):
         mark_broken("it still runs")
-        return error("timeout", f"`{kernel.name}` on {gpu.name} had not ended when its time was up",
+        return error("timeout", f"`{kernel.title}` on {gpu.name} had not ended when its time was up",
                      kernel.span, "this kernel",
                      notes=["nothing stops a kernel on a GPU: it runs until the process ends, and no other meanwhile"],
                      helps=['run it with `device="cpu"` and `timeout`: that says where its threads are'])  # fmt: skip

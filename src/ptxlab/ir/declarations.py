@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from ptxlab.ir import mangled
 from ptxlab.ir.node import Immutable, Node, Parts
 from ptxlab.ir.operands import Immediate
 
@@ -141,6 +142,11 @@ class Variable(Node):
         self.start = start
         self.end = end
         self.__class__ = Variable
+
+    @property
+    def title(self) -> str:
+        """The name for people: `param_0` of a parameter whose kernel a compiler of C++ named."""
+        return mangled.title(self.name)
 
     @property
     def names(self) -> Iterator[str]:

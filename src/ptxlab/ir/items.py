@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ptxlab.ir import mangled
 from ptxlab.ir.declarations import Attribute, Declaration, Variable
 from ptxlab.ir.launchable import Launchable, launch
 from ptxlab.ir.node import Immutable, Node, Parts
@@ -72,6 +73,11 @@ class Function(Launchable, Node):
 
     def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
         return launch(self, args, options)
+
+    @property
+    def title(self) -> str:
+        """The name for people: `gemm<128, float>` of a kernel that a compiler of C++ calls `_Z4gemmILi128EfEvPT0_j`."""
+        return mangled.title(self.name)
 
     @property
     def required_cluster(self) -> tuple[int, int, int] | None:

@@ -6,6 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ptxlab.ir import mangled
 from ptxlab.ir.declarations import Declaration, Variable
 from ptxlab.ir.items import Function, Item
 from ptxlab.ir.node import Node
@@ -66,9 +67,8 @@ class Module(Node):
     def __repr__(self) -> str:
         name = f" {self.source.name}" if self.source is not None else ""
         version = ".".join(map(str, self.version))
-        return (
-            f"<module{name}: PTX {version} for {', '.join(self.targets)}, kernels: {', '.join(self.entries) or 'none'}>"
-        )
+        kernels = ", ".join(mangled.titles(self.entries)) or "none"
+        return f"<module{name}: PTX {version} for {', '.join(self.targets)}, kernels: {kernels}>"
 
     @property
     def target(self) -> str:
@@ -96,10 +96,19 @@ class Module(Node):
         return [variable for item in self.items if isinstance(item, Declaration) for variable in item.variables]
 
     def __getitem__(self, name: str) -> Function:
-        """The function of that name: its definition if there is one, otherwise its first prototype."""
+        """The function of that name: its definition if there is one, otherwise its first prototype.
+
+        The name is that of the PTX, or that of C++: `module["gemm<128, float>"]`, and `module["gemm"]` if one is meant.
+        """
         found = [item for item in self.functions if item.name == name]
         if not found:
-            raise KeyError(f"no function `{name}`; the module has {', '.join(item.name for item in self.functions)}")
+            meant = mangled.matches(name, dict.fromkeys(item.name for item in self.functions))
+            if len(meant) > 1:
+                raise KeyError(f"`{name}` is one of {', '.join(mangled.titles(meant))}")
+            found = [item for item in self.functions if item.name in meant]
+        if not found:
+            names = mangled.titles(dict.fromkeys(item.name for item in self.functions))
+            raise KeyError(f"no function `{name}`; the module has {', '.join(names)}")
         chosen = next((function for function in found if function.body is not None), found[0])
         chosen.module = self
         return chosen

@@ -82,7 +82,7 @@ def module_of(kernel: ir.Function) -> ir.Module:
     module = kernel.module
     assert module is not None
     if kernel.kind != "entry":
-        raise ValueError(f"`{kernel.name}` is a device function; the kernels are {', '.join(module.entries)}")
+        raise ValueError(f"`{kernel.title}` is a device function; the kernels are {', '.join(module.entries)}")
     return module
 
 

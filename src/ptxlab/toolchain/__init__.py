@@ -3,9 +3,9 @@
 from ptxlab.isa.occupancy import ASSUMED_THREADS, Occupancy, block_threads, occupancy
 from ptxlab.toolchain.advisories import ADVISORIES, Advisory
 from ptxlab.toolchain.assembly import Assembly, assemble
+from ptxlab.toolchain.compilation import Compilation, compile_cuda, cuda, trace
 from ptxlab.toolchain.disassembly import Control, SassFunction, SassInstruction, disassemble
 from ptxlab.toolchain.lowering import Listing, Lowering, Row, lower_instructions, side_by_side
-from ptxlab.toolchain.nvrtc import Compilation, compile_cuda, cuda, trace
 from ptxlab.toolchain.oracle import Verdict, accepted, judge, judge_many
 from ptxlab.toolchain.resources import Resources
 from ptxlab.toolchain.tools import Tool, find, find_assembler

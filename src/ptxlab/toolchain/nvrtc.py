@@ -1,102 +1,111 @@
-"""CUDA C++ to PTX through NVRTC, by ctypes: no binding to install, the library of a wheel or a toolkit is enough.
-
-`cuda` gives a module, `compile_cuda` text and all that NVRTC said.
-"""
+"""CUDA C++ to PTX through NVRTC, by ctypes: no binding to install, the library of a wheel or a toolkit is enough."""
 
 from __future__ import annotations
 
 import ctypes
 import re
-import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from ptxlab import ir
-from ptxlab.ir.origin import at_origin
-from ptxlab.report import Diagnostic, PtxError, Source, Span, error, render, warning
-from ptxlab.syntax import read
-from ptxlab.toolchain.tools import Tool, find
+from ptxlab.report import PtxError, error
+from ptxlab.toolchain.compiler_messages import messages
+from ptxlab.toolchain.host_code import blank, calls_host, host_functions, launched
+from ptxlab.toolchain.standard_headers import standard_headers
+from ptxlab.toolchain.tools import Tool, wheel_folders
 
-DEFAULT_TARGET = "sm_80"
 _SUCCESS = 0
 _COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the log says; any other failure is ours or the library's
+_NAME = 7  # NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID
+_TRIES = 8  # of a file whose host code is left out function by function: a log ends after a hundred errors
+# What nvcc does with these is no concern of device code, or of NVRTC, which has no such option.
+_ALONE = re.compile(r"-O\w*|-g|-w|-L.+|-l(?!ineinfo).+|--?expt-relaxed-constexpr|--compiler-bindir=.+")
+_WITH_VALUE = ("-Xcompiler", "--compiler-options", "-Xptxas", "-Xlinker", "-ccbin", "--compiler-bindir", "-L")
 
 
-@dataclass(frozen=True, slots=True)
-class Compilation:
-    """PTX text, or None where the source is wrong, and what NVRTC said."""
+def run_nvrtc(
+    tool: Tool, source: str, name: str, options: Sequence[str], instantiate: Sequence[str]
+) -> tuple[str | None, str]:
+    """The PTX, if the source is right, and what NVRTC said of it.
 
-    text: str | None
-    diagnostics: tuple[Diagnostic, ...]
-    tool: Tool
-
-
-def compile_cuda(
-    source: str,
-    target: str = DEFAULT_TARGET,
-    options: Sequence[str] = (),
-    name: str = "kernel.cu",
-    *,
-    tool: Tool | None = None,
-) -> Compilation:
-    """Compile CUDA C++ to PTX for `target`; `options` go to NVRTC as they are.
-
-    compilation = compile_cuda('extern "C" __global__ void k() { asm("exit;"); }', "sm_90a")
+    Functions of the host that NVRTC can't compile are left out, and the kernels of templates that they launch are made.
     """
-    chosen = tool or find("nvrtc")
-    library = _load(chosen.path)
+    host = host_functions(source)
+    left_out = [function for function in host if calls_host(source[function.start : function.end])]
+    first = ""
+    for _ in range(_TRIES):
+        text, wanted = blank(source, left_out), list(instantiate)
+        for function in left_out:
+            wanted += [kernel for kernel in launched(source[function.start : function.end]) if kernel not in wanted]
+        ptx, log = _compile(tool, text, name, options, wanted)
+        if ptx is None and len(wanted) > len(instantiate):  # an argument may be a name of the function that launches
+            ptx, log = _compile(tool, text, name, options, instantiate)
+        first = first or log
+        lines = {message.line for message in messages(log) if message.is_error and message.file == name}
+        more = [one for one in host if one not in left_out and lines & set(range(one.first_line, one.last_line + 1))]
+        if ptx is not None or not more:
+            break
+        left_out += more
+    # What is wrong elsewhere may be a consequence of what was left out; the first log has what the user wrote.
+    return ptx, log if ptx is not None or not left_out else _outside(log, first)
+
+
+def _outside(last: str, first: str) -> str:
+    """The log to show of a file that is wrong even without its host code."""
+    return last if "error" in last else first
+
+
+def _compile(
+    tool: Tool, source: str, name: str, options: Sequence[str], instantiate: Sequence[str]
+) -> tuple[str | None, str]:
+    library = _load(tool.path)
     program = ctypes.c_void_p()
-    text = Source(name, source)
-    if "\0" in source:
-        return Compilation(None, (error("nvrtc-error", "the source holds a NUL character", None),), chosen)
+    folders = include_folders(tool)
+    headers = list(standard_headers(folders))
+    names, texts = (_strings([pair[part] for pair in headers]) for part in (0, 1))
     created = library.nvrtcCreateProgram(
-        ctypes.byref(program), source.encode("utf-8", "surrogateescape"), name.encode(), 0, None, None
+        ctypes.byref(program), source.encode("utf-8", "surrogateescape"), name.encode(), len(headers), texts, names
     )
-    _require(created, library, chosen, "nvrtcCreateProgram")
+    _require(created, library, tool, "nvrtcCreateProgram")
     try:
-        arguments = [*_default_options(chosen, target, options), *options]
-        array = (ctypes.c_char_p * len(arguments))(*[argument.encode() for argument in arguments])
-        status = library.nvrtcCompileProgram(program, len(arguments), array)
-        log = _read(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program, library, chosen)
-        diagnostics = read_log(log, text)
-        if status not in (_SUCCESS, _COMPILATION) and not any(found.level == "error" for found in diagnostics):
-            _require(status, library, chosen, "nvrtcCompileProgram", log)
-        ptx = None
-        if status == _SUCCESS:
-            ptx = _read(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program, library, chosen)
+        for kernel in instantiate:
+            _require(library.nvrtcAddNameExpression(program, kernel.encode()), library, tool, "nvrtcAddNameExpression")
+        arguments = [*(f"--include-path={folder}" for folder in folders), *_for_nvrtc(options)]
+        status = library.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
+        log = _read(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program, library, tool)
+        if status not in (_SUCCESS, _COMPILATION, _NAME) and "error" not in log:
+            _require(status, library, tool, "nvrtcCompileProgram", log)
+        if status != _SUCCESS:
+            return None, log
+        return _read(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program, library, tool), log
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
-    return Compilation(ptx, tuple(diagnostics), chosen)
 
 
-def cuda(
-    source: str, target: str = DEFAULT_TARGET, options: Sequence[str] = (), *, name: str = "kernel.cu"
-) -> ir.Module:
-    """The module that NVRTC makes of CUDA C++; findings name the line of `source` that they come from.
-
-    kernel = ptxlab.cuda('extern "C" __global__ void k(int* p) { asm("mov.u32 %0, %%laneid;" : "=r"(*p)); }')["k"]
-
-    Without `extern "C"` a kernel has the name that C++ gives it. Wrong source raises `PtxError`.
-    """
-    compilation = compile_cuda(source, target, ["-lineinfo", *options], name)
-    if compilation.text is None:
-        raise PtxError(compilation.diagnostics)
-    if compilation.diagnostics:
-        warnings.warn(render(compilation.diagnostics), stacklevel=2)
-    module, faults = read(compilation.text, str(PurePath(name).with_suffix(".ptx")))
-    trace(module, Source(name, source))
-    if faults:  # in inline PTX of the source, which NVRTC takes as it is
-        raise PtxError(at_origin(module, faults))
-    return module
+def include_folders(tool: Tool) -> list[Path]:
+    """The headers beside the library, CUDA's and CCCL's; CCCL may come in a wheel of its own."""
+    roots = [tool.path.resolve().parent.parent, *wheel_folders()]
+    cuda = next((root / "include" for root in roots if (root / "include").is_dir()), None)
+    cccl = next((folder for root in roots if (folder := root / "include" / "cccl").is_dir()), None)
+    return [folder for folder in (cuda, cccl) if folder is not None]
 
 
-def trace(module: ir.Module, source: Source) -> None:
-    """Have findings about a module that was compiled from a source name its lines."""
-    last = PurePath(source.name).name
-    files = [item.name for item in module.items if isinstance(item, ir.File)]
-    module.origins = {file: source for file in files if PurePath(file).name == last}
+def _for_nvrtc(options: Sequence[str]) -> list[str]:
+    """The options without those of nvcc that have no meaning here."""
+    kept: list[str] = []
+    skip = False
+    for option in options:
+        if skip:
+            skip = False
+        elif option in _WITH_VALUE:
+            skip = True
+        elif not _ALONE.fullmatch(option):
+            kept.append(option)
+    return kept
+
+
+def _strings(texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
+    return (ctypes.c_char_p * len(texts))(*[text.encode() for text in texts])
 
 
 def library_version(path: Path) -> str:
@@ -107,77 +116,15 @@ def library_version(path: Path) -> str:
     return f"{major.value}.{minor.value}"
 
 
-_ENTRY = re.compile(
-    r"(?P<file>[^\n(]+)\((?P<line>\d+)\): (?P<level>(?:catastrophic )?error|warning|remark)(?: #(?P<number>[\w-]+))?: "
-)
-
-
-def read_log(log: str, source: Source) -> list[Diagnostic]:
-    """The messages of a log, on the source where they name it; its own echo of the line gives the column.
-
-    Warnings about NVIDIA's own headers are left out: they are not the user's.
-    """
-    found = []
-    starts = list(_ENTRY.finditer(log))
-    ends = [start.start() for start in starts[1:]] + [len(log)]
-    for start, end in zip(starts, ends, strict=False):
-        if not start["level"].endswith("error") and _is_of_toolkit(Path(start["file"])):
-            continue
-        message, *rows = log[start.end() : end].split("\n")
-        # A long message continues in the next rows; then come the echoed line, the caret below it, and an empty row.
-        caret = next((index for index, row in enumerate(rows) if row.strip() == "^"), None)
-        notes = [row.strip() for row in rows[: caret - 1 if caret else 0] if row.strip()]
-        span = None
-        if start["file"] == source.name:
-            span = _span(source, int(start["line"]), rows, caret)
-        else:
-            notes.insert(0, f"in `{start['file']}`, line {start['line']}")
-        say = error if start["level"].endswith("error") else warning
-        code = "cuda-error" if say is error else "cuda-warning"
-        found.append(say(code, _sentence(message), span, notes=notes[:2]))
-    if not starts and "error" in log:
-        found.append(error("nvrtc-error", _sentence(log.strip().split("\n")[0]), None))
-    return found
-
-
-def _is_of_toolkit(header: Path) -> bool:
-    """Whether a header is one of the CUDA toolkit, or of a wheel of it."""
-    return any((folder / "cuda_runtime_api.h").is_file() for folder in header.parents[:-1])
-
-
-def _span(source: Source, line: int, rows: Sequence[str], caret: int | None) -> Span | None:
-    """The word above the caret, or the whole line."""
-    if not 1 <= line <= source.line_count:
-        return None
-    start, end = source.line_bounds(line)
-    code = source.text[start:end]
-    if caret:
-        echoed = rows[caret - 1]
-        column = rows[caret].index("^") - (len(echoed) - len(echoed.lstrip())) + len(code) - len(code.lstrip())
-        word = re.compile(r"\w+|\S").match(code, column) if echoed.strip() == code.strip() else None
-        if word:
-            return Span(source, start + word.start(), start + word.end())
-    stripped = code.strip()
-    first = start + len(code) - len(code.lstrip())
-    return Span(source, first, first + len(stripped))
-
-
-def _default_options(tool: Tool, target: str, options: Sequence[str]) -> list[str]:
-    """The virtual architecture of `target`, so that NVRTC writes PTX only, and the headers beside the library."""
-    chosen = []
-    if not any(option.startswith(("--gpu-architecture", "-arch")) for option in options):
-        chosen.append(f"--gpu-architecture={re.sub('^sm_', 'compute_', target)}")
-    include = tool.path.resolve().parent.parent / "include"
-    return [*chosen, f"--include-path={include}"] if include.is_dir() else chosen
-
-
 @lru_cache(maxsize=8)
 def _load(path: Path) -> ctypes.CDLL:
     library = ctypes.CDLL(str(path))
     pointer, size = ctypes.c_void_p, ctypes.c_size_t
     text = ctypes.c_char_p
-    library.nvrtcCreateProgram.argtypes = [ctypes.POINTER(pointer), text, text, ctypes.c_int, pointer, pointer]
-    library.nvrtcCompileProgram.argtypes = [pointer, ctypes.c_int, ctypes.POINTER(text)]
+    texts = ctypes.POINTER(text)
+    library.nvrtcCreateProgram.argtypes = [ctypes.POINTER(pointer), text, text, ctypes.c_int, texts, texts]
+    library.nvrtcAddNameExpression.argtypes = [pointer, text]
+    library.nvrtcCompileProgram.argtypes = [pointer, ctypes.c_int, texts]
     library.nvrtcDestroyProgram.argtypes = [ctypes.POINTER(pointer)]
     for name in ("ProgramLog", "PTX"):
         getattr(library, f"nvrtcGet{name}Size").argtypes = [pointer, ctypes.POINTER(size)]
@@ -203,12 +150,3 @@ def _require(status: int, library: ctypes.CDLL, tool: Tool, what: str, log: str 
     reason = library.nvrtcGetErrorString(status).decode()
     notes = [line for line in (log.strip().split("\n")[0], str(tool)) if line]
     raise PtxError([error("nvrtc-error", f"NVRTC failed: {reason} ({what})", None, notes=notes)])
-
-
-def _sentence(text: str) -> str:
-    """A message in our form: quoted code in backticks.
-
-    >>> _sentence('identifier "x" is undefined')
-    'identifier `x` is undefined'
-    """
-    return re.sub(r'"([^"]*)"', r"`\1`", text.strip().rstrip("."))

@@ -42,12 +42,14 @@ class Children:
         self._lock = threading.Lock()
         self._closed = False
 
-    def run(self, command: Sequence[str | Path], directory: Path, timeout: float | None) -> Outcome:
-        """Run `command` in `directory`, with its own temporary files there too."""
+    def run(
+        self, command: Sequence[str | Path], directory: Path, timeout: float | None, temporary: Path | None = None
+    ) -> Outcome:
+        """Run `command` in `directory`, with its own temporary files there too, or in `temporary`."""
         started: list[subprocess.Popen[str]] = []
         try:
             with _interrupt_waits():
-                started.append(self._start(command, directory))
+                started.append(self._start(command, directory, temporary or directory))
             text, _ = started[0].communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             _end(started[0])
@@ -63,7 +65,7 @@ class Children:
                 self._running.difference_update(started)
         return Outcome(text, started[0].returncode)
 
-    def _start(self, command: Sequence[str | Path], directory: Path) -> subprocess.Popen[str]:
+    def _start(self, command: Sequence[str | Path], directory: Path, temporary: Path) -> subprocess.Popen[str]:
         """Start a child that `end` knows of."""
         with self._lock:
             if self._closed:
@@ -71,7 +73,7 @@ class Children:
             child = subprocess.Popen(
                 [str(part) for part in command],
                 cwd=directory,
-                env={**os.environ, "TMPDIR": str(directory)},
+                env={**os.environ, "TMPDIR": str(temporary)},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -98,10 +100,12 @@ def share(children: Children) -> None:
     _thread.children = children
 
 
-def run(command: Sequence[str | Path], directory: Path, timeout: float | None = None) -> Outcome:
+def run(
+    command: Sequence[str | Path], directory: Path, timeout: float | None = None, temporary: Path | None = None
+) -> Outcome:
     """Run `command` in `directory` until it ends or `timeout` seconds have passed."""
     children: Children = getattr(_thread, "children", None) or Children()
-    return children.run(command, directory, timeout)
+    return children.run(command, directory, timeout, temporary)
 
 
 def run_together(tasks: Sequence[Callable[[], Answer]], workers: int) -> list[Answer]:

@@ -63,6 +63,13 @@ def find(name: Name, option: str | Path | None = None) -> Tool:
     )
 
 
+def wheel_folders() -> list[Path]:
+    """The folders of NVIDIA's wheels, newest first: `nvidia/cu13`, before CUDA 13 `nvidia/cuda_nvcc`."""
+    package = importlib.util.find_spec("nvidia")
+    locations = () if package is None else package.submodule_search_locations or ()
+    return [folder for location in locations for folder in sorted(Path(location).glob("cu*"), key=_age)]
+
+
 def can_find(*names: Name) -> bool:
     """Whether these tools are all there."""
     return all(next(_candidates(name, None), None) is not None for name in names)
@@ -137,20 +144,15 @@ def _libraries(folder: Path) -> list[Path]:
 
 
 def _in_wheel(name: Name) -> Path | None:
-    """The tool inside NVIDIA's wheels: `nvidia/cu13/bin/ptxas`, before CUDA 13 `nvidia/cuda_nvcc/bin/ptxas`."""
-    package = importlib.util.find_spec("nvidia")
-    if package is None:
-        return None
-    for location in package.submodule_search_locations or ():
-        folders = sorted(Path(location).glob("cu*"), key=_age)
-        for folder in folders:
-            if name == "nvrtc":
-                found = _libraries(folder / "lib") or _libraries(folder / "bin" / "x86_64")
-            else:
-                suffix = ".exe" if sys.platform == "win32" else ""
-                found = [path for path in (folder / "bin" / f"{name}{suffix}",) if path.is_file()]
-            if found:
-                return found[0]
+    """The tool inside NVIDIA's wheels."""
+    for folder in wheel_folders():
+        if name == "nvrtc":
+            found = _libraries(folder / "lib") or _libraries(folder / "bin" / "x86_64")
+        else:
+            suffix = ".exe" if sys.platform == "win32" else ""
+            found = [path for path in (folder / "bin" / f"{name}{suffix}",) if path.is_file()]
+        if found:
+            return found[0]
     return None
 
 

@@ -227,7 +227,7 @@ class Finder:
                 start = layout.offsets[id(parameter)]
                 if start <= address < start + max(parameter.type.width // 8, 1) * max(parameter.elements or 1, 1):
                     data = self.accesses.parameters[address : address + size]
-                    text = f"parameter `{parameter.name}`"
+                    text = f"parameter `{parameter.title}`"
                     return self.node(
                         text, data, None, 0, "as it was given", role, array=(parameter.name, text), place=place
                     )

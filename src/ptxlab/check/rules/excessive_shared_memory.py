@@ -62,7 +62,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
             declared = module.span(largest)
             yield error(
                 "excessive-shared-memory",
-                f"`{kernel.function.name}` uses {total} bytes of shared memory, `{program.target_name}` has {most}",
+                f"`{kernel.function.title}` uses {total} bytes of shared memory, `{program.target_name}` has {most}",
                 module.name_span(kernel.function),
                 "too much shared memory",
                 others=[Label(declared, f"{_bytes(largest)} bytes")] if declared else [],

@@ -79,7 +79,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
     for facts in users.values():
         if facts.function.linkage in ("visible", "weak") and not calls.is_reached(facts):
             reason = Reason(
-                f"no kernel of this module calls `{facts.function.name}`, which is compiled apart from its kernels",
+                f"no kernel of this module calls `{facts.function.title}`, which is compiled apart from its kernels",
                 None,
                 "have the kernel change its registers itself",
                 "C7504",
@@ -97,17 +97,17 @@ def _without_count(program: Program, kernel: ir.Function, reached: list[Function
     if threads is not None and (fits or _only_one_fits(threads, reached)):
         return None
     span = program.module.name_span(kernel)
-    message = f"the header of `{kernel.name}` does not say how many registers a thread starts with"
+    message = f"the header of `{kernel.title}` does not say how many registers a thread starts with"
     if threads is None:
         missing = "has neither `.maxnreg` nor `.maxntid`"
-        help = f"add `.maxntid` and `.minnctapersm 1` to the header of `{kernel.name}`"
+        help = f"add `.maxntid` and `.minnctapersm 1` to the header of `{kernel.title}`"
     elif blocks is None:
         missing = "has neither `.maxnreg` nor `.minnctapersm`"
-        help = f"add `.minnctapersm 1` to the header of `{kernel.name}`"
+        help = f"add `.minnctapersm 1` to the header of `{kernel.title}`"
     else:
         most = _most_blocks(program, threads)
         missing = f"asks for {blocks} blocks of {threads} threads on an SM, which holds {most}"
-        message = f"`.minnctapersm {blocks}` of `{kernel.name}` is more than fits, and ptxas ignores it"
+        message = f"`.minnctapersm {blocks}` of `{kernel.title}` is more than fits, and ptxas ignores it"
         help = f"ask for `.minnctapersm {most}` at most"
     return Reason(message, Label(span, missing) if span else None, help, "C7508")
 
@@ -138,7 +138,7 @@ def _calls(program: Program, calls: Calls, kernel: FunctionFacts, reached: list[
             else:
                 continue
             span = program.module.span(call)
-            return Reason(f"`{kernel.function.name}` {why}", Label(span, label) if span else None, help, "C7506")
+            return Reason(f"`{kernel.function.title}` {why}", Label(span, label) if span else None, help, "C7506")
     return None
 
 

@@ -152,7 +152,7 @@ def _fault(
     if not fits(formal, actual, result=is_result):
         return f"{name} is `.{formal.type.name}`, the call passes {described(actual)}", "of another type", []
     if isinstance(actual, ir.VariableReference) and is_formal(facts.function, actual.variable):
-        message = f"`{actual.name}` is a parameter of `{facts.function.name}`, which no call can pass on"
+        message = f"`{actual.name}` is a parameter of `{facts.function.title}`, which no call can pass on"
         helps = ["declare a `.param` variable in the body, and copy it there"]
         return message, "not a variable of the body", helps
     if not _is_aligned_as(formal, actual):

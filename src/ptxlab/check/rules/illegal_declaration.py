@@ -49,14 +49,14 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 yield _wrong(program, parameter, f"array `{parameter.name}` has no size",
                              "only the last parameter may leave it open")  # fmt: skip
         if function.linkage == "extern" and function.body is not None:
-            yield error("illegal-declaration", f"`{function.name}` is `.extern` and has a body",
+            yield error("illegal-declaration", f"`{function.title}` is `.extern` and has a body",
                         module.name_span(function), "defined elsewhere", helps=["remove `.extern`"])  # fmt: skip
         if context == "entry" and parameter_bytes(function.parameters) > _MOST_PARAMETERS:
             yield error("illegal-declaration",
-                        f"`{function.name}` has {parameter_bytes(function.parameters)} bytes of parameters",
+                        f"`{function.title}` has {parameter_bytes(function.parameters)} bytes of parameters",
                         module.name_span(function), f"the most is {_MOST_PARAMETERS}")  # fmt: skip
         if len(function.returns) > 1 and any(parameter.state_space != "reg" for parameter in function.returns):
-            message = f"`{function.name}` returns several values, which must be in `.reg`"
+            message = f"`{function.title}` returns several values, which must be in `.reg`"
             yield _wrong(program, function.returns[0], message, "several results are returned in registers only")
     for facts in program.functions:
         for statement in facts.others:

@@ -59,7 +59,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 index = instruction.opcode.modifiers.index(group)
                 yield error(
                     "mixed-cta-group",
-                    f"`{facts.function.name}` uses both `.{first[0]}` and `.{group}`",
+                    f"`{facts.function.title}` uses both `.{first[0]}` and `.{group}`",
                     program.module.modifier_span(instruction, index),
                     f"`.{group}` here",
                     others=[Label(other, f"`.{first[0]}` here")] if other else [],

@@ -88,7 +88,7 @@ def _check_vectors(program: Program, facts: FunctionFacts) -> Iterator[Diagnosti
             name = ".".join(instruction.opcode.text.split(".")[:2])
             yield error(
                 "unavailable-registers",
-                f"`{name}` needs more than {needed} registers, and a thread of `{kernel.name}` has at most {most}",
+                f"`{name}` needs more than {needed} registers, and a thread of `{kernel.title}` has at most {most}",
                 program.module.opcode_span(instruction),
                 "its vectors alone are too long",
                 others=[Label(span, f"at most {most} registers for a thread, by its header")] if span else [],

@@ -142,7 +142,7 @@ def _explain_kept(program: Program, facts: FunctionFacts, at: int, freed: list[i
               if (span := program.module.span(facts.instructions[other]))]  # fmt: skip
     return warning(
         "unfreed-tensor-memory",
-        f"`{facts.function.name}` allocates {amount} of tensor memory and never frees them",
+        f"`{facts.function.title}` allocates {amount} of tensor memory and never frees them",
         program.module.opcode_span(instruction),
         "no `tcgen05.dealloc` follows",
         others=others,

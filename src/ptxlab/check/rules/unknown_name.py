@@ -151,7 +151,9 @@ def _explain_label(function: ir.Function, name: str, span: Span | None) -> Diagn
         return error("unknown-name", message, span, "a branch cannot enter a block")
     meant = nearest(name, labels)
     helps = [_rename(name, meant, span)] if meant else []
-    return error("unknown-name", f"there is no label `{name}` in `{function.name}`", span, "no label here", helps=helps)
+    return error(
+        "unknown-name", f"there is no label `{name}` in `{function.title}`", span, "no label here", helps=helps
+    )
 
 
 def _rename(name: str, meant: str, span: Span | None) -> Help:

@@ -77,7 +77,7 @@ def _too_large(unit: Unit) -> Diagnostic:
     count = len(unit.instructions)
     return error(
         "too-large",
-        f"`{unit.entry.name}`: its {count} instructions are more than LLVM can compile on this machine",
+        f"`{unit.entry.title}`: its {count} instructions are more than LLVM can compile on this machine",
         unit.module.name_span(unit.entry),
         "this kernel",
         helps=['split it into several kernels, or run it with `device="cuda"`'],

@@ -40,7 +40,7 @@ def refuse(module: ir.Module, kernel: ir.Function) -> None:
         ways = sum(_ways(function))
         if ways > WAYS:
             message = (
-                f"`{function.name}`: its `brx.idx` instructions can go {ways} ways, at most {WAYS} are possible here"
+                f"`{function.title}`: its `brx.idx` instructions can go {ways} ways, at most {WAYS} are possible here"
             )
             found[message] = error("too-large", message, module.name_span(function), "this function")
     if found:
@@ -97,7 +97,7 @@ def _missing(module: ir.Module, names: _Names, function: ir.Function) -> Iterato
         )
     for parameter in function.parameters:
         if parameter.elements is None:
-            message = f"`{parameter.name}`, a parameter of open size, is not emulated"
+            message = f"`{parameter.title}`, a parameter of open size, is not emulated"
             yield message, module.span(parameter), "functions take as much as they declare"
     for instruction in function.instructions():
         yield from _missing_instruction(module, instruction)

@@ -1,0 +1,119 @@
+"""CUDA C++ as a module: a `.cu` file through nvcc, text through NVRTC; the other one where that is missing.
+
+`cuda` gives a module, `compile_cuda` PTX and all that the compiler said.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from ptxlab import ir
+from ptxlab.ir.origin import at_origin
+from ptxlab.report import Diagnostic, PtxError, Source, error, render
+from ptxlab.syntax import read, read_text
+from ptxlab.toolchain.compiler_messages import read_log
+from ptxlab.toolchain.nvcc import has_host_compiler, run_nvcc
+from ptxlab.toolchain.nvrtc import run_nvrtc
+from ptxlab.toolchain.tools import Tool, can_find, find
+
+DEFAULT_TARGET = "sm_80"
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """PTX text, or None where the source is wrong, and what the compiler said."""
+
+    text: str | None
+    diagnostics: tuple[Diagnostic, ...]
+    tool: Tool
+
+
+def compile_cuda(
+    source: str | Path,
+    target: str = DEFAULT_TARGET,
+    options: Sequence[str] = (),
+    name: str | None = None,
+    *,
+    instantiate: Sequence[str] = (),
+    tool: Tool | None = None,
+) -> Compilation:
+    """Compile CUDA C++, text or a file, to PTX for `target`; `options` are those of nvcc.
+
+    compilation = compile_cuda('extern "C" __global__ void k() { asm("exit;"); }', "sm_90a")
+
+    `instantiate` names kernels that are made of templates: `["gemm<128, float>"]`.
+    """
+    text = Source(name or (str(source) if isinstance(source, Path) else "kernel.cu"), _text(source))
+    chosen = tool or choose(isinstance(source, Path), options)
+    if "\0" in text.text:
+        return Compilation(None, (error("cuda-error", "the source holds a NUL character", None),), chosen)
+    given = [*_architecture(target, options), *options]
+    if chosen.name == "nvcc":
+        ptx, log, called = run_nvcc(chosen, source, text.name, given, instantiate)
+    else:
+        called = text.name
+        ptx, log = run_nvrtc(chosen, text.text, called, given, instantiate)
+    found = read_log(log, text, [called], instantiate)
+    if ptx is None and not any(one.level == "error" for one in found):
+        said = log.strip().split("\n")[0] or "it said nothing"
+        found.append(error("cuda-error", f"{chosen.name} failed: {said}", None, notes=[str(chosen)]))
+    return Compilation(ptx, tuple(found), chosen)
+
+
+def choose(is_file: bool, options: Sequence[str] = ()) -> Tool:
+    """The compiler: nvcc for a file, where it finds a compiler for the host, and NVRTC for text; else the other."""
+    has_nvcc = can_find("nvcc") and has_host_compiler(options)
+    if has_nvcc and (is_file or not can_find("nvrtc")):
+        return find("nvcc")
+    return find("nvrtc")
+
+
+def cuda(
+    source: str | Path,
+    target: str = DEFAULT_TARGET,
+    options: Sequence[str] = (),
+    *,
+    name: str | None = None,
+    instantiate: Sequence[str] = (),
+) -> ir.Module:
+    """The module that a compiler makes of CUDA C++; findings name the line of `source` that they come from.
+
+    kernel = ptxlab.cuda('__global__ void k(int* p) { asm("mov.u32 %0, %%laneid;" : "=r"(*p)); }')["k"]
+    kernel = ptxlab.cuda(Path("gemm.cu"), "sm_90a", ["-Iinclude"], instantiate=["gemm<128, float>"])["gemm"]
+
+    A path is compiled by nvcc where there is one, with host code and all headers; text, or a file where there is no
+    nvcc, by NVRTC, which leaves host code out. Wrong source raises `PtxError`.
+    """
+    compilation = compile_cuda(source, target, ["-lineinfo", *options], name, instantiate=instantiate)
+    if compilation.text is None:
+        raise PtxError(compilation.diagnostics)
+    if compilation.diagnostics:
+        warnings.warn(render(compilation.diagnostics), stacklevel=2)
+    called = name or (str(source) if isinstance(source, Path) else "kernel.cu")
+    module, faults = read(compilation.text, str(PurePath(called).with_suffix(".ptx")))
+    trace(module, Source(called, _text(source)))
+    if faults:  # in inline PTX of the source, which the compiler takes as it is
+        raise PtxError(at_origin(module, faults))
+    return module
+
+
+def trace(module: ir.Module, source: Source) -> None:
+    """Have findings about a module that was compiled from a source name its lines."""
+    last = PurePath(source.name).name
+    files = [item.name for item in module.items if isinstance(item, ir.File)]
+    module.origins = {file: source for file in files if PurePath(file).name == last}
+
+
+def _text(source: str | Path) -> str:
+    return read_text(source) if isinstance(source, Path) else source
+
+
+def _architecture(target: str, options: Sequence[str]) -> list[str]:
+    """The virtual architecture of `target`, so that the compiler writes PTX only."""
+    if any(option.startswith(("--gpu-architecture", "-arch", "-gencode", "--generate-code")) for option in options):
+        return []
+    return [f"--gpu-architecture={re.sub('^sm_', 'compute_', target)}"]

@@ -1,0 +1,125 @@
+"""What nvcc and NVRTC say, as diagnostics on the source: both are the same compiler, nvcc's preprocessor is another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxlab.report import Diagnostic, Source, Span, error, warning
+
+INSTANTIATING = ("ptxlab_instantiate.cu", "__nv_name_map")  # files that nvcc, through us, and NVRTC make of templates
+_NOTES = 2  # lines of a long message that are shown
+# `k.cu(7): error: ...` of the compiler, `k.cu:7:10: fatal error: ...` of the preprocessor, `nvcc fatal   : ...`.
+_LEVEL = r"(?:catastrophic |fatal )?error|warning|remark"
+_ENTRY = re.compile(
+    rf"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?P<level>{_LEVEL})(?: #(?P<number>[\w-]+))?: "
+    rf"|^(?P<file2>[^\n:]+):(?P<line2>\d+):\d+: (?P<level2>{_LEVEL}): ",
+    re.MULTILINE,
+)
+_FATAL = re.compile(r"^(?:nvcc fatal *: |nvrtc: error: )(?P<text>.*)$", re.MULTILINE)
+_END = re.compile(r"^(?:Remark: |\d+ errors? detected |compilation terminated)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message: its level, the file and line it is about, its text, and the rows under it."""
+
+    is_error: bool
+    file: str
+    line: int
+    text: str
+    rows: Sequence[str]
+
+
+def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: Sequence[str] = ()) -> list[Diagnostic]:
+    """The messages of a log, on the source where they name it; its own echo of the line gives the column.
+
+    `names` are what the compiler calls the source. Warnings about NVIDIA's own headers are left out: they are not the
+    user's.
+    """
+    found: list[Diagnostic] = []
+    own = {source.name, *names}
+    for message in messages(log):
+        if not message.is_error and _is_of_toolkit(Path(message.file)):
+            continue
+        # A long message continues in the next rows; then come the echoed line, the caret below it, and an empty row.
+        caret = next((index for index, row in enumerate(message.rows) if row.strip() == "^"), None)
+        notes = [row.strip() for row in message.rows[: caret - 1 if caret else 0] if row.strip()]
+        span = None
+        if Path(message.file).name in INSTANTIATING:
+            if found and found[-1].level == "error":  # NVRTC says again that there was an error
+                continue
+            notes = [f"in the kernels to instantiate: {', '.join(f'`{name}`' for name in instantiated)}"]
+        elif message.file in own:
+            span = _span(source, message.line, message.rows, caret)
+        else:
+            notes.insert(0, f"in `{_near(message.file)}`, line {message.line}")
+        say = error if message.is_error else warning
+        code = "cuda-error" if message.is_error else "cuda-warning"
+        found.append(say(code, _sentence(message.text), span, notes=notes[:_NOTES]))
+    fatal = _FATAL.search(log)
+    if not found and fatal:
+        found.append(error("cuda-error", _sentence(fatal["text"]), None))
+    return found
+
+
+def messages(log: str) -> Iterator[Message]:
+    """The messages of a log, in its order."""
+    starts = list(_ENTRY.finditer(log))
+    ends = [start.start() for start in starts[1:]] + [len(log)]
+    for start, end in zip(starts, ends, strict=False):
+        closing = _END.search(log, start.end(), end)
+        text, *rows = log[start.end() : closing.start() if closing else end].split("\n")
+        level, file, line = (start[name] or start[f"{name}2"] for name in ("level", "file", "line"))
+        yield Message(level.endswith("error"), file, int(line), text, rows)
+
+
+def _near(file: str) -> str:
+    """A path as seen from here, where it is below."""
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+
+
+def _is_of_toolkit(header: Path) -> bool:
+    """Whether a header is one of the CUDA toolkit, or of a wheel of it."""
+    return any((folder / "cuda_runtime_api.h").is_file() for folder in header.parents[:-1])
+
+
+def _span(source: Source, line: int, rows: Sequence[str], caret: int | None) -> Span | None:
+    """The word above the caret, or the whole line."""
+    if not 1 <= line <= source.line_count:
+        return None
+    start, end = source.line_bounds(line)
+    code = source.text[start:end]
+    if caret:
+        word = _marked(code, rows[caret - 1], rows[caret].index("^"))
+        if word:
+            return Span(source, start + word.start(), start + word.end())
+    stripped = code.strip()
+    first = start + len(code) - len(code.lstrip())
+    return Span(source, first, first + len(stripped))
+
+
+def _marked(code: str, echoed: str, column: int) -> re.Match[str] | None:
+    """The word of a line that a caret is under; nvcc echoes lines after its preprocessor, which changes some words."""
+    word = re.compile(r"\w+|\S")
+    if echoed.strip() == code.strip():
+        return word.match(code, column - _margin(echoed) + _margin(code))
+    shown = word.match(echoed, column)
+    same = [found for found in word.finditer(code) if shown and found[0] == shown[0]]
+    return same[0] if len(same) == 1 else None
+
+
+def _margin(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+def _sentence(text: str) -> str:
+    """A message in our form: quoted code in backticks.
+
+    >>> _sentence('identifier "x" is undefined')
+    'identifier `x` is undefined'
+    """
+    return re.sub(r'"([^"]*)"', r"`\1`", text.strip().rstrip("."))

@@ -1,0 +1,59 @@
+"""A `.cu` file to PTX through nvcc: all of C++ and its headers, host code too; needs a compiler for the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ptxlab.toolchain.compiler_messages import INSTANTIATING
+from ptxlab.toolchain.process import run
+from ptxlab.toolchain.tools import Tool
+
+_HOST_COMPILERS = ("cl",) if os.name == "nt" else ("g++", "c++", "clang++")
+
+
+def has_host_compiler(options: Sequence[str]) -> bool:
+    """Whether nvcc, given these options, finds the compiler that it uses for the host."""
+    named = any(option.startswith(("-ccbin", "--compiler-bindir")) for option in options) or "NVCC_CCBIN" in os.environ
+    return named or any(map(shutil.which, _HOST_COMPILERS))
+
+
+def run_nvcc(
+    tool: Tool, source: str | Path, name: str, options: Sequence[str], instantiate: Sequence[str]
+) -> tuple[str | None, str, str]:
+    """The PTX, if the source is right; what nvcc said; and what it calls the source.
+
+    It runs in the current directory, which the paths among `options` are relative to.
+    """
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        place = Path(folder)
+        beside = Path(name).absolute().parent
+        if isinstance(source, Path):
+            file = source.absolute()
+        else:
+            file = place / Path(name).name
+            file.write_text(source, "utf-8", "surrogateescape")
+        compiled = _keeping(file, instantiate, place) if instantiate else file
+        output = place / "output.ptx"
+        folders = [*_wheel_headers(tool), f"-I{beside}"]
+        command: list[str | Path] = [tool.path, "-ptx", *options, *folders, "-x", "cu", compiled, "-o", output]
+        outcome = run(command, Path.cwd(), temporary=place)
+        text = output.read_text("utf-8", "replace") if outcome.status == 0 and output.is_file() else None
+    return text, outcome.text, str(file)
+
+
+def _keeping(file: Path, instantiate: Sequence[str], folder: Path) -> Path:
+    """A file that has nvcc make these kernels of the templates in another: the host takes their addresses."""
+    kept = ", ".join(f"(const void*)&{name}" for name in instantiate)
+    wrapper = folder / INSTANTIATING[0]
+    wrapper.write_text(f'#include "{file}"\nconst void* ptxlab_instantiated[] = {{{kept}}};\n', "utf-8")
+    return wrapper
+
+
+def _wheel_headers(tool: Tool) -> list[str]:
+    """Where CCCL is that came in a wheel, which the nvcc of another wheel does not search."""
+    folder = tool.path.resolve().parent.parent / "include" / "cccl"
+    return [f"-I{folder}"] if folder.is_dir() else []
