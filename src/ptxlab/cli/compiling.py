@@ -128,7 +128,7 @@ def _checked(file: Path, table: dict[str, Any]) -> tuple[str | None, tuple[str, 
         )
     target, options = table.get("target"), table.get("cuda-options", [])
     if target is not None and target not in TARGETS:
-        raise click.UsageError(f"`{file}`: `target` of `[tool.ptxlab]` is `{target}`, which is no target")
+        raise click.UsageError(f"`{file}`: `target` of `[tool.ptxlab]` is `{target}`, which is not a target")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise click.UsageError(f'`{file}`: `cuda-options` of `[tool.ptxlab]` is a list of texts: ["-Iinclude"]')
     return target, tuple(_rooted(options, file.parent))

@@ -24,7 +24,7 @@ def is_mangled(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def demangle(name: str) -> str:
-    """The declaration that a name stands for, `void gemm<128, float>(float*, unsigned int)`; any other as it is."""
+    """The declaration that a name was made of, `void gemm<128, float>(float*, unsigned int)`; any other as it is."""
     library = _library()
     if library is None or not is_mangled(name):
         return name

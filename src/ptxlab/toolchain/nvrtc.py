@@ -18,7 +18,7 @@ _SUCCESS = 0
 _COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the log says; any other failure is ours or the library's
 _NAME = 7  # NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID
 _TRIES = 8  # of a file whose host code is left out function by function: a log ends after a hundred errors
-# What nvcc does with these is no concern of device code, or of NVRTC, which has no such option.
+# Options of nvcc about the host, the linker and ptxas, which NVRTC does not have.
 _ALONE = re.compile(r"-O\w*|-g|-w|-L.+|-l(?!ineinfo).+|--?expt-relaxed-constexpr|--compiler-bindir=.+")
 _WITH_VALUE = ("-Xcompiler", "--compiler-options", "-Xptxas", "-Xlinker", "-ccbin", "--compiler-bindir", "-L")
 
@@ -91,7 +91,7 @@ def include_folders(tool: Tool) -> list[Path]:
 
 
 def _for_nvrtc(options: Sequence[str]) -> list[str]:
-    """The options without those of nvcc that have no meaning here."""
+    """The options without those that only nvcc has."""
     kept: list[str] = []
     skip = False
     for option in options:

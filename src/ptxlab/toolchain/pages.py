@@ -51,16 +51,17 @@ PAGES = {
     "nvdisasm-timeout": ("nvdisasm did not finish within the time limit.\n\nAssemble fewer functions at once."),
     "cuda-error": (
         "The CUDA C++ is wrong.\n\n"
-        "The message is NVRTC's, on the line it names. NVRTC compiles device code only: host code (`main`, "
-        "`<<<...>>>`) and headers of the host such as `<cstdio>` are not there; `nvcc -ptx -lineinfo` compiles such a "
-        "file to PTX, which every command takes."
+        "The message is that of nvcc or NVRTC, on the line it names. A file is compiled by nvcc where there is one and "
+        "a compiler for the host; else by NVRTC, which leaves out functions of the host and has only the headers of "
+        "CUDA and CCCL. Options for either follow `--`: `ptxlab check gemm.cu -- -Iinclude -DTILE=128`."
     ),
     "cuda-warning": (
         "The compiler of CUDA C++ warns of something in the source.\n\n"
-        "The message is NVRTC's, on the line it names. Warnings about headers of the CUDA toolkit are left out."
+        "The message is that of nvcc or NVRTC, on the line it names. Warnings about headers of the CUDA toolkit are "
+        "left out."
     ),
     "nvrtc-error": (
-        "NVRTC failed for a reason other than the source: an option or a target that it does not know, for example.\n\n"
+        "NVRTC failed for a reason other than the source: it has no memory left, for example.\n\n"
         "The message is its own."
     ),
 }
