@@ -27,7 +27,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
         (lambda data: b"", "is not a recorded launch of ptxlab"),
         (lambda data: data[:20], "is truncated: its header is not whole"),
         (lambda data: data[:-9], r"is truncated: it has [\d,]+ of [\d,]+ bytes"),
-        (lambda data: data[:8] + b"\x09" + data[9:], "has version 9 of the format; this ptxlab reads version 1"),
+        (lambda data: data[:8] + b"\x09" + data[9:], "has version 9 of the format; this ptxlab reads version 2"),
         (lambda data: data[:60] + b"\xff\xff" + data[62:], "is damaged: its header does not have the right checksum"),
         (lambda data: data[:-9] + b"\xff" + data[-8:], r"is damaged: chunk \d does not have the right checksum"),
     ],

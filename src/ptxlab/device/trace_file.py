@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-MAGIC, VERSION = b"ptxtrace", 1
+MAGIC, VERSION = b"ptxtrace", 2
 _FIXED = struct.Struct("<8sIIQQQII")
 _CHUNK = struct.Struct("<IIQQ")
 MEMORY, ENTRIES, PAYLOAD, EVENTS, DATA, REMARK = range(1, 7)

@@ -40,7 +40,7 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
     """Run a kernel on this machine's cores."""
     arithmetic = arithmetic_of(emulated.module, kernel, emulated.digest, options)
     configuration = configure(emulated.module, kernel, options, arithmetic)
-    runtime_code()  # which is not the kernel's fault, if it takes a while
+    runtime_code(options.record is not None)  # which is not the kernel's fault, if it takes a while
     started = time.perf_counter()
     timeout = options.timeout
     until = None if timeout is None else started + timeout + GRACE

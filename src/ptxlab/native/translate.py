@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .debug import DebugInfo
@@ -60,6 +61,10 @@ class TranslatedFunction:
 
     def text(self, linkage: str) -> str:
         return f"define {'' if linkage == 'external' else linkage} {self._head} {{\n{self._body}\n}}\n"
+
+    def returning(self, value: bool) -> TranslatedFunction:
+        """A function that returns a constant, and does nothing."""
+        return TranslatedFunction(self.signature, self._head, f"  ret i1 {int(value)}", (), {})
 
 
 _UNITS: dict[Any, TranslatedFunction] = {}
@@ -109,8 +114,17 @@ def declaration_text(function: Any) -> str:
     return f'declare {attribute} {found.result.llvm if found.result else "void"} @"{found.symbol}"({parameters})\n'
 
 
-def emit(functions: Sequence[Any], *, linkage: str = "external", elsewhere: Iterable[Any] = ()) -> str:
-    """The text of `functions` under `linkage`, with all that they call, each once; those `elsewhere` are declared."""
+def emit(
+    functions: Sequence[Any],
+    *,
+    linkage: str = "external",
+    elsewhere: Iterable[Any] = (),
+    known: Mapping[Any, bool] = MappingProxyType({}),
+) -> str:
+    """The text of `functions` under `linkage`, with all that they call, each once; those `elsewhere` are declared.
+
+    `known` are functions without effects whose results are known: what depends on them is not compiled.
+    """
     wanted = set(functions)
     declared = set(elsewhere)
     pending = list(functions)
@@ -123,7 +137,7 @@ def emit(functions: Sequence[Any], *, linkage: str = "external", elsewhere: Iter
         if signature(function).external or function in declared:
             parts.append(declaration_text(function))
             continue
-        unit = unit_of(function)
+        unit = unit_of(function) if function not in known else unit_of(function).returning(known[function])
         text = unit.text(linkage if function in wanted else "internal")
         parts += [text if debug is None else debug.located(unit.signature, text), unit.globals]
         tables.update(unit.tables)

@@ -95,7 +95,7 @@ class Barriers:
         now = self._after_last(since, (PHASE,))
         kinds, sizes = self._events["kind"][now], self._events["size"][now].astype(np.int64)
         arrived = now[kinds == ARRIVED]
-        missing = int(self._events["extra"][arrived[-1]]) if len(arrived) else expected
+        missing = int(self._events["offset"][arrived[-1]]) if len(arrived) else expected
         bytes = int(sizes[kinds == EXPECTED].sum() - sizes[kinds == COMPLETED].sum())
         waits = int((kinds == OBSERVED).sum())
         return Mbarrier(block, address, names.get(address, ""), expected, missing, bytes, phase, waits)

@@ -31,7 +31,7 @@ EVENT = np.dtype(
         ("size", "<u4"),
         ("operation", "<u4"),
         ("offset", "<u4"),
-        ("extra", "<u4"),
+        ("unused", "<u4"),
     ]
 )
 

@@ -25,8 +25,8 @@ class RecordedEvent:
     instruction: u32
     size: u32
     operation: u32  # the number of the asynchronous operation, of the barrier, or of the phase
-    offset: u32  # in the bytes of the operation
-    extra: u32
+    offset: u32  # in the bytes of the operation; of a barrier, the arrivals that are missing, or have been
+    unused: u32
 
 
 @struct

@@ -11,6 +11,7 @@ from ptxlab import ir
 from ptxlab.check.launch import registers_at_start
 from ptxlab.device.record import Recorded
 from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
+from ptxlab.emulate.runtime.memory.recording import is_launch_recorded
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic
 from ptxlab.emulate.translate.refuse import refuse
@@ -21,8 +22,10 @@ from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
 
 
-def compile_runtime() -> bytes:
+def compile_runtime(records: bool) -> bytes:
     """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it.
+
+    One that `records` is for launches that are recorded; in the other, nothing asks whether they are.
 
     Many changes of the source leave the LLVM IR as it was: what was made of that is kept as well.
     """
@@ -35,7 +38,8 @@ def compile_runtime() -> bytes:
         called = _called(others)
         doors = [function for function in own if function in roots or function in called]
         elsewhere = [function for function in others if not signature(function).inline]
-        texts.append((emit(doors, elsewhere=elsewhere), speed))
+        known = {} if records else {is_launch_recorded: False}
+        texts.append((emit(doors, elsewhere=elsewhere, known=known), speed))
     return _packed(compile_at_once(texts))
 
 

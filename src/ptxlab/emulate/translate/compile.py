@@ -70,15 +70,18 @@ def _sources() -> str:
 
 
 @cache
-def runtime_code() -> list[bytes]:
-    """The machine code of the runtime, in two parts: what every kernel runs, and what few do."""
-    return _unpacked(engine.cached(f"runtime {_sources()}", _build_runtime))
+def runtime_code(records: bool = False) -> list[bytes]:
+    """The machine code of the runtime, in two parts: what every kernel runs, and what few do.
+
+    Launches that are recorded have one of their own, which `records`.
+    """
+    return _unpacked(engine.cached(f"runtime {records} {_sources()}", lambda: _build_runtime(records)))
 
 
-def _build_runtime() -> bytes:
+def _build_runtime(records: bool) -> bytes:
     from ptxlab.emulate.translate.building import compile_runtime
 
-    return compile_runtime()
+    return compile_runtime(records)
 
 
 def _build(*arguments: Any) -> bytes:
@@ -87,14 +90,15 @@ def _build(*arguments: Any) -> bytes:
     return translate_kernel(*arguments)
 
 
-def _runtime() -> engine.Library:
+def _runtime(records: bool) -> engine.Library:
     """The runtime in this process, which kernels are linked with."""
-    if not _linked or _linked[0].is_worn:
-        _linked[:] = [engine.load(runtime_code())]
-    return _linked[0]
+    found = _linked.get(records)
+    if found is None or found.is_worn:
+        found = _linked[records] = engine.load(runtime_code(records))
+    return found
 
 
-_linked: list[engine.Library] = []
+_linked: dict[bool, engine.Library] = {}
 
 
 def compile_kernel(
@@ -121,7 +125,7 @@ def compile_kernel(
             key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, record, until)
         )
         facts, *codes = _unpacked(packed)
-        loaded = json.loads(facts), engine.load(codes, libraries=[_runtime()])
+        loaded = json.loads(facts), engine.load(codes, libraries=[_runtime(record is not None)])
         if CHECKED:
             from ptxlab.emulate.translate.sharing import share_tables
 

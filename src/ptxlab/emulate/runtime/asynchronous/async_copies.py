@@ -9,7 +9,7 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import Copy
 from ptxlab.emulate.runtime.asynchronous.mbarriers import expect_arrival, join_phase
 from ptxlab.emulate.runtime.memory.memory import fail, fail_with, find_memory
-from ptxlab.emulate.runtime.memory.recording import is_recording, record_access, record_write
+from ptxlab.emulate.runtime.memory.recording import is_recording, record_event, record_write
 from ptxlab.emulate.runtime.order.races import note_global, note_shared
 from ptxlab.emulate.runtime.order.shadow import COPY, OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.native import Pointer, append, cast, copy_bytes, fill_bytes, native, size_of, u8, u32, u64
@@ -69,7 +69,7 @@ def start_copy(
     if is_recording(thread):
         thread.block.copies_started += 1
         copy.number = thread.block.copies_started
-        record_access(thread, ISSUED, NO_BLOCK, source, size, copy.number, 0, instruction)
+        record_event(thread, ISSUED, NO_BLOCK, source, size, copy.number, 0, instruction)
     if thread.worker.checks != 0:
         if wanted != 0 and tracked != 0:
             note_global(thread, source, wanted, LOAD, instruction)
@@ -127,7 +127,7 @@ def wait_for_copies(thread: Pointer[Thread], groups: u32, instruction: u32) -> N
     """Finish all but the latest `groups` groups."""
     thread.order.copies_wait = instruction + 1
     if is_recording(thread):
-        record_access(thread, GROUP_WAITED, NO_BLOCK, 0, 0, groups, 0, instruction)
+        record_event(thread, GROUP_WAITED, NO_BLOCK, 0, 0, groups, 0, instruction)
     if thread.copies.group > groups:
         finish_copies(thread, groups + 1)
         done: u32 = serial_of(thread.copies.group - groups + 1, 0) - 1
@@ -148,7 +148,7 @@ def deliver(thread: Pointer[Thread], copy: Pointer[Copy]) -> None:
             return
         copy_bytes(found, memory, u64(wanted))
         if is_recording(thread):
-            record_access(thread, READ, NO_BLOCK, copy.source, wanted, copy.number, 0, at)
+            record_event(thread, READ, NO_BLOCK, copy.source, wanted, copy.number, 0, at)
     fill_bytes(found + wanted, 0, u64(copy.size) - u64(wanted))
     if is_recording(thread):
         record_write(thread, thread.block.number, copy.destination, found, copy.size, copy.number, 0, at)

@@ -17,7 +17,7 @@ from ptxlab.emulate.runtime.asynchronous.recorded_copies import BULK, record_rea
 from ptxlab.emulate.runtime.asynchronous.reductions import WIDTHS, reduce_bytes
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import READ, WRITE, copy_box, fill_box, visit_box
 from ptxlab.emulate.runtime.memory.memory import fail, find_memory, in_block, note_exited
-from ptxlab.emulate.runtime.memory.recording import is_recording, record_access
+from ptxlab.emulate.runtime.memory.recording import is_recording, record_event
 from ptxlab.emulate.runtime.order.mbarrier_order import release_work
 from ptxlab.emulate.runtime.order.shadow import OBJECT, SIZE_SHIFT, STRONG
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
@@ -69,7 +69,7 @@ def next_transfer(thread: Pointer[Thread], instruction: u32) -> Pointer[Transfer
     transfer.instruction = instruction
     transfer.number = block.bulk.started
     if is_recording(thread):
-        record_access(thread, ISSUED, NO_BLOCK, 0, 0, BULK | transfer.number, 0, instruction)
+        record_event(thread, ISSUED, NO_BLOCK, 0, 0, BULK | transfer.number, 0, instruction)
     return transfer
 
 
@@ -131,7 +131,7 @@ def wait_for_transfers(thread: Pointer[Thread], groups: u32, reads: u32, instruc
     """Finish all but the latest `groups` groups of a thread, or with `reads` only have them read what they copy."""
     thread.order.bulk_wait = instruction + 1
     if is_recording(thread):
-        record_access(thread, GROUP_WAITED, NO_BLOCK, 0, 0, BULK | groups, 0, instruction)
+        record_event(thread, GROUP_WAITED, NO_BLOCK, 0, 0, BULK | groups, 0, instruction)
     if thread.copies.bulk_group <= groups:
         return
     block = thread.block

@@ -29,7 +29,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     take_notes,
 )
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
-from ptxlab.emulate.runtime.memory.recording import is_recording, record_barrier
+from ptxlab.emulate.runtime.memory.recording import is_recording, record_event
 from ptxlab.emulate.runtime.order.early_waits import note_filled, note_wait
 from ptxlab.emulate.runtime.order.mbarrier_order import (
     acquire_from_phase,
@@ -73,7 +73,7 @@ def initialise_phase(
     begin_record(notes)
     begin_phases(thread, block, offset)
     if is_recording(thread):
-        record_barrier(thread, INITIALISED, block.number, offset, count, 0, 0, instruction)
+        record_event(thread, INITIALISED, block.number, offset, count, 0, 0, instruction)
     thread.block.schedule.moves += 1
 
 
@@ -161,7 +161,7 @@ def expect_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, by
     notes.expected_at = instruction
     record_of(notes, notes.completed).expected_bytes += u64(bytes)
     if is_recording(thread):
-        record_barrier(thread, EXPECTED_BYTES, block.number, offset, bytes, u32(notes.completed), 0, instruction)
+        record_event(thread, EXPECTED_BYTES, block.number, offset, bytes, u32(notes.completed), 0, instruction)
     change_bytes(thread, block, offset, u64(bytes), instruction)
 
 
@@ -174,7 +174,7 @@ def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     notes.copies += 1
     record_of(notes, notes.completed).bytes += u64(bytes)
     if is_recording(thread):
-        record_barrier(thread, COMPLETED, block.number, offset, bytes, u32(notes.completed), 0, instruction)
+        record_event(thread, COMPLETED, block.number, offset, bytes, u32(notes.completed), 0, instruction)
     if unlikely(notes.early_count != 0) and notes.completed == 0:
         note_filled(block, notes, thread, channel_of(block, offset))
     change_bytes(thread, block, offset, 0 - u64(bytes), instruction)
@@ -204,7 +204,7 @@ def arrive_at_phase(
     record_arrival(notes, thread, count, instruction)
     if is_recording(thread):
         left: u32 = u32(before & ARRIVALS) - count
-        record_barrier(thread, ARRIVED, block.number, offset, count, u32(notes.completed), left, instruction)
+        record_event(thread, ARRIVED, block.number, offset, count, u32(notes.completed), left, instruction)
     thread.block.schedule.moves += 1
     complete_phase(thread, block, offset)
     return before
@@ -255,7 +255,7 @@ def complete_phase(thread: Pointer[Thread], block: Pointer[Block], offset: u64) 
         if notes.completed != 0 and record_of(notes, notes.completed - 1).passed == 0:
             notes.skipped += 1
         if is_recording(thread):
-            record_barrier(thread, PHASE, block.number, offset, 0, u32(notes.completed), 0, 0)
+            record_event(thread, PHASE, block.number, offset, 0, u32(notes.completed), 0, 0)
         notes.completed += 1
         notes.copied = 0
         notes.copies = 0
@@ -292,7 +292,7 @@ def has_completed(thread: Pointer[Thread]) -> boolean:
     if is_recording(thread):
         phase: u32 = u32(notes.completed) - 1
         at: u64 = thread.target.offset
-        record_barrier(thread, OBSERVED, block.number, at, 0, phase, 0, thread.waiting.instruction)
+        record_event(thread, OBSERVED, block.number, at, 0, phase, 0, thread.waiting.instruction)
     record_pass(notes)
     note_wait(thread, notes)
     order: u32 = u32(thread.target.number >> 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxlab.device.trace_format import SEGMENT_BITS, WRITTEN
 from ptxlab.emulate.abi.recording import RecordedEvent, Recorder
 from ptxlab.emulate.abi.services import FLUSH
-from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.state import Block, Thread, Worker
 from ptxlab.native import Pointer, boolean, call, cast, copy_bytes, native, u8, u32, u64
 
 MOST_DATA = 1 << 16  # bytes of one event: longer ones are several
@@ -41,9 +41,15 @@ def number_of(thread: Pointer[Thread]) -> u64:
 
 
 @native(inline=True)
+def is_launch_recorded(worker: Pointer[Worker]) -> boolean:
+    """Whether anything of the launch is recorded; the runtime of other launches is compiled with False here."""
+    return cast(u64, worker.recorder) != 0
+
+
+@native(inline=True)
 def is_recording(thread: Pointer[Thread]) -> boolean:
     """Whether what the block of a thread does is recorded."""
-    return cast(u64, thread.worker.recorder) != 0 and thread.block.is_recorded != 0
+    return is_launch_recorded(thread.worker) and thread.block.is_recorded != 0
 
 
 @native
@@ -68,7 +74,7 @@ def record(thread: Pointer[Thread], event: RecordedEvent, data: Pointer[u8]) -> 
     place.size = event.size
     place.operation = event.operation
     place.offset = event.offset
-    place.extra = event.extra
+    place.unused = 0
     if size != 0:
         copy_bytes(recorder.data + recorder.data_size, data, size)
         recorder.data_size += size
@@ -88,7 +94,7 @@ def record_bytes(thread: Pointer[Thread], event: RecordedEvent, data: Pointer[u8
 
 
 @native
-def record_access(
+def record_event(
     thread: Pointer[Thread],
     kind: u32,
     block: u64,
@@ -98,7 +104,7 @@ def record_access(
     offset: u32,
     instruction: u32,
 ) -> None:
-    """An asynchronous operation was issued, or has read."""
+    """An asynchronous operation was issued, or has read, or something has happened to a barrier."""
     event = RecordedEvent(
         time=0,
         thread=0,
@@ -109,7 +115,7 @@ def record_access(
         size=size,
         operation=operation,
         offset=offset,
-        extra=0,
+        unused=0,
     )
     record(thread, event, cast(Pointer[u8], 0))
 
@@ -136,36 +142,9 @@ def record_write(
         size=size,
         operation=operation,
         offset=offset,
-        extra=0,
+        unused=0,
     )
     record_bytes(thread, event, data)
-
-
-@native
-def record_barrier(
-    thread: Pointer[Thread],
-    kind: u32,
-    block: u64,
-    address: u64,
-    size: u32,
-    operation: u32,
-    extra: u32,
-    instruction: u32,
-) -> None:
-    """Something has happened to a barrier."""
-    event = RecordedEvent(
-        time=0,
-        thread=0,
-        block=block,
-        address=address,
-        kind=kind,
-        instruction=instruction,
-        size=size,
-        operation=operation,
-        offset=0,
-        extra=extra,
-    )
-    record(thread, event, cast(Pointer[u8], 0))
 
 
 @native

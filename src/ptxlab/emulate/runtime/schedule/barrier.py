@@ -8,7 +8,7 @@ from ptxlab.emulate.abi.faults import BAD_BARRIER, BARRIER_COUNT, BARRIER_DIVERG
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_BARRIER, READY
 from ptxlab.emulate.runtime.memory.memory import fail, fail_because, fail_with
-from ptxlab.emulate.runtime.memory.recording import is_recording, record_barrier
+from ptxlab.emulate.runtime.memory.recording import is_recording, record_event
 from ptxlab.emulate.runtime.order.synchronization import order_arrival, order_barrier
 from ptxlab.emulate.runtime.schedule.steps import ARRIVE, OPEN, is_logged, log_barrier
 from ptxlab.native import Pointer, boolean, native, trailing_zeros, u32, u64
@@ -57,7 +57,7 @@ def arrive_at_barrier(
         order_arrival(thread, number)
     thread.waiting.instruction = instruction
     if is_recording(thread):
-        record_barrier(thread, ARRIVED_AT, block.number, 0, count, number, barrier.arrived, instruction)
+        record_event(thread, ARRIVED_AT, block.number, 0, count, number, barrier.arrived, instruction)
     if is_logged(thread.worker):
         how: u32 = u32(count == 0 or count == block.count) | (waits & WAITS) << 1
         log_barrier(thread, ARRIVE, block.number << 8 | u64(number), how)
@@ -92,7 +92,7 @@ def complete_if_full(block: Pointer[Block], number: u32) -> None:
         return
     order_barrier(block, number)
     if is_recording(block.threads):
-        record_barrier(block.threads, OPENED, block.number, 0, barrier.arrived, number, 0, barrier.instruction)
+        record_event(block.threads, OPENED, block.number, 0, barrier.arrived, number, 0, barrier.instruction)
     if is_logged(block.worker):
         log_barrier(block.threads, OPEN, block.number << 8 | u64(number), 0)
     for index in range(block.count):

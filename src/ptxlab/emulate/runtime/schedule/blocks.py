@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Barrier, Phase
 from ptxlab.emulate.abi.state import Block, BlockRegisters, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import READY
-from ptxlab.emulate.runtime.memory.recording import choose_recorded
+from ptxlab.emulate.runtime.memory.recording import choose_recorded, is_launch_recorded
 from ptxlab.emulate.runtime.order.shadow import SCATTER
 from ptxlab.emulate.runtime.order.synchronization import begin_order, end_order
 from ptxlab.emulate.runtime.schedule.random import SPREAD, shuffle
@@ -137,7 +137,7 @@ def start_threads(block: Pointer[Block]) -> None:
     worker = block.worker
     if worker.checks != 0:
         begin_order(block)
-    if cast(u64, worker.recorder) != 0:
+    if is_launch_recorded(worker):
         choose_recorded(block)
     frame = block.memory.frames
     for index in range(block.count):
