@@ -7,6 +7,7 @@ import pytest
 
 import ptxlab
 from ptxlab import kernels
+from ptxlab.emulate.translate.compile import runtime_code
 from ptxlab.measure import Host
 from ptxlab.trace.barriers import Mbarrier
 
@@ -131,3 +132,8 @@ def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
     assert [(one.expected, one.missing, one.bytes, one.phase > 0) for one in found] == [(1, 1, 0, True)] * len(found)
     first = next(n for n in range(trace.steps) if any(isinstance(b, Mbarrier) for b in trace.step(n).barriers()))
     assert isinstance(trace.step(first).barriers()[0], Mbarrier)
+
+
+def test_a_launch_that_is_not_recorded_has_a_runtime_without_it() -> None:
+    plain, recording = (b"".join(runtime_code(records)[1:]) for records in (False, True))
+    assert (b"recording.record" in plain, b"recording.record" in recording) == (False, True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,13 +42,17 @@ class Result:
     fidelity: Fidelity | None = None
     """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
 
-    timeline: Timeline | None = field(default=None, repr=False)
-    """What warps did when, if the launch was to record it."""
-
     recording: Recording | None = field(default=None, repr=False)
     """The file of the launch, if it was recorded."""
 
     _trace: Any = field(default=None, repr=False, compare=False)
+    read_timeline: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
+    """What reads the timeline of the launch, if it has recorded one."""
+
+    @cached_property
+    def timeline(self) -> Timeline | None:
+        """What warps did when; None if the launch was not to record it."""
+        return None if self.read_timeline is None else self.read_timeline()
 
     @property
     def trace(self) -> Trace | None:

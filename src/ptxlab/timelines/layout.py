@@ -7,6 +7,7 @@ record   u64 start, u64 end, of which the lower 48 bits; above them is the numbe
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -17,6 +18,8 @@ LONGEST = 2**48 - 1  # of a span
 # Of each clock: the unit, and whether SMs share it.
 CLOCKS = {"clock64": ("cycles", False), "globaltimer": ("ns", True)}
 STEPS = "steps of the emulator"  # which is a machine with one SM, and counts the instructions of all threads there
+
+_WORDS = struct.Struct("<QQ")
 
 
 @dataclass
@@ -63,11 +66,9 @@ class Layout:
         if len(data) != self.size:
             raise ValueError(f"{len(data)} bytes are not a timeline of {self.blocks} blocks: that has {self.size}")
         blocks, warps = (min(most, int.from_bytes(data[at : at + 4], "little")) for most, at in self._extents)
-        return [
-            RecordedWarp(self, block, warp, data[(block * self.warps + warp) * self.warp_bytes :][: self.warp_bytes])
-            for block in range(blocks)
-            for warp in range(warps)
-        ]
+        size = self.warp_bytes
+        starts = ((block, warp, (block * self.warps + warp) * size) for block in range(blocks) for warp in range(warps))
+        return [RecordedWarp(self, block, warp, data[start : start + size]) for block, warp, start in starts]
 
     @property
     def _extents(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -88,12 +89,13 @@ class RecordedWarp:
 
     def words(self, number: int) -> tuple[int, int]:
         """The two words of a record."""
-        record = self.data[HEADER + number * RECORD :][:RECORD]
-        return int.from_bytes(record[:8], "little"), int.from_bytes(record[8:], "little")
+        first, second = _WORDS.unpack_from(self.data, HEADER + number * RECORD)
+        return first, second
 
     def records(self) -> Iterator[tuple[int, int]]:
         """The words of each record, in order."""
-        yield from map(self.words, range(min(self.count, self.layout.capacity)))
+        end = HEADER + min(self.count, self.layout.capacity) * RECORD
+        yield from _WORDS.iter_unpack(self.data[HEADER:end])
 
     def spans(self, zero: int) -> Iterator[Span]:
         """The records as spans, whose times count from `zero`."""

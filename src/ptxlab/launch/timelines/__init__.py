@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -25,7 +26,7 @@ from ptxlab.syntax import format, parse
 from ptxlab.timelines.layout import Layout
 
 SPANS = 512  # records of a warp, unless the user says how many
-MOST = 1 << 26  # bytes of records; blocks after the first that fit are not recorded
+MOST = 1 << 24  # bytes of records; blocks after the first that fit are not recorded
 
 Launch = Callable[[ir.Function, Sequence[Any], LaunchOptions], Result]
 
@@ -91,7 +92,7 @@ def launch_recorded(
         problem.diagnostics = [recording.in_original(found, module.source) for found in problem.diagnostics]
         raise
     result.diagnostics = [recording.in_original(found, module.source) for found in result.diagnostics]
-    result.timeline = read(layout, records.tobytes(), recording.events)
+    result.read_timeline = partial(read, layout, records.tobytes(), recording.events)
     return result
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ptxlab import ir
 from ptxlab.device.layout import reachable
@@ -43,10 +44,15 @@ class Event:
     mbarrier: int | None = None
     """The operand that is the address of an mbarrier, which the operation completes on, or the wait is for."""
 
-    @property
+    @cached_property
     def is_wait(self) -> bool:
         """Whether the warp may wait there."""
         return self.kind in ("wait", "poll", "ask", "call")
+
+    @cached_property
+    def label(self) -> str:
+        """What a span of it is called."""
+        return f"{'calls' if self.kind == 'call' else 'waits'}: {self.text}"
 
 
 def events_of(module: ir.Module, kernel: ir.Function) -> list[Event]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple
 
 from ptxlab.launch.timelines.code import OWN
 from ptxlab.launch.timelines.events import TRACKS, Event
-from ptxlab.timelines import Span, Timeline
+from ptxlab.timelines import WARP, Span, Timeline
 from ptxlab.timelines.layout import LONGEST, STEPS, Layout, RecordedWarp
 
 SHORT = 2**32 - 1  # the longest duration that a record has
@@ -27,8 +30,7 @@ ROLES = {
 MORE = "launch with more, as in `timeline=4096`"
 
 
-@dataclass(frozen=True)
-class Moment:
+class Moment(NamedTuple):
     """A record: what a warp did, and when."""
 
     event: Event
@@ -37,7 +39,7 @@ class Moment:
     end: int
 
 
-@dataclass(frozen=True)
+@dataclass
 class Warp:
     """The records of a warp, in their order, with times of the launch."""
 
@@ -45,7 +47,8 @@ class Warp:
     number: int
     start: int
     end: int
-    moments: tuple[Moment, ...]
+    moments: list[Moment]
+    role: str = ""
 
 
 def read(layout: Layout, data: bytes, events: Sequence[Event]) -> Timeline:
@@ -53,16 +56,11 @@ def read(layout: Layout, data: bytes, events: Sequence[Event]) -> Timeline:
     recorded = [one for one in layout.warps_in(data) if one.start]
     zeros, shared = _zeros(recorded)
     warps = [_warp(one, zeros[one.sm], events) for one in recorded]
-    spans = [*_running(warps), *_operations(warps)]
+    _name_roles(warps)
+    spans = sorted([*_running(warps), *_operations(warps)], key=attrgetter("block", "warp", "end"))
     is_emulator = bool(recorded) and recorded[0].machine == 1
     lost = sum(max(one.count - layout.capacity, 0) for one in recorded)
-    roles = _roles(warps)
-    named = [
-        Span(s.block, s.warp, roles.get((s.block, s.warp), ""), s.label, s.start, s.end, s.track, s.line, 1, s.observed)
-        for s in spans
-    ]
-    ordered = tuple(sorted(named, key=lambda span: (span.block, span.warp, span.end)))
-    return Timeline(ordered, STEPS if is_emulator else "cycles", lost, shared, MORE)
+    return Timeline(tuple(spans), STEPS if is_emulator else "cycles", lost, shared, MORE)
 
 
 def _own(recorded: RecordedWarp) -> tuple[int, int, int]:
@@ -95,29 +93,28 @@ def _warp(recorded: RecordedWarp, zero: int, events: Sequence[Event]) -> Warp:
     start = recorded.start
     end = max(_own(recorded)[0], start)
     moments = []
-    for first, second in list(recorded.records())[OWN:]:
+    for first, second in islice(recorded.records(), OWN, None):
         stop = start + (second - start & LONGEST)
         first_time = stop - (second - first & SHORT)
         moments.append(Moment(events[second >> 48], first >> 48, first_time - zero, stop - zero))
         end = max(end, stop)
-    return Warp(recorded.block, recorded.warp, start - zero, end - zero, tuple(moments))
+    return Warp(recorded.block, recorded.warp, start - zero, end - zero, moments)
 
 
 def _running(warps: Sequence[Warp]) -> Iterator[Span]:
     """When each warp ran, and what it waited for between."""
     for warp in warps:
+        block, number, role = warp.block, warp.number, warp.role
         at, line = warp.start, 0
-        for moment in warp.moments:
-            if not moment.event.is_wait:
+        for event, _, start, end in warp.moments:
+            if not event.is_wait:
                 continue
-            if moment.start > at:
-                yield Span(warp.block, warp.number, "", "runs", at, moment.start, line=line)
-            name = "calls" if moment.event.kind == "call" else "waits"
-            label = f"{name}: {moment.event.text}"
-            yield Span(warp.block, warp.number, "", label, moment.start, moment.end, line=moment.event.line)
-            at, line = max(at, moment.end), moment.event.line
+            if start > at:
+                yield Span(block, number, role, "runs", at, start, WARP, line)
+            yield Span(block, number, role, event.label, start, end, WARP, event.line)
+            at, line = max(at, end), event.line
         if warp.end > at:
-            yield Span(warp.block, warp.number, "", "runs", at, warp.end, line=line)
+            yield Span(block, number, role, "runs", at, warp.end, WARP, line)
 
 
 def _operations(warps: Sequence[Warp]) -> Iterator[Span]:
@@ -159,18 +156,17 @@ def _operation(warp: Warp, issued: Moment, seen: tuple[int, int, int] | None, la
     end = max(last[warp.block] if seen is None else seen[2], issued.start + 1)
     event = issued.event
     return Span(
-        warp.block, warp.number, "", event.text, issued.start, end, TRACKS[event.unit], event.line, 1, seen
+        warp.block, warp.number, warp.role, event.text, issued.start, end, TRACKS[event.unit], event.line, 1, seen
     )  # fmt: skip
 
 
-def _roles(warps: Sequence[Warp]) -> dict[tuple[int, int], str]:
-    """What each warp issues, where the warps of a block are not all alike."""
-    found = {}
-    for warp in warps:
-        units = {(one.event.unit, one.event.kind) for one in warp.moments}
-        words = dict.fromkeys(word for key, word in ROLES.items() if key in units)
-        found[warp.block, warp.number] = " and ".join(words)
+def _name_roles(warps: Sequence[Warp]) -> None:
+    """Name each warp after what it issues, where the warps of a block are not all alike."""
     kinds: dict[int, set[str]] = {}
-    for (block, _), role in found.items():
-        kinds.setdefault(block, set()).add(role)
-    return {key: role for key, role in found.items() if len(kinds[key[0]]) > 1}
+    for warp in warps:
+        units = {(event.unit, event.kind) for event in {one.event.at: one.event for one in warp.moments}.values()}
+        warp.role = " and ".join(dict.fromkeys(word for key, word in ROLES.items() if key in units))
+        kinds.setdefault(warp.block, set()).add(warp.role)
+    for warp in warps:
+        if len(kinds[warp.block]) == 1:
+            warp.role = ""
