@@ -1,5 +1,6 @@
 """Functions to call: each chooses among the variants of a kernel for the arrays that it is given.
 
-`matrices.py` has arrays of any framework, `ready.py` launches that lack nothing but addresses, `calls.py` and
-`callees.py` what is checked at the first call; the other modules have the functions.
+`calls.py` is what all of them are: a first call is checked and prepared, later ones only give addresses. `callees.py`
+declares such a function by its arguments. `matrices.py` has arrays of any framework, `ready.py` launches that lack
+nothing but addresses; the other modules have the functions.
 """

@@ -1,7 +1,8 @@
-"""Calls of a function that launches a kernel: the first with some arrays from top to bottom, later ones made ready.
+"""Calls of a function that launches kernels: the first with some arrays from top to bottom, later ones made ready.
 
-`Calls` is such a function but for what differs: how a call is checked and prepared. `Operator` makes it an operator of
-torch, so that `torch.compile` knows it.
+`Calls` is such a function but for what differs: how a call is checked and prepared, which gives a `Call`. The key of a
+call is all that its launch depends on: the forms of its arrays, and its options. A later call with the same key only
+writes addresses to the parameters. `Operator` makes a function an operator of torch, so that `torch.compile` knows it.
 """
 
 from __future__ import annotations
@@ -13,80 +14,120 @@ from typing import Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.functions.matrices import Matrix, dense, look, stream_of
+from ptxlab.kernels.functions.matrices import ROW, Matrix, dense, look, stream_of
 from ptxlab.kernels.functions.ready import Ready
 from ptxlab.measure import Launch
 
-_MOST = 4096  # launches that stay ready
+MOST = 4096  # calls that stay ready
+
+
+def no_memory(stream: int) -> tuple[dict[int, int], Any]:
+    """Nothing that a stream needs besides."""
+    return {}, None
 
 
 class Call(NamedTuple):
-    """A call that was checked: its result, the launch if there is something to compute, and what the launch is given.
+    """A call that was checked: its results, the launch if there is something to compute, and what the launch is given.
 
-    `arrays` are those that parameters number `changing` point to, in the order of the function's arguments, and then
-    the result. `is_kept` is whether a later call with such arrays can use the same launch.
+    `arrays` are those that parameters number `changing` point to: first what is read and then the results, in the order
+    in which `Calls` has them. A copy may take the place of one, and then the call is not kept: a later one cannot use
+    its launch. `apart` are pairs of them that must not overlap in later calls; by default each result that is given
+    with all others.
     """
 
-    made: Any
-    launch: Launch | None
-    arrays: Sequence[Matrix]
-    changing: Sequence[int]
+    results: Sequence[Any]
+    launch: Launch | None = None
+    arrays: Sequence[Matrix | None] = ()
+    changing: Sequence[int] = ()
     is_kept: bool = True
-    memory: Callable[[int], tuple[dict[int, int], Any]] = lambda stream: ({}, None)
+    memory: Callable[[int], tuple[dict[int, int], Any]] = no_memory
     """What a stream needs besides, as `Ready` takes it."""
+    apart: Sequence[tuple[int, int]] | None = None
+
+
+class _Kept(NamedTuple):
+    ready: Ready
+    recipes: Sequence[tuple[tuple[int, ...], Any]]  # extents and type of each result
+    apart: Sequence[tuple[int, int]]
 
 
 class Calls:
-    """A function of arrays; `prepare(given, out, how)` checks a call."""
+    """A function of arrays; `prepare(read, written, how)` checks a call.
 
-    def __init__(self, prepare: Callable[[Sequence[Any], Any, Any], Call]) -> None:
-        self.prepare = prepare
-        self.ready: dict[Any, tuple[Ready, tuple[int, ...], Any]] = {}  # and the extents and the type of the result
+    `same` are pairs of numbers of arrays that may be the same array.
+    """
 
-    def __call__(self, given: Sequence[Any], out: Any, how: Any = None) -> Any:
-        """Start the work, and return its result: a new array, or `out`."""
-        first = given[0]
+    def __init__(
+        self, prepare: Callable[[Sequence[Any], Sequence[Any], Any], Call], same: Sequence[tuple[int, int]] = ()
+    ) -> None:
+        self.prepare, self.same = prepare, same
+        self.kept: dict[Any, _Kept] = {}
+
+    def __call__(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any]:
+        """Start the work, and return its results: those of `written`, and new arrays where that has None."""
+        first = read[0]
         if not is_torch(first.__class__) or not first.is_cuda:
-            return self._begin(given, out, how, None)
+            return self._begin(read, written, how, None)
         try:
-            key = how, *map(_form, given if out is None else (*given, out))
+            key = how, *map(form, read), *map(form, written)
+            if self.same:
+                key = *key, *(address_of(read[one]) == address_of(read[other]) for one, other in self.same)
         except AttributeError:  # not all of them are tensors: `prepare` says which
-            return self._begin(given, out, how, None)
-        found = self.ready.get(key)
-        if found is None:
-            return self._begin(given, out, how, key)
-        ready, extents, dtype = found
-        made = first.new_empty(extents, dtype=dtype) if out is None else out
-        addresses = [one.data_ptr() for one in (*given, made)]
-        if out is not None and ready.overlaps(addresses):
-            return self._begin(given, out, how, key)
-        ready.start(addresses, stream_of(first, ready.gpu))
-        return made
+            return self._begin(read, written, how, None)
+        kept = self.kept.get(key)
+        if kept is None:
+            return self._begin(read, written, how, key)
+        results = [
+            first.new_empty(extents, dtype=dtype) if one is None else one
+            for one, (extents, dtype) in zip(written, kept.recipes, strict=True)
+        ]
+        addresses = [address_of(one) for one in (*read, *results)]
+        if any(overlap(addresses, kept.ready.bytes, pair) for pair in kept.apart):
+            return self._begin(read, written, how, key)
+        kept.ready.start(addresses, stream_of(first, kept.ready.gpu))
+        return results
 
-    def _begin(self, given: Sequence[Any], out: Any, how: Any, key: Any) -> Any:
+    def _begin(self, read: Sequence[Any], written: Sequence[Any], how: Any, key: Any) -> Sequence[Any]:
         """A call that is not ready yet."""
-        made, launch, arrays, changing, is_kept, memory = self.prepare(given, out, how)
+        results, launch, arrays, changing, is_kept, memory, apart = self.prepare(read, written, how)
         if launch is None:
-            return made
-        target = arrays[-1]
-        if target.gpu is None:
+            return results
+        gpu = next(one.gpu for one in arrays if one is not None)
+        if gpu is None:
             launch.run(device="cpu")
-            return made
-        bytes = [one.end - one.address for one in arrays]
-        ready = Ready(launch, target.gpu, changing, bytes, len(arrays) - 1, memory)
+            return results
+        bytes = [0 if one is None else one.end - one.address for one in arrays]
+        ready = Ready(launch, gpu, changing, bytes, len(arrays) - 1, memory)
         if key is not None and is_kept:
-            if len(self.ready) >= _MOST:
-                self.ready.clear()
-            self.ready[key] = ready, target.shape, made.dtype
-        ready.start([one.address for one in arrays], stream_of(given[0], target.gpu))
-        if hasattr(given[0], "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
-            with current(target.gpu):
+            if len(self.kept) >= MOST:
+                self.kept.clear()
+            given = [len(read) + number for number, one in enumerate(written) if one is not None]
+            pairs = [(one, other) for one in given for other in range(len(arrays)) if other != one]
+            recipes = [(tuple(one.shape), one.dtype) for one in results]
+            self.kept[key] = _Kept(ready, recipes, pairs if apart is None else apart)
+        ready.start([0 if one is None else one.address for one in arrays], stream_of(read[0], gpu))
+        if hasattr(read[0], "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
+            with current(gpu):
                 call("cuStreamSynchronize", 0)
-        return made
+        return results
 
 
-def _form(tensor: Any) -> Any:
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.data_ptr() & 15
+def form(tensor: Any) -> Any:
+    """All of a tensor that a launch depends on but its address, of which only the alignment counts."""
+    if tensor is None:
+        return None
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.data_ptr() % ROW
+
+
+def address_of(tensor: Any) -> int:
+    """Where a tensor begins; one that is left out is at 0."""
+    return 0 if tensor is None else int(tensor.data_ptr())
+
+
+def overlap(addresses: Sequence[int], bytes: Sequence[int], pair: tuple[int, int]) -> bool:
+    """Whether two arrays have memory in common."""
+    one, other = pair
+    return addresses[one] < addresses[other] + bytes[other] and addresses[other] < addresses[one] + bytes[one]
 
 
 Named = tuple[str, Matrix]

@@ -65,10 +65,10 @@ def gated_matmul(
     for one in (x, w1, w2):
         operator.check(one)
     given = (x, w1, w2) if scale_x is scale_w1 is scale_w2 is None else (x, w1, w2, *scales)
-    return calls(given, out, activation)
+    return calls(given, [out], activation)[0]
 
 
-def prepare(given: Sequence[Any], out: Any, activation: Any) -> Call:
+def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Call:
     """A call that was checked, and its launch."""
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}: there are {', '.join(map(repr, ACTIVATIONS))}")
@@ -76,7 +76,7 @@ def prepare(given: Sequence[Any], out: Any, activation: Any) -> Call:
     left, first, second = (one for _, one in read)
     m, n, k = _extents(read)
     formats = Formats(left.type, left.type, "bf16" if left.size == 1 else left.type)
-    made = empty(given[0], (m, n), formats.out) if out is None else out
+    made = empty(given[0], (m, n), formats.out) if written[0] is None else written[0]
     target = look(made, "out", (formats.out,))
     check_type(read[0], read[1:])
     check_gpu(read[0], [*read[1:], ("out", target)])
@@ -85,7 +85,7 @@ def prepare(given: Sequence[Any], out: Any, activation: Any) -> Call:
     check_apart(target, read)
     scales = scales_of(read[0], [(name, one, (1,)) for name, one in zip(NAMES[3:], given[3:] or EMPTY, strict=True)])
     if not m or not n:
-        return Call(made, None, [], [])
+        return Call([made])
     if not target.is_aligned:
         raise ValueError("rows of the result must be multiples of 16 bytes: have a multiple of 8 columns, without gaps")
     sides = [_source(left, given[0]), _source(first.transposed, given[1].T), _source(second.transposed, given[2].T)]
@@ -103,7 +103,7 @@ def prepare(given: Sequence[Any], out: Any, activation: Any) -> Call:
         activation,
         scales=tuple(map(argument, scales)) or None,
     )
-    return Call(made, launch, [*matrices, *scales, target], [0, 1, 2, *SCALES[: len(scales)], 3], is_kept)
+    return Call([made], launch, [*matrices, *scales, target], [0, 1, 2, *SCALES[: len(scales)], 3], is_kept)
 
 
 def _extents(read: Sequence[Named]) -> tuple[int, int, int]:

@@ -43,16 +43,17 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, scale_a: An
         return operator.made(a, b, offsets, scale_a, scale_b)
     for one in (a, b):
         operator.check(one)
-    return calls((a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b), out)
+    given = (a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b)
+    return calls(given, [out])[0]
 
 
-def prepare(given: Sequence[Any], out: Any, how: Any = None) -> Call:
+def prepare(given: Sequence[Any], written: Sequence[Any], how: Any = None) -> Call:
     """A call that was checked, and its launch."""
     left, right = (look(one, name, (*HALVES, "e4m3")) for one, name in zip(given, "ab", strict=False))
     ends = look(given[2], "offsets", ("s32",))
     groups, m, n, _ = extents = _extents(left, right, ends)
     formats = Formats(left.type, left.type, "bf16" if left.size == 1 else left.type)
-    made = empty(given[0], (m, n), formats.out) if out is None else out
+    made = empty(given[0], (m, n), formats.out) if written[0] is None else written[0]
     target = look(made, "out", (formats.out,))
     check_type(("a", left), [("b", right)])
     check_gpu(("a", left), [("b", right), ("offsets", ends), ("out", target)])
@@ -62,7 +63,7 @@ def prepare(given: Sequence[Any], out: Any, how: Any = None) -> Call:
     wanted = zip(shapes, given[3:] or (None, None), strict=True)
     scales = scales_of(("a", left), [(name, scale, shape) for (name, shape), scale in wanted])
     if not m or not n or not groups:
-        return Call(made, None, [], [])
+        return Call([made])
     for name, one in (("a", left), ("out", target)):
         if not one.is_aligned:
             raise ValueError(f"rows of `{name}` must be multiples of {ROW} bytes, at such addresses, without gaps: "
@@ -78,7 +79,7 @@ def prepare(given: Sequence[Any], out: Any, how: Any = None) -> Call:
         scales=tuple(map(argument, scales)) or None,
     )
     changing = [0, 1, OFFSETS, *SCALES[: len(scales)], RESULT]
-    return Call(made, launch, [left, weights, ends, *scales, target], changing)
+    return Call([made], launch, [left, weights, ends, *scales, target], changing)
 
 
 def _extents(left: Matrix, right: Matrix, ends: Matrix) -> tuple[int, int, int, int]:

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ptxlab.gpu.arrays import is_torch
-from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.functions.calls import Operator, times
-from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded, stream_of, zeros
-from ptxlab.kernels.functions.ready import Ready
+from ptxlab.kernels.functions.calls import Call, Calls, Operator, no_memory, times
+from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded, zeros
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.parts.finishing import ACTIVATIONS, Extras
@@ -21,10 +19,10 @@ from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Launch
 from ptxlab.measure.data import TORCH_NAMES
 
-_MOST = 4096  # launches that stay ready
 _RESULT, _ADDED, WORKSPACE = 2, (7, 8), (10, 11)  # parameters of the kernel, after both operands
 TF32 = Formats("tf32", "tf32", "f32")
 FORMATS = {"f16": Formats.of("f16"), "bf16": Formats.of("bf16"), "f32": TF32, "s8": Formats("s8", "s8", "s32")}
@@ -43,6 +41,15 @@ class Workspace:
     def __init__(self, like: Any, gpu: int, bytes: int, numbers: tuple[int, int] = WORKSPACE) -> None:
         self.like, self.gpu, self.bytes, self.numbers = like, gpu, bytes, numbers
 
+    @classmethod
+    def of(
+        cls, problem: Problem, shape: Shape, like: Any, gpu: int | None, numbers: tuple[int, int] = WORKSPACE
+    ) -> Workspace:
+        """What blocks need that compute a tile of a product together."""
+        is_split = shape.split > 1 and not shape.clustered
+        partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
+        return cls(like, gpu or 0, partial if is_split else 0, numbers)
+
     def on(self, stream: int) -> tuple[dict[int, int], Any]:
         """The addresses of both by the number of their parameter, and what keeps the memory."""
         if not self.bytes:
@@ -55,8 +62,6 @@ class Workspace:
         addresses = [look(memory, "workspace", tuple(TORCH_NAMES)).address for memory in found[1:]]
         return dict(zip(self.numbers, addresses, strict=True)), found
 
-
-_ready: dict[Any, tuple[Ready, tuple[int, int], Any]] = {}  # and the extents of the result, and its type for torch
 
 SCHEMA = (
     "(Tensor a, Tensor b, Tensor? bias=None, str? activation=None, Tensor? residual=None, bool allow_tf32=False)"
@@ -106,88 +111,48 @@ def matmul(
         flat = [one if one is None else one.reshape(-1, one.shape[-1]) for one in (a, out, residual)]
         found = matmul(flat[0], b, flat[1], bias=bias, activation=activation, residual=flat[2], allow_tf32=allow_tf32)
         return found.reshape((*a.shape[:-1], b.shape[1]))
-    if not is_torch(a.__class__) or not a.is_cuda:
-        return _first((a, b, out, bias, residual), activation, allow_tf32, None)
-    key: Any = (a.shape, a.stride(), a.dtype, a.device, b.shape, b.stride(), b.dtype, b.device, activation, allow_tf32)
-    if out is not None or bias is not None or residual is not None:
-        key = (key, *(None if one is None else _form(one) for one in (out, bias, residual)))
-    found = _ready.get(key)
-    given = a, b, out, bias, residual
-    if found is None:
-        return _first(given, activation, allow_tf32, key)
-    ready, extents, dtype = found
-    made = a.new_empty(extents, dtype=dtype) if out is None else out
-    addresses = [a.data_ptr(), b.data_ptr(), made.data_ptr()]
-    if bias is not None or residual is not None:
-        addresses += [0 if one is None else one.data_ptr() for one in (bias, residual)]
-    if (addresses[0] | addresses[1]) & 15 or (out is not None and ready.overlaps(addresses)):
-        return _first(given, activation, allow_tf32, key)
-    ready.start(addresses, stream_of(a, ready.gpu))
-    return made
+    given = (a, b) if bias is residual is None else (a, b, bias, residual)
+    return _calls(given, [out], (activation, allow_tf32))[0]
 
 
-def _form(tensor: Any) -> Any:
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.data_ptr() & 15
-
-
-def _first(given: Sequence[Any], activation: str | None, allow_tf32: bool, key: Any) -> Any:
-    """A product that is not ready yet, from top to bottom."""
-    a, b, out, *others = given
+def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None, bool]) -> Call:
+    """A call that was checked, and its launch."""
+    (a, b, *others), (activation, allow_tf32) = given, how
     if is_torch(a.__class__):
         _operator.register()
+    others = others or [None, None]
     left, right = look(a, "a", tuple(FORMATS)), look(b, "b", tuple(FORMATS))
     m, n, k = extents_of(left, right)
     formats = FORMATS[left.type]
     _check_options(formats, others, activation, allow_tf32)
-    made = empty(a, (m, n), formats.out) if out is None else out
+    made = empty(a, (m, n), formats.out) if written[0] is None else written[0]
     target = look(made, "out", [formats.out])
     pairs = zip(others, ("bias", "residual"), strict=True)
     added = [None if one is None else look(one, name, [formats.out]) for one, name in pairs]
     check_arrays(left, right, target, {"bias": (added[0], (n,)), "residual": (added[1], (m, n))})
     if not m or not n:
-        return made
+        return Call([made])
     sides = [source(left, a), source(right.transposed, b.T)]
     problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
     is_paired = target.size == 2 and _are_paired(n, added)
     extras = Extras(added[0] is not None, activation, added[1] is not None, paired=is_paired)
-    result = target
-    if target.gpu is None and not target.array.flags.c_contiguous:
-        result = look(empty(target.array, (m, n)), "out", [formats.out])
+    is_apart = target.gpu is None and not target.array.flags.c_contiguous  # a part of an array of the host
+    result = look(empty(target.array, (m, n)), "out", [formats.out]) if is_apart else target
     (_, along_k), (matrix, b_along_k) = sides
     by_rows = extras == Extras() and along_k and is_for_gemv(left.type, m, matrix.strides[0], k, b_along_k)
     launched = _gemv(problem, sides, result) if by_rows else _launch(formats, problem, sides, result, added, extras)
-    if left.gpu is None:
+    if is_apart:
         launched.run(device="cpu")
-        if target.array is not result.array:
-            target.array[...] = result.array
-        return made
-    arrays: list[Any] = [sides[0][0], sides[1][0], target]
-    if any(one is not None for one in added):
-        arrays += added
-    ready = _prepare(launched, problem, arrays, a, by_rows)
-    is_kept = arrays[0].address == left.address and arrays[1].address == right.address
-    if key is not None and is_kept and target.address % 16 == 0:
-        if len(_ready) >= _MOST:
-            _ready.clear()
-        _ready[key] = ready, (m, n), made.dtype
-    ready.start([0 if one is None else one.address for one in arrays], stream_of(a, left.gpu))
-    if hasattr(a, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
-        with current(left.gpu):
-            call("cuStreamSynchronize", 0)
-    return made
-
-
-def _prepare(launched: Launch, problem: Problem, arrays: Sequence[Any], like: Any, by_rows: bool) -> Ready:
-    """The launch, ready for other addresses of the same arrays."""
-    gpu = arrays[0].gpu
-    shape = choose(problem)
-    left, right = (1, 0) if by_rows or shape.swapped else (0, 1)
-    is_split = shape.split > 1 and not shape.clustered and not by_rows
-    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
-    workspace = Workspace(like, gpu, partial if is_split else 0)
-    changing = [left, right, _RESULT, *_ADDED][: len(arrays)]
-    bytes = [0 if one is None else one.end - one.address for one in arrays]
-    return Ready(launched, gpu, changing, bytes, _RESULT, workspace.on)
+        target.array[...] = result.array
+        return Call([made])
+    matrices = [matrix for matrix, _ in sides]
+    is_kept = all(one.address == old.address for one, old in zip(matrices, (left, right), strict=True))
+    shape = choose(problem, target.gpu is None)
+    numbers = (1, 0) if by_rows or shape.swapped else (0, 1)
+    changing = *numbers, *(_ADDED if len(given) > 2 else ()), _RESULT
+    arrays = [*matrices, *(added if len(given) > 2 else ()), target]
+    memory = no_memory if by_rows else Workspace.of(problem, shape, a, target.gpu).on
+    return Call([made], launched, arrays, changing, is_kept, memory)
 
 
 def _are_paired(n: int, added: Sequence[Matrix | None]) -> bool:
@@ -291,3 +256,6 @@ def _launch(
         aligned=target.is_aligned,
         workspace=workspace,
     )
+
+
+_calls = Calls(_prepare)

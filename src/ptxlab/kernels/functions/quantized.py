@@ -30,10 +30,10 @@ def quantized_matvec(matrix: Packed, x: Any, out: Any = None) -> Any:
     if operator.is_compiling() and out is None:
         return operator.made(x, matrix.weights, matrix.scales, *how)
     operator.check(x)
-    return calls((x, matrix.weights, matrix.scales), out, how)
+    return calls((x, matrix.weights, matrix.scales), [out], how)[0]
 
 
-def prepare(given: Sequence[Any], out: Any, how: Any) -> Call:
+def prepare(given: Sequence[Any], written: Sequence[Any], how: Any) -> Call:
     """A call that was checked, and its launch."""
     format, rows, columns, factor = how
     vectors, weights, scales = (
@@ -43,16 +43,16 @@ def prepare(given: Sequence[Any], out: Any, how: Any) -> Call:
     if not vectors.shape or vectors.shape[-1] != columns:
         raise ValueError(f"`x` is {times(vectors.shape)}, and rows of the matrix have {columns} weights")
     extents = *vectors.shape[:-1], rows
-    made = empty(given[0], extents) if out is None else out
+    made = empty(given[0], extents) if written[0] is None else written[0]
     target = look(made, "out", ("bf16",))
     if target.shape != extents:
         raise ValueError(f"`out` is {times(target.shape)}, and must be {times(extents)}")
     _check(vectors, weights, scales, target)
     if 0 in vectors.shape:
-        return Call(made, None, [], [])
+        return Call([made])
     matrix = Packed(format, rows, columns, weights.view(), scales.view(), factor)
     launch = product(matrix, vectors.view(), target.view())
-    return Call(made, launch, [vectors, weights, scales, target], _CHANGING)
+    return Call([made], launch, [vectors, weights, scales, target], _CHANGING)
 
 
 def _check(x: Matrix, weights: Matrix, scales: Matrix, out: Matrix) -> None:
@@ -73,7 +73,7 @@ def _check(x: Matrix, weights: Matrix, scales: Matrix, out: Matrix) -> None:
 
 def multiply(x: Any, weights: Any, scales: Any, format: str, rows: int, columns: int, factor: float) -> Any:
     """The operator of torch: all parts of the matrix one by one."""
-    return calls((x, weights, scales), None, (format, rows, columns, factor))
+    return calls((x, weights, scales), [None], (format, rows, columns, factor))[0]
 
 
 def describe(x: Any, weights: Any, scales: Any, format: str, rows: int, columns: int, factor: float) -> Any:

@@ -36,7 +36,7 @@ def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out: Any = None, *
     if operator.is_compiling() and out is None:
         return operator.made(a, b, scale_a, scale_b, out_type)
     operator.check(a)
-    return calls((a, b, scale_a, scale_b), out, out_type)
+    return calls((a, b, scale_a, scale_b), [out], out_type)[0]
 
 
 def of_tensors(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16") -> Any:
@@ -49,14 +49,14 @@ def describe(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16")
     return empty(a, (a.shape[0], b.shape[1]), out_type)
 
 
-def prepare(given: Sequence[Any], out: Any, out_type: str) -> Call:
+def prepare(given: Sequence[Any], written: Sequence[Any], out_type: str) -> Call:
     """Check a call, and make its launch."""
     a, b, *factors = given
     if out_type not in OUT:
         raise ValueError(f"out_type={out_type!r}: there are {', '.join(map(repr, OUT))}")
     left, right = look(a, "a", TYPES), look(b, "b", TYPES)
     m, n, k = extents_of(left, right)
-    made = empty(a, (m, n), out_type) if out is None else out
+    made = empty(a, (m, n), out_type) if written[0] is None else written[0]
     target = look(made, "out", OUT)
     scales = [look(one, name, ["f32"]) for one, name in zip(factors, ("scale_a", "scale_b"), strict=True)]
     is_whole = all(_count(one) == 1 for one in scales)
@@ -65,7 +65,7 @@ def prepare(given: Sequence[Any], out: Any, out_type: str) -> Call:
     sides = source(left, a)[0], source(right.transposed, b.T)[0]
     arrays = [*sides, *scales, target]
     if not m or not n:
-        return Call(made, None, arrays, ())
+        return Call([made])
     if target.gpu is None and not target.array.flags.c_contiguous:
         raise ValueError("`out` is a part of another array: on the emulator it must be contiguous")
     problem = Problem(m, n, k, size=1, out_size=target.size)
@@ -76,8 +76,8 @@ def prepare(given: Sequence[Any], out: Any, out_type: str) -> Call:
     numbers = (1, 0) if shape.swapped else (0, 1)
     changing = *numbers, *(BY_TENSOR if is_whole else BY_BLOCKS), RESULT
     is_kept = sides[0].address == left.address and sides[1].address == right.address
-    memory = _memory(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)
-    return Call(made, launch, arrays, changing, is_kept, memory.on)
+    memory = Workspace.of(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)
+    return Call([made], launch, arrays, changing, is_kept, memory.on)
 
 
 def _count(matrix: Matrix) -> int:
@@ -126,12 +126,6 @@ def _by_blocks(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspa
         aligned=target.is_aligned,
         workspace=workspace,
     )
-
-
-def _memory(problem: Problem, shape: Shape, like: Any, gpu: int | None, numbers: tuple[int, int]) -> Workspace:
-    is_split = shape.split > 1 and not shape.clustered
-    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
-    return Workspace(like, gpu or 0, partial if is_split else 0, numbers)
 
 
 calls = Calls(prepare)
