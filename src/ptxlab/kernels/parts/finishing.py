@@ -89,6 +89,14 @@ class Finish:
         each = 1 if self.extras.paired and not self.swapped else 2
         return each * (self.extras.bias + 2 * self.extras.residual)
 
+    def fetch(self, row: Any, column: Any, half: Any, width: int) -> None:
+        """Let the L2 cache have every other line of a row of the residual, from `column` on; two threads have one."""
+        each = 128 // (4 if self.type == "f32" else 2)
+        line = self.residual + ptx.mul.wide.u32(ptx.min.u32(row, self.extents[0] - 1), self.pitch)
+        for at in range(0, width, 2 * each):
+            place = ptx.min.u32(column + half * each + at, self.extents[1] - 1)
+            ptx.prefetch.global_.L2(line + place)
+
     def load(self, fragment: Any, row: Any, column: Any) -> list[list[Any]]:
         """Load what is added at `row` and `column` and what follows, as a fragment holds it: to each pair in a row."""
         down, right = fragment.first(ptx.laneid)

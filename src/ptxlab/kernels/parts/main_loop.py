@@ -49,6 +49,7 @@ class MainLoop:
         self.product = formats.product(shape.columns, shape.swapped)
         self.own = group_number()
         self.turns: Turns | None = None
+        self.fetch: Callable[[Any, Any], None] | None = None  # what is done for a tile when its MMAs start
         self.lead = HeadStart(shape.lead, self.own, share) if shape.lead else None
         self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
 
@@ -74,6 +75,9 @@ class MainLoop:
                 multiply(self.product, stage, self.operands, self.tiles, accumulators, self.first, adds)
                 if self.lead is not None:
                     self.lead.pass_on(start)
+                if self.fetch is not None:
+                    with ptx.when(start == share.first):
+                        self.fetch(*share.origin(number))
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > share.first):
                 read.release(shape.cluster)
@@ -95,6 +99,7 @@ def nothing(row: Any, column: Any) -> None:
 def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
     """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
     shape, share = loop.shape, loop.share
+    loop.fetch = store.fetch if store.is_fetched and exchange is None else None
     for number in share.numbers():
         accumulators, row, column = loop.compute(number, store.prepare if exchange is None else nothing)
         with loop.times.span("store"):
@@ -111,7 +116,7 @@ def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
 def consume_in_turns(loop: MainLoop, store: TileStore, turns: Turns) -> None:
     """A consumer warpgroup that has tiles of its own: it skips the stages of the others' tiles."""
     count, others = loop.share.count, loop.shape.groups - 1
-    loop.turns = turns
+    loop.turns, loop.fetch = turns, store.fetch if store.is_fetched else None
     turns.start(loop.own)
     for side in loop.stages:
         side.advance(loop.own * count)

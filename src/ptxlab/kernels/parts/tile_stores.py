@@ -13,6 +13,7 @@ from typing import Any
 
 import ptxlab
 from ptxlab.author import b16, b32, f16, ptx, s32, u32
+from ptxlab.kernels.parts.finishing import Finish
 from ptxlab.kernels.parts.operands import LINE, STRIPE
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 
@@ -107,6 +108,17 @@ class TileStore:
         free = REGISTERS - STRIPE * self.boxes.width * self.boxes.tall // GROUP
         each: int = max(self.finish.registers * self.values, 1)
         return min(self.boxes.tall * self.boxes.each, max(0, 4 * free // each))
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether there is something to fetch."""
+        return isinstance(self.finish, Finish) and self.finish.extras.residual and not self.boxes.swapped
+
+    def fetch(self, row: Any, column: Any) -> None:
+        """Let the L2 cache have what is added to a tile whose first element is there, long before it is loaded."""
+        for part in range(self.boxes.tall):
+            first, _ = self.first(part * self.boxes.each, row, column)
+            self.finish.fetch(first + ptx.tid.x % GROUP // 2, column, ptx.tid.x % 2, self.boxes.width)
 
     def prepare(self, row: Any, column: Any) -> None:
         """Load what is added to the first boxes of a tile whose first element is there."""

@@ -26,6 +26,8 @@ IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at
 FEW = 8  # rows of A are few where B has so many times as many columns
 START = 5000.0  # cycles until the first MMA, and from the last copy to the end
 RESTART = 4000.0  # the same for a block that follows another on an SM
+IN_TURNS = 0.95  # of the time of MMAs and copies of 16 bits, where one warpgroup multiplies at a time
+LARGE = 1.08  # of that time, where a K tile has more than two rows of MMAs, and there are fewer stages
 
 
 @dataclass(frozen=True)
@@ -71,13 +73,17 @@ def together(*times: float) -> float:
 def estimate(problem: Problem, shape: Shape) -> float:
     """Cycles that a variant is estimated to take; the numbers are fitted to times of 1549 variants on an H200."""
     along = ceil(problem.steps / shape.split)
-    multiplied = shape.groups * shape.tall * 4 * mma_cycles(shape.columns)
+    multiplied = shape.readers * shape.tall * 4 * mma_cycles(shape.columns)
     copied = 128 * (shape.rows + shape.right_rows(problem.layout(shape))) / FROM_L2
     each = along * max(together(multiplied, copied), LATENCY / shape.stages)
+    if problem.size == 2:
+        each *= IN_TURNS if shape.alternate else LARGE if shape.groups * shape.tall > 2 else 1.0
     blocks = problem.tiles(shape) * shape.cluster * shape.split
     waves = ceil(blocks / SMS) if shape.occupancy == 1 else max(blocks / SMS, ceil(blocks / (SMS * shape.occupancy)))
     stored = shape.rows * shape.parts.width * problem.out_size / 2 / STORED
-    if shape.split == 1:
+    if shape.alternate:
+        busy = each * waves + stored  # all but the last is stored while the other warpgroup multiplies
+    elif shape.split == 1:
         busy = each * waves + stored * (1 + 0.5 * (waves - 1))
     else:
         busy = (each + stored + (RESTART if waves > 1 else 0)) * waves
@@ -114,6 +120,9 @@ def shapes(problem: Problem) -> Iterator[Shape]:
                     continue
                 fitted = [_fitted(problem, replace(one, occupancy=occupancy)) for occupancy in (1, 2, 3)]
                 yield from (found for found in fitted if found is not None)
+    in_turns = _fitted(problem, Shape(columns=192, tall=2, keep=hints(problem, False), alternate=True))
+    if in_turns is not None and problem.size == 2 and problem.tiles(in_turns) > 2 * SMS:
+        yield in_turns
 
 
 def hints(problem: Problem, swapped: bool) -> tuple[str, str]:

@@ -36,9 +36,13 @@ def choose(groups: int, m: int, n: int, k: int, along_k: bool = True) -> Shape:
         return Shape(groups=1, columns=64, stages=6, occupancy=2)
     if m <= 48 * groups:
         return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
-    if m <= 384 * groups:
+    if m < 192 * groups:
         return Shape(groups=1, stages=5, buffers=2)
-    return Shape(stages=4, buffers=2) if groups <= 256 else Shape()  # more groups leave less shared memory
+    if k <= 3072 and along_k:
+        return Shape(columns=192, tall=2, stages=4, buffers=2, alternate=True)
+    if m <= 1024 * groups <= 1024 * 256:  # more groups leave less shared memory
+        return Shape(stages=4, buffers=2, together=4, lead=2)
+    return Shape(buffers=4, lead=2)
 
 
 def product(
