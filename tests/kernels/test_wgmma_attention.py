@@ -1,7 +1,9 @@
 """Attention by wgmma: what the gallery's data does not reach, and one synchronisation left out after the other."""
 
+import re
 import subprocess
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ PLANS = [
     for size in (64, 128, 256)
     for mask in ("", "causal", "window")
 ]
+PLANS += [replace(plan, packed=True, logs=True) for plan in PLANS]
 
 
 def problem(**size: Any) -> dict[str, Any]:
@@ -113,6 +116,86 @@ def test_more_queries_than_keys_and_more_keys_than_queries() -> None:
         assert error(cut) < 1e-3
 
 
+def packed(lengths: list[int], key_lengths: list[int], **how: Any) -> float:
+    """How far packed sequences are from float64, each for itself."""
+    draw = np.random.default_rng(0)
+    q, k, v = (draw.standard_normal((sum(n), heads, 64)).astype(np.float16)
+               for n, heads in ((lengths, 2), (key_lengths, 1), (key_lengths, 1)))  # fmt: skip
+    starts, key_starts = (np.cumsum([0, *n]).astype(np.int32) for n in (lengths, key_lengths))
+    if "spoil" in how:
+        lost = slice(*key_starts[how.pop("spoil") :][:2])
+        k[lost], v[lost] = np.nan, np.inf
+    found = attention(q, k, v, cu_seqlens_q=starts, cu_seqlens_k=key_starts, **how)
+    o, lse = found if "return_lse" in how else (found, None)
+    most = 0.0
+    for (a, b), (c, d), head in product_of(starts, key_starts):
+        if np.isnan(k[c:d]).any():
+            continue
+        scores = q[a:b, head].astype(float) @ k[c:d, 0].astype(float).T / 8
+        scores = wgmma_attention.attended(np, scores, how.get("causal", False), how.get("window", 0))
+        weights = np.exp(scores - scores.max(1, keepdims=True, initial=-1e30))
+        total = weights.sum(1)
+        wanted = weights @ v[c:d, 0].astype(float) / np.maximum(total, 1e-30)[:, None]
+        most = max(most, np.abs(o[a:b, head] - wanted).max(initial=0))
+        if lse is not None:
+            assert np.isneginf(lse[head, a:b][total == 0]).all()
+            logs = np.log(total[total > 0]) + scores.max(1, initial=-1e30)[total > 0]
+            assert np.allclose(lse[head, a:b][total > 0], logs, atol=1e-5)
+    return most
+
+
+def product_of(starts: Any, key_starts: Any) -> Any:
+    """The queries and the keys of each sequence, for both heads."""
+    return ((*both, head) for both in zip(pairwise(starts), pairwise(key_starts), strict=True) for head in range(2))
+
+
+def test_packed_sequences() -> None:
+    assert packed([70, 0, 1, 33, 5], [70, 3, 1, 0, 5], causal=True) < 2e-3
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("how", [{}, {"causal": True, "window": 40}, {"spoil": 1}], ids=str)
+def test_packed_sequences_of_other_keys(how: dict[str, Any]) -> None:
+    assert packed([200, 1, 0, 40], [150, 130, 20, 0], return_lse=True, **how) < 2e-3
+
+
+# What is left out of the kernels for packed sequences, and what is found then.
+LOST_OF_PACKED = {
+    "fence.proxy.tensormap::generic.acquire": "stale-tensor-map",
+    "griddepcontrol.wait": "data-race",
+}
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("lost", [None, *LOST_OF_PACKED])
+def test_what_is_left_out_of_packed_attention_is_found(lost: str | None) -> None:
+    arrays = problem(heads=(2, 1), length=160, causal=True, sequences=3)
+    launches = wgmma_attention.entry.launches("wgmma", arrays)
+    if lost is not None:
+        launches = [without(one, lost) if lost in str(one.kernel) else one for one in launches]
+    grids = [(one.kernel, one.grid, one.block, one.args, {"shared": one.shared, "overlap": one.overlap})
+             for one in launches]  # fmt: skip
+    try:
+        found = [finding.code for result in ptxlab.chain(*grids, device="cpu") for finding in result.diagnostics]
+    except ptxlab.KernelError as wrong:
+        found = [finding.code for finding in wrong.diagnostics]
+    assert set(found) == ({LOST_OF_PACKED[lost]} if lost else set())
+
+
+def test_what_the_function_refuses_of_packed_sequences() -> None:
+    q, starts = np.zeros((40, 2, 64), np.float16), np.array([0, 10, 40], np.int32)
+    for given, more, message in (
+        (q[None], {}, "`q` has 4 dimensions: packed sequences are length × heads × head size"),
+        (q, {"cu_seqlens_k": starts[:2]}, "one number more than there are sequences"),
+        (q, {"cu_seqlens_q": starts.astype(np.int64)}, "`cu_seqlens_q` has elements of type int64"),
+        (q, {"cu_seqlens_q": np.array([0, 20, 10], np.int32)}, "`cu_seqlens_q` decreases"),
+        (q, {"cu_seqlens_q": starts + 1}, "is not between 0 and 40"),
+        (q, {"cu_seqlens_q": None, "cu_seqlens_k": starts}, "`cu_seqlens_k` goes with `cu_seqlens_q`"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=re.escape(message)):
+            attention(given, given, given, **{"cu_seqlens_q": starts, **more})
+
+
 def test_the_function_reads_arrays_with_strides() -> None:
     arrays = problem(length=40, heads=(2, 1), causal=True)
     q, k, v = (np.ascontiguousarray(arrays[name].swapaxes(1, 2)).swapaxes(1, 2) for name in "qkv")
@@ -148,10 +231,13 @@ def test_what_it_is_not_for() -> None:
 
 @needs_ptxas
 @pytest.mark.slow
-@pytest.mark.parametrize("plan", [pytest.param(p, marks=() if p.size == 128 else pytest.mark.bulk) for p in PLANS])
+@pytest.mark.parametrize(
+    "plan", [pytest.param(p, marks=() if p.size == 128 and not p.packed else pytest.mark.bulk) for p in PLANS]
+)
 def test_ptxas_neither_spills_nor_serializes(plan: Plan, tmp_path: Path) -> None:
     source = tmp_path / "attention.ptx"
-    source.write_text(str(wgmma_attention.specialize(plan)))
+    specialize = wgmma_attention.specialize_packed if plan.packed else wgmma_attention.specialize
+    source.write_text(str(specialize(plan)))
     command = [find("ptxas").path, "-arch=sm_90a", "-v", "-o", str(tmp_path / "attention.cubin"), str(source)]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     assert "0 bytes spill stores" in said

@@ -7,7 +7,7 @@ import pytest
 
 import ptxlab
 from ptxlab import ir
-from ptxlab.author import kernel, pointer, ptx, u32
+from ptxlab.author import Kernel, b8, b64, kernel, pointer, ptx, s32, tensor_map, u32
 from tests.gpu.conftest import fake  # noqa: F401 - a fixture
 from tests.gpu.driver_of_python import Driver
 from tests.tools import header
@@ -213,3 +213,39 @@ def test_textures_and_surfaces_in_a_chain() -> None:
     write = module["write"], 1, 32, [y, ptxlab.Surface(z)]
     with pytest.raises(ValueError, match="several grids of the chain have surfaces"):
         findings(write, write)
+
+
+@kernel(target="sm_90a")
+def copy_map(template: tensor_map, made: pointer[b8]) -> None:
+    ptx.griddepcontrol.launch_dependents()
+    word = ptx.ld.b32(template.generic + ptx.mul.wide.u32(ptx.tid.x, 4))
+    ptx.st["global"].b32(made + ptx.tid.x * 4, word)
+    ptx.fence.proxy["tensormap::generic"].release.gpu()
+
+
+def use_map(is_acquired: bool) -> Kernel:
+    @kernel(target="sm_90a")
+    def use(template: tensor_map, made: pointer[b8]) -> None:
+        tile, filled = ptx.shared(u32, 32, align=128), ptx.shared(b64, 1)
+        ptx.griddepcontrol.wait()
+        with ptx.when(ptx.tid.x == 0):
+            ptx.mbarrier.init.shared.b64(filled.at(0), 1)
+            ptx.fence.mbarrier_init.release.cluster()
+            if is_acquired:
+                ptx.fence.proxy["tensormap::generic"].acquire.gpu(made.address, 128)
+            ptx.mbarrier.arrive.expect_tx.shared.b64(filled.at(0), 128)
+            copy = ptx.cp.async_.bulk.tensor["1d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+            copy(tile.at(0), (made.address, (s32(0),)), filled.at(0))
+            with ptx.loop():
+                ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(filled.at(0), 0))
+
+    return use
+
+
+@pytest.mark.parametrize("is_acquired", [True, False], ids=["acquired", "not acquired"])
+def test_a_tensor_map_that_the_grid_before_made(is_acquired: bool) -> None:
+    made = np.zeros(128, np.uint8)
+    args = [ptxlab.tensor_map(np.zeros(32, np.uint32), box=(32,)), made]
+    found = findings((copy_map, 1, 32, args), (use_map(is_acquired), 1, 32, args))
+    assert [one.code for one in found] == ([] if is_acquired else ["stale-tensor-map"])
+    assert is_acquired or "`copy_map`, the grid before, changed it here" in str(found[0])

@@ -33,7 +33,7 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     (worker, *_) = launch.workers
     found, numbers = worker.findings, range(worker.history.get("finding_count"))
     kinds = [found.get("kind", number) for number in numbers]
-    overlapping = [number for number in numbers if is_of_earlier_grid(found, number)]
+    overlapping = [number for number in numbers if kinds[number] in _RACES and is_of_earlier_grid(found, number)]
     yield from explain_overlaps(launch, found, overlapping)
     misread = {found.get("instruction", number) for number in numbers if kinds[number] == reports.MISMATCHED}
     races = [

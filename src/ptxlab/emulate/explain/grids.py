@@ -30,11 +30,27 @@ def explain_overlaps(launch: RunningLaunch, found: StructArray, numbers: Sequenc
             yield _explain(launch, found, number, earlier, later)
 
 
-def _explain(launch: RunningLaunch, found: StructArray, number: int, earlier: Party, later: Party) -> Diagnostic:
+def grid_of(launch: RunningLaunch, instruction: int) -> tuple[RunningLaunch, str]:
+    """The grid that an instruction is of, and which one that is, in words."""
     before, which = launch.before, "the grid before"
-    for _ in range(earlier.instruction >> AGE_SHIFT & MOST_AGE):
+    for _ in range(instruction >> AGE_SHIFT & MOST_AGE):
         before, which = before and before.before, "an earlier grid"
     assert before is not None
+    return before, which
+
+
+def label_of(launch: RunningLaunch, party: Party, does: str) -> list[Label]:
+    """A label at the line of an access of this grid or an earlier one, if that has a line."""
+    if not party.instruction & EARLIER:
+        span, who = launch.span_of(party.instruction), thread_name(launch, party.block, party.thread)
+    else:
+        before, which = grid_of(launch, party.instruction)
+        span, who = before.span_of(party.instruction & INSTRUCTION), f"`{before.compiled.kernel.name}`, {which},"
+    return [] if span is None else [Label(span, f"{who} {does}")]
+
+
+def _explain(launch: RunningLaunch, found: StructArray, number: int, earlier: Party, later: Party) -> Diagnostic:
+    before, which = grid_of(launch, earlier.instruction)
     name, span = before.compiled.kernel.name, before.span_of(earlier.instruction & INSTRUCTION)
     bytes = bytes_of(launch, found, number)
     who = thread_name(launch, later.block, later.thread)

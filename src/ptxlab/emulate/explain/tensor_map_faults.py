@@ -10,6 +10,7 @@ from ptxlab.emulate.abi.faults import CoordinateReason, TensorMapReason
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import parties_of
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.emulate.explain.grids import label_of
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order.tensor_map_order import NO_RELEASE
 from ptxlab.report import Diagnostic, Label, error, warning
@@ -164,7 +165,6 @@ def word_field(field: TensorMapReason, value: int, dimension: int, limit: int) -
 def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """A copy may use an older version of a tensor map that the kernel has changed."""
     written, used = parties_of(found, number)
-    span = launch.span_of(written.instruction)
     is_unreleased = found.get("missing", number) == NO_RELEASE
     missing = "released" if is_unreleased else "acquired"
     helps = (
@@ -177,9 +177,7 @@ def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) ->
         "a copy by a tensor map that the kernel has changed may still see the old one",
         launch.span_of(used.instruction),
         f"{thread_name(launch, used.block, used.thread)} uses the map here",
-        others=[] if span is None else [
-            Label(span, f"{thread_name(launch, written.block, written.thread)} changed it here")
-        ],
+        others=label_of(launch, written, "changed it here"),
         notes=[f"copies read tensor maps through a proxy of their own; the change was not {missing} for it"],
         helps=[helps],
     )  # fmt: skip

@@ -51,7 +51,7 @@ def attend(given: Sequence[Any], out: Any, causal: bool, window: int, logs: bool
     lse = space(q, tuple(q.shape[:3])) if logs else None
     if not is_torch(q.__class__) or not q.is_cuda:
         return _attend_first(given, out, lse, causal, window, None), lse
-    key = *map(_form, given), causal, window, logs, None if out is None else _form(out)
+    key = *map(form, given), causal, window, logs, None if out is None else form(out)
     ready = _ready.get(key)
     made = q.new_empty(q.shape) if out is None else out
     addresses = [one.data_ptr() for one in (*given, made)]
@@ -61,7 +61,7 @@ def attend(given: Sequence[Any], out: Any, causal: bool, window: int, logs: bool
     return made, lse
 
 
-def _form(tensor: Any) -> Any:
+def form(tensor: Any) -> Any:
     return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
@@ -71,11 +71,11 @@ def _attend_first(given: Sequence[Any], out: Any, lse: Any, causal: bool, window
     sides = [look(one, name) for one, name in zip(given, "qkv", strict=True)]
     made = empty(q, sides[0].shape) if out is None else out
     target = look(made, "out")
-    _check(dict(zip("qkv", sides, strict=True)), {"out": target})
+    check(dict(zip("qkv", sides, strict=True)), {"out": target})
     gpu = target.gpu
     counter = np.zeros(1, np.uint32) if gpu is None else 0
     views = dict(zip("qkvo", (one.view() for one in (*sides, target)), strict=True))
-    logs = None if lse is None else _argument(lse, gpu)
+    logs = None if lse is None else argument(lse, gpu)
     launch = wgmma_attention.attend(**views, counter=counter, causal=causal, window=window, lse=logs)
     if gpu is None:
         launch.run(device="cpu")
@@ -85,10 +85,10 @@ def _attend_first(given: Sequence[Any], out: Any, lse: Any, causal: bool, window
     bytes = [one.end - one.address for one in (*sides, target)]
     if lse is not None:
         addresses, changing, bytes = [*addresses, address_of(lse)], [*changing, _LOGS], [*bytes, 0]
-    ready = Ready(launch, gpu, changing, bytes, _RESULT, lambda stream: _counter(q, gpu, stream))
-    _keep(_ready, key, ready)
+    ready = Ready(launch, gpu, changing, bytes, _RESULT, lambda stream: counter_of(q, gpu, stream))
+    keep(_ready, key, ready)
     ready.start(addresses, stream_of(q, gpu))
-    _complete(q, gpu)
+    complete(q, gpu)
     return made
 
 
@@ -98,7 +98,7 @@ def differentiate(do: Any, given: Sequence[Any], lse: Any, **how: Any) -> tuple[
     arrays = [*given, do]
     if not is_torch(q.__class__) or not q.is_cuda:
         return _differentiate_first(arrays, lse, None, **how)
-    key = *map(_form, arrays), _form(lse), *how.values()
+    key = *map(form, arrays), form(lse), *how.values()
     ready = _gradients.get(key)
     addresses = [one.data_ptr() for one in arrays]
     if ready is None or any(address % ROW for address in addresses):
@@ -118,7 +118,7 @@ def _differentiate_first(
     sides = dict(zip(("q", "k", "v", "o", "do"), (look(one, "an array") for one in arrays), strict=True))
     made = [empty(q, sides[name].shape) for name in "qkv"]
     results = dict(zip(("dq", "dk", "dv"), (look(one, "a gradient") for one in made), strict=True))
-    _check(sides, results)
+    check(sides, results)
     _check_answer(sides, lse)
     gpu, (_, _, queries, size) = sides["q"].gpu, sides["q"].shape
     rows = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries).rows
@@ -126,20 +126,20 @@ def _differentiate_first(
     memory = space(q, (sum(counts),))
     views = {name: one.view() for name, one in (sides | results).items()}
     starts = accumulate([0, *counts])
-    parts = [_argument(memory[a:b] if gpu is None else memory, gpu) for a, b in pairwise(starts)]
+    parts = [argument(memory[a:b] if gpu is None else memory, gpu) for a, b in pairwise(starts)]
     named = dict(zip(("sums", "offsets", "totals", "turns"), parts, strict=True))
     launches = wgmma_attention_backward.differentiate(
-        **views, lse=_argument(lse, gpu), **named, causal=causal, window=window, ordered=ordered
+        **views, lse=argument(lse, gpu), **named, causal=causal, window=window, ordered=ordered
     )
     if gpu is None:
         for launch in launches:
             launch.run(device="cpu")
         return made[0], made[1], made[2]
     ready = Gradients([_ready_of(one, gpu, numbers) for one, numbers in zip(launches, _CHANGING, strict=True)], counts)
-    _keep(_gradients, key, ready)
+    keep(_gradients, key, ready)
     addresses = [one.address for one in sides.values()], [one.address for one in results.values()]
     ready.start(addresses[0], address_of(lse), addresses[1], address_of(memory), stream_of(q, gpu))
-    _complete(q, gpu)
+    complete(q, gpu)
     return made[0], made[1], made[2]
 
 
@@ -148,14 +148,14 @@ def _ready_of(launch: Launch, gpu: int, numbers: Sequence[int]) -> Ready:
     return Ready(launch, gpu, numbers, [0] * len(numbers), 0, lambda stream: ({}, None))
 
 
-def _keep(kept: dict[Any, Any], key: Any, ready: Any) -> None:
+def keep(kept: dict[Any, Any], key: Any, ready: Any) -> None:
     if key is not None:
         if len(kept) >= _MOST:
             kept.clear()
         kept[key] = ready
 
 
-def _complete(like: Any, gpu: int) -> None:
+def complete(like: Any, gpu: int) -> None:
     if hasattr(like, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
         with current(gpu):
             call("cuStreamSynchronize", 0)
@@ -171,7 +171,7 @@ def space(like: Any, shape: tuple[int, ...]) -> Any:
     return xp.empty(shape, "float32")
 
 
-def _argument(array: Any, gpu: int | None) -> Any:
+def argument(array: Any, gpu: int | None) -> Any:
     """An array of f32 as a launch takes it: as NumPy has it, or on a GPU 0, for which each call has the address."""
     if gpu is not None:
         return 0
@@ -187,16 +187,16 @@ def address_of(array: Any) -> int:
     return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
 
 
-def _counter(like: Any, gpu: int, stream: int) -> tuple[dict[int, int], Any]:
+def counter_of(like: Any, gpu: int, stream: int, parameter: int = _COUNTER) -> tuple[dict[int, int], Any]:
     """The counter of a stream: kernels that run at the same time do not share one."""
     found = _counters.get((gpu, stream))
     if found is None:
         memory = zeros(like, ROW)
         found = _counters[gpu, stream] = look(memory, "counter").address, memory
-    return {_COUNTER: found[0]}, found[1]
+    return {parameter: found[0]}, found[1]
 
 
-def _check(read: dict[str, Matrix], written: dict[str, Matrix]) -> None:
+def check(read: dict[str, Matrix], written: dict[str, Matrix]) -> None:
     """Whether the kernels can read and write all of them, where they are."""
     q = read["q"]
     for name, one in (read | written).items():

@@ -15,6 +15,7 @@ from typing import Any
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.kernels.functions.attention_launches import attend, differentiate, space
 from ptxlab.kernels.functions.matrices import empty, framework
+from ptxlab.kernels.functions.packed_attention import attend_packed, operator
 
 FORWARD = "(Tensor q, Tensor k, Tensor v, bool causal=False, int window=0) -> (Tensor, Tensor)"
 BACKWARD = (
@@ -27,7 +28,16 @@ _is_compiling: Callable[[], bool] = bool
 
 
 def attention(
-    q: Any, k: Any, v: Any, out: Any = None, *, causal: bool = False, window: int = 0, return_lse: bool = False
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any = None,
+    *,
+    causal: bool = False,
+    window: int = 0,
+    return_lse: bool = False,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
 ) -> Any:
     """softmax(q·kᵀ/√d)·v in f16 or bf16 with f32 accumulators, for heads of 64, 128 or 256 elements.
 
@@ -36,8 +46,16 @@ def attention(
     the last n of these. The result is a new array, or `out`; with `return_lse` the log-sum-exp of each row's scores
     comes after it, which `attention_backward` needs. Work starts on the stream that the framework uses now; arrays of
     the host run on the emulator. Under torch's autograd it has a gradient, for heads of 64 and 128 elements.
+
+    With `cu_seqlens_q`, arrays are sequences of unequal lengths one after the other: length × heads × head size, as
+    `flash_attn_varlen_func` takes them, and log-sum-exps are heads × length. Sequence i has the queries from
+    `cu_seqlens_q[i]` up to but without `cu_seqlens_q[i + 1]`, in int32, and the keys by `cu_seqlens_k`, or the same;
+    either may be none. Only the kernel reads these numbers, and a call does not wait for the GPU; where they decrease,
+    results are wrong, and queries of no sequence are not written. There is no gradient.
     """
     given = [q, k, v]
+    if cu_seqlens_q is not None or cu_seqlens_k is not None:
+        return _packed(given, out, (cu_seqlens_q, cu_seqlens_k), causal, window, return_lse)
     if _is_compiling() and out is None:
         forward, _ = _operators or register_with_torch()
         answer, lse = forward(q, k, v, causal, window)
@@ -47,6 +65,27 @@ def attention(
         answer, lse = _differentiable().apply(q, k, v, causal, window)
     else:
         answer, lse = _attend(given, out, causal, window, return_lse)
+    return (answer, lse) if return_lse else answer
+
+
+def _packed(
+    given: Sequence[Any], out: Any, starts: tuple[Any, Any], causal: bool, window: int, return_lse: bool
+) -> Any:
+    """Sequences of unequal lengths."""
+    queries, keys = starts
+    if queries is None:
+        raise ValueError("`cu_seqlens_k` goes with `cu_seqlens_q`")
+    both = queries, queries if keys is None else keys
+    for one in given:
+        operator.check(one)
+    if operator.is_compiling() and out is None:
+        answer, lse = operator.made(*given, *both, causal, window)
+    elif 0 in (*getattr(given[0], "shape", ()), *getattr(given[1], "shape", ())):
+        q = given[0]
+        answer = filled(q, tuple(q.shape), 0.0, out)
+        lse = filled(q, (q.shape[1], q.shape[0]), -math.inf, space(q, (q.shape[1], q.shape[0])))
+    else:
+        answer, lse = attend_packed(given, both, out, causal, window, return_lse)
     return (answer, lse) if return_lse else answer
 
 

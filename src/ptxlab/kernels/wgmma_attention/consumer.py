@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxlab.author import b32, f16, f32, ptx, s32, u32
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
-from ptxlab.kernels.wgmma_attention.order import Order, Upcoming, Work
+from ptxlab.kernels.wgmma_attention.order import Found, Order, Received
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.softmax import Softmax, row_of
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
@@ -20,23 +20,30 @@ COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 class Current:
     """The tile that is computed: what it is, the lane's first row, and its tile of keys, in registers."""
 
-    def __init__(self, work: Work, own: Any) -> None:
+    def __init__(self, found: Found, own: Any) -> None:
         self.own = own
-        self.row, self.first = s32(), u32()
+        self.order, self.row, self.first = found.order, s32(), u32()
+        self.keys = u32() if self.order.plan.packed else self.order.keys
         self.head, self.batch, self.start, self.block = (u32() for _ in range(4))
-        self._set(work.row, work.head, work.batch, work.start, work.end - 1)
+        start, end = self.order.span(found)
+        self._set(found, start, end - 1)
 
     def set(self, other: Current) -> None:
         """Continue with another tile."""
-        self._set(other.row, other.head, other.batch, other.start, other.block)
+        self._set(other, other.start, other.block)
 
-    def _set(self, row: Any, head: Any, batch: Any, start: Any, block: Any) -> None:
-        self.row.set(row)
-        self.first.set(self.own + row.view(u32))
-        for register, value in zip(
-            (self.head, self.batch, self.start, self.block), (head, batch, start, block), strict=True
+    def _set(self, tile: Found | Current, start: Any, block: Any) -> None:
+        self.row.set(tile.row)
+        self.first.set(self.own + tile.row.view(u32))
+        for register, value in (
+            (self.head, tile.head),
+            (self.batch, tile.batch),
+            (self.start, start),
+            (self.block, block),
         ):
             register.set(value)
+        if self.order.plan.packed:
+            self.keys.set(tile.keys)
 
 
 class Consumer:
@@ -65,31 +72,33 @@ class Consumer:
 
     def run_apart(self, order: Order, own: Any) -> None:
         """One tile after the other."""
-        for work in order.consumed():
-            tile = Current(work, own)
+        upcoming, numbers = Found(order, ptx.ctaid.x), Received(order)
+        with ptx.loop():
+            tile = Current(upcoming, own)
             self.begin(order, tile)
+            upcoming.find(numbers.next())
             self.finish_keys(order, tile)
             self.finish(order, tile)
             ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)
             ptx.bar.warp.sync(-1)
             self.queries.release()
+            ptx.leave_when(upcoming.number >= order.count)
 
     def run_overlapped(self, order: Order, own: Any) -> None:
         """The first scores of each tile, while the last values of the one before are multiplied."""
-        upcoming = Upcoming(order)
-        tile = Current(upcoming.take(), own)
-        upcoming.find()
+        upcoming, numbers = Found(order, ptx.ctaid.x), Received(order)
+        tile = Current(upcoming, own)
         self.begin(order, tile)
+        upcoming.find(numbers.next())
         with ptx.loop():
             self.finish_keys(order, tile)
             self.queries.release()
-            following = upcoming.take()
             ptx.leave_when(upcoming.number >= order.count)
-            ahead = Current(following, own)
+            ahead = Current(upcoming, own)
             self.queries.wait()
             self.multiply_keys()
             self.multiply_values()
-            upcoming.find()
+            upcoming.find(numbers.next())
             inverses = self.softmax.inverses()
             self.store_logs(order, tile)
             ptx.wgmma.wait_group.sync.aligned(1)
@@ -100,26 +109,10 @@ class Consumer:
             ptx.wgmma.wait_group.sync.aligned(0)
             self.values.release()
             ptx.setp.ne.u32(self.group, self.group, out=self.adds)
-            self.store_and_continue(order, (tile, inverses), ahead, packed)
+            self.store(tile, inverses)
+            self.set_weights(packed or self.packed())
             tile.set(ahead)
         self.finish(order, tile)
-
-    def store_and_continue(self, order: Order, stored: Any, ahead: Current, packed: list[Any] | None) -> None:
-        """Store a tile; without a mask, while the second scores of the next one are multiplied."""
-        if not self.plan.stores_under_scores or packed is None:
-            self.store(*stored)
-            self.set_weights(packed or self.packed())
-            return
-        with ptx.when(ahead.block > ahead.start):
-            ahead.block -= 1
-            self.multiply_keys()
-            self.store(*stored)
-            self.set_weights(packed)
-            self.multiply_values()
-            self.weigh_next(order, ahead, masked=False)
-        with ptx.otherwise():
-            self.store(*stored)
-            self.set_weights(packed)
 
     def begin(self, order: Order, tile: Current) -> None:
         """The weights of the first keys."""
@@ -140,7 +133,7 @@ class Consumer:
             self.iterate(order, tile, ptx.max.u32(whole, tile.start), masked=True)
         inner = tile.start
         if plan.window:  # tiles of keys that no query's window cuts
-            inner = (order.above(row + plan.rows) + (plan.keys - 1)) // plan.keys
+            inner = (plan.above(row + plan.rows, order.window) + (plan.keys - 1)) // plan.keys
         self.iterate(order, tile, inner, masked=False)
         if plan.window:
             self.iterate(order, tile, tile.start, masked=True)
@@ -206,14 +199,14 @@ class Consumer:
         if masked:
             start = tile.block * self.plan.keys + self.column
             rows = [(tile.first + down - start).view(s32) for down in (0, 8)]
-            ends = [(order.keys - 1 - start).view(s32)] * 2
+            ends = [(tile.keys - 1 - start).view(s32)] * 2
             if self.plan.causal:
                 ends = [ptx.min.s32(end, row) for end, row in zip(ends, rows, strict=True)]
             starts = [row - order.window.view(s32) for row in rows] if self.plan.window else None
             if self.plan.causal:
                 self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
             else:
-                with ptx.when((tile.block + 1) * self.plan.keys > order.keys):
+                with ptx.when((tile.block + 1) * self.plan.keys > tile.keys):
                     self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
         return self.softmax.weigh(self.scores, masked)
 
@@ -248,19 +241,21 @@ class Consumer:
         ptx.fence.proxy.async_["shared::cta"]()
         self.synchronize()
         with ptx.when(first):
-            row = work.row + (self.group * GROUP_ROWS).view(s32)
+            own, head, batch = work.order.queries_at(work)
+            row, there_is = own + (self.group * GROUP_ROWS).view(s32), work.order.answer_map(work, self.o)
             for box in range(plan.boxes):
-                there = s32(box * BOX), row, work.head.view(s32), work.batch.view(s32)
-                COPY_BACK((self.o, there), tile.at(0, 0, self.group * plan.boxes + box))
+                there = s32(box * BOX), row, head.view(s32), batch.view(s32)
+                COPY_BACK((there_is, there), tile.at(0, 0, self.group * plan.boxes + box))
             ptx.cp.async_.bulk.commit_group()
 
     def store_logs(self, order: Order, tile: Current) -> None:
         """The log-sum-exp of each row: the first of the four lanes that share it stores it."""
         if not self.plan.logs:
             return
-        first = self.lse + (tile.batch * order.heads + tile.head) * order.queries + tile.first
+        first, rows = order.logs_at(tile, tile.first)
         for down, log in zip((0, 8), self.softmax.logs(), strict=True):
-            ptx.st["global"].f32(first + down, log, when=(ptx.laneid % 4 == 0) & (tile.first + down < order.queries))
+            inside = (ptx.laneid % 4 == 0) & (tile.first + down < rows)
+            ptx.st["global"].f32(self.lse + first + down, log, when=inside)
 
     def synchronize(self) -> None:
         """Synchronize the threads of a warpgroup, at a barrier of their own."""

@@ -9,11 +9,13 @@ one. Weights are never stored: they are the left operand in registers.
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
-from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, b8, b16, f32, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
+from ptxlab.kernels.wgmma_attention.packed import PackedOrder
 from ptxlab.kernels.wgmma_attention.plan import Plan
 from ptxlab.kernels.wgmma_attention.producer import Producer
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
@@ -39,23 +41,60 @@ def specialize(plan: Plan) -> Kernel:
         window: u32,
         lse: pointer[f32],
     ) -> None:
-        thread = ptx.tid.x
-        memory = ptx.dynamic_shared(b16, align=1024)
-        tiles = Tiles(plan, memory)
-        pipelines = [
-            ptx.barrier_pipeline(stages, fills=1, reads=4 * plan.groups, when=thread == 0)
-            for stages in (plan.query_stages, plan.stages, plan.stages)
-        ]
         order = Order(plan, counter, (queries, keys, heads, all_heads), together, window)
-        ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
-        ptx.bar.sync(0)
-        with ptx.when(thread < GROUP):
-            ptx.setmaxnreg.dec.sync.aligned.u32(plan.kept)
-            with ptx.when(thread == 0):
-                Producer(plan, [pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
-        with ptx.otherwise():
-            ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
-            Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o, lse).run(order)
+        compute(plan, order, (q, k, v, o), shared_by, lse)
 
     found: Kernel = wgmma_attention
     return found
+
+
+@cache
+def specialize_packed(plan: Plan) -> Kernel:
+    """Build the kernel for sequences one after the other; it takes what `list_tiles` takes, which runs before it."""
+
+    @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
+    def wgmma_packed_attention(
+        q: tensor_map,
+        k: tensor_map,
+        v: tensor_map,
+        o: tensor_map,
+        counter: pointer[u32],
+        queries: u32,
+        keys: u32,
+        heads: u32,
+        shared_by: u32,
+        together: u32,
+        window: u32,
+        lse: pointer[f32],
+        query_starts: pointer[s32],
+        key_starts: pointer[s32],
+        sequences: u32,
+        most: u32,
+        units: pointer[u32],
+        maps: pointer[b8],
+    ) -> None:
+        order = PackedOrder(plan, counter, (queries, keys, heads, heads), together, window, (units, maps))
+        compute(plan, order, (q, k, v, o), shared_by, lse)
+
+    found: Kernel = wgmma_packed_attention
+    return found
+
+
+def compute(plan: Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, lse: Any) -> None:
+    """The body of both kernels."""
+    q, k, v, o = maps
+    thread = ptx.tid.x
+    tiles = Tiles(plan, ptx.dynamic_shared(b16, align=1024))
+    pipelines = [
+        ptx.barrier_pipeline(stages, fills=1, reads=4 * plan.groups, when=thread == 0)
+        for stages in (plan.query_stages, plan.stages, plan.stages)
+    ]
+    ptx.fence.mbarrier_init.release.cluster(when=thread == 0)
+    ptx.bar.sync(0)
+    with ptx.when(thread < GROUP):
+        ptx.setmaxnreg.dec.sync.aligned.u32(plan.kept)
+        with ptx.when(thread == 0):
+            Producer(plan, [pipeline.producer() for pipeline in pipelines], tiles, q, k, v, shared_by).run(order)
+    with ptx.otherwise():
+        ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
+        Consumer(plan, [pipeline.consumer() for pipeline in pipelines], tiles, o, lse).run(order)

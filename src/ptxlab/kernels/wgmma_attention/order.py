@@ -10,13 +10,12 @@ from ptxlab.kernels.wgmma_attention.plan import Plan
 
 
 class Work(NamedTuple):
-    """A tile: its first query, its head and batch, and its tiles of keys: the first, and the one after the last."""
+    """A tile: its first query, its head and batch, and how many keys the sequence has."""
 
     row: Any
     head: Any
     batch: Any
-    start: Any
-    end: Any
+    keys: Any
 
 
 class Order:
@@ -30,119 +29,112 @@ class Order:
         self.plan, self.counter, self.together, self.window = plan, counter, together, window
         self.queries, self.keys, self.heads, self.all_heads = sizes
         self.down = (self.queries + (plan.rows - 1)) // plan.rows
-        self.most = (self.keys + (plan.keys - 1)) // plan.keys
         self.count = self.down * self.all_heads
         if plan.is_counted:
             self.numbers = ptx.shared(u32, 2, name="numbers")
             self.pipeline = ptx.barrier_pipeline(2, fills=1, reads=plan.groups * GROUP, when=ptx.tid.x == 0)
 
-    def produced(self) -> Any:
-        """Each tile of this block, for its producer."""
-        return self._counted() if self.plan.is_counted else self._each(Strided())
-
-    def consumed(self) -> Any:
-        """Each tile of this block, for its consumers."""
-        return self._each(self.numbers_received())
-
-    def numbers_received(self) -> Received | Strided:
-        """The numbers of the tiles, for consumers; after the last comes `count` or more."""
-        return Received(self) if self.plan.is_counted else Strided()
-
-    def _each(self, numbers: Received | Strided) -> Any:
-        with ptx.loop():
-            number = numbers.next()
-            ptx.leave_when(number >= self.count)
-            yield self.work(number)
-
-    def _counted(self) -> Any:
-        """The block that counts last sets the counter back."""
-        side = self.pipeline.producer()
-        number = u32()
-        number.set(ptx.ctaid.x)
-        with ptx.loop():
-            side.wait()
-            self.numbers[side.index] = number
-            side.arrive()
-            side.advance()
-            ptx.leave_when(number >= self.count)
-            counted = ptx.atom.relaxed.gpu["global"].add.u32(self.counter, 1)
-            ptx.st.relaxed.gpu["global"].u32(self.counter, 0, when=counted == self.count - 1)
-            yield self.work(number)
-            number.set(counted + ptx.nctaid.x)
-
     def work(self, number: Any) -> Work:
         """The tile of a number."""
+        down, head = self.divide(number)
+        if self.plan.causal:
+            down = (self.down - 1) - down
+        return Work((down * self.plan.rows).view(s32), head % self.heads, head // self.heads, self.keys)
+
+    def divide(self, number: Any) -> tuple[Any, Any]:
+        """The row of tiles of a number, and its head among all."""
         size = self.together * self.down
         section, within = number // size, number % size
         first = section * self.together
         heads = ptx.min.u32(self.all_heads - first, self.together)
-        down, head = within // heads, first + within % heads
-        if self.plan.causal:
-            down = (self.down - 1) - down
-        row = down * self.plan.rows
-        start, end = u32(0), self.most
-        if self.plan.causal:
-            end = ptx.min.u32(end, (row + (self.plan.rows + self.plan.keys - 1)) // self.plan.keys)
-        if self.plan.window:
-            start = ptx.min.u32(self.above(row + 1) // self.plan.keys, end - 1)
-        return Work(row.view(s32), head % self.heads, head // self.heads, start, end)
+        return within // heads, first + within % heads
 
-    def above(self, row: Any) -> Any:
-        """The key a window before a row, or the first."""
-        return ptx.max.u32(row, self.window) - self.window
+    def span(self, tile: Any) -> tuple[Any, Any]:
+        """The tiles of keys that a tile attends to: the first, and the one after the last."""
+        return self.plan.span(tile.row.view(u32), tile.keys, self.window)
+
+    def queries_at(self, tile: Any) -> tuple[Any, Any, Any]:
+        """Row, head and batch of the queries in memory."""
+        return tile.row, tile.head, tile.batch
+
+    def keys_at(self, tile: Any) -> tuple[Any, Any]:
+        """The row of the first key of the sequence, and its batch."""
+        return u32(0), tile.batch
+
+    def logs_at(self, tile: Any, row: Any) -> tuple[Any, Any]:
+        """Where the log-sum-exp of a row is, and how many rows there are."""
+        return (tile.batch * self.heads + tile.head) * self.queries + row, self.queries
+
+    def values_map(self, tile: Any, whole: Any) -> Any:
+        """The map of the values of the sequence."""
+        return whole
+
+    def answer_map(self, tile: Any, whole: Any) -> Any:
+        """The map of the answer of the sequence."""
+        return whole
 
 
-class Upcoming:
-    """The tile that a consumer computes next; where tiles are not counted, it is found while products run."""
+class Found:
+    """A tile by its number, in registers: finding it takes divisions, for which there is time while products run."""
+
+    def __init__(self, order: Order, number: Any) -> None:
+        self.order = order
+        self.number, self.row, self.head, self.batch = u32(), s32(), u32(), u32()
+        self.keys = u32() if order.plan.packed else order.keys
+        self.find(number)
+
+    def find(self, number: Any) -> None:
+        """Find the tile of a number; one of `count` or more is not a tile."""
+        self.number.set(number)
+        self.set(self.order.work(self.number))
+
+    def set(self, other: Work | Found) -> None:
+        """Continue with another tile."""
+        for name in ("row", "head", "batch", *(("keys",) if self.order.plan.packed else ())):
+            getattr(self, name).set(getattr(other, name))
+
+
+class Dealt:
+    """The numbers of the tiles of a block after its first, for its producer, which hands them to the consumers."""
 
     def __init__(self, order: Order) -> None:
-        self.order, self.numbers = order, order.numbers_received()
-        self.number, self.row, self.head, self.batch = u32(), s32(), u32(), u32()
-        self.find()
+        self.order, self.number = order, u32()
+        self.side = order.pipeline.producer() if order.plan.is_counted else None
+        self.number.set(ptx.ctaid.x)
 
-    def find(self) -> None:
-        """Find the next one: divisions, for which there is time now."""
-        if not self.order.plan.is_counted:
-            self._set()
+    def draw(self) -> Any:
+        """The next number; the block that counts last sets the counter back."""
+        if self.side is None:
+            self.number += ptx.nctaid.x
+            return self.number
+        counted = ptx.atom.relaxed.gpu["global"].add.u32(self.order.counter, 1)
+        ptx.st.relaxed.gpu["global"].u32(self.order.counter, 0, when=counted == self.order.count - 1)
+        return counted + ptx.nctaid.x
 
-    def take(self) -> Work:
-        """What was found, or is known only now; the numbers of tiles end with `count` or more."""
-        order = self.order
-        if order.plan.is_counted:
-            self.number.set(self.numbers.next())
-            return order.work(self.number)
-        return Work(self.row, self.head, self.batch, u32(0), order.most)
-
-    def _set(self) -> None:
-        self.number.set(self.numbers.next())
-        work = self.order.work(self.number)
-        for register, value in zip((self.row, self.head, self.batch), work[:3], strict=True):
-            register.set(value)
-
-
-class Strided:
-    """Every so many tiles as there are blocks."""
-
-    def __init__(self) -> None:
-        self.number = u32()
-        self.number.set(ptx.ctaid.x - ptx.nctaid.x)
-
-    def next(self) -> Any:
-        """The number of the next tile."""
-        self.number += ptx.nctaid.x
-        return self.number
+    def hand(self, number: Any) -> None:
+        """Hand a number to the consumers."""
+        if self.side is not None:
+            self.side.wait()
+            self.order.numbers[self.side.index] = number
+            self.side.arrive()
+            self.side.advance()
 
 
 class Received:
-    """What the producer hands over."""
+    """The same numbers, for a consumer."""
 
     def __init__(self, order: Order) -> None:
-        self.numbers, self.side = order.numbers, order.pipeline.consumer()
+        self.order, self.number = order, u32()
+        self.side = order.pipeline.consumer() if order.plan.is_counted else None
+        self.number.set(ptx.ctaid.x)
 
     def next(self) -> Any:
-        """The number of the next tile."""
+        """The next number."""
+        if self.side is None:
+            self.number += ptx.nctaid.x
+            return self.number
         self.side.wait()
-        number = self.numbers[self.side.index]
+        number = self.order.numbers[self.side.index]
         self.side.arrive()
         self.side.advance()
         return number

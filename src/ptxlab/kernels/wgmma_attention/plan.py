@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import ptx
+from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 
 BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
@@ -24,6 +24,8 @@ class Plan:
     groups: int = 2
     keys: int = 128
     stages: int = 2
+    packed: bool = False
+    """Whether sequences of unequal lengths are one after the other, in a batch of their own."""
     logs: bool = False
     """Whether the log-sum-exp of each row is stored, for the gradients."""
 
@@ -54,8 +56,25 @@ class Plan:
 
     @property
     def is_counted(self) -> bool:
-        """Whether blocks count tiles while they run: under a causal mask these take unequal times."""
-        return self.causal
+        """Whether blocks count tiles while they run: under a mask, or of unequal lengths, these take unequal times.
+
+        Where they take equal ones, it was measured to pay for heads of 64 elements only.
+        """
+        return self.causal or self.packed or self.size == 64
+
+    def span(self, row: Any, keys: Any, window: Any) -> tuple[Any, Any]:
+        """The tiles of keys that the tile at a row attends to: the first, and the one after the last; one at least."""
+        start, end = u32(0), ptx.max.u32((keys + (self.keys - 1)) // self.keys, 1)
+        if self.causal:
+            end = ptx.min.u32(end, (row + (self.rows + self.keys - 1)) // self.keys)
+        if self.window:
+            start = ptx.min.u32(self.above(row + 1, window) // self.keys, end - 1)
+        return start, end
+
+    @staticmethod
+    def above(row: Any, window: Any) -> Any:
+        """The key a window before a row, or the first."""
+        return ptx.max.u32(row, window) - window
 
     @property
     def packs_early(self) -> bool:
@@ -66,11 +85,6 @@ class Plan:
     def overlaps(self) -> bool:
         """Whether a tile begins before the last one is stored, where there is memory for two tiles of queries."""
         return self.size <= 128
-
-    @property
-    def stores_under_scores(self) -> bool:
-        """Whether a tile is stored while the next one's second scores are multiplied; measured: it pays here only."""
-        return self.size == 128 and not self.causal
 
     @property
     def query_stages(self) -> int:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import ptx, s32
-from ptxlab.kernels.wgmma_attention.order import Order, Work
+from ptxlab.author import ptx, s32, u32
+from ptxlab.kernels.wgmma_attention.order import Dealt, Found, Order
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
@@ -21,40 +21,71 @@ class Producer:
         self.maps = q.generic, k.generic, v.generic
 
     def run(self, order: Order) -> None:
-        """Copy what each tile needs."""
-        q, k, v = self.maps
-        for work in order.produced():
-            head = work.head // self.shared_by
-            self.copy_queries(q, work)
-            last = (work.end - 1) * self.plan.keys
-            self.copy(self.keys, self.tiles.k, k, self.plan.key_bytes, (last.view(s32), head, work.batch))
-            first = (work.start * self.plan.keys).view(s32)
-            row = s32()
-            row.set(last.view(s32))
+        """Copy what each tile needs; the next one's queries as soon as there is memory for them."""
+        tile, numbers = Found(order, ptx.ctaid.x), Dealt(order)
+        following, later = u32(), u32()
+        following.set(numbers.draw())
+        self.copy_queries(tile)
+        with ptx.loop():
+            row, first, values, there = self.begin(tile)
+            numbers.hand(following)
+            with ptx.when(row > first):
+                self.copy_both(row, values, there)
+            upcoming = Found(order, following)
+            is_last = following >= order.count
+            if self.plan.overlaps:
+                with ptx.when(~is_last):
+                    self.copy_queries(upcoming)
             with ptx.loop():
                 ptx.leave_when(row <= first)
-                self.copy(self.keys, self.tiles.k, k, self.plan.key_bytes, (row - self.plan.keys, head, work.batch))
-                self.copy(self.values, self.tiles.v, v, self.plan.key_bytes, (row, head, work.batch))
-                row -= self.plan.keys
-            self.copy(self.values, self.tiles.v, v, self.plan.key_bytes, (row, head, work.batch))
+                self.copy_both(row, values, there)
+            with ptx.when(~is_last):
+                later.set(numbers.draw())
+            self.copy(self.values, self.tiles.v, values, (row, *there))
+            ptx.leave_when(is_last)
+            if not self.plan.overlaps:
+                self.copy_queries(upcoming)
+            tile.set(upcoming)
+            following.set(later)
 
-    def copy_queries(self, source: Any, work: Work) -> None:
+    def begin(self, tile: Found) -> tuple[Any, ...]:
+        """Copy the last keys of a tile.
+
+        Return their row, the row of its first keys, the map of its values, and the head and batch of both.
+        """
+        start, end = tile.order.span(tile)
+        offset, batch = tile.order.keys_at(tile)
+        first = (offset + start * self.plan.keys).view(s32)
+        row = s32()
+        row.set((offset + (end - 1) * self.plan.keys).view(s32))
+        there = tile.head // self.shared_by, batch
+        self.copy(self.keys, self.tiles.k, self.maps[1], (row, *there))
+        return row, first, tile.order.values_map(tile, self.maps[2]), there
+
+    def copy_both(self, row: Any, values: Any, there: tuple[Any, Any]) -> None:
+        """The keys before a row, and the values from it on; the row is then that of these keys."""
+        self.copy(self.keys, self.tiles.k, self.maps[1], (row - self.plan.keys, *there))
+        self.copy(self.values, self.tiles.v, values, (row, *there))
+        row -= self.plan.keys
+
+    def copy_queries(self, tile: Found) -> None:
         """The queries of a tile, in a box for each warpgroup and 64 columns."""
         stage, plan = self.queries, self.plan
+        row, head, batch = tile.order.queries_at(tile)
         stage.wait()
         stage.expect(plan.query_bytes)
         for number in range(plan.groups * plan.boxes):
             group, box = divmod(number, plan.boxes)
-            at = s32(box * BOX), work.row + group * GROUP_ROWS, work.head.view(s32), work.batch.view(s32)
+            at = s32(box * BOX), row + group * GROUP_ROWS, head.view(s32), batch.view(s32)
             copy = stage.index * (plan.groups * plan.boxes) + number
-            COPY(self.tiles.q.at(0, 0, copy), (source, at), stage.barrier)
+            COPY(self.tiles.q.at(0, 0, copy), (self.maps[0], at), stage.barrier)
         stage.advance()
 
-    def copy(self, stage: Any, tile: Any, source: Any, bytes: int, there: tuple[Any, ...]) -> None:
+    def copy(self, stage: Any, tile: Any, source: Any, there: tuple[Any, ...]) -> None:
         """Fill a stage as soon as it is empty."""
         row, head, batch = there
         stage.wait()
-        stage.expect(bytes)
+        stage.expect(self.plan.key_bytes)
         for box in range(self.plan.boxes):
             at = s32(box * BOX), row, head.view(s32), batch.view(s32)
             COPY(tile.at(0, 0, stage.index * self.plan.boxes + box), (source, at), stage.barrier)

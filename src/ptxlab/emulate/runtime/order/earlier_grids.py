@@ -3,7 +3,8 @@
 A grid that is launched before the one before it is complete sees what that one did only after `griddepcontrol.wait`.
 The emulator runs the two one after the other, and the later grid takes over the accesses of the earlier one, as those
 of a block of their own, `EARLIER_BLOCK`. Nothing orders these but a wait, which gives its thread a clock entry for that
-block; from there it goes from thread to thread as all entries do. Nor is a proxy fence needed then.
+block; from there it goes from thread to thread as all entries do. Nor is a proxy fence needed then, but for an acquire
+of a tensor map that the earlier grid made: what that released is taken for released.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ptxlab.emulate.runtime.order.shadow import (
 )
 from ptxlab.emulate.runtime.order.vector_clocks import (
     GLOBAL_FENCE,
+    MAP_RELEASE,
     SHARED_FENCE,
     advance,
     epoch_of,
@@ -46,6 +48,7 @@ def wait_for_grids(thread: Pointer[Thread]) -> None:
     advance(known, key_of(EARLIER_BLOCK, 0), 1)
     advance(known, key_of(EARLIER_BLOCK, SHARED_FENCE), 1)
     advance(known, key_of(EARLIER_BLOCK, GLOBAL_FENCE), 1)
+    advance(known, key_of(EARLIER_BLOCK, MAP_RELEASE), 1)
     thread.order.epoch += 1
 
 

@@ -1,0 +1,131 @@
+"""The launches of attention: what a kernel is specialized for, its tensor maps, its grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ptxlab
+from ptxlab.kernels.mma_attention import half_of
+from ptxlab.kernels.wgmma_attention.kernel import specialize, specialize_packed
+from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, MAP, RECORD, capacity, list_tiles
+from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
+from ptxlab.measure import Launch, UnsuitedError
+from ptxlab.measure.entry import ceil_div
+
+BLOCKS = 132  # as many as an H200 has SMs
+L2 = 32 << 20  # bytes of keys and values that are read together; an H200 has 50 MiB of L2
+TOGETHER = 32  # heads at most whose tiles are computed together
+SHORT = 1024  # up to this length, tiles of 128 queries for heads of 64 elements under a causal mask
+
+
+def attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    counter: Any,
+    causal: bool = False,
+    window: int = 0,
+    plan: Plan | None = None,
+    lse: Any = None,
+) -> Launch:
+    """The launch; `counter` is one number, 0, which the kernel sets back to 0 when it ends.
+
+    A `window` of so many keys goes with a causal mask; 0 is all of them. `lse`, batch × heads × length in f32, is space
+    for the log-sum-exp of each row's scores, which the gradients need.
+    """
+    check(q, k, v, o, causal, window)
+    (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
+    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), logs=lse is not None)
+    maps = [
+        ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
+        for array, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys), (o, GROUP_ROWS))
+    ]
+    shared_by = heads // key_heads
+    together = gather(keys * size, shared_by, causal)
+    tiles = batch * heads * ceil_div(queries, chosen.rows)
+    args = [*maps, counter, queries, keys, heads, batch * heads, shared_by, together, window, 0 if lse is None else lse]
+    return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
+
+
+def attend_packed(
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    counter: Any,
+    starts: tuple[Any, Any],
+    sequences: int,
+    memory: tuple[Any, Any],
+    causal: bool = False,
+    window: int = 0,
+    plan: Plan | None = None,
+    lse: Any = None,
+) -> list[Launch]:
+    """The launches for sequences of unequal lengths: batch is 1, and each head has all of them, one after the other.
+
+    `starts` are two arrays of s32, of where sequences start among the queries and among the keys, and where the last
+    one ends. `memory` is for the list of tiles and for tensor maps: see `workspace`.
+    """
+    check(q, k, v, o, causal, window)
+    (_, heads, queries, size), (_, _, keys, _) = q.shape, k.shape
+    mean = ceil_div(queries, sequences)
+    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), mean), packed=True, logs=lse is not None)
+    most = capacity(queries, sequences, chosen)
+    maps = [
+        ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
+        for array, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys), (o, GROUP_ROWS))
+    ]
+    shared_by = heads // k.shape[1]
+    together = gather(keys * size, shared_by, causal)
+    sizes = queries, keys, heads, shared_by, together, window
+    args = [*maps, counter, *sizes, 0 if lse is None else lse, *starts, sequences, most, *memory]
+    return [
+        Launch(list_tiles(chosen), 1, LISTING_THREADS, args),
+        Launch(specialize_packed(chosen), min(heads * most, BLOCKS), chosen.threads, args, chosen.shared, overlap=True),
+    ]
+
+
+def workspace(shape: tuple[int, ...], sequences: int) -> tuple[int, int]:
+    """How many numbers of 4 bytes packed sequences need for tensor maps, at a multiple of 128 bytes, and for the list.
+
+    The list is that of the plan with the smallest tiles.
+    """
+    most = capacity(shape[2], sequences, Plan(shape[3], "f16"))
+    return 2 * MAP // 4 * sequences, RECORD * (most + 1)
+
+
+def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
+    """Refuse what the kernel does not do."""
+    shapes = f"queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}, answer {tuple(o.shape)}"
+    if len(q.shape) != 4 or len(k.shape) != 4 or k.shape != v.shape or o.shape != q.shape:
+        raise UnsuitedError(f"arrays are batch × heads × length × head size, and these do not fit: {shapes}")
+    if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
+        raise UnsuitedError(f"batch and head size are the same for queries and keys, and here are {shapes}")
+    if 0 in (*q.shape, *k.shape):
+        raise UnsuitedError(f"there is nothing to compute: {shapes}")
+    if q.shape[3] not in (64, 128, 256):
+        raise UnsuitedError(f"heads of {q.shape[3]} elements: this kernel is for 64, 128 and 256")
+    if q.shape[1] % k.shape[1]:
+        raise UnsuitedError(f"{q.shape[1]} heads of queries are not a multiple of {k.shape[1]} heads of keys")
+    if len({half_of(array) for array in (q, k, v, o)}) > 1:
+        raise UnsuitedError("queries, keys, values and the answer are of one type")
+    if window < 0 or (window and not causal):
+        raise UnsuitedError(f"a window of {window} keys: it has 1 or more, and goes with a causal mask")
+
+
+def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
+    """The plan that was fastest on an H200 for such a problem."""
+    groups = 3 if size == 64 and not window and (queries > SHORT or not causal) else 2
+    return Plan(size, type, causal, window, groups, keys=128 if size < 256 else 64)
+
+
+def gather(elements: int, shared_by: int, causal: bool) -> int:
+    """How many heads are computed together, of which those that share keys have so many elements of these.
+
+    Without a mask one after the other: their keys are then read by all blocks at the same time, and from L2 but once.
+    Under a mask as many as fit into L2, so that the longest tiles of several come first and the shortest last.
+    """
+    fitting = L2 // (4 * elements) if causal else 1
+    return max(1, min(fitting, TOGETHER // shared_by)) * shared_by

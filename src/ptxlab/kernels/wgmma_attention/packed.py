@@ -1,0 +1,195 @@
+"""Sequences of unequal lengths, one after the other in memory, as a list of tiles that a kernel of its own makes.
+
+Where sequences start is in the GPU's memory. One block lists the tiles of all sequences, those with most keys first,
+and makes two tensor maps for each sequence that end where it does: copies of values then fill what comes after it with
+zeros, and copies of the answer leave it as it is.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.kernels.wgmma_attention.order import Order, Work
+from ptxlab.kernels.wgmma_attention.plan import Plan
+
+LISTING_THREADS = 1024  # of the block that lists tiles
+LANES = 32
+RECORD = 8  # numbers of a tile in the list; the first record has how many tiles there are
+BUCKETS = 256  # tiles are sorted by the number of their keys' tiles: its exponent, and three bits of its mantissa
+MAP = 128  # bytes
+VALUES, ANSWERS = 0, MAP  # where the maps of a sequence are
+ACQUIRE = ptx.fence.proxy["tensormap::generic"].acquire.gpu
+RELEASE = ptx.fence.proxy["tensormap::generic"].release.gpu
+REPLACE = ptx.tensormap.replace.tile
+
+
+def capacity(queries: int, sequences: int, plan: Plan) -> int:
+    """Tiles that the list has at most."""
+    return queries // plan.rows + sequences
+
+
+class PackedOrder(Order):
+    """Tiles by number: `together` heads, one record of the list after the other."""
+
+    def __init__(
+        self, plan: Plan, counter: Any, sizes: tuple[Any, ...], together: Any, window: Any, lists: tuple[Any, Any]
+    ) -> None:
+        super().__init__(plan, counter, sizes, together, window)
+        self.units, self.maps = lists
+        ptx.griddepcontrol.wait()  # for the list
+        self.down = ptx.ld["global"].u32(self.units)
+        self.count = self.down * self.all_heads
+        ptx.exit(when=ptx.ctaid.x >= self.count)  # the list may have fewer tiles than there are blocks
+
+    def work(self, number: Any) -> Work:
+        """The tile of a number; it has the address of its record for a batch."""
+        down, head = self.divide(number)
+        record = (ptx.min.u32(down, self.down - 1) + 1) * RECORD
+        row, keys = self.field(record, 0), self.field(record, 5)
+        return Work(row.view(s32), head, record, keys)
+
+    def field(self, record: Any, number: int) -> Any:
+        """A number of a record."""
+        return ptx.ld["global"].u32(self.units + record + number)
+
+    def queries_at(self, tile: Any) -> tuple[Any, Any, Any]:
+        """Row, head and batch of the queries in memory."""
+        return tile.row + self.field(tile.batch, 2).view(s32), tile.head, u32(0)
+
+    def keys_at(self, tile: Any) -> tuple[Any, Any]:
+        """The row of the first key of the sequence, and its batch."""
+        return self.field(tile.batch, 4), u32(0)
+
+    def logs_at(self, tile: Any, row: Any) -> tuple[Any, Any]:
+        """Where the log-sum-exp of a row is, and how many rows there are."""
+        return tile.head * self.queries + self.field(tile.batch, 2) + row, self.field(tile.batch, 3)
+
+    def values_map(self, tile: Any, whole: Any) -> Any:
+        """The map of the values of the sequence."""
+        return self._map(tile, VALUES)
+
+    def answer_map(self, tile: Any, whole: Any) -> Any:
+        """The map of the answer of the sequence."""
+        return self._map(tile, ANSWERS)
+
+    def _map(self, tile: Any, which: int) -> Any:
+        found = self.maps.address + ptx.mul.wide.u32(self.field(tile.batch, 1), 2 * MAP) + which
+        ACQUIRE(found, MAP)
+        return found
+
+
+@cache
+def list_tiles(plan: Plan) -> Kernel:
+    """Build the kernel that lists tiles; it runs as one block, and takes what the kernel takes that computes them."""
+
+    @kernel(target="sm_90a", maxntid=LISTING_THREADS)
+    def list_attention_tiles(
+        q: tensor_map,
+        k: tensor_map,
+        v: tensor_map,
+        o: tensor_map,
+        counter: pointer[u32],
+        queries: u32,
+        keys: u32,
+        heads: u32,
+        shared_by: u32,
+        together: u32,
+        window: u32,
+        lse: pointer[f32],
+        query_starts: pointer[s32],
+        key_starts: pointer[s32],
+        sequences: u32,
+        most: u32,
+        units: pointer[u32],
+        maps: pointer[b8],
+    ) -> None:
+        ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
+        counts = ptx.shared(u32, BUCKETS, name="counts")
+        listed = Listed(plan, (query_starts, key_starts), (sequences, queries, keys), window)
+        with ptx.when(ptx.tid.x < BUCKETS):
+            counts[ptx.tid.x] = u32(0)
+        ptx.bar.sync(0)
+        for _, bucket in listed.tiles():
+            ptx.red.shared.add.u32(counts.at(bucket), 1)
+        ptx.bar.sync(0)
+        with ptx.when(ptx.tid.x < LANES):
+            total = add_up(counts)
+            units[0] = ptx.min.u32(total, most)
+        ptx.bar.sync(0)
+        for record, bucket in listed.tiles():
+            number = ptx.atom.shared.add.u32(counts.at(bucket), 1)
+            with ptx.when(number < most):
+                there = units + (number + 1) * RECORD
+                ptx.st["global"].v4.u32(there, tuple(record[:4]))
+                ptx.st["global"].v2.u32(there + 4, tuple(record[4:]))
+        for sequence, query, key in listed.sequences():
+            for template, end, which in ((v, key.end, VALUES), (o, query.end, ANSWERS)):
+                shorten(template, maps + sequence * (2 * MAP) + which, end)
+
+    found: Kernel = list_attention_tiles
+    return found
+
+
+class Range:
+    """The rows of a sequence; one without rows is after all others."""
+
+    def __init__(self, starts: Any, sequence: Any, rows: Any) -> None:
+        start, end = (ptx.min.u32(ptx.ld["global"].s32(starts + sequence + next).view(u32), rows) for next in (0, 1))
+        self.length = ptx.max.u32(start, end) - start
+        self.start = ptx.selp.u32(rows, start, self.length == 0)
+        self.end = self.start + self.length
+
+
+class Listed:
+    """What the block lists: each warp has every so many sequences, each lane every so many tiles of one."""
+
+    def __init__(self, plan: Plan, starts: tuple[Any, Any], sizes: tuple[Any, Any, Any], window: Any) -> None:
+        self.plan, self.starts, self.window = plan, starts, window
+        self.count, self.queries, self.keys = sizes
+
+    def sequences(self) -> Any:
+        """Each sequence of this warp: its number, its queries and its keys."""
+        for sequence in ptx.range(ptx.tid.x // LANES, self.count, LISTING_THREADS // LANES):
+            query, key = (
+                Range(starts, sequence, rows)
+                for starts, rows in zip(self.starts, (self.queries, self.keys), strict=True)
+            )
+            yield sequence, query, key
+
+    def tiles(self) -> Any:
+        """The record of each tile of this lane, and the bucket that it belongs to."""
+        for sequence, query, key in self.sequences():
+            for row in ptx.range(ptx.laneid * self.plan.rows, query.length, LANES * self.plan.rows):
+                start, end = self.plan.span(row, key.length, self.window)
+                bits = ptx.mov.b32(ptx.cvt.rn.f32.u32(end - start), out=u32()) >> 20
+                bucket = (BUCKETS - 1) - ptx.min.u32(bits - (127 << 3), BUCKETS - 1)
+                yield [row, sequence, query.start, query.length, key.start, key.length], bucket
+
+
+def add_up(counts: Any) -> Any:
+    """Replace the number of tiles in each bucket by that in all before; a warp does it. Return the number of all."""
+    each = BUCKETS // LANES
+    places = [counts.at(ptx.laneid * each + number) for number in range(each)]
+    own = [ptx.ld.shared.u32(place) for place in places]
+    total = sum(own[1:], own[0])
+    running = total
+    for distance in (1, 2, 4, 8, 16):
+        value = ptx.shfl.sync.up.b32(running, distance, 0, -1)
+        running = running + ptx.selp.u32(value, 0, ptx.laneid >= distance)
+    before = running - total
+    for place, count in zip(places, own, strict=True):
+        ptx.st.shared.u32(place, before)
+        before = before + count
+    return ptx.shfl.sync.idx.b32(running, LANES - 1, 31, -1)
+
+
+def shorten(template: Any, there: Any, end: Any) -> None:
+    """Make a tensor map in global memory that ends at a row; a warp does it."""
+    word = ptx.ld.b32(template.generic + ptx.mul.wide.u32(ptx.laneid, 4))
+    ptx.st["global"].b32(there + ptx.laneid * 4, word)
+    ptx.bar.warp.sync(-1)
+    with ptx.when(ptx.laneid == 0):
+        REPLACE.global_dim["global"].b1024.b32(there, 1, end)
+        RELEASE()

@@ -1,0 +1,162 @@
+"""What attention computes, for `ptxlab bench` and tests: data, the answer in float64, the least work, torch's own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import pairwise, product
+from typing import Any
+
+from ptxlab.kernels.wgmma_attention.launches import workspace
+from ptxlab.measure import Draw, UnsuitedError, Work
+from ptxlab.measure.entry import Arrays
+
+LONG = 4096  # up to so many queries torch's flash backend is timed, too: above, it takes twice the time of the others
+
+
+def starts_of(length: int, sequences: int) -> list[int]:
+    """Where sequences start that have this length together, and where the last one ends: each is longer than before.
+
+    >>> starts_of(100, 4)
+    [0, 10, 30, 60, 100]
+    """
+    return [length * number * (number + 1) // (sequences * (sequences + 1)) for number in range(sequences + 1)]
+
+
+def arrays(
+    draw: Draw,
+    type: str,
+    batch: int,
+    heads: tuple[int, int],
+    length: int,
+    size: int,
+    causal: bool,
+    window: int = 0,
+    sequences: int = 0,
+) -> Arrays:
+    """Queries, keys and values, and space for the answer; `sequences` are packed, in a batch of one."""
+    counts = dict(zip("qkv", (*heads, heads[1]), strict=True))
+    shapes = {name: (length, n, size) if sequences else (batch, n, length, size) for name, n in counts.items()}
+    drawn = {name: draw.normal(shape, type) for name, shape in shapes.items()}
+    answer = {"o": draw.empty(shapes["q"], type), "counter": draw.integers(1, "u32", 0, 1)}
+    packed: Arrays = {}
+    if sequences:
+        starts = draw.integers(sequences + 1, "s32", 0, 1)
+        for number, start in enumerate(starts_of(length, sequences)):
+            starts[number] = start
+        maps, units = workspace((1, heads[0], length, size), sequences)
+        packed = {"starts": starts, "maps": draw.empty(maps * 4, "u8"), "units": draw.empty(units, "u32")}
+    return {**drawn, **answer, **packed, "causal": causal, "window": window}
+
+
+def reference(
+    xp: Any, q: Any, k: Any, v: Any, o: Any, counter: Any, causal: bool, window: int, starts: Any = None, **_: Any
+) -> Arrays:
+    """The formula, head by head."""
+    answer = xp.empty_like(q)
+    for queries, keys in _heads(q, k, starts):
+        scores = attended(xp, q[queries] @ k[keys].T / math.sqrt(q.shape[-1]), causal, window)
+        weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
+        answer[queries] = weights @ v[keys] / weights.sum(1)[:, None]
+    return {"o": answer}
+
+
+def _heads(q: Any, k: Any, starts: Any) -> Iterator[tuple[Any, Any]]:
+    """Each head of queries of each sequence, and the head of its keys, as indices."""
+    if starts is None:
+        shared_by = q.shape[1] // k.shape[1]
+        for batch, head in product(range(q.shape[0]), range(q.shape[1])):
+            yield (batch, head), (batch, head // shared_by)
+        return
+    for (start, end), head in product(pairwise(int(one) for one in starts), range(q.shape[1])):
+        yield (slice(start, end), head), (slice(start, end), head // (q.shape[1] // k.shape[1]))
+
+
+def attended(xp: Any, scores: Any, causal: bool, window: int) -> Any:
+    """The scores of a head, −∞ where a query does not attend to a key."""
+    if not causal:
+        return scores
+    is_attended = xp.tril(xp.ones_like(scores))
+    if window:
+        is_attended = is_attended - xp.tril(is_attended, -window)
+    return xp.where(is_attended > 0, scores, -math.inf)
+
+
+def work(
+    type: str,
+    batch: int,
+    heads: tuple[int, int],
+    length: int,
+    size: int,
+    causal: bool,
+    window: int = 0,
+    sequences: int = 0,
+) -> Work:
+    """Two products, of which a mask leaves a part."""
+    lengths = [end - start for start, end in pairwise(starts_of(length, sequences))] if sequences else [length] * batch
+    pairs = sum(one * one // (2 if causal else 1) for one in lengths)
+    if window:
+        pairs -= sum(max(0, one - window) ** 2 // 2 for one in lengths)
+    moved = 2 * sum(lengths) * (heads[0] + heads[1]) * size
+    return Work(flops=4 * heads[0] * pairs * size, bytes=2 * moved, rate=type)
+
+
+def torch_baseline(
+    backend: str, torch: Any, q: Any, k: Any, v: Any, causal: bool, window: int, starts: Any = None, **_: Any
+) -> Callable[[], Any]:
+    """torch's attention by one of its backends; it allocates the answer itself."""
+    if starts is not None:
+        return packed_baseline(backend, torch, (q, k, v), causal, starts)
+    if window:
+        return window_baseline(backend, torch, (q, k, v), window)
+    if backend == "FLASH_ATTENTION" and q.shape[2] > LONG:
+        raise UnsuitedError
+    choice = torch.nn.attention
+
+    def run() -> Arrays:
+        with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
+            found = torch.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1]
+            )
+            return {"o": found}
+
+    return run
+
+
+def window_baseline(backend: str, torch: Any, given: tuple[Any, Any, Any], window: int) -> Callable[[], Any]:
+    """A window is an argument of the flash backend's own operator only, whose arrays have length before heads."""
+    if backend != "FLASH_ATTENTION":
+        raise UnsuitedError("torch has no window for this backend")
+    q, k, v = (one.transpose(1, 2) for one in given)
+    flash, length = torch.ops.aten._flash_attention_forward, q.shape[1]
+
+    def run() -> Arrays:
+        found = flash(q, k, v, None, None, length, length, 0.0, True, False, window_size_left=window - 1)
+        return {"o": found[0].transpose(1, 2)}
+
+    return run
+
+
+def packed_baseline(
+    backend: str, torch: Any, given: tuple[Any, Any, Any], causal: bool, starts: Any
+) -> Callable[[], Any]:
+    """Packed sequences, by the operators that torch's nested tensors use."""
+    q, k, v = given
+    lengths = [int(one) for one in starts]
+    most = max(end - start for start, end in pairwise(lengths))
+    ends = starts, starts, most, most
+    if backend == "FLASH_ATTENTION":
+        return lambda: {"o": torch.ops.aten._flash_attention_forward(q, k, v, *ends, 0.0, causal, False)[0]}
+    forward = torch.ops.aten._cudnn_attention_forward
+    return lambda: {"o": forward(q, k, v, None, *ends, False, 0.0, causal, False)[0]}
+
+
+def sized(length: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16), type: str = "bf16") -> Any:
+    """16,384 queries for each head."""
+    batch = max(1, 16384 // length)
+    return {"type": type, "batch": batch, "heads": heads, "length": length, "size": size, "causal": causal}
+
+
+def packed(sequences: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16)) -> Any:
+    """16,384 queries for each head, in sequences of unequal lengths."""
+    return {**sized(16384, size, causal, heads), "sequences": sequences}
