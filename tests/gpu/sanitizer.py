@@ -4,11 +4,12 @@
     PYTHONPATH=src:. python3 -m tests.gpu.sanitizer run build/sanitizer.json          # on a machine with a GPU
 
 `collect` runs the tests of the detectors and the files of `tests/cases`, and keeps every kernel, wrong or right, with
-its arguments, its code for a GPU and what the emulator says of it. ptxas leaves out loads whose value is not used, and
-with them the races of many a test, so values that are loaded are stored to a word of the thread's own; the emulator
-must say the same of both. `run` launches each kernel under every tool of compute-sanitizer, and without any, and writes
-evidence/sanitizer.json. Many kernels share a process, which is started again after one that breaks its context or never
-ends; a report belongs to the kernel that it names.
+its arguments, its code for a GPU and what the emulator says of it; and with these all variants of the gallery, which
+are right. ptxas leaves out loads whose value is not used, and with them the races of many a test, so values that are
+loaded are stored to a word of the thread's own; the emulator must say the same of both. `run` launches each kernel
+under every tool of compute-sanitizer, and without any, and writes evidence/sanitizer.json. Many kernels share a
+process, which is started again after one that breaks its context or never ends; a report belongs to the kernel that it
+names.
 """
 
 import argparse

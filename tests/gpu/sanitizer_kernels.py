@@ -7,24 +7,29 @@ import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import ptxlab
-from ptxlab import ir
+from ptxlab import ir, kernels
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
+from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.gpu import Gpu
 from ptxlab.gpu.loading import compile_text
+from ptxlab.measure import Host, UnsuitedError
 from ptxlab.report import KernelError, PtxError
+from ptxlab.syntax import format
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs", "arguments", "addresses", "stopping")]
 TESTS += ["tests/cases"]
+GALLERY = "test_gallery.py::test_it_is_right_and_silent_on_the_emulator"
 SIZES = ("grid", "block", "shared", "cluster")
 HARMLESS = ((), ("data-race",), ("uninitialised-read",))  # what lets a kernel end, most of the time
 ALIKE = 2  # kernels of one test that end badly in the same way
@@ -50,7 +55,7 @@ def collect(path: Path, target_name: str) -> None:
     names = Names()
 
     def keep(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
-        written = [write_argument(value, args[:number]) for number, value in enumerate(args)]
+        written = write_arguments(args)
         result = emulate(emulated, kernel, args, replace(options, on_error="collect"))
         sizes = {name: getattr(options, name) for name in SIZES}
         case = {"text": emulated.module.source.text, "entry": kernel.name, **sizes, "args": written}
@@ -69,7 +74,7 @@ def collect(path: Path, target_name: str) -> None:
     door.emulate = emulate
     chosen: list[dict[str, Any]] = []
     excluded: list[dict[str, str]] = []
-    for case in thin_out(list(cases.values())):
+    for case in [*thin_out(list(cases.values())), *gallery()]:
         reason = compile_case(case, target, len(chosen))
         if reason:
             excluded.append({"test": case["test"], "reason": reason})
@@ -89,7 +94,8 @@ def compile_case(case: dict[str, Any], target: Gpu, number: int) -> str:
     architecture = target.architecture_for(stated)
     if architecture is None:
         return f"the kernel is for {stated}, which this GPU does not run"
-    case["text"] = name_anew(keep_loads(case), case["entry"], number)
+    text = case["text"] if case["test"].startswith(GALLERY) else keep_loads(case)  # no load of it is unused
+    case["text"] = name_anew(text, case["entry"], number)
     try:
         cubin = compile_text(case["text"], architecture, None)
     except PtxError as refused:
@@ -149,33 +155,80 @@ def name_anew(text: str, entry: str, number: int) -> str:
     return re.sub(rf"(?<![\w$%.]){re.escape(entry)}(?![\w$])", named(number), text)
 
 
-def write_argument(value: Any, before: Sequence[Any]) -> Any:
-    """An argument as JSON; an array that was given before is named by its place."""
-    for place, other in enumerate(before):
-        if other is value and isinstance(value, np.ndarray):
-            return {"same": place}
-    if isinstance(value, np.ndarray):
-        packed = base64.b64encode(zlib.compress(value.tobytes())).decode()
-        return {"type": value.dtype.str, "shape": value.shape, "data": packed}
-    if isinstance(value, (bytes, bytearray)):
-        return {"bytes": bytes(value).hex()}
-    return value.item() if hasattr(value, "item") else value
+def gallery() -> Iterator[dict[str, Any]]:
+    """What the variants of the gallery launch at their first small sizes; their tests say that all are right."""
+    for name in kernels.names():
+        entry = kernels.entry(name)
+        for variant, size in product(entry.variants, entry.small[:1]):
+            try:
+                launches = entry.launches(variant, entry.arrays(Host(7), **size))
+            except UnsuitedError:
+                continue
+            for launch in launches:
+                options = LaunchOptions(launch.grid, launch.block, shared=launch.shared, cluster=launch.cluster)
+                yield {
+                    "test": f"{GALLERY}[{name}-{variant}]",
+                    "text": format(launch.module),
+                    "entry": launch.function.name,
+                    **{one: getattr(options, one) for one in SIZES},
+                    "args": write_arguments(launch.args),
+                    "emulator": [],
+                }
 
 
-def read_arguments(written: Sequence[Any]) -> list[Any]:
+def write_arguments(args: Sequence[Any]) -> dict[str, Any]:
+    """Arguments as JSON: arrays apart, each once, and where they are."""
+    arrays: list[np.ndarray] = []
+
+    def write(value: Any) -> Any:
+        if isinstance(value, TensorMap):
+            return {"map": [write(getattr(value, one.name)) for one in fields(value)]}
+        if isinstance(value, np.ndarray):
+            number = next((at for at, array in enumerate(arrays) if array is value), len(arrays))
+            arrays.extend([value] if number == len(arrays) else [])
+            return {"array": number}
+        if isinstance(value, (bytes, bytearray)):
+            return {"bytes": bytes(value).hex()}
+        if isinstance(value, dict):
+            return {"dict": [[key, write(one)] for key, one in value.items()]}
+        if isinstance(value, (tuple, list)):
+            return {"tuple": [write(one) for one in value]}
+        return value.item() if hasattr(value, "item") else value
+
+    values = [write(value) for value in args]
+    return {"arrays": [write_array(array) for array in arrays], "values": values}
+
+
+def write_array(array: np.ndarray) -> dict[str, Any]:
+    """An array as JSON; a type that NumPy has not itself as its bits."""
+    bits = array if array.dtype.isbuiltin == 1 else array.view(f"u{array.itemsize}")
+    return {
+        "type": bits.dtype.str,
+        "shape": array.shape,
+        "data": base64.b64encode(zlib.compress(array.tobytes())).decode(),
+    }
+
+
+def read_arguments(written: dict[str, Any]) -> list[Any]:
     """The arguments again."""
-    values: list[Any] = []
-    for one in written:
-        if not isinstance(one, dict):
-            values.append(one)
-        elif "same" in one:
-            values.append(values[one["same"]])
-        elif "bytes" in one:
-            values.append(bytes.fromhex(one["bytes"]))
-        else:
-            data = zlib.decompress(base64.b64decode(one["data"]))
-            values.append(np.frombuffer(bytearray(data), one["type"]).reshape(one["shape"]))
-    return values
+    arrays = [
+        np.frombuffer(bytearray(zlib.decompress(base64.b64decode(one["data"]))), one["type"]).reshape(one["shape"])
+        for one in written["arrays"]
+    ]
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        ((kind, inner),) = value.items()
+        if kind == "map":
+            return TensorMap(*map(read, inner))
+        if kind == "dict":
+            return {key: read(one) for key, one in inner}
+        if kind == "tuple":
+            return tuple(map(read, inner))
+        return arrays[inner] if kind == "array" else bytes.fromhex(inner)
+
+    return [read(value) for value in written["values"]]
 
 
 def named(number: int) -> str:

@@ -1,10 +1,13 @@
 """The program that compares the detectors with compute-sanitizer: how it reads what was printed, what it changes."""
 
+import json
+
+import ml_dtypes
 import numpy as np
 
 import ptxlab
 from tests.gpu.sanitizer import read_output
-from tests.gpu.sanitizer_kernels import keep_loads, name_anew, read_arguments, write_argument
+from tests.gpu.sanitizer_kernels import keep_loads, name_anew, read_arguments, write_arguments
 
 OUTPUT = """========= COMPUTE-SANITIZER
 @@ 3 begins
@@ -67,7 +70,8 @@ def test_loads_are_kept_where_the_emulator_finds_the_same() -> None:
     ret;
 }
 """
-    case = {"text": text, "entry": "k", "grid": (1, 1, 1), "block": (1, 1, 1), "shared": 0, "args": [], "emulator": []}
+    sizes = {"grid": (1, 1, 1), "block": (1, 1, 1), "shared": 0}
+    case = {"text": text, "entry": "k", **sizes, "args": {"arrays": [], "values": []}, "emulator": []}
     changed = keep_loads(case)
     assert "ld.shared.u32 %r2, [%r1]; st.global.u32 [%kept_at], %r2;" in changed
     assert ptxlab.parse(name_anew(changed, "k", 7)).entries == ["case_7_k"]
@@ -76,8 +80,15 @@ def test_loads_are_kept_where_the_emulator_finds_the_same() -> None:
 
 def test_arguments_are_what_they_were() -> None:
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    args = [array, array, np.float32(1.5), 7, b"abc"]
-    first, second, *others = read_arguments([write_argument(value, args[:at]) for at, value in enumerate(args)])
+    halves = np.arange(64).reshape(8, 8).astype(ml_dtypes.bfloat16)
+    map = ptxlab.tensor_map(halves, box=(4, 8))
+    args = [array, array, np.float32(1.5), 7, b"abc", (map, 2), halves]
+    written = json.loads(json.dumps(write_arguments(args)))
+    first, second, *others, (read_map, two), read_halves = read_arguments(written)
     np.testing.assert_array_equal(first, array)
     assert second is first
     assert others == [1.5, 7, b"abc"]
+    assert two == 2
+    assert read_map.array is read_halves
+    assert read_map.encode(1024) == map.encode(1024)
+    np.testing.assert_array_equal(read_halves, halves.view(np.uint16))

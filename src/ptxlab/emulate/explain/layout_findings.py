@@ -29,6 +29,10 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     label = f"the descriptor of {matrix.removeprefix('matrix ')} says: {said}"
     if reason in (tile_layouts.OVERLAP, tile_layouts.SHARED):
         return _explain_overlap(matrix, reason, span, label)
+    if reason == tile_layouts.UNALIGNED:
+        return _explain_unaligned(matrix, _SWIZZLES[flags >> 4 & 3], span, label)
+    if reason == tile_layouts.ROWS:
+        return _explain_rows(matrix, (span, label), launch.span_of(found.get("other_instruction", number)))
     if reason == tile_layouts.GAP:
         other = launch.span_of(found.get("other_instruction", number))
         return _explain_gap(matrix, found.get("other_flags", number), (span, label), other)
@@ -54,6 +58,33 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     others = [] if other is None else [Label(other, text)]
     notes = [] if say is error else ["it is right if the tensor itself is stored in swizzled order"]
     return say("mismatched-descriptor", message, span, label, others=others, notes=notes, helps=helps)
+
+
+def _explain_unaligned(matrix: str, swizzle: str, span: Span | None, label: str) -> Diagnostic:
+    """Rows of the swizzle that start in the middle of others."""
+    width = swizzle.removesuffix("B swizzle")
+    return warning(
+        "mismatched-descriptor",
+        f"rows of {matrix} that should be {width} bytes start at other offsets than multiples of {width}",
+        span,
+        label,
+        notes=[_STRIDES],
+        helps=[f"with a {swizzle}, leading and stride offsets are multiples of {width} bytes"],
+    )
+
+
+def _explain_rows(matrix: str, label: tuple[Span | None, str], writer: Span | None) -> Diagnostic:
+    """Lines of a matrix that are rows of many others."""
+    return warning(
+        "mismatched-descriptor",
+        f"eight rows of 16 bytes of {matrix} are not eight rows that `stmatrix` wrote together",
+        *label,
+        others=[Label(writer, "this wrote 8x8 matrices in rows of 16 bytes, by another swizzle or pitch")]
+        if writer
+        else [],
+        notes=["an MMA reads eight rows of 16 bytes, apart by the width of the swizzle; without one they are adjacent"],
+        helps=["store rows where the layout of the descriptor has them: `ptxlab draw descriptor` shows it"],
+    )
 
 
 def _explain_gap(matrix: str, bytes: int, label: tuple[Span | None, str], writer: Span | None) -> Diagnostic:

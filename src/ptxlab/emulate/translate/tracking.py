@@ -10,6 +10,8 @@ from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa.descriptor import CHUNK
 from ptxlab.isa.types import type_named
 from ptxlab.native import offset_of
 
@@ -39,6 +41,8 @@ class Tracking:
     ) -> None:
         """Track an access to `bytes` bytes in elements of `element`, which may change nothing."""
         number = flags_of(kind, order, element)
+        if _is_matrix_row(function, kind, bytes):
+            number |= shadow.MATRIX_ROW
         self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
 
     def note_update(
@@ -187,6 +191,14 @@ def flags_of(kind: int, order: str, element: int) -> int:
     if semantics in ("release", "acq_rel"):
         flags |= shadow.RELEASE
     return flags
+
+
+def _is_matrix_row(function: Function, kind: int, bytes: int) -> bool:
+    """Whether a lane writes a row of a matrix that its warp writes together."""
+    if kind != address_spaces.STORE or bytes != CHUNK:
+        return False
+    match = match_of(function.instructions[function.position])
+    return match is not None and match.effects.converges
 
 
 def _names_parameter(instruction: ir.Instruction) -> bool:

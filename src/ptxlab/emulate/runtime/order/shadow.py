@@ -30,6 +30,7 @@ STRONG = 4
 WIDE = 8  # its scope includes all blocks
 SIZE_SHIFT = 4
 SIZE = 7 << SIZE_SHIFT
+MATRIX_ROW = 7 << SIZE_SHIFT  # instead of a size: it is a row of an 8x8 matrix that a warp writes together
 COPY = 128  # it is done by a copy, its epoch is the copy's number
 ACQUIRE = 256
 RELEASE = 512

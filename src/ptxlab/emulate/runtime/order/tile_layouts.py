@@ -4,7 +4,8 @@ Of a tile that a copy of a box wrote, the tensor map says how: its swizzle, and 
 or copies of bytes wrote has no layout that could be known, nor have rows of a box that is not a matrix. There a matrix
 is compared with itself, and A with B: parts that share bytes by halves are not where they should be, and neither are
 parts with less than a part between them that was written with them. Strides of 0 are left alone, they repeat a part on
-purpose.
+purpose. The eight rows of a matrix that `stmatrix` wrote are eight lines of one chunk, where they are not interleaved
+with those of another one: more than two matrices are not where they should be, either.
 """
 
 from __future__ import annotations
@@ -15,9 +16,23 @@ from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tiles import LAYOUTS, TILES, TileRead, WrittenTile
 from ptxlab.emulate.runtime.order.early_waits import cell_at
 from ptxlab.emulate.runtime.order.reports import MISMATCHED, add_finding, end_trial, has_finding
-from ptxlab.emulate.runtime.order.shadow import ASYNC, SCATTER
+from ptxlab.emulate.runtime.order.shadow import ASYNC, MATRIX_ROW, SCATTER, SIZE, WARP_SHIFT
 from ptxlab.isa.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
-from ptxlab.native import Pointer, boolean, calloc, cast, copy_bytes, free, native, size_of, u8, u32, u64
+from ptxlab.native import (
+    Pointer,
+    boolean,
+    calloc,
+    cast,
+    copy_bytes,
+    count_ones,
+    free,
+    native,
+    size_of,
+    trailing_zeros,
+    u8,
+    u32,
+    u64,
+)
 
 TILE_SIZE = size_of(WrittenTile)
 UNITS = 1 << 14  # chunks that a descriptor can name
@@ -29,6 +44,8 @@ LEADING = 3  # from the chunks of one row of the swizzle to the next
 OVERLAP = 4  # parts of one matrix have the same bytes
 SHARED = 5  # parts of A and B have the same bytes
 GAP = 6  # between two parts there are bytes that the same instruction wrote, fewer than a part has
+UNALIGNED = 7  # rows of the swizzle do not start at multiples of its width
+ROWS = 8  # eight lines of a chunk are of more matrices that `stmatrix` wrote than they should be
 
 
 @native
@@ -140,8 +157,40 @@ def check_overlap(thread: Pointer[Thread], block: Pointer[Block], read: TileRead
             free(marks)
     if shared != 0:
         report_mismatch(thread, read, OVERLAP, instruction)
-    else:
+    elif is_unaligned(read):
+        report_mismatch(thread, read, UNALIGNED, instruction)
+    elif not has_other_rows(thread, block, read, instruction):
         check_gaps(thread, block, read, instruction)
+
+
+@native
+def is_unaligned(read: TileRead) -> boolean:
+    """Whether a stride leads from the start of a row of the swizzle into the middle of another."""
+    span: u64 = u64(CHUNK) << swizzle_of(read)
+    leading: u64 = ((read.descriptor >> 16) & 0x3FFF) << 4
+    stride: u64 = ((read.descriptor >> 32) & 0x3FFF) << 4
+    is_wide: boolean = u64(read.chunks) * CHUNK > span
+    return (read.lines > 8 and stride % span != 0) or (is_wide and leading % span != 0)
+
+
+@native
+def has_other_rows(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, instruction: u32) -> boolean:
+    """Whether eight lines are of more than two matrices that `stmatrix` wrote: then it is reported."""
+    for line in range(read.first, read.first + read.lines, 8):
+        for chunk in range(read.chunks):
+            matrices: u64 = 0  # a bit for each
+            for next in range(8):
+                cell = cell_at(block, offset_in(read, line + next, chunk))
+                if cast(u64, cell) == 0 or cell.epoch == 0 or cell.flags & (SIZE | ASYNC) != MATRIX_ROW:
+                    break
+                by: u32 = (cell.flags >> WARP_SHIFT) * 4 + trailing_zeros(u32, cell.lanes) // 8
+                matrices = matrices | u64(1) << (u64((u64(cell.instruction) << 12 | u64(by)) * SCATTER) >> 58)
+                if next == 7 and count_ones(matrices) > 2:
+                    found = report_mismatch(thread, read, ROWS, instruction)
+                    if cast(u64, found) != 0:
+                        found.other_instruction = cell.instruction
+                    return True
+    return False
 
 
 @native
