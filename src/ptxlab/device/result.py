@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.device.coverage import Coverage
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
-from ptxlab.timelines import Timeline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ptxlab.timelines import Timeline
     from ptxlab.trace import Trace
 
 
