@@ -70,3 +70,15 @@ def test_copies_and_products_are_beside_the_warps(tmp_path: Path) -> None:
     assert Counter(Counter(flows).values()) == {2: types[3]}
     with pytest.raises(ValueError, match=r"is saved as `.pftrace`"):
         trace.perfetto("run.json")
+
+
+def test_mmas_of_tensor_memory_overlap_by_stages() -> None:
+    entry = kernels.entry("tcgen05_gemm")
+    (launch,) = entry.launches("ring", entry.arrays(Host(7), **entry.small[0]))
+    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
+    assert trace is not None
+    products = [one for one in trace.timeline().spans if one.track == "tensor cores"]
+    assert [one.count for one in products] == [4, 4, 4, 4]  # of a K tile each
+    assert products[1].start < products[0].end < products[2].start  # a ring of two stages
+    assert [one.observed is not None for one in products] == [True, True, False, True]
+    assert products[3].observed[2] >= products[3].end
