@@ -55,6 +55,10 @@ prmt.b32 {x}, {hi}, {label}, {upper}; prmt.b32 {hi}, {hi}, {tag}, {upper};
 @{r} st.global.v4.b32 [{a}], {{{start}, {hi}, {lo}, {x}}};
 @{g} add.u32 {count}, {count}, 1;
 """
+# `BAR.SYNC` lets instructions that access no memory pass, the reading of a clock among them; a store waits for it.
+_SETTLE = """
+ld.param.u64 {a}, [{records}]; mad.wide.u32 {a}, {first}, {record}, {a}; @{g} st.global.b32 [{a}+-24], {count};
+"""
 _NAMES = ("on", "g", "r", "first", "count", "t", "lo", "hi", "x", "y", "a", "now")
 
 
@@ -179,6 +183,8 @@ class _Code:
         """What comes after an event."""
         if event.kind in ("start", "end"):
             return
+        if event.kind == "wait" and not event.unit:
+            yield self.of(_SETTLE)
         if event.kind in ("poll", "ask"):
             yield self.of("and.pred {g}, {g}, {over};", over=_predicate(instruction))
         tag = "0"

@@ -7,8 +7,9 @@ that waits already sees it at once; otherwise it was complete before.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -48,6 +49,8 @@ class Warp:
     start: int
     end: int
     moments: list[Moment]
+    is_full: bool
+    """Whether it had no space for all of its records: nothing is known after the last."""
     role: str = ""
 
 
@@ -98,7 +101,8 @@ def _warp(recorded: RecordedWarp, zero: int, events: Sequence[Event]) -> Warp:
         first_time = stop - (second - first & SHORT)
         moments.append(Moment(events[second >> 48], first >> 48, first_time - zero, stop - zero))
         end = max(end, stop)
-    return Warp(recorded.block, recorded.warp, start - zero, end - zero, moments)
+    is_full = recorded.count > recorded.layout.capacity
+    return Warp(recorded.block, recorded.warp, start - zero, end - zero, moments, is_full)
 
 
 def _running(warps: Sequence[Warp]) -> Iterator[Span]:
@@ -114,7 +118,7 @@ def _running(warps: Sequence[Warp]) -> Iterator[Span]:
             yield Span(block, number, role, event.label, start, end, WARP, event.line)
             at, line = max(at, end), event.line
         if warp.end > at:
-            yield Span(block, number, role, "runs", at, warp.end, WARP, line)
+            yield Span(block, number, role, "not recorded" if warp.is_full else "runs", at, warp.end, WARP, line)
 
 
 def _operations(warps: Sequence[Warp]) -> Iterator[Span]:
@@ -124,17 +128,38 @@ def _operations(warps: Sequence[Warp]) -> Iterator[Span]:
         for moment in warp.moments:
             if moment.event.kind in ("poll", "ask"):
                 waits.setdefault((warp.block, moment.tag), []).append((moment.end, warp.number))
-    for found in waits.values():
-        found.sort()
+    for times in waits.values():
+        times.sort()
     last = {warp.block: warp.end for warp in sorted(warps, key=lambda one: one.end)}
-    for warp in warps:
-        for moment in warp.moments:
-            if moment.event.mbarrier is not None and not moment.event.is_wait:
-                after = waits.get((warp.block, moment.tag), [])
-                at = bisect_left(after, (moment.end, 0))
-                seen = after[at] if at < len(after) else None
-                yield _operation(warp, moment, None if seen is None else (warp.block, seen[1], seen[0]), last)
-        yield from _groups(warp, last)
+    full = {warp.block for warp in warps if warp.is_full}
+    found = [span for warp in warps for span in (*_copies(warp, waits, last), *_groups(warp, last))]
+    lines = {(TRACKS["wgmma"], one.event.line) for warp in warps for one in warp.moments if one.event.unit == "wgmma"}
+    yield from (span for span in _together(found, lines) if span.observed is not None or span.block not in full)
+
+
+def _copies(warp: Warp, waits: dict[tuple[int, int], list[tuple[int, int]]], last: dict[int, int]) -> Iterator[Span]:
+    """Operations that complete on an mbarrier, until the first wait on that."""
+    for moment in warp.moments:
+        if moment.event.mbarrier is not None and not moment.event.is_wait:
+            after = waits.get((warp.block, moment.tag), [])
+            at = bisect_left(after, (moment.end, 0))
+            seen = after[at] if at < len(after) else None
+            yield _operation(warp, moment, None if seen is None else (warp.block, seen[1], seen[0]), last)
+
+
+def _together(spans: Sequence[Span], lines: set[tuple[str, int]]) -> Iterator[Span]:
+    """The spans, those that the warps of a warpgroup have of one group of `wgmma` as one; `lines` has those."""
+    groups: dict[tuple[int, ...], list[Span]] = {}
+    turns: Counter[tuple[int, int]] = Counter()
+    for span in spans:
+        if (span.track, span.line) not in lines:
+            yield span
+            continue
+        turns[span.block, span.warp] += 1
+        groups.setdefault((span.block, span.warp // 4, turns[span.block, span.warp]), []).append(span)
+    for together in groups.values():
+        latest = max(together, key=attrgetter("end"))
+        yield replace(latest, start=min(span.start for span in together), count=len(together))
 
 
 def _groups(warp: Warp, last: dict[int, int]) -> Iterator[Span]:
