@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ptxlab.cli.group import ptxlab
+from ptxlab.ir.origin import is_toolkit_header
 from ptxlab.report import PtxError
 from ptxlab.toolchain import compilation, find
 from ptxlab.toolchain.nvcc import has_host_compiler
@@ -135,6 +136,38 @@ def test_warnings_of_other_headers_are_findings() -> None:
     assert result.exit_code == 1
     assert "variable `unused` was declared" in result.stdout
     assert "= note: in `own.h`, line 1" in result.stdout
+
+
+def test_a_finding_in_a_header_beside_the_source_is_on_its_line() -> None:
+    Path("store.cuh").write_text("__device__ inline void store(float *x, int at)\n{\n    x[at] = 1;\n}\n")
+    Path("store.cu").write_text('#include "store.cuh"\n__global__ void k(float *x)\n{\n    store(x, threadIdx.x);\n}\n')
+    result = run("run", "store.cu", "--block", "64", *LAUNCH[2:], "--format", "concise")
+    assert "store.cuh:3:5: error[out-of-bounds]" in result.stdout
+
+
+HANDED = """\
+__device__ inline int handed(int x)
+{
+    __shared__ int cell;
+    if (threadIdx.x == 0) cell = x;
+    int lane = __shfl_sync(0xffffffff, x, 0);
+    return cell + lane;
+}
+"""
+
+
+def test_a_warning_about_a_header_of_the_toolkit_is_not_the_users() -> None:
+    Path("cuda").mkdir()
+    Path("cuda", "handed.h").write_text(HANDED)
+    Path("k.cu").write_text(
+        '#include "handed.h"\n__global__ void k(int *x) { x[threadIdx.x] = handed(x[threadIdx.x]); }\n'
+    )
+    launch = ["--block", "32", "--arg", "s32[32]=zeros", "--format", "concise", "--", "-Icuda"]
+    assert "warning[unordered-collective]" in run("run", "k.cu", *launch).stdout
+    Path("cuda", "cuda_runtime_api.h").touch()
+    is_toolkit_header.cache_clear()
+    result = run("run", "k.cu", *launch)
+    assert (result.exit_code, "unordered-collective" in result.stdout) == (0, False)
 
 
 def test_a_target_that_lacks_an_instruction_is_an_option() -> None:

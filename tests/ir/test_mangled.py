@@ -11,6 +11,7 @@ NAMES = {  # what the Itanium ABI's own examples and nvcc make of these declarat
     "_Z5twicePf": "twice",
     "_ZN12_GLOBAL__N_15twiceEPf": "(anonymous namespace)::twice",
     "_Z3mapI4pairIiS0_IfdEEEvPT_": "map<pair<int, pair<float, double>>>",
+    "_Z6reduceIfLj64EEvPT_": "reduce<float, 64u>",
     "twice": "twice",
     "_Zwrong": "_Zwrong",
 }
@@ -35,6 +36,7 @@ def test_a_long_name_is_without_its_arguments() -> None:
         ("gemm", ["_Z4gemmILi128EfEvPT0_j"]),
         ("a::b::gemm", ["_ZN1a1b4gemmILb1EEEvPfi"]),
         ("gemm<true>", ["_ZN1a1b4gemmILb1EEEvPfi"]),
+        ("reduce<float, 64>", ["_Z6reduceIfLj64EEvPT_"]),
         ("twice", ["_Z5twicePf"]),
         ("gem", []),
     ],

@@ -43,4 +43,5 @@ def _line(source: Source, origins: Origins, ptx_line: int) -> int | None:
     start, end = source.line_bounds(ptx_line)
     text = source.text[start:end]
     span = origins.span(Span(source, start + len(text) - len(text.lstrip()), end))
-    return None if span is None else span.source.position(span.start)[0]
+    of_headers = span is None or span.source is not source_of(origins.module)
+    return None if span is None or of_headers else span.source.position(span.start)[0]

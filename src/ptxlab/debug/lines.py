@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ptxlab import ir
+from ptxlab.ir.origin import first_at, inlined
 from ptxlab.trace.program import Program
 
 
@@ -35,28 +36,20 @@ class Lines:
 
     def _sources(self, function: ir.Function) -> Iterator[tuple[Place, ...]]:
         """For each instruction of a function, the lines of `.loc`: of inlined code first, then where it is inlined."""
-        outer: dict[tuple[int, int, int], ir.Location] = {}
+        outer = first_at(one for one in function.statements() if isinstance(one, ir.Location))
         found: tuple[Place, ...] = ()
         for statement in function.statements():
             if isinstance(statement, ir.Location):
-                outer.setdefault((statement.file, statement.line, statement.column), statement)
-                found = tuple(self._frames(function, statement, outer))
+                found = tuple(self._frames(function, inlined(statement, outer)))
             elif isinstance(statement, ir.Instruction):
                 yield found
 
-    def _frames(
-        self, function: ir.Function, location: ir.Location, outer: dict[tuple[int, int, int], ir.Location]
-    ) -> Iterator[Place]:
-        at, here, seen = (location.file, location.line, location.column), location, set()
-        while at[0] in self.files and at[1] and at not in seen:
-            seen.add(at)
-            is_inlined = here is not None and here.inlined_at is not None
-            name = here.function_name[0] if is_inlined and here.function_name else function.name
-            yield Place(self.files[at[0]], at[1], name)
-            if not is_inlined or here.inlined_at is None:
+    def _frames(self, function: ir.Function, locations: Iterable[ir.Location]) -> Iterator[Place]:
+        for here in locations:
+            if here.file not in self.files or not here.line:
                 return
-            at = here.inlined_at
-            here = outer.get(at, ir.Location(*at))
+            named = here.function_name if here.inlined_at is not None else None
+            yield Place(self.files[here.file], here.line, named[0] if named else function.name)
 
     def places(self, instruction: int, *, in_ptx: bool = False) -> tuple[Place, ...]:
         """The lines of an instruction: of its source, where `.loc` names one, or of the PTX."""

@@ -95,6 +95,8 @@ def matches(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def _spaced(name: str) -> str:
+    """A name as it is compared: without spaces, and `128u`, as the library spells an unsigned argument, is `128`."""
+    name = re.sub(r"\b(\d+)[uUlL]+\b", r"\1", name)
     return re.sub(r"\s*([<>,:*&()])\s*", r"\1", name.strip())
 
 

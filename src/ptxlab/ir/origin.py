@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 from ptxlab.ir.items import File
 from ptxlab.ir.module import Module
@@ -22,25 +24,59 @@ class Origins:
         self._files = {item.index: item.name for item in module.items if isinstance(item, File)}
         self._locations = _locations(module) if module.origins and self._files else []
         self._starts = [start for start, _, _ in self._locations]
+        self._places = first_at(location for _, _, location in self._locations)
 
     def span(self, span: Span) -> Span | None:
         """The line that some PTX was compiled from, if its text is known; of inlined code, else where it is inlined."""
+        location = self._location(span)
+        if location is None:
+            return None
+        lines = (self._line(one.file, one.line) for one in inlined(location, self._places))
+        return next((line for line in lines if line is not None), None)
+
+    def is_of_toolkit(self, span: Span) -> bool:
+        """Whether some PTX was compiled from a header of the CUDA toolkit."""
+        location = self._location(span)
+        return location is not None and is_toolkit_header(self._files.get(location.file, ""))
+
+    def _location(self, span: Span) -> Location | None:
         number = bisect_right(self._starts, span.start) - 1
         if span.source is not self.module.source or number < 0 or span.start >= self._locations[number][1]:
             return None
-        location = self._locations[number][2]
-        found = self._line(location.file, location.line)
-        if found is None and location.inlined_at is not None:
-            found = self._line(*location.inlined_at[:2])
-        return found
+        return self._locations[number][2]
 
     def _line(self, file: int, line: int) -> Span | None:
         source = self.module.origins.get(self._files[file]) if file in self._files else None
         return None if source is None or not 1 <= line <= source.line_count else line_span(source, line)
 
 
+Places = dict[tuple[int, int, int], Location]
+
+
+def first_at(locations: Iterable[Location]) -> Places:
+    """The first `.loc` that names each place, which says where code at that place is itself inlined."""
+    found: Places = {}
+    for one in locations:
+        found.setdefault((one.file, one.line, one.column), one)
+    return found
+
+
+def inlined(location: Location, places: Places) -> Iterator[Location]:
+    """A location, the one at which its code is inlined, and so on outwards."""
+    seen: set[tuple[int, int, int]] = set()
+    here: Location | None = location
+    while here is not None and (here.file, here.line, here.column) not in seen:
+        yield here
+        seen.add((here.file, here.line, here.column))
+        at = here.inlined_at
+        here = None if at is None else places.get(at, Location(*at))
+
+
 def at_origin(module: Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The diagnostics, each with the line that `.loc` names before its first label, where that line is known."""
+    """The diagnostics, each with the line that `.loc` names before its first label, where that line is known.
+
+    Warnings about nothing but headers of the CUDA toolkit are left out: their user can change none of it.
+    """
     diagnostics = list(found)
     if not diagnostics or module.source is None or not module.origins:
         return diagnostics
@@ -50,7 +86,16 @@ def at_origin(module: Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
         if diagnostic.labels and diagnostic.labels[0].span.source is module.source
         else diagnostic
         for diagnostic in diagnostics
+        if diagnostic.level == "error"
+        or not diagnostic.labels
+        or not all(origins.is_of_toolkit(label.span) for label in diagnostic.labels)
     ]
+
+
+@cache
+def is_toolkit_header(file: str) -> bool:
+    """Whether a header is one of the CUDA toolkit, or of a wheel of it."""
+    return any((folder / "cuda_runtime_api.h").is_file() for folder in Path(file).parents[:-1])
 
 
 def line_span(source: Source, line: int) -> Span:

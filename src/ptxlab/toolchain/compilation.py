@@ -15,7 +15,7 @@ from ptxlab import ir
 from ptxlab.ir.origin import at_origin
 from ptxlab.report import Diagnostic, PtxError, Source, error, render
 from ptxlab.syntax import read, read_text
-from ptxlab.toolchain.compiler_messages import read_log
+from ptxlab.toolchain.compiler_messages import near, read_log
 from ptxlab.toolchain.nvcc import has_host_compiler, run_nvcc
 from ptxlab.toolchain.nvrtc import run_nvrtc
 from ptxlab.toolchain.tools import Tool, can_find, find
@@ -102,10 +102,14 @@ def cuda(
 
 
 def trace(module: ir.Module, source: Source) -> None:
-    """Have findings about a module that was compiled from a source name its lines."""
-    last = PurePath(source.name).name
+    """Have findings about a module that was compiled from a source name its lines, or those of headers beside it."""
+    own, folder = PurePath(source.name).name, Path(source.name).absolute().parent
     files = [item.name for item in module.items if isinstance(item, ir.File)]
-    module.origins = {file: source for file in files if PurePath(file).name == last}
+    module.origins = {file: source for file in files if PurePath(file).name == own}
+    for file in files:
+        header = Path(file)
+        if file not in module.origins and header.is_relative_to(folder) and header.is_file():
+            module.origins[file] = Source(near(file), header.read_text("utf-8", "replace"))
 
 
 def _text(source: str | Path) -> str:

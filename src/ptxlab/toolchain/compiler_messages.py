@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ptxlab.ir.origin import is_toolkit_header
 from ptxlab.report import Diagnostic, Source, Span, error, warning
 
 INSTANTIATING = ("ptxlab_instantiate.cu", "__nv_name_map")  # files that nvcc, through us, and NVRTC make of templates
@@ -42,7 +43,7 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
     found: list[Diagnostic] = []
     own = {source.name, *names}
     for message in messages(log):
-        if not message.is_error and _is_of_toolkit(Path(message.file)):
+        if not message.is_error and is_toolkit_header(message.file):
             continue
         # A long message continues in the next rows; then come the echoed line, the caret below it, and an empty row.
         caret = next((index for index, row in enumerate(message.rows) if row.strip() == "^"), None)
@@ -55,7 +56,7 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
         elif message.file in own:
             span = _span(source, message.line, message.rows, caret)
         else:
-            notes.insert(0, f"in `{_near(message.file)}`, line {message.line}")
+            notes.insert(0, f"in `{near(message.file)}`, line {message.line}")
         say = error if message.is_error else warning
         code = "cuda-error" if message.is_error else "cuda-warning"
         found.append(say(code, _sentence(message.text), span, notes=notes[:_NOTES]))
@@ -76,15 +77,10 @@ def messages(log: str) -> Iterator[Message]:
         yield Message(level.endswith("error"), file, int(line), text, rows)
 
 
-def _near(file: str) -> str:
+def near(file: str) -> str:
     """A path as seen from here, where it is below."""
     path = Path(file)
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
-
-
-def _is_of_toolkit(header: Path) -> bool:
-    """Whether a header is one of the CUDA toolkit, or of a wheel of it."""
-    return any((folder / "cuda_runtime_api.h").is_file() for folder in header.parents[:-1])
 
 
 def _span(source: Source, line: int, rows: Sequence[str], caret: int | None) -> Span | None:
