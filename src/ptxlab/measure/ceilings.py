@@ -1,15 +1,22 @@
-"""What this GPU can do at best, measured with the contenders: a copy of memory, and the library's matrix product."""
+"""What this GPU can do at best, measured with the contenders: a copy of memory, and the library's matrix product.
+
+A short copy does not reach the bandwidth of a long one: it starts and ends, too. Where little is moved, a copy of as
+many bytes is therefore a second ceiling.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ptxlab.measure.data import Device
 from ptxlab.measure.entry import Work
 
 _COPIED = 1 << 30  # bytes
+_LITTLE = 256 << 20  # bytes, read and written, below which a copy is notably slower
+_PAIRS = 64  # of sources and targets at most
 _EXTENT = 8192  # of the square matrices
 
 
@@ -19,25 +26,45 @@ class Ceiling:
 
     name: str
     work: Work
-    action: Callable[[], Any]
+    actions: Sequence[Callable[[], Any]]
+    """Runs in turns, each on other memory: together more than the L2 cache holds."""
 
 
 def ceilings(torch: Any, work: Work) -> list[Ceiling]:
     """Those that say something about this work: bandwidth always, a product where it is in its unit."""
-    return [copy(torch), product(torch, work.rate)] if work.rate in PRODUCTS else [copy(torch)]
+    found = [copy(torch)]
+    if 0 < work.bytes < _LITTLE:
+        found.append(short_copy(torch, int(work.bytes)))
+    if work.rate in PRODUCTS:
+        found.append(product(torch, work.rate))
+    return found
 
 
 def copy(torch: Any) -> Ceiling:
     """A copy of 1 GiB within the GPU's memory; it reads and writes."""
     source = torch.empty(_COPIED // 4, device="cuda").normal_()
     target = torch.empty_like(source)
-    return Ceiling("copy", Work(0, 2 * _COPIED, "f32"), lambda: target.copy_(source))
+    return Ceiling("copy", Work(0, 2 * _COPIED, "f32"), [lambda: target.copy_(source)])
+
+
+def short_copy(torch: Any, bytes: int) -> Ceiling:
+    """A copy that reads and writes so many bytes together, from memory that is not in the L2 cache.
+
+    It is a kernel: what the driver copies with takes half as long again for some numbers of bytes.
+    """
+    numbers = max(bytes // 8, 1)  # of four bytes, each read and written
+    cache = torch.cuda.get_device_properties(0).L2_cache_size
+    pairs = min(2 * cache // (8 * numbers) + 2, _PAIRS)
+    sources = [torch.empty(numbers, device="cuda").normal_() for _ in range(pairs)]
+    targets = [torch.empty_like(source) for source in sources]
+    actions = [partial(torch.mul, source, 1.0, out=target) for source, target in zip(sources, targets, strict=True)]
+    return Ceiling("copy of as many bytes", Work(0, 8 * numbers, "f32"), actions)
 
 
 def product(torch: Any, type: str) -> Ceiling:
     """The library's product of two square matrices of this type."""
     work = Work(2 * _EXTENT**3, 0, type)
-    return Ceiling(f"{type} product", work, PRODUCTS[type](torch, Device(torch, 1)))
+    return Ceiling(f"{type} product", work, [PRODUCTS[type](torch, Device(torch, 1))])
 
 
 def _plain(type: str) -> Callable[[Any, Device], Callable[[], Any]]:

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from ptxlab.measure.record import Contender, Record, Sized
 from ptxlab.measure.table import seconds
 
-HEADER = ["size", "fastest variant", "median", "library", "median", "ratio", "ratio, hot L2", "error"]
+HEADER = ["size", "fastest variant", "median", "library", "median", "ratio", "ratio, hot L2", "of ceiling", "error"]
 INTRO = """\
 # What was measured
 
 Each kernel of the gallery beside the fastest library that computes the same, at every size that its entry names, as
 `ptxlab bench --all` measured it. A ratio above 1 means that our kernel is faster; rows where it is not are here like
 all others. Every answer was checked against float64 before it was timed, contenders took turns, and data was fresh for
-the cache, but in the last ratio, where each call read what the one before had read.
+the cache, but in the last ratio, where each call read what the one before had read. Ceilings are a copy of 1 GiB, a
+copy of as many bytes where that is less than 256 MiB, and the library's product of two large matrices: the fraction is
+of the nearest one.
 """
 
 
@@ -36,7 +38,7 @@ def _part(record: Record) -> str:
         + _conditions(record),
         "",
         "| " + " | ".join(HEADER) + " |",
-        "|---|---" + "|---:|---" + "|---:" * 4 + "|",
+        "|---|---" + "|---:|---" + "|---:" * 5 + "|",
         *(_row(sized) for sized in record.sizes),
         "",
     ]
@@ -66,9 +68,11 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 
 def _row(sized: Sized) -> str:
     own, library = fastest(sized, "variant"), fastest(sized, "library")
-    cells = [sized.spelled, *_named(own), *_named(library), "", "", ""]
-    if own is not None and own.error is not None:
-        cells[7] = f"{own.error:.1e}"
+    cells = [sized.spelled, *_named(own), *_named(library), "", "", "", ""]
+    if own is not None:
+        reached = sized.of_ceiling(own)
+        cells[7] = "" if reached is None else f"{reached:.2f}"
+        cells[8] = "" if own.error is None else f"{own.error:.1e}"
     if own is not None and library is not None:
         cells[5] = f"{sized.ratio(own.name, library.name):.2f}"
         if own.hot and library.hot:

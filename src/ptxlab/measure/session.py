@@ -119,7 +119,7 @@ def _measure_size(
         conditions = log.since(started)
         above = ceilings(torch, work)
         contenders += [Contender(ceiling.name, "ceiling", [], ceiling.work) for ceiling in above]
-        samples |= take_turns({one.name: timer(torch, [one.action], stream) for one in above}, fewer)
+        samples |= take_turns({one.name: timer(torch, one.actions, stream) for one in above}, fewer)
     finished = [_finished(one, entry.allowed(size), samples, hot_samples, written) for one in contenders]
     return Sized(dict(size), work, finished, conditions)
 
