@@ -23,9 +23,10 @@ def choose(format: Format, rows: int, columns: int) -> Shape:
     blocks, chunks = ceil_div(rows, ROWS), columns // format.depth
     warps = next((warps for warps in (16, 8) if blocks * warps <= 32 * SMS), 4)
     each = ceil_div(chunks, warps)
+    overlaps = format.name != "fp8"  # which is at the bandwidth of memory, and slower if kernels overlap
     if each <= 2 or (format.name == "int4" and each % 2 == 0):
-        return Shape(warps, ahead=2, sets=1)
-    return Shape(warps, sets=1 if each % 2 and chunks % warps == 0 else 2)
+        return Shape(warps, ahead=2, sets=1, overlaps=overlaps)
+    return Shape(warps, sets=1 if each % 2 and chunks % warps == 0 else 2, overlaps=overlaps)
 
 
 def product(matrix: Packed, x: Any, y: Any, shape: Shape | None = None) -> Launch:
@@ -35,7 +36,8 @@ def product(matrix: Packed, x: Any, y: Any, shape: Shape | None = None) -> Launc
     shape = shape or choose(format, matrix.rows, matrix.columns)
     made = build(format, shape, chunks % (shape.step * shape.sets) == 0)
     args = [matrix.weights, matrix.scales, x, y, matrix.factor * 2.0**format.exponent, matrix.rows, chunks, count]
-    return Launch(made, (ceil_div(matrix.rows, ROWS), ceil_div(count, VECTORS)), shape.warps * LANES, args)
+    grid = ceil_div(matrix.rows, ROWS), ceil_div(count, VECTORS)
+    return Launch(made, grid, shape.warps * LANES, args, overlap=shape.overlaps)
 
 
 def by_tensor_cores(format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Launch:

@@ -19,6 +19,7 @@ LANES, ROWS, VECTORS = 32, 16, 8
 CHUNK = 1024  # bytes
 LOAD_ONCE = ptx.ld.global_.nc["L1::no_allocate"]  # leave the cache to x
 LOAD = ptx.ld.global_.nc
+PREFETCH = ptx.cp.async_.bulk.prefetch.L2.global_
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Shape:
     """Sets of registers for so many chunks: with two, one is filled while the other is used."""
     resident: int = 32
     """Warps that an SM holds at a time: what registers are limited for."""
+    overlaps: bool = True
+    """Whether it starts while the kernel before it ends."""
+    early: int = 8192
+    """Bytes of weights that a block then brings into the L2 cache before that kernel has ended."""
 
     @property
     def step(self) -> int:
@@ -58,6 +63,14 @@ def build(format: Format, shape: Shape, whole: bool) -> Kernel:
         thread, lane, warp = ptx.tid.x, ptx.laneid, ptx.tid.x >> 5
         first_vector = ptx.ctaid.y * VECTORS
         sums = [f32(0.0) for _ in range(4)]
+        if shape.overlaps:
+            ptx.griddepcontrol.launch_dependents()  # the next kernel may do the same
+            if shape.early:
+                with ptx.when(thread == 0):
+                    prefetch(weights, chunks, CHUNK, shape.early // CHUNK)
+                    if format.group:
+                        prefetch(scales, chunks, format.scale_bytes, shape.early // CHUNK)
+            ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
         source = Source(format, weights, scales, x, chunks, (first_vector, count))
         kept = [[Chunk(source, number * warps) for number in range(shape.ahead)] for _ in range(sets)]
         if sets == 2:
@@ -85,6 +98,12 @@ def build(format: Format, shape: Shape, whole: bool) -> Kernel:
 
     found: Kernel = quantized_gemv
     return found
+
+
+def prefetch(array: Any, chunks: Any, bytes: int, most: int) -> None:
+    """Ask for the first of a block's chunks. Nothing is read, so that an earlier kernel may still write them."""
+    count = ptx.min.u32(chunks, most)
+    PREFETCH(array.at(ptx.mul.wide.u32(ptx.ctaid.x * chunks, bytes)), count * bytes)
 
 
 class Source:
