@@ -175,7 +175,8 @@ def test_what_the_function_refuses() -> None:
 
 
 PLANS = [
-    choose(size, "bf16", cache, page, shared_by)
+    choose(size, "bf16", cache, page, shared_by, heads)
+    for heads in (64, 8, 512)
     for size in (64, 128, 256)
     for cache in ("bf16", "e4m3")
     for page in (0, 16, 64)

@@ -24,6 +24,7 @@ SMS = 132  # of an H200
 SIZES = (64, 128, 256)  # of heads
 TILE = 16  # keys that are in one page
 SMALLEST = 4096  # bytes of keys that a warp copies at a time
+FEW_HEADS, MANY_HEADS = 16, 512  # of keys, in all sequences
 LEAST = 2  # tiles of keys for a block
 MOST_PARTIAL = 18 << 20  # bytes of parts of results, of any plan
 MOST_COUNTERS = 1 << 18  # bytes of counters: one for each head of keys, or for each 16 heads of queries
@@ -51,27 +52,41 @@ def attend(
     """
     batch, heads, size = q.shape
     key_heads = k.shape[2]
-    chosen = plan or choose(size, type_of(q), type_of(k), 0 if table is None else k.shape[1], heads // key_heads)
+    chosen = plan or plan_for(q, k, 0 if table is None else k.shape[1])
     scaled = (1 / math.sqrt(size) if scale is None else scale) * math.log2(math.e) * factors[0]
     steps = [step for one in (k, v) for step in strides_of(one)[:3]]
     pages = (0, 1) if table is None else (table.shape[1], k.shape[1])
     memory = [q, memory_of(k), memory_of(v), o, lengths, 0 if table is None else table, partial, counters]
     args = [*memory, scaled, factors[1], batch, key_heads, heads // key_heads, *steps, *pages, least]
     count = blocks or chosen.blocks * SMS
-    return Launch(specialize(chosen), count, chosen.threads, args, shared=chosen.shared)
+    return Launch(specialize(chosen), count, chosen.threads, args, shared=chosen.shared, overlap=True)
 
 
-def choose(size: int, type: str, cache: str, page: int, shared_by: int) -> Plan:
-    """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page."""
+def plan_for(q: Any, k: Any, page: int) -> Plan:
+    """The plan for queries and a cache, with pages of so many positions or none."""
+    heads = q.shape[0] * k.shape[2]
+    return choose(q.shape[2], type_of(q), type_of(k), page, q.shape[1] // k.shape[2], heads)
+
+
+def choose(size: int, type: str, cache: str, page: int, shared_by: int, heads: int = 64) -> Plan:
+    """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page.
+
+    Of few heads of keys in all sequences, each has many parts, and a block of four warps has its own together sooner.
+    Where there are many, two blocks share an SM, and one reads while the other puts its warps' results together.
+    """
     row = size * (1 if cache == "e4m3" else 2)
     keys = max(TILE, SMALLEST // row)
     while page % keys:
         keys //= 2
     few = shared_by <= ROWS // 2 and size < 256  # where it would take more registers than there are
-    if row > 256:  # two stages of eight warps do not fit
-        return Plan(size, type, cache, page > 0, few, warps=4, keys=keys, stages=3, blocks=1)
-    stages = 2 if keys * row == SMALLEST else 3
-    return Plan(size, type, cache, page > 0, few, warps=8, keys=keys, stages=stages, blocks=1)
+    if row > 256 or heads <= FEW_HEADS:  # of longer rows, two stages of eight warps do not fit
+        warps, stages, blocks = 4, 3, 1
+    elif heads >= MANY_HEADS:
+        warps, stages, blocks = 4, 2 if cache == "e4m3" else 3, 2
+    else:
+        warps, stages, blocks = 8, 2 if keys * row == SMALLEST else 3, 1
+    together = 8 if size == 256 else 16
+    return Plan(size, type, cache, page > 0, few, warps, keys, stages, blocks, together)
 
 
 def strides_of(array: Any) -> tuple[int, ...]:
@@ -92,8 +107,7 @@ def memory_of(array: Any) -> Any:
 
 def workspace_of(q: Any, k: Any, page: int, blocks: int | None = None) -> tuple[int, int]:
     """Numbers of `partial` and of `counters`."""
-    shared_by = q.shape[1] // k.shape[2]
-    plan = choose(q.shape[2], type_of(q), type_of(k), page, shared_by)
+    shared_by, plan = q.shape[1] // k.shape[2], plan_for(q, k, page)
     return 2 * (blocks or plan.blocks * SMS) * plan.part, q.shape[0] * k.shape[2] * ceil_div(shared_by, ROWS)
 
 
@@ -104,13 +118,9 @@ def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, count
 
 
 def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, table: Any, **_: Any) -> Callable[[], Any]:
-    """torch's attention by one of its backends, with the cache in the order that it likes best."""
-    if table is not None:
-        raise UnsuitedError("torch's attention has no pages")
-    if k.dtype != q.dtype:
-        raise UnsuitedError("torch's attention has no keys of e4m3")
+    """torch's attention by one of its backends, with the cache as it likes it best: no pages, nor elements of e4m3."""
     choice = torch.nn.attention
-    queries, keys, values = q[:, :, None], *(one.transpose(1, 2).contiguous() for one in (k, v))
+    queries, keys, values = q[:, :, None], *(in_order(one, table, q.dtype) for one in (k, v))
 
     def run() -> Arrays:
         with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
@@ -124,6 +134,14 @@ def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, table: Any,
             raise
         raise UnsuitedError("torch's backend has no kernel for this") from None
     return run
+
+
+def in_order(cache: Any, table: Any, type: Any) -> Any:
+    """A cache of torch as batch × heads × positions × head size, without gaps."""
+    wide = cache.to(type)
+    if table is not None:
+        wide = wide[table.long()].flatten(1, 2)
+    return wide.transpose(1, 2).contiguous()
 
 
 def arrays(
@@ -200,12 +218,14 @@ entry = Entry(
         "torch, efficient": bind(torch_baseline, "EFFICIENT_ATTENTION"),
     },
     sizes=[
-        sized(1, 8192),
-        sized(64, 1024),
+        *(sized(1, length) for length in (1024, 8192, 32768, 131072)),
+        *(sized(8, length) for length in (1024, 131072)),
+        *(sized(64, length) for length in (1024, 8192)),
         sized(16, 8192, heads=(16, 16)),
-        sized(1, 131072),
-        sized(8, 16384, page=64),
-        sized(8, 16384, cache="e4m3"),
+        *(sized(batch, length, page=64) for batch, length in ((1, 8192), (8, 16384), (64, 1024))),
+        *(sized(batch, length, "e4m3") for batch, length in ((1, 8192), (1, 131072), (64, 1024))),
+        sized(8, 16384, "e4m3", page=64),
+        sized(8, 16384, "e4m3"),
         sized(8, 16384),
     ],
     small=[

@@ -41,15 +41,19 @@ def specialize(plan: Plan) -> Kernel:
         page: u32,
         least: u32,
     ) -> None:
-        groups = (shared_by + (ROWS - 1)) // ROWS  # of heads of queries that share keys: products have 16 rows
+        ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
+        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+        # Groups of heads of queries that share keys: products have 16 rows.
+        groups = u32(1) if plan.few else (shared_by + (ROWS - 1)) // ROWS
         schedule = Schedule(lengths, batch, heads * groups, plan.tile, least)
         caches = Cache(k, k_step, k_position_step, k_head_step), Cache(v, v_step, v_position_step, v_head_step)
         stream = Stream(plan, caches, table, table_step, page)
         warp = Warp(plan, stream, scale)
         parts = Parts(plan, warp, schedule, partial, counters, factor)
         for item in schedule.items():
-            head, group = item.head // groups, item.head % groups
+            head, group = (item.head, u32(0)) if plan.few else (item.head // groups, item.head % groups)
             stream.open(item, head)
+            split = parts.find(item)  # while the first keys are under way
             rows = ptx.min.u32(shared_by - group * ROWS, ROWS)
             first = (item.batch * heads + head) * shared_by + group * ROWS
             offset = ptx.mul.wide.u32(first, plan.size)
@@ -59,6 +63,6 @@ def specialize(plan: Plan) -> Kernel:
                 stream.fetch()
                 warp.attend()
                 stream.advance(stream.reading)
-            parts.finish(item, o + offset, rows)
+            parts.finish(item, split, o + offset, rows)
 
     return decode_attention

@@ -6,12 +6,26 @@ global memory and counts; the last of them puts all parts together, in their ord
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import f32, ptx, u32
 from ptxlab.kernels.decode_attention.attend import LOWEST, Warp
 from ptxlab.kernels.decode_attention.plan import PAD, Plan
 from ptxlab.kernels.decode_attention.schedule import Item, Schedule
+
+
+@dataclass
+class Split:
+    """A head that several blocks have parts of."""
+
+    first: Any
+    """The number of the first part, were it that with which its block starts."""
+    second: Any
+    """1 if its block starts with another head, else 0."""
+    count: Any
+    own: Any
+    """The number of this block's part."""
 
 
 class Parts:
@@ -26,7 +40,16 @@ class Parts:
         self.totals = ptx.shared(f32, plan.warps * plan.rows, name="totals")
         self.is_last = ptx.shared(u32, 1, name="is_last")
 
-    def finish(self, item: Item, o: Any, rows: Any) -> None:
+    def find(self, item: Item) -> Split:
+        """Which blocks have parts of this head, and where this block's own is."""
+        share = self.schedule.share
+        first = item.start // share
+        count = (item.start + item.tiles - 1) // share - first + 1
+        second = ptx.selp.b32(1, 0, first * share < item.start, out=u32())  # the first block starts with another head
+        own = 2 * ptx.ctaid.x + ptx.selp.b32(second, 0, ptx.ctaid.x == first, out=u32())
+        return Split(2 * first, second, count, own)
+
+    def finish(self, item: Item, split: Split, o: Any, rows: Any) -> None:
         """Put together what the warps have, and write the result to `o` or a part of it."""
         ptx.cp["async"].wait_all()
         ptx.bar.sync(0)  # all warps have read their last keys
@@ -36,7 +59,7 @@ class Parts:
             for row, column in self._chunks(rows):
                 self._write(o, row, column, *self._over_warps(row, column))
         with ptx.otherwise():
-            self._write_part(item, o, rows)
+            self._write_part(item, split, o, rows)
         ptx.bar.sync(0)  # the next keys may be copied to where results were
 
     def _leave(self) -> None:
@@ -94,13 +117,9 @@ class Parts:
         words = tuple(pack(high, low) for low, high in ((values[0], values[1]), (values[2], values[3])))
         ptx.st.global_.v2.b32(o + (row * self.plan.size + column), words)
 
-    def _write_part(self, item: Item, o: Any, rows: Any) -> None:
+    def _write_part(self, item: Item, split: Split, o: Any, rows: Any) -> None:
         """Write a part; the last of a head's blocks puts all of them together."""
-        share = self.schedule.share
-        first = item.start // share
-        count = (item.start + item.tiles - 1) // share - first + 1
-        second = ptx.selp.b32(1, 0, first * share < item.start, out=u32())  # the first block starts with another head
-        own = 2 * ptx.ctaid.x + ptx.selp.b32(second, 0, ptx.ctaid.x == first, out=u32())
+        own, count = split.own, split.count
         for row, column in self._chunks(rows):
             sums, highest, total = self._over_warps(row, column)
             ptx.st.global_.v4.f32(self._sums(own, row, column), tuple(sums))
@@ -114,7 +133,7 @@ class Parts:
         ptx.bar.sync(0)
         with ptx.when(self.is_last[0] == 1):
             for row, column in self._chunks(rows):
-                self._write(o, row, column, *self._over_parts(2 * first, second, count, row, column))
+                self._write(o, row, column, *self._over_parts(split, row, column))
 
     def _sums(self, part: Any, row: Any, column: Any) -> Any:
         return self.partial + (part * self.plan.part + row * self.plan.size + column)
@@ -122,17 +141,17 @@ class Parts:
     def _scales(self, part: Any, row: Any) -> Any:
         return self.partial + (part * self.plan.part + (self.plan.rows * self.plan.size) + row * 2)
 
-    def _over_parts(self, first: Any, second: Any, count: Any, row: Any, column: Any) -> tuple[list[Any], Any, Any]:
+    def _over_parts(self, split: Split, row: Any, column: Any) -> tuple[list[Any], Any, Any]:
         """Four sums over all parts, some of them at a time."""
         highest, total = f32(LOWEST), f32(0.0)
         sums = [f32(0.0) for _ in range(4)]
-        for start in ptx.range(u32(0), count, self.plan.together):
+        for start in ptx.range(u32(0), split.count, self.plan.together):
             read: list[Any] = []
             for number in range(self.plan.together):
                 index = start + number
-                part = first + 2 * index + ptx.selp.b32(second, 0, index == 0, out=u32())
+                part = split.first + 2 * index + ptx.selp.b32(split.second, 0, index == 0, out=u32())
                 values, maximum, one = tuple(f32(0.0) for _ in range(4)), f32(LOWEST), f32(0.0)
-                inside = index < count
+                inside = index < split.count
                 ptx.ld.global_.v4.f32(self._sums(part, row, column), out=values, when=inside)
                 ptx.ld.global_.v2.f32(self._scales(part, row), out=(maximum, one), when=inside)
                 read.append((values, maximum, one))

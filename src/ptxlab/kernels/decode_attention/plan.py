@@ -33,7 +33,7 @@ class Plan:
     """Stages of keys and values in shared memory, for each warp its own."""
     blocks: int = 2
     """Blocks on an SM at once."""
-    together: int = 8
+    together: int = 16
     """Parts of a result that are read at once when they are put together."""
 
     def __str__(self) -> str:

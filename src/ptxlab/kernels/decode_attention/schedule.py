@@ -64,7 +64,7 @@ class Schedule:
             tiles.set(self.tiles(length))
             head, tile = u32(), u32()
             head.set((start - before) // tiles)
-            tile.set((start - before) % tiles)
+            tile.set(start - before - head * tiles)
             with ptx.loop():
                 count = ptx.min.u32(tiles - tile, end - start)
                 yield Item(batch, head, length, tile, count, tiles, start - tile)
