@@ -92,6 +92,19 @@ def test_what_is_left_out_of_a_cluster_is_found(lost: str) -> None:
     assert LOST[lost] in codes(without(clustered("shared"), lost))
 
 
+@pytest.mark.parametrize("where", ["registers", "shared"])
+def test_a_cluster_has_two_rows_at_a_time(where: str) -> None:
+    x = np.random.default_rng(1).standard_normal((4, 900), np.float32) + 3
+    weight, y, z = np.linspace(1, 2, 900, dtype=np.float32), np.full_like(x, np.nan), np.full_like(x, np.nan)
+    spread = Spread("f32", 4, 128, 2, where, cluster=2, rows=2)
+    plain = launch_rows(rms_norm_kernel, spread, 4, [x, weight, y, 0, 0, 0, 4, 900, 0.0], form=Form())
+    assert codes(plain) == codes(launch_rows(layer_norm_kernel, spread, 4, [x, weight, -weight, z, 4, 900, 0.0])) == []
+    wide = x.astype(np.float64)
+    distance = wide - wide.mean(1, keepdims=True)
+    assert np.allclose(y, wide / np.sqrt((wide**2).mean(1, keepdims=True)) * weight, rtol=1e-5)
+    assert np.allclose(z, distance / distance.std(1, keepdims=True) * weight - weight, atol=5e-6)
+
+
 def test_the_gradient_of_cross_entropy() -> None:
     x = np.random.default_rng(3).standard_normal((3, 600), np.float32)
     targets, factors = np.array([5, -100, 599]), np.array([2, 3, 4], np.float32)
@@ -112,6 +125,15 @@ def test_layer_norm_of_numbers_far_from_zero(distance: float) -> None:
     wide = x.astype(np.float64)
     wanted = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
     assert np.allclose(layer_norm(x, ones, zeros, 0.0), wanted, atol=1e-6 * max(distance, 1))
+
+
+def test_layer_norm_with_a_first_element_far_from_the_others() -> None:
+    """Threads measure distances from the first element that they have."""
+    x = np.random.default_rng(4).standard_normal((2, 500)).astype(np.float32)
+    x[:, ::4] += 1000
+    wide = x.astype(np.float64)
+    wanted = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    assert np.allclose(layer_norm(x, np.ones(500, np.float32), np.zeros(500, np.float32), 0.0), wanted, atol=1e-6)
 
 
 def test_a_matrix_that_begins_anywhere() -> None:

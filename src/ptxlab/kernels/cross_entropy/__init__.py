@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ptxlab.kernels.cross_entropy.kernel import cross_entropy, gradient
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Spread, extents
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
 
-# A row is gone over once, and longer ones need not be kept.
-CAPACITY = Capacity(shares={"f32": 64, "f16": 64, "bf16": 64}, at_a_time=1536, keeps=False)
+# A row is gone over once, and longer ones need not be kept. Those of 16 bits are shared by clusters nevertheless: a
+# thousand blocks with a row of 256 KiB each leave SMs idle at the end.
+GRADIENT = Capacity(shares={"f32": 64, "f16": 64, "bf16": 64}, at_a_time=1536, keeps=False)
+CAPACITY = replace(GRADIENT, parts={type: Part(256, held=8, where="registers") for type in ("f16", "bf16")})
 IGNORED = -100  # the target of rows without a loss, unless another is given
 
 
@@ -29,7 +32,7 @@ def find_gradient(x: Any, targets: Any, logarithms: Any, factors: Any, y: Any, i
     """The gradient of the loss, by each row's factor; nothing has to be summed."""
     rows, columns = extents(x)
     arguments = [x, targets, logarithms, factors, y, rows, columns, ignored]
-    return launch_rows(gradient, Spread.of(CAPACITY, columns, x, y), rows, arguments, index=type_of(targets))
+    return launch_rows(gradient, Spread.of(GRADIENT, columns, x, y), rows, arguments, index=type_of(targets))
 
 
 def expression(torch: Any, x: Any, targets: Any, loss: Any, logarithms: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
-from ptxlab.kernels.parts.rows import Row, own_row
+from ptxlab.kernels.parts.rows import Piece, Row, agree, own_rows
 from ptxlab.kernels.parts.spreads import Spread
 
 
@@ -21,37 +21,42 @@ def layer_norm(
     spread: Spread,
 ) -> None:
     """y = (x - mean) / √(variance + ε) · weight + bias for each row."""
-    row = own_row(x, rows, columns, spread)
-    _, mean, squares, _ = row.agree(moments(row), together)
+    mine = own_rows(x, rows, columns, spread)
+    agreed = agree(mine, [moments(row) for row in mine], together)
     part = ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
-    scale = ptx.rsqrt.approx.f32(ptx.fma.rn.f32(squares, part, epsilon))
-    for vector in row.vectors():
-        factors, summands = vector.load(weight), vector.load(bias)
-        vector.store(
-            y,
-            [
-                ptx.fma.rn.f32((value - mean) * scale, factor, summand)
-                for value, factor, summand in zip(vector.values, factors, summands, strict=True)
-            ],
-        )
+    means = [one[1] for one in agreed]
+    scales = [ptx.rsqrt.approx.f32(ptx.fma.rn.f32(one[2], part, epsilon)) for one in agreed]
+    for vectors in zip(*(row.vectors() for row in mine), strict=True):
+        factors, summands = vectors[0].load(weight), vectors[0].load(bias)
+        for vector, mean, scale in zip(vectors, means, scales, strict=True):
+            normal = [(value - mean) * scale for value in vector.values]
+            vector.store(y, [ptx.fma.rn.f32(*each) for each in zip(normal, factors, summands, strict=True)])
 
 
 def moments(row: Row) -> tuple[Any, ...]:
-    """How many elements this thread has, their mean, and the sum of squares of their distances from that.
+    """How many elements this thread has, their mean, and the sum of squares of their distances from that."""
+    if row.whole is not None:
+        return moments_of(row.whole)
+    found = tuple(f32(0.0) for _ in range(4))
+    for piece in row.pieces():
+        for one, value in zip(found, together(found, moments_of(piece)), strict=True):
+            one.set(value)
+    return found
 
-    Squares of x itself would cancel where the mean is large. The fourth number fills 16 bytes.
+
+def moments_of(piece: Piece) -> tuple[Any, ...]:
+    """The same for a piece, which is gone over once; the fourth number fills 16 bytes.
+
+    Squares of x itself would cancel where the mean is large, so they are of the distance from the first element. It is
+    one of those whose variance is wanted: what cancels is never more than the variance times their number.
     """
-    count, total = f32(0.0), f32(0.0)
-    for piece in row.pieces():
-        count += piece.count
-        for value in piece.values:
-            total += value
-    mean = total * inverse_of(count)
-    squares = f32(0.0)
-    for piece in row.pieces():
-        for distance in piece.with_zeros_outside([value - mean for value in piece.values]):
-            ptx.fma.rn.f32(distance, distance, squares, out=squares)
-    return count, mean, squares, f32(0.0)
+    values = piece.values
+    total, squares = f32(0.0), f32(0.0)
+    for distance in piece.with_zeros_outside([value - values[0] for value in values]):
+        total += distance
+        ptx.fma.rn.f32(distance, distance, squares, out=squares)
+    further = total * inverse_of(piece.count)
+    return piece.count, values[0] + further, ptx.max.NaN.f32(squares - total * further, 0.0), f32(0.0)
 
 
 def together(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -53,8 +53,8 @@ def launch_rows(
     """The launch of a kernel for so many rows."""
     made = specialize(function, spread, **constants)
     if spread.cluster > 1:
-        blocks = rows * spread.cluster
-        return Launch(made, blocks, spread.block, arguments, shared=spread.shared, cluster=spread.cluster)
+        blocks = rows // spread.rows * spread.cluster
+        return Launch(made, blocks, spread.block, arguments, spread.shared, spread.cluster, overlap=True)
     return Launch(made, ceil_div(rows, spread.block // spread.threads), spread.block, arguments, shared=spread.shared)
 
 
@@ -219,31 +219,56 @@ class Row:
         """Whether this is the first of the threads that share the row."""
         return self.first == 0
 
+    def ask(self, number: int) -> None:
+        """Ask for all of it that this thread keeps; it is the first of a cluster's rows, or another."""
+        spread = self.spread
+        if spread.where == "registers":
+            bits = read(LOAD, self.source, spread, self.inside(), self.neutral, self.policy)
+            self.whole = Piece(self, self.first, self.inside(), bits)
+        elif spread.where == "shared":
+            self.kept = kept() + number * spread.held * spread.block
+            for index, within in enumerate(self.inside()):
+                source = self.source + index * spread.threads
+                COPY(self.kept + index * spread.block, source, WIDEST, self.policy, when=within)
+            self.whole = Piece(self, self.first, self.inside(), None)
+
     def agree(self, value: Any, combine: Combine) -> Any:
         """One value from those of all threads that share the row."""
-        if self.cluster is not None:
-            return self.cluster.combine(value, combine)
-        return over_block(value, combine, self.spread.threads)
+        return agree([self], [value], combine)[0]
+
+
+def agree(rows: Sequence[Row], values: Sequence[Any], combine: Combine) -> list[Any]:
+    """One value for each row, from those of all threads that share it."""
+    cluster = rows[0].cluster
+    if cluster is not None:
+        return cluster.combine(values, combine)
+    return [over_block(value, combine, rows[0].spread.threads) for value in values]
 
 
 def own_row(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float = 0.0) -> Row:
     """The row of this thread, with `neutral` beyond its end; all that can be kept is asked for at once."""
-    thread, number = own_number(rows, spread)
-    first, start = thread * spread.vector, ptx.mul.wide.u32(number, columns)
-    row = Row(matrix, columns, spread, neutral, number, start, first, keep_what_is_read())
-    if spread.cluster > 1:
-        row.cluster = Cluster(spread.block, spread.cluster)
-    if spread.where == "registers":
-        bits = read(LOAD, row.source, spread, row.inside(), neutral, row.policy)
-        row.whole = Piece(row, first, row.inside(), bits)
-    elif spread.where == "shared":
-        row.kept = kept()
-        for index, within in enumerate(row.inside()):
-            source = row.source + index * spread.threads
-            COPY(row.kept + index * spread.block, source, WIDEST, row.policy, when=within)
-        ptx.cp["async"].wait_all()
-        row.whole = Piece(row, first, row.inside(), None)
+    (row,) = own_rows(matrix, rows, columns, spread, neutral)
     return row
+
+
+def own_rows(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float = 0.0) -> list[Row]:
+    """The row of this thread; where a cluster has several at a time, all of them."""
+    if spread.cluster > 1:
+        ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
+        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+    thread, number = own_number(rows, spread)
+    first, policy = thread * spread.vector, keep_what_is_read()
+    cluster = Cluster(spread.block, spread.cluster) if spread.cluster > 1 else None
+    found = []
+    for further in range(spread.rows):
+        own = number + further if further else number
+        start = ptx.mul.wide.u32(own, columns)
+        found.append(Row(matrix, columns, spread, neutral, own, start, first, policy, cluster=cluster))
+    for place, row in enumerate(found):
+        row.ask(place)
+    if spread.where == "shared":
+        ptx.cp["async"].wait_all()
+    return found
 
 
 def own_number(rows: Any, spread: Spread) -> tuple[Any, Any]:
@@ -254,7 +279,7 @@ def own_number(rows: Any, spread: Spread) -> tuple[Any, Any]:
             ptx.ret()
         return ptx.tid.x & (WARP - 1), number
     if spread.cluster > 1:
-        return ptx.cluster_ctarank * spread.block + ptx.tid.x, ptx.clusterid.x
+        return ptx.cluster_ctarank * spread.block + ptx.tid.x, ptx.clusterid.x * spread.rows
     return ptx.tid.x, ptx.ctaid.x
 
 

@@ -59,6 +59,8 @@ class Part:
     where: str
     at_a_time: int | None = None
     """Threads on an SM."""
+    rows: int = 1
+    """Rows that a cluster has at a time, if their number is a multiple."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,13 @@ class Spread:
     """Threads on an SM, which bounds the registers of each of them; None leaves that to ptxas."""
     cluster: int = 1
     """Blocks that share a row, in a cluster."""
+    rows: int = 1
+    """Rows that a cluster has at a time: what all rows share is read once for all of these."""
 
     def __str__(self) -> str:
         blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
-        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}"
+        rows = f"_{self.rows}_rows" if self.rows > 1 else ""
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}"
 
     @staticmethod
     def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
@@ -108,7 +113,7 @@ class Spread:
         type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
         length = columns * SIZES[type]
         if vector > 1 and length > capacity.alone and type in capacity.parts:
-            found = Spread.in_cluster(capacity, columns, type, vector)
+            found = Spread.in_cluster(capacity, extents(arrays[0])[0], columns, type, vector)
             if found is not None:
                 return found
         threads = WARP
@@ -124,7 +129,7 @@ class Spread:
         return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", capacity.at_a_time)
 
     @staticmethod
-    def in_cluster(capacity: Capacity, columns: int, type: str, vector: int) -> Spread | None:
+    def in_cluster(capacity: Capacity, rows: int, columns: int, type: str, vector: int) -> Spread | None:
         """For rows that the blocks of a cluster share; None if they are too long for that."""
         part = capacity.parts[type]
         threads, blocks = part.threads, 2
@@ -140,7 +145,8 @@ class Spread:
         if part.where == "shared" and shared > _SHARED_MEMORY:
             return None
         at_a_time = None if part.at_a_time is None else max(part.at_a_time, threads)
-        return Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks)
+        at_once = 1 if rows % part.rows or part.rows * shared > _SHARED_MEMORY else part.rows
+        return Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks, at_once)
 
     @property
     def block(self) -> int:
@@ -150,7 +156,7 @@ class Spread:
     @property
     def shared(self) -> int:
         """Bytes of shared memory that a launch has to ask for."""
-        return self.held * self.block * WIDEST if self.where == "shared" else 0
+        return self.rows * self.held * self.block * WIDEST if self.where == "shared" else 0
 
     @property
     def step(self) -> int:

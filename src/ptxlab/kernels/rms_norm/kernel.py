@@ -11,7 +11,7 @@ from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
 from ptxlab.kernels.parts.reductions import add
-from ptxlab.kernels.parts.rows import own_row
+from ptxlab.kernels.parts.rows import Row, agree, own_rows
 from ptxlab.kernels.parts.spreads import Spread
 
 LARGEST = 448.0  # of e4m3
@@ -45,35 +45,44 @@ def rms_norm(
     form: Form,
 ) -> None:
     """y = x / √(mean of squares + ε) · weight for each row."""
-    row = own_row(x, rows, columns, spread)
+    mine = own_rows(x, rows, columns, spread)
+    by_row = form.scale == "row"
     if form.residual:
-        row.add(residual, summed)
+        for row in mine:
+            row.add(residual, summed)
+    measured = [squares_of(row, weight if by_row else None) for row in mine]
+    agreed = agree(mine, measured, sum_and_maximum if by_row else add)
+    factors_of_rows = []
+    for row, one in zip(mine, agreed, strict=True):
+        squares, highest = one if by_row else (one, None)
+        mean = squares * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
+        scale = ptx.rsqrt.approx.f32(mean + epsilon)
+        if by_row:
+            largest = highest * scale
+            is_zero = largest == 0.0
+            with ptx.when(row.is_first):
+                scales[row.number] = ptx.selp.f32(1.0, largest * (1 / LARGEST), is_zero)
+            scale = ptx.selp.f32(0.0, scale * ptx.div.rn.f32(LARGEST, largest), is_zero)
+        elif form.scale == "tensor":
+            scale = ptx.div.rn.f32(scale, scales[0])
+        factors_of_rows.append(scale)
+    for vectors in zip(*(row.vectors() for row in mine), strict=True):
+        factors = vectors[0].load(weight)
+        for vector, scale in zip(vectors, factors_of_rows, strict=True):
+            values = [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)]
+            vector.store(y, values, "e4m3" if form.scale else spread.type)
+
+
+def squares_of(row: Row, weight: Any) -> Any:
+    """The sum of squares of what this thread has of a row, and, by the weights, its largest magnitude in the result."""
     squares, highest = f32(0.0), f32(0.0)
     for piece in row.pieces():
         for value in piece.values:
             ptx.fma.rn.f32(value, value, squares, out=squares)
-        if form.scale == "row":
+        if weight is not None:
             for value, factor in zip(piece.values, piece.load(weight), strict=True):
                 ptx.max.NaN.f32(highest, ptx.abs.f32(value * factor), out=highest)
-    if form.scale == "row":
-        squares, highest = row.agree((squares, highest), sum_and_maximum)
-    else:
-        squares = row.agree(squares, add)
-    mean = squares * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
-    scale = ptx.rsqrt.approx.f32(mean + epsilon)
-    type = "e4m3" if form.scale else spread.type
-    if form.scale == "row":
-        largest = highest * scale
-        is_zero = largest == 0.0
-        with ptx.when(row.is_first):
-            scales[row.number] = ptx.selp.f32(1.0, largest * (1 / LARGEST), is_zero)
-        scale = ptx.selp.f32(0.0, scale * ptx.div.rn.f32(LARGEST, largest), is_zero)
-    elif form.scale == "tensor":
-        scale = ptx.div.rn.f32(scale, scales[0])
-    for vector in row.vectors():
-        factors = vector.load(weight)
-        values = [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)]
-        vector.store(y, values, type)
+    return squares if weight is None else (squares, highest)
 
 
 def sum_and_maximum(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
