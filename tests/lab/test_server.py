@@ -20,7 +20,7 @@ import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.lab import Server, Views
 from tests.debug.kernels import EXCHANGE
-from tests.lab.test_views import recorded
+from tests.lab.kernels import launched
 
 ARGUMENTS = ("--block", "64", "--arg", "u32[64]=zeros")
 
@@ -31,7 +31,7 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    views, _ = recorded(EXCHANGE)
+    views, _, _ = launched("exchange")
     with Server(views, 0) as found:
         found.start()
         yield found

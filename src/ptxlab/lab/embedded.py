@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
+import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.page import page
+from ptxlab.lab.timeline import TILE
 from ptxlab.lab.views import Views
 from ptxlab.lab.windows import WINDOW
+from ptxlab.trace.accesses import GLOBAL
 
 PART, MOST = 1 << 19, 96 << 20  # characters of a part, and of all answers
-MISSING = "This is not in the file. `ptxlab lab` with the recorded launch shows it."
+TIMES = 64  # that an instruction reads a tile, which are shown
+SECONDS = 10  # in which origins are followed
+MISSING = (
+    "This is not in the file. It has the origins of elements of arrays at the end of the launch and of registers of "
+    "lane 0, as many as were found in ten seconds. `ptxlab lab` with the recorded launch shows all."
+)
 
 
 class TooLargeError(ValueError):
@@ -36,25 +46,36 @@ def write_page(views: Views) -> str:
             pending.clear()
             size = 0
 
-    for name in names_of(views):
+    def add(name: str) -> int:
+        """Add an answer; returns how many characters it has."""
+        nonlocal size
         try:
             answer = views.get(name)
         except KeyError:
-            continue  # such as SASS where there is no ptxas: the page says that it is not there
+            return 0  # such as SASS where there is no ptxas: the page says that it is not there
         text = json.dumps(answer, separators=(",", ":"))
         place = len(parts), name
         names[name] = known.setdefault(text, place)
         if names[name] != place:
-            continue
+            return 0
         pending[name] = answer
-        size, total = size + len(text), total + len(text)
+        size += len(text)
+        if size > PART:
+            finish()
+        return len(text)
+
+    for name in names_of(views):
+        total += add(name)
         if total > MOST:
             raise TooLargeError(
                 f"{views.steps.count:,} steps of warps are too many for one file: record fewer with `--blocks`, "
                 "`--warp` or `--limit`, or serve the page without `--html`"
             )
-        if size > PART:
-            finish()
+    followed = time.monotonic()
+    for name in origins_of(views, views.get("run")):
+        if total > MOST or time.monotonic() > followed + SECONDS:
+            break
+        total += add(name)
     finish()
     return page({"parts": parts, "names": names, "missing": MISSING})
 
@@ -67,6 +88,10 @@ def names_of(views: Views) -> Iterator[str]:
     yield "run"
     yield "sass"
     yield from (f"line/{line}" for line in run["counts"])
+    for block in run["blocks"]:
+        yield f"tensor/{block['number']}"
+        yield from _timelines(views, block)
+    yield from _tiles(views, run)
     for window in windows:
         yield f"steps/{window}"
         for block in run["blocks"]:
@@ -80,6 +105,42 @@ def names_of(views: Views) -> Iterator[str]:
             yield from (f"memory/shared/{number}/{page}/{window}" for page in pages)
         for region, one in enumerate(accesses.regions):
             yield from (f"memory/global/{region}/{page}/{window}" for page in range(-(-one.size // PAGE)))
+
+
+def _timelines(views: Views, block: dict[str, Any]) -> Iterator[str]:
+    """The timeline of a block at all levels of detail."""
+    level = 0
+    while True:
+        yield from (
+            f"timeline/{block['number']}/{level}/{tile}"
+            for tile in range(block["first"] // (TILE << level), block["last"] // (TILE << level) + 1)
+        )
+        if TILE << level >= views.steps.count:
+            return
+        level += 1
+
+
+def _tiles(views: Views, run: dict[str, Any]) -> Iterator[str]:
+    """The tiles that instructions read, the first times."""
+    lines = dict.fromkeys(one["line"] for one in run["instructions"] if one.get("tile"))
+    for line in lines:
+        yield from (f"tiles/{step}" for step in views.get(f"line/{line}")["steps"][:TIMES])
+
+
+def origins_of(views: Views, run: dict[str, Any]) -> Iterator[str]:
+    """Elements of arrays that the launch has written, as it leaves them; then registers of the first lanes."""
+    accesses, count = views.trace.accesses, views.steps.count
+    rows = accesses.writes.take(accesses.writes.space == GLOBAL)
+    for number, region in enumerate(accesses.regions):
+        size = run["arrays"][number]["itemsize"]
+        inside = rows.address[(rows.address >= region.base) & (rows.address < region.base + region.size)] - region.base
+        for element in np.unique(inside // size).tolist():
+            yield f"origin/memory/global/{number}/{element * size}/{size}/{count}"
+    for window in range(-(-count // WINDOW)):
+        for warp in views.steps.warps:
+            for write in views.get(f"registers/{warp}/{window}")["writes"]:
+                if write["lanes"] & 1:
+                    yield f"origin/register/{warp}/0/{write['name']}/{write['after'] + 1}"
 
 
 def _is_in(window: int, block: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ PAGE = 8192  # bytes
 
 
 @dataclass(frozen=True)
-class _Writes:
+class Writes:
     """Writes to the memory of one owner, by the warp step after which they are done."""
 
     rows: Rows
@@ -30,14 +30,14 @@ class Memory:
 
     def __init__(self, steps: WarpSteps) -> None:
         self.steps = steps
-        self._writes = lru_cache(maxsize=64)(self._find_writes)
+        self.writes = lru_cache(maxsize=64)(self._find_writes)
 
-    def _find_writes(self, space: int, owner: int) -> _Writes:
+    def _find_writes(self, space: int, owner: int) -> Writes:
         rows = self.steps.trace.accesses.writes
         rows = rows.take((rows.space == space) & (rows.owner == owner))
         after = self.steps.when(rows)
         order = np.argsort(after, kind="stable")
-        return _Writes(rows.take(order), after[order])
+        return Writes(rows.take(order), after[order])
 
     def page(self, space: int, owner: int, page: int, start: int, end: int) -> dict[str, Any]:
         """A page of a block's shared memory, or of an array (its number is `owner`)."""
@@ -54,7 +54,7 @@ class Memory:
         if initial is not None:
             content[: len(initial)] = initial
             known[: len(initial)] = True
-        writes = self._writes(space, owner)
+        writes = self.writes(space, owner)
         rows, after = writes.rows, writes.after
         inside = (rows.address < address + len(content)) & (rows.address + rows.size > address)
         before = inside & (after < start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from ptxlab.debug.lines import Lines
 from ptxlab.device.layout import shared_variables, size_of_variable
 from ptxlab.isa.held import Held
 from ptxlab.lab.memory import PAGE
+from ptxlab.lab.tensor_memory import does
+from ptxlab.lab.tiles import is_tile
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.lab.windows import WINDOW
 from ptxlab.trace.accesses import dtype_named
@@ -23,6 +26,7 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
     """All that does not depend on the position."""
     trace = steps.trace
     lines = Lines(trace.program)
+    matches = [trace.program.match(number) for number in range(len(trace.program.instructions))]
     return {
         "kernel": trace.description["kernel"],
         "name": trace.description["name"],
@@ -33,7 +37,6 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
         "seed": trace.seed,
         "steps": steps.count,
         "threadSteps": trace.steps,
-        "threads": len(trace.columns.threads),
         "window": WINDOW,
         "page": PAGE,
         "warpsInBlock": steps.warps_in_block,
@@ -45,6 +48,8 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
         "counts": _counts(steps),
         "registers": [{name: register.type.name for name, register in own.items()} for own in trace.program.registers],
         "layouts": _Layouts(steps).found,
+        "hasTiles": any(is_tile(match) for match in matches),
+        "hasTensorMemory": any(match is not None and does(match) is not None for match in matches),
         "arrays": _arrays(steps),
         "shared": _shared(steps),
         "findings": _findings(steps),
@@ -83,8 +88,8 @@ def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, Any]]:
             one["writes"] = written
         if places:
             one["source"] = [places[0].file, places[0].line]
-        if match is not None and (match.effects.converges or match.effects.steps):
-            one["waits"] = True
+        if is_tile(match):
+            one["tile"] = True
         found.append(one)
     return found
 
@@ -144,7 +149,7 @@ def _counts(steps: WarpSteps) -> dict[int, list[int]]:
             counts = found.setdefault(steps.trace.program.line(instruction), [0, 0])
             counts[0] += int(warps[number])
             counts[1] += int(threads[number])
-    return found
+    return {line: counts for line, counts in sorted(found.items()) if counts[0]}
 
 
 def _arrays(steps: WarpSteps) -> list[dict[str, Any]]:
@@ -165,9 +170,27 @@ def _shared(steps: WarpSteps) -> dict[str, Any]:
 
 def _findings(steps: WarpSteps) -> list[dict[str, Any]]:
     return [
-        {"level": one.level, "code": one.code, "message": one.message, "line": one.line, "text": one.text}
+        {**asdict(one), "accesses": [{**access, **_when(steps, access)} for access in one.accesses]}
         for one in steps.trace.findings
     ]
+
+
+def _when(steps: WarpSteps, access: dict[str, int]) -> dict[str, int]:
+    """The first step at which a thread executes the line of an access, if that is recorded."""
+    trace = steps.trace
+    number = trace.number_of(access["thread"], access["block"])
+    own = trace.columns.entries_by(number)
+    lines = {at for at in range(len(trace.program.instructions)) if trace.program.line(at) == access["line"]}
+    for entry in own.tolist():
+        for index, (instruction, _) in enumerate(trace.columns.segment_of(entry).steps):
+            if instruction in lines:
+                warp = int(steps.warp_of_entry[entry])
+                return {
+                    "step": int(steps.first[steps.group_of[entry]]) + index,
+                    "warp": warp,
+                    "lane": number % trace.accesses.threads_in_block % 32,
+                }
+    return {}
 
 
 def _changed(steps: WarpSteps, lines: Lines) -> list[str]:

@@ -60,9 +60,11 @@ class Registers:
                 self._last(warp, writer, position, values, when)
             known = np.flatnonzero(when > -2)
             if len(known):
-                found.append(
-                    {"function": function, "name": name, "lanes": mask_of(known), "data": packed(values[known])}
-                )
+                times = np.maximum(when[known], -1)
+                found.append({
+                    "function": function, "name": name, "lanes": mask_of(known), "data": packed(values[known]),
+                    "after": int(times[0]) if (times == times[0]).all() else times.tolist(),
+                })  # fmt: skip
         return found
 
     def _last(self, warp: int, writer: _Writer, position: int, values: npt.NDArray[np.uint8], when: Numbers) -> None:

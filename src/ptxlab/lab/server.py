@@ -36,6 +36,7 @@ class Server(ThreadingHTTPServer):
         """Serve in the background until `shutdown`."""
         thread = threading.Thread(target=self.serve_forever, daemon=True)
         thread.start()
+        threading.Thread(target=self.views.prepare, daemon=True).start()
         return thread
 
 

@@ -14,12 +14,16 @@ from typing import Any
 from ptxlab.lab import windows
 from ptxlab.lab.barriers import Barriers
 from ptxlab.lab.memory import Memory
+from ptxlab.lab.origins import Origins
 from ptxlab.lab.program import describe
 from ptxlab.lab.registers import Registers
+from ptxlab.lab.tensor_memory import TensorMemory
+from ptxlab.lab.tiles import Tiles
+from ptxlab.lab.timeline import Timeline
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.report import PtxError
 from ptxlab.trace import Trace
-from ptxlab.trace.accesses import SPACES
+from ptxlab.trace.accesses import SHARED, SPACES
 
 
 class Views:
@@ -40,7 +44,16 @@ class Views:
             "memory": self._memory,
             "barriers": self._barriers,
             "sass": self._sass,
+            "origin": self._origin,
+            "tensor": lambda block: self._tensor_memory_of.uses(block),
+            "tiles": lambda step: self._tiles_of.read_by(step),
+            "timeline": lambda block, level, tile: self._timeline_of.tile(block, level, tile),
         }
+
+    def prepare(self) -> None:
+        """Make what many answers need, so that the first of them is fast."""
+        self._memory_of.writes(SHARED, self.trace.blocks[0] if self.trace.blocks else 0)
+        len(self._barriers_of.histories)
 
     def get(self, name: str) -> Any:
         """The answer of a name; `KeyError` if there is none."""
@@ -82,6 +95,27 @@ class Views:
         tool = listing.assembly.tool
         lines = {row.line: [one.text for one in row.sass] for row in listing.rows if row.sass}
         return {"title": f"{listing.assembly.target} by {tool.name} {tool.version}", "lines": lines}
+
+    def _origin(self, kind: str, *given: Any) -> Any:
+        if kind == "register":
+            return self._origins_of.of_register(*given)
+        return self._origins_of.of_memory(*given)
+
+    @cached_property
+    def _origins_of(self) -> Origins:
+        return Origins(self.steps)
+
+    @cached_property
+    def _tensor_memory_of(self) -> TensorMemory:
+        return TensorMemory(self.steps)
+
+    @cached_property
+    def _tiles_of(self) -> Tiles:
+        return Tiles(self.steps, self._memory_of)
+
+    @cached_property
+    def _timeline_of(self) -> Timeline:
+        return Timeline(self.steps, self._barriers_of)
 
     @cached_property
     def _registers_of(self) -> Registers:

@@ -35,6 +35,13 @@ class Finding:
     message: str
     line: int
     text: str
+    """As it is printed."""
+    labels: Sequence[tuple[int, str]] = ()
+    """Lines of the PTX, and what is said about them; the first is the one that matters most."""
+    notes: Sequence[str] = ()
+    helps: Sequence[str] = ()
+    accesses: Sequence[dict[str, int]] = ()
+    """The accesses that it is about: `line`, `block` and `thread` of each."""
 
 
 @dataclass(frozen=True)

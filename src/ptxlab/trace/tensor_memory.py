@@ -36,11 +36,11 @@ def loaded(finder: Finder, step: Executed, index: int, part: Part) -> list[Origi
     match = finder.program.match(step.instruction)
     if match is None or not match.effects.does("tensor_memory", "load"):
         return None
-    address = _address(finder, step, "taddr")
+    address = address_of(finder, step, "taddr")
     if address is None:
         return []
     block = step.thread // finder.accesses.threads_in_block
-    lane, column = _routed(finder, step, address) >> 16, address & 0xFFFF
+    lane, column = routed(finder, step, address) >> 16, address & 0xFFFF
     layout = matrices_of(match)["d"].layout
     return [
         of_word(finder, block, lane + row, column + right, step.key)
@@ -48,14 +48,14 @@ def loaded(finder: Finder, step: Executed, index: int, part: Part) -> list[Origi
     ]
 
 
-def _routed(finder: Finder, step: Executed, address: int) -> int:
+def routed(finder: Finder, step: Executed, address: int) -> int:
     """The address that a warp accesses by one that names no lane."""
     if address >> 16 >= BAND:
         return address
     return address + (step.thread % finder.accesses.threads_in_block // 32 % 4 * BAND << 16)
 
 
-def _address(finder: Finder, step: Executed, operand: str) -> int | None:
+def address_of(finder: Finder, step: Executed, operand: str) -> int | None:
     """An address in tensor memory as an instruction was given it."""
     match = finder.program.match(step.instruction)
     assert match is not None
@@ -98,7 +98,7 @@ def _writers(finder: Finder, block: int) -> list[Words]:
                 for key in finder.completions(thread, number):
                     entry, _ = finder.columns.locate(key // 2)
                     step = Executed(thread, entry, number, key)
-                    address = _address(finder, step, "taddr" if is_store else "d")
+                    address = address_of(finder, step, "taddr" if is_store else "d")
                     if address is not None:
                         found.append(Words(step, is_store, address))
         finder.tensor_writers[block] = sorted(found, key=lambda one: one.step.key)
@@ -109,7 +109,7 @@ def _in_store(finder: Finder, words: Words, lane: int, column: int) -> Any:
     """What finds the register that a warp stored to a word; None: it did not."""
     step = words.step
     layout = matrices_of(finder.program.match(step.instruction))["a"].layout
-    row, right = lane - (_routed(finder, step, words.address) >> 16), column - (words.address & 0xFFFF)
+    row, right = lane - (routed(finder, step, words.address) >> 16), column - (words.address & 0xFFFF)
     if not (0 <= row < layout.rows and 0 <= right < layout.columns):
         return None
     register, owner, _ = layout.position(row, right)
@@ -151,10 +151,10 @@ def _of_mma(finder: Finder, step: Executed, mma: Any, tile: Any, place: tuple[in
     block, own, lane, column, row, n = place
     bits, kind = mma.instruction_descriptor, mma.kind
     found: list[Origin] = []
-    if _address(finder, step, "a") is None:
+    if address_of(finder, step, "a") is None:
         found += _line(finder, step, "a_desc", block, row, (bits_of(a_code(bits), kind), kind, bits >> 15 & 1, bits))
     else:
-        start = (_address(finder, step, "a") or 0) & 0xFFFF
+        start = (address_of(finder, step, "a") or 0) & 0xFFFF
         found += [of_word(finder, block, lane, start + at, step.key) for at in range(COLUMNS_OF_A)]
     halves = tile.columns // 2 if mma.form == PAIR else tile.columns
     holder = block if mma.form != PAIR else own & ~1 | n // halves

@@ -198,7 +198,21 @@ def _describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any
     """A finding, with its line in the PTX: a label may also be of what that was compiled from."""
     spans = [label.span for label in found.labels if label.span.source is source]
     line = spans[0].source.position(spans[0].start)[0] if spans else 0
-    return {"level": found.level, "code": found.code, "message": found.message, "line": line, "text": render([found])}
+    return {
+        "level": found.level,
+        "code": found.code,
+        "message": found.message,
+        "line": line,
+        "text": render([found]),
+        "labels": [
+            [label.span.source.position(label.span.start)[0], label.text]
+            for label in found.labels
+            if label.span.source is source
+        ],
+        "notes": list(found.notes),
+        "helps": [one.text for one in found.helps],
+        "accesses": list(found.facts.get("accesses", ())),
+    }
 
 
 def _describe_region(region: Region) -> dict[str, Any]:

@@ -67,13 +67,14 @@ export class Code {
   resize() {
     this.shownLines = this.lines;
     /** @type {Array<{ line: number, sass: string }>} what each row shows: a line, or more SASS of it */
-    this.shownRows = [];
+    const rows = [];
     this.shownLines.forEach((/** @type {string} */ _, /** @type {number} */ index) => {
       const sass = this.withSass && !this.file ? this.sass?.get(index + 1) ?? [] : [];
-      this.shownRows.push({ line: index + 1, sass: sass[0] ?? "" });
-      for (const more of sass.slice(1)) this.shownRows.push({ line: -(index + 1), sass: more });
+      rows.push({ line: index + 1, sass: sass[0] ?? "" });
+      for (const more of sass.slice(1)) rows.push({ line: -(index + 1), sass: more });
     });
-    this.rowOf = new Map(this.shownRows.map((one, index) => [one.line, index]));
+    this.shownRows = rows;
+    this.rowOf = new Map(rows.map((one, index) => [one.line, index]));
     this.element.classList.toggle("with-sass", this.withSass && !this.file);
     this.rows.resize(this.shownRows.length);
     this.drawHead();
@@ -108,6 +109,7 @@ export class Code {
         return;
       }
     }
+    document.documentElement.style.setProperty("--code", this.withSass ? "66%" : "46%");
     this.resize();
     this.rows.show(this.rowOfLine(this.current));
   }
@@ -171,9 +173,9 @@ export class Code {
     h("span", { class: "here" }, here.slice(0, 6).map((one) => h("i", {
       class: one.warp === warp ? "own" : "", "data-warp": one.warp, "data-tip": `${this.run.nameOf(one.warp)} executes this next`,
     }, this.run.warpInBlock(one.warp))), here.length > 6 ? h("i", { class: "more" }, `+${here.length - 6}`) : null),
-    h("span", { class: "text" }, colored(this.shownLines?.[line - 1] ?? "")),
+    h("span", { class: "text" }, h("span", { class: "words" }, colored(this.shownLines?.[line - 1] ?? "")),
     finding ? h("button", { type: "button", class: `flag ${finding.level}`, "data-finding": this.run.findings.indexOf(finding), "data-tip": finding.message }, finding.code) : null,
-    mark ? h("span", { class: "why" }, mark) : null,
+    mark && marks?.kind === "finding" ? h("span", { class: "why", "data-tip": mark }, mark) : null),
     this.withSass && !this.file ? h("span", { class: "sass" }, sass) : null);
   }
 

@@ -155,4 +155,5 @@ export function startTips() {
     tip.style.transform = `translate(${Math.max(4, x)}px, ${y}px)`;
   }, { passive: true });
   document.addEventListener("pointerleave", () => { tip.hidden = true; });
+  document.addEventListener("click", () => { tip.hidden = true; });
 }

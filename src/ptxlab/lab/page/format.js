@@ -45,6 +45,14 @@ export function float(value) {
   return text.replace("e+", "e").replace(/^-/, "−");
 }
 
+/** The same in at most seven characters or so. @param {number} value */
+export function brief(value) {
+  if (!Number.isFinite(value) || value === 0) return float(value);
+  const size = Math.abs(value);
+  const text = size >= 1e5 || size < 1e-3 ? value.toExponential(1) : String(+value.toPrecision(size < 1 ? 3 : 4));
+  return text.replace("e+", "e").replace(/^-/, "−");
+}
+
 /**
  * The number that some bytes are as a type; null if the type is not a number that JavaScript has.
  * @param {string} type

@@ -5,9 +5,18 @@ import { grouped, tuple } from "lab/format.js";
 import { Run } from "lab/run.js";
 import { sourceOfPage } from "lab/source.js";
 import { State, remembered } from "lab/state.js";
+import { Arrays } from "lab/arrays.js";
+import { Barriers } from "lab/barriers.js";
 import { Code } from "lab/code.js";
+import { Findings } from "lab/findings.js";
+import { Fragments } from "lab/fragments.js";
+import { Origin } from "lab/origin.js";
 import { Registers } from "lab/registers.js";
+import { Shared } from "lab/shared.js";
+import { Tensor } from "lab/tensor.js";
+import { Tiles } from "lab/tiles.js";
 import { Time } from "lab/time.js";
+import { Timeline } from "lab/timeline.js";
 import { Warps } from "lab/warps.js";
 
 /** @typedef {{ title: string, element: HTMLElement, update: (now: import("lab/state.js").Looked) => void }} View */
@@ -42,12 +51,36 @@ export async function start() {
   }
   new Code(part("code"), run, state);
   const time = new Time(part("time"), run, state);
-  const views = { registers: new Registers(run, state), warps: new Warps(run, state) };
+  const timeline = new Timeline(part("timeline"), run, state);
+  const views = viewsOf(run, state);
   inspector(part("inspector"), views, state);
   divider();
   panes();
-  Object.assign(window, { lab: { run, state, time, views } });
+  Object.assign(window, { lab: { run, state, time, timeline, views } });
   document.documentElement.dataset.ready = "yes";
+}
+
+/**
+ * The views that this launch has something for.
+ * @param {import("lab/run.js").Run} run
+ * @param {State} state
+ * @returns {Record<string, View>}
+ */
+function viewsOf(run, state) {
+  const { info } = run;
+  const hasMatrices = Object.keys(info.layouts.instructions).length > 0;
+  return {
+    ...(run.findings.length ? { findings: new Findings(run, state) } : {}),
+    registers: new Registers(run, state),
+    warps: new Warps(run, state),
+    ...(hasMatrices ? { fragments: new Fragments(run, state) } : {}),
+    ...(info.shared.size ? { shared: new Shared(run, state) } : {}),
+    ...(info.hasTiles ? { tiles: new Tiles(run, state) } : {}),
+    ...(info.hasTensorMemory ? { tensor: new Tensor(run, state) } : {}),
+    arrays: new Arrays(run, state),
+    barriers: new Barriers(run, state),
+    origin: new Origin(run, state),
+  };
 }
 
 /**

@@ -32,7 +32,8 @@ export class Registers {
     }));
     this.head = h("div", { class: "tools" });
     this.lanes = h("div", { class: "lanes-of", id: "lanes" });
-    this.element = h("div", { class: "view" }, this.head, this.lanes, this.rows.element);
+    this.none = h("p", { class: "problem", hidden: true });
+    this.element = h("div", { class: "view" }, this.head, this.lanes, this.none, this.rows.element);
     this.update = latest(async (now) => {
       const [registers, place] = await Promise.all([run.registers(now.warp, now.position), run.place(now.warp, now.position)]);
       return { registers, place, active: await run.active(place.step) };
@@ -48,7 +49,7 @@ export class Registers {
     this.reads = new Set(next?.reads ?? []);
     this.writes = new Set(next?.writes ?? []);
     const before = place.before;
-    this.fresh = new Set([...registers.values()].filter((one) => one.after === before && before >= 0).map((one) => one.name));
+    this.fresh = new Set([...registers.values()].filter((one) => before >= 0 && one.after.includes(before)).map((one) => one.name));
     this.arrange();
   }
 
@@ -64,7 +65,8 @@ export class Registers {
       h("label", { class: "lane" }, "Lane ", this.laneInput()));
     this.rows.resize(this.list.length);
     this.drawLanes();
-    this.element.classList.toggle("empty", this.list.length === 0);
+    this.none.hidden = this.list.length > 0;
+    this.none.textContent = this.registers?.size ? "No register is of this kind." : `Here no register is written yet; → lets ${this.run.nameOf(this.state.now.warp)} execute an instruction.`;
   }
 
   laneInput() {
@@ -117,8 +119,9 @@ export class Registers {
    * @param {number} lane
    */
   origin(name, lane) {
-    const { warp, position } = this.state.now;
-    this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${warp}/${lane}/${name}/${position}`, title: `${name} of lane ${lane}` } });
+    const { warp } = this.state.now;
+    const after = this.registers?.get(name)?.after[lane] ?? -1;
+    this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${warp}/${lane}/${name}/${after + 1}` } });
   }
 
   drawLanes() {

@@ -3,14 +3,15 @@
  * A position is a number of warp steps: those before it are executed.
  */
 
+import { tuple } from "lab/format.js";
 import { bytes } from "lab/source.js";
 
 /**
- * @typedef {{ line: number, function: number, reads?: string[], writes?: string[], source?: [string, number], waits?: boolean }} Instruction
+ * @typedef {{ line: number, function: number, reads?: string[], writes?: string[], source?: [string, number], tile?: boolean }} Instruction
  * @typedef {{ number: number, index: number[], warps: number[], first: number, last: number }} Block
  * @typedef {{ level: string, code: string, message: string, line: number, text: string, labels?: [number, string][], notes?: string[],
  *   helps?: string[], accesses?: any[] }} Finding
- * @typedef {{ name: string, type: string, size: number, lanes: number, data: Uint8Array, view: DataView, after: number }} Register
+ * @typedef {{ name: string, type: string, size: number, lanes: number, data: Uint8Array, view: DataView, after: number[] }} Register
  * @typedef {{ step: number, kind: string, space: string, size: number, lanes: number[], owners: number[], addresses: number[] }} Access
  * @typedef {{ start: number, warps: number[], instructions: number[], active: number[], accesses: Access[] }} Window
  * @typedef {{ warp: number, step: number, instruction: number, before: number, instructionBefore: number, ended: boolean }} Place
@@ -137,7 +138,7 @@ export class Run {
     const own = of ?? (next >= 0 ? this.instructions[next].function : 0);
     /** @type {Map<string, Register>} */
     const found = new Map();
-    for (const one of given.values) if (one.function === own) this.write(found, one, own, -1);
+    for (const one of given.values) if (one.function === own) this.write(found, one, own, one.after);
     for (const one of given.writes) {
       if (one.after >= position) break;
       if (one.function === own) this.write(found, one, own, one.after);
@@ -149,7 +150,7 @@ export class Run {
    * @param {Map<string, Register>} found
    * @param {any} one
    * @param {number} of
-   * @param {number} after
+   * @param {number | number[]} after when, of each lane or of all
    */
   write(found, one, of, after) {
     const given = bytes(one.data);
@@ -160,14 +161,15 @@ export class Run {
       const data = new Uint8Array(32 * size);
       const types = this.info.registers[of];
       const type = types[one.name] ?? types[one.name.replace(/\.\w$/, "")] ?? `b${8 * size}`;
-      register = { name: one.name, type, size, lanes: 0, data, view: new DataView(data.buffer), after };
+      register = { name: one.name, type, size, lanes: 0, data, view: new DataView(data.buffer), after: new Array(32).fill(-1) };
       found.set(one.name, register);
     }
     for (let lane = 0, at = 0; lane < 32; lane++) {
-      if (one.lanes >>> lane & 1) register.data.set(given.subarray(at * size, ++at * size), lane * size);
+      if (!(one.lanes >>> lane & 1)) continue;
+      register.after[lane] = Array.isArray(after) ? after[at] : after;
+      register.data.set(given.subarray(at * size, ++at * size), lane * size);
     }
     register.lanes = (register.lanes | one.lanes) >>> 0;
-    register.after = after;
   }
 
   /**
@@ -203,7 +205,7 @@ export class Run {
   /** @param {number} warp */
   nameOf(warp) {
     const block = this.blocks.find((one) => one.number === this.blockOf(warp));
-    return `${this.blocks.length > 1 && block ? `block ${block.index.join(",")} ` : ""}warp ${this.warpInBlock(warp)}`;
+    return `${this.blocks.length > 1 && block ? `block ${tuple(block.index)} ` : ""}warp ${this.warpInBlock(warp)}`;
   }
 }
 

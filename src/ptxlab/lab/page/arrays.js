@@ -1,0 +1,111 @@
+/** Arrays in global memory: their elements at the position. */
+
+import { fill, h, Rows } from "lab/dom.js";
+import { float, number } from "lab/format.js";
+import { select } from "lab/registers.js";
+import { latest } from "lab/state.js";
+
+const WIDTH = 66;
+
+export class Arrays {
+  title = "Arrays";
+
+  /**
+   * @param {import("lab/run.js").Run} run
+   * @param {import("lab/state.js").State} state
+   */
+  constructor(run, state) {
+    this.run = run;
+    this.state = state;
+    this.list = run.info.arrays;
+    this.chosen = Math.max(0, this.list.length - 1);
+    /** @type {Map<number, import("lab/run.js").Page>} */
+    this.pages = new Map();
+    this.head = h("div", { class: "tools" });
+    this.rows = new Rows(22, (index) => this.row(index), { class: "array-rows" });
+    this.rows.element.addEventListener("scroll", () => this.update(this.state.now), { passive: true });
+    this.element = h("div", { class: "view" }, this.head, this.rows.element);
+    this.update = latest((now) => this.load(now), () => this.rows.refresh(), (wrong) => fill(this.head, h("p", { class: "problem" }, wrong.message)));
+    this.choose(this.chosen);
+  }
+
+  /** @param {number} index */
+  choose(index) {
+    this.chosen = index;
+    const one = this.list[index];
+    if (!one) {
+      fill(this.head, h("p", { class: "problem" }, "The launch was given no array."));
+      return;
+    }
+    const count = Math.floor(one.size / Math.max(one.itemsize, 1));
+    this.columns = one.shape.length > 1 ? one.shape[one.shape.length - 1] : Math.min(count, 16);
+    this.count = count;
+    this.pages = new Map();
+    const names = this.list.map((/** @type {any} */ each) => each.name);
+    fill(this.head, h("label", {}, "Array ", select(names, one.name, (name) => { this.choose(names.indexOf(name)); this.update(this.state.now); })),
+      h("span", { class: "note" }, `${one.dtype || "bytes"} ${one.shape.join(" × ") || one.size}`), h("span", { class: "space" }),
+      h("span", { class: "note" }, "Click an element for its origin."));
+    this.rows.resize(Math.ceil(count / Math.max(this.columns, 1)));
+    this.rows.inner.style.width = `${70 + Math.min(this.columns, 512) * WIDTH}px`;
+  }
+
+  /** @param {import("lab/state.js").Looked} now */
+  async load(now) {
+    const one = this.list[this.chosen];
+    if (!one) return;
+    const { scrollTop, clientHeight } = this.rows.element;
+    const bytes = (this.columns ?? 1) * one.itemsize;
+    const first = Math.floor((Math.floor(scrollTop / 22) * bytes) / this.run.info.page);
+    const last = Math.floor(Math.min(one.size - 1, (Math.ceil((scrollTop + (clientHeight || 500)) / 22) + 1) * bytes) / this.run.info.page);
+    const numbers = [];
+    for (let page = first; page <= Math.min(last, first + 24); page++) numbers.push(page);
+    const pages = await Promise.all(numbers.map((page) => this.run.page("global", this.chosen, page, now.position)));
+    this.pages = new Map(numbers.map((page, index) => [page, pages[index]]));
+  }
+
+  /**
+   * @param {number} at
+   * @param {number} size
+   */
+  origin(at, size) {
+    const { position } = this.state.now;
+    const isOver = this.run.blocks.every((one) => one.last <= position);
+    this.state.set({ tab: "origin", subject: { origin: `origin/memory/global/${this.chosen}/${at}/${size}/${isOver ? this.run.count : position}` } });
+  }
+
+  /** @param {number} index */
+  row(index) {
+    const one = this.list[this.chosen];
+    const columns = this.columns ?? 1;
+    const cells = [];
+    for (let column = 0; column < Math.min(columns, 512); column++) {
+      const element = index * columns + column;
+      if (element >= (this.count ?? 0)) break;
+      cells.push(this.cell(one, element, index, column));
+    }
+    return h("div", { class: "array-row" }, h("b", {}, index * (one.shape.length > 1 ? 1 : columns)), cells);
+  }
+
+  /**
+   * @param {any} one
+   * @param {number} element
+   * @param {number} row
+   * @param {number} column
+   */
+  cell(one, element, row, column) {
+    const at = element * one.itemsize;
+    const page = this.pages.get(Math.floor(at / this.run.info.page));
+    if (!page) return h("i", {}, "");
+    const inside = at - page.base;
+    if (inside + one.itemsize > page.data.length) return h("i", {}, "");
+    const value = number(one.dtype || "uint8", page.view, inside);
+    const shown = typeof value === "number" && /float/.test(one.dtype) ? float(value) : String(value ?? "?");
+    const write = page.recent.get(inside & ~3);
+    const isFresh = write && write.after === this.state.now.position - 1;
+    const name = one.shape.length > 1 ? `${one.name}[${row}, ${column}]` : `${one.name}[${element}]`;
+    return h("i", {
+      class: `origin-link ${isFresh ? "fresh" : ""} ${write ? "written" : ""}`, "data-element": element, "data-tip": `${name} = ${shown}${write ? `\nwritten at step ${write.after}` : ""}`,
+      onclick: () => this.origin(at, one.itemsize),
+    }, shown);
+  }
+}

@@ -1,0 +1,234 @@
+/** Shared memory as banks and rows of 128 bytes: what is there, what the next instruction accesses, and its conflicts. */
+
+import { choice, fill, h, Rows } from "lab/dom.js";
+import { grouped, number, text } from "lab/format.js";
+import { select } from "lab/registers.js";
+import { latest } from "lab/state.js";
+import { hueOf } from "lab/tiles.js";
+
+const ROW = 128;
+const AS = ["b32", "f32", "s32", "f16x2", "bf16x2", "hex"];
+
+/** @typedef {import("lab/run.js").Access} Access */
+
+export class Shared {
+  title = "Shared";
+
+  /**
+   * @param {import("lab/run.js").Run} run
+   * @param {import("lab/state.js").State} state
+   */
+  constructor(run, state) {
+    this.run = run;
+    this.state = state;
+    const types = run.info.arrays.map((/** @type {any} */ one) => one.dtype);
+    this.as = types.includes("bfloat16") ? "bf16x2" : types.includes("float16") ? "f16x2" : types.includes("float32") ? "f32" : "b32";
+    this.wide = "colors";
+    /** @type {Map<number, import("lab/run.js").Page>} */
+    this.pages = new Map();
+    this.followed = -2;
+    /** @type {Map<number, number[]>} lanes by the word that they access */
+    this.accessed = new Map();
+    /** @type {Map<number, any>} */
+    this.tile = new Map();
+    this.head = h("div", { class: "tools" });
+    this.about = h("div", { class: "about" });
+    this.banks = h("div", { class: "banks" });
+    this.rows = new Rows(20, (index) => this.row(index), { class: "bank-rows" });
+    this.rows.element.addEventListener("scroll", () => this.update(this.state.now), { passive: true });
+    this.element = h("div", { class: "view shared" }, this.head, this.about, this.banks, this.rows.element);
+    this.rows.resize(Math.ceil(run.info.shared.size / ROW));
+    this.update = latest((now) => this.load(now), (found, now) => this.show(found, now), (wrong) => fill(this.about, h("p", { class: "problem" }, wrong.message)));
+  }
+
+  /** @param {import("lab/state.js").Looked} now */
+  async load(now) {
+    const block = this.run.blockOf(now.warp);
+    const place = await this.run.place(now.warp, now.position);
+    const accesses = (await this.run.accesses(place.step)).filter((one) => one.space === "shared" && one.owners.includes(block));
+    const tiles = place.step >= 0 && this.run.instructions[place.instruction].tile ? await this.run.source.get(`tiles/${place.step}`).catch(() => []) : [];
+    if (place.step !== this.followed) {
+      this.followed = place.step;
+      this.accesses = accesses;
+      const first = Math.min(...accesses.flatMap((one) => one.addresses), ...tiles.flatMap((/** @type {any} */ one) => one.addresses.filter((/** @type {number} */ at) => at >= 0)));
+      if (Number.isFinite(first) && !this.isSeen(first)) this.rows.element.scrollTop = Math.max(0, Math.floor(first / ROW) * 20 - 40);
+    }
+    const each = this.run.info.page;
+    const top = Math.floor((this.rows.element.scrollTop / 20) * ROW / each);
+    const past = Math.floor(((this.rows.element.scrollTop + (this.rows.element.clientHeight || 600)) / 20) * ROW / each);
+    const last = Math.ceil(this.run.info.shared.size / each) - 1;
+    const numbers = [];
+    for (let page = top; page <= Math.min(past, last); page++) numbers.push(page);
+    const at = this.run.within(block, now.position);
+    const pages = await Promise.all(numbers.map((page) => this.run.page("shared", block, page, at)));
+    return { place, accesses, tiles, pages: new Map(numbers.map((page, index) => [page, pages[index]])) };
+  }
+
+  /** @param {number} address */
+  isSeen(address) {
+    const top = Math.floor(address / ROW) * 20;
+    const { scrollTop, clientHeight } = this.rows.element;
+    return top >= scrollTop && top + 20 <= scrollTop + clientHeight;
+  }
+
+  /**
+   * @param {{ place: import("lab/run.js").Place, accesses: Access[], tiles: any[], pages: Map<number, import("lab/run.js").Page> }} found
+   * @param {import("lab/state.js").Looked} now
+   */
+  show({ place, accesses, tiles, pages }, now) {
+    this.pages = pages;
+    this.block = this.run.blockOf(now.warp);
+    this.accessed = words(accesses);
+    this.tile = new Map();
+    for (const tile of tiles) {
+      tile.addresses.forEach((/** @type {number} */ address, /** @type {number} */ index) => {
+        const hue = hueOf(tile, index);
+        for (let word = 0; word < 16; word += 4) this.tile.set(address + word, { tile, row: Math.floor(index / tile.chunks), chunk: index % tile.chunks, hue });
+      });
+    }
+    this.drawHead();
+    this.describe(place, accesses, tiles);
+    this.range = this.rangeOf();
+    fill(this.banks, this.bankHead(accesses));
+    this.rows.refresh();
+  }
+
+  drawHead() {
+    fill(this.head,
+      choice("Cells", [["colors", "Overview"], ["values", "Values"]], this.wide, (value) => {
+        this.wide = value;
+        this.element.classList.toggle("wide", value === "values");
+        this.update(this.state.now);
+      }),
+      h("label", {}, "as ", select(AS, this.as, (value) => { this.as = value; this.update(this.state.now); })),
+      h("span", { class: "space" }),
+      this.run.info.shared.variables.slice(0, 8).map((/** @type {any} */ one) => h("button", {
+        type: "button", class: "link", "data-tip": `${one.type}, from byte ${one.start}`, onclick: () => { this.rows.element.scrollTop = Math.floor(one.start / ROW) * 20; },
+      }, one.name)));
+  }
+
+  /**
+   * @param {import("lab/run.js").Place} place
+   * @param {Access[]} accesses
+   * @param {any[]} tiles
+   */
+  describe(place, accesses, tiles) {
+    if (!this.run.info.shared.size) {
+      fill(this.about, h("p", { class: "problem" }, "The kernel has no shared memory."));
+      return;
+    }
+    const parts = [];
+    for (const one of accesses) {
+      const { wavefronts, least } = conflicts(one);
+      const verdict = wavefronts > least ? h("b", { class: "bad" }, `${wavefronts / least}-way bank conflict`) : h("b", { class: "good" }, "no bank conflict");
+      parts.push(h("p", { id: "conflict" }, `${one.kind === "load" ? "Loads" : one.kind === "store" ? "Stores" : "Updates"} ${one.size} bytes in ${one.lanes.length} lanes: `, verdict,
+        h("span", { class: "note" }, ` ${wavefronts} wavefront${wavefronts > 1 ? "s" : ""}, at least ${least}`)));
+    }
+    for (const one of tiles) if (one.operand !== "D") parts.push(h("p", {}, `${one.operand}: ${one.about} `, h("button", { type: "button", class: "link", onclick: () => this.state.set({ tab: "tiles" }) }, "as a matrix")));
+    if (!parts.length) parts.push(h("p", { class: "note" }, place.ended ? "The warp has ended." : "The next instruction does not access shared memory."));
+    fill(this.about, parts);
+  }
+
+  /** @param {Access[]} accesses */
+  bankHead(accesses) {
+    const counts = new Array(32).fill(0);
+    for (const one of accesses) conflicts(one).counts.forEach((count, bank) => { counts[bank] = Math.max(counts[bank], count); });
+    const most = Math.max(1, ...counts);
+    return h("div", { class: "bank-row head" }, h("b", {}, "bank"), counts.map((count, bank) => h("i", {
+      class: count > 1 ? "bad" : "", "data-tip": `bank ${bank}: ${count} different words in one wavefront's worth of lanes`,
+    }, h("u", { style: `height:${Math.round((12 * count) / most)}px` }), h("span", {}, bank % 4 ? "" : bank))));
+  }
+
+  rangeOf() {
+    let low = Infinity;
+    let high = -Infinity;
+    for (const page of this.pages.values()) {
+      for (let at = 0; at + 4 <= page.data.length; at += 4) {
+        if (!(page.known[at >> 3] >> (at & 7) & 1)) continue;
+        const value = Number(number(kindOf(this.as), page.view, at));
+        if (!Number.isFinite(value)) continue;
+        if (value < low) low = value;
+        if (value > high) high = value;
+      }
+    }
+    return { low, span: high - low };
+  }
+
+  /** @param {number} index */
+  row(index) {
+    const address = index * ROW;
+    const page = this.pages.get(Math.floor(address / this.run.info.page));
+    const cells = [];
+    for (let bank = 0; bank < 32; bank++) cells.push(this.cell(page, address + 4 * bank));
+    return h("div", { class: "bank-row" }, h("b", {}, grouped(address)), cells);
+  }
+
+  /**
+   * @param {import("lab/run.js").Page | undefined} page
+   * @param {number} address
+   */
+  cell(page, address) {
+    const at = page ? address - page.base : 0;
+    if (!page || at + 4 > page.data.length) return h("i", { class: "none" });
+    const known = page.known[at >> 3] >> (at & 7) & 1;
+    const lanes = this.accessed.get(address);
+    const tile = this.tile.get(address);
+    const write = page.recent.get(at);
+    const isFresh = write && write.after === this.state.now.position - 1;
+    const shown = known ? text(this.as, page.view, at, 4) : "";
+    const value = known ? Number(number(kindOf(this.as), page.view, at)) : NaN;
+    const { low, span } = this.range ?? { low: 0, span: 0 };
+    const heat = Number.isFinite(value) ? Math.round(12 + 60 * (span > 0 ? (value - low) / span : 0)) : 0;
+    return h("i", {
+      class: `${known ? "" : "unknown"} ${lanes ? "accessed" : ""} ${isFresh ? "fresh" : ""} ${tile ? "in-tile" : ""} ${write?.asynchronous ? "landed" : ""}`,
+      style: tile ? `--hue:${tile.hue}` : `--heat:${heat}%`,
+      "data-address": address,
+      "data-tip": [`byte ${address}, bank ${(address / 4) % 32}`, known ? `${this.as} ${shown}` : "never written",
+        lanes ? `accessed by lane${lanes.length > 1 ? "s" : ""} ${lanes.join(", ")}` : "", tile ? `${tile.tile.operand}: row ${tile.row}, chunk ${tile.chunk}` : "",
+        write ? `${write.asynchronous ? "landed" : "written"} at step ${write.after}, line ${this.run.instructions[write.instruction]?.line}` : ""].filter(Boolean).join("\n"),
+      onclick: () => this.state.set({ tab: "origin", subject: { origin: `origin/memory/shared/${this.block}/${address}/4/${this.state.now.position}` } }),
+    }, this.wide === "values" ? shown : lanes ? lanes[0] : "");
+  }
+}
+
+/** The number type that colors are by. @param {string} as */
+function kindOf(as) {
+  return as === "f16x2" ? "f16" : as === "bf16x2" ? "bf16" : as === "hex" ? "u32" : as;
+}
+
+/** The words that lanes access. @param {Access[]} accesses */
+function words(accesses) {
+  /** @type {Map<number, number[]>} */
+  const found = new Map();
+  for (const one of accesses) {
+    one.addresses.forEach((address, index) => {
+      for (let at = address & ~3; at < address + one.size; at += 4) found.set(at, [...(found.get(at) ?? []), one.lanes[index]]);
+    });
+  }
+  return found;
+}
+
+/**
+ * Wavefronts of an access: lanes go together as many as 128 bytes have room for; of each bank one word a wavefront.
+ * @param {Access} access
+ */
+export function conflicts(access) {
+  const together = Math.max(1, Math.min(32, Math.floor(128 / Math.max(access.size, 4))));
+  const counts = new Array(32).fill(0);
+  let wavefronts = 0;
+  let least = 0;
+  for (let first = 0; first < 32; first += together) {
+    /** @type {Set<number>[]} */
+    const banks = Array.from({ length: 32 }, () => new Set());
+    access.lanes.forEach((lane, index) => {
+      if (lane < first || lane >= first + together) return;
+      for (let at = access.addresses[index] & ~3; at < access.addresses[index] + access.size; at += 4) banks[(at >> 2) & 31].add(at);
+    });
+    const sizes = banks.map((one) => one.size);
+    const most = Math.max(...sizes);
+    sizes.forEach((size, bank) => { counts[bank] = Math.max(counts[bank], size); });
+    wavefronts += most;
+    least += most ? 1 : 0;
+  }
+  return { counts, wavefronts, least: Math.max(least, 1) };
+}

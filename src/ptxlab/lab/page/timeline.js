@@ -1,0 +1,350 @@
+/** The timeline: what warps, copies and tensor cores do when; a click goes there. */
+
+import { fill, h } from "lab/dom.js";
+import { grouped } from "lab/format.js";
+
+const ROW = 17;
+const NAMES = 104;
+const TILE = 512;
+const [RUNS, WAITS, OPERATION, MANY, PHASED] = [0, 1, 2, 3, 4];
+const LOWEST = 24; // steps that are shown at least
+
+/** @typedef {{ name: string, kind: string, warp: number, periods: [number, number, number, number][] }} Track */
+
+export class Timeline {
+  /**
+   * @param {HTMLElement} element
+   * @param {import("lab/run.js").Run} run
+   * @param {import("lab/state.js").State} state
+   */
+  constructor(element, run, state) {
+    this.run = run;
+    this.state = state;
+    this.block = -1;
+    this.from = 0;
+    this.to = Math.max(run.count, 1);
+    /** @type {Track[]} */
+    this.tracks = [];
+    this.asked = "";
+    this.pending = 0;
+    /** @type {number[]} */
+    this.ticks = [];
+    this.tickLine = 0;
+    this.canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { tabindex: 0, "aria-label": "Timeline: click to go there, scroll to zoom, drag to move" }));
+    this.hint = h("span", { class: "hint" });
+    this.tools = h("div", { class: "timeline-tools" },
+      h("button", { type: "button", onclick: () => this.zoom(0.5), "aria-label": "Zoom in", "data-tip": "Zoom in (+)" }, "+"),
+      h("button", { type: "button", onclick: () => this.zoom(2), "aria-label": "Zoom out", "data-tip": "Zoom out (−)" }, "−"),
+      h("button", { type: "button", onclick: () => this.fit(), "data-tip": "The whole block (0)" }, "fit"));
+    this.scroll = h("div", { class: "timeline-scroll" }, this.canvas);
+    fill(element, this.scroll, this.tools, this.hint);
+    this.element = element;
+    this.listen();
+    new ResizeObserver(() => this.draw()).observe(element);
+    document.addEventListener("theme", () => this.draw());
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    state.listen((now, before) => this.follow(now, before));
+    this.follow(state.now, null);
+  }
+
+  /**
+   * @param {import("lab/state.js").Looked} now
+   * @param {import("lab/state.js").Looked | null} before
+   */
+  async follow(now, before) {
+    const block = this.run.blockOf(now.warp);
+    if (block !== this.block) {
+      this.block = block;
+      this.fit();
+    } else if (now.position < this.from || now.position > this.to) {
+      const span = this.to - this.from;
+      this.set(now.position - span / 3, now.position + (2 * span) / 3);
+    } else if (!before || now.position !== before.position || now.warp !== before.warp) {
+      this.draw();
+    }
+    this.markLine(now);
+  }
+
+  /** Ticks where the chosen warp executes the current line. @param {import("lab/state.js").Looked} now */
+  async markLine(now) {
+    const place = await this.run.place(now.warp, now.position).catch(() => null);
+    const line = place && place.instruction >= 0 ? this.run.instructions[place.instruction].line : 0;
+    if (line === this.tickLine && this.tickWarp === now.warp) return;
+    this.tickLine = line;
+    this.tickWarp = now.warp;
+    const found = line ? await this.run.source.get(`line/${line}`).catch(() => null) : null;
+    if (line !== this.tickLine) return;
+    this.ticks = found ? found.steps.filter((/** @type {number} */ _, /** @type {number} */ index) => found.warps[index] === now.warp) : [];
+    this.draw();
+  }
+
+  fit() {
+    const block = this.run.blocks.find((one) => one.number === this.block);
+    if (block) this.set(block.first, Math.max(block.last, block.first + LOWEST));
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  set(from, to) {
+    const span = Math.max(LOWEST, Math.min(to - from, this.run.count || 1));
+    this.from = Math.max(0, Math.min(from, this.run.count - span));
+    this.to = this.from + span;
+    this.load();
+    this.draw();
+  }
+
+  /**
+   * @param {number} by
+   * @param {number} [around]
+   */
+  zoom(by, around = this.state.now.position) {
+    const at = Math.max(this.from, Math.min(this.to, around));
+    this.set(at - (at - this.from) * by, at + (this.to - at) * by);
+  }
+
+  get width() {
+    return Math.max(40, this.scroll.clientWidth - NAMES);
+  }
+
+  /** The tiles that are seen. */
+  async load() {
+    const level = Math.max(0, Math.ceil(Math.log2((this.to - this.from) / this.width)));
+    const first = Math.floor(this.from / (TILE << level));
+    const last = Math.min(Math.floor(this.to / (TILE << level)), first + 8);
+    const asked = `${this.block}/${level}/${first}/${last}`;
+    if (asked === this.asked) return;
+    this.asked = asked;
+    const names = [];
+    for (let tile = first; tile <= last; tile++) names.push(`timeline/${this.block}/${level}/${tile}`);
+    const tiles = await Promise.all(names.map((one) => this.run.source.get(one).catch(() => [])));
+    if (asked !== this.asked) return;
+    this.tracks = joined(tiles);
+    this.draw();
+  }
+
+  /** @param {number} step */
+  x(step) {
+    return NAMES + ((step - this.from) / (this.to - this.from)) * this.width;
+  }
+
+  draw() {
+    if (this.pending) return;
+    this.pending = requestAnimationFrame(() => {
+      this.pending = 0;
+      this.paint();
+    });
+  }
+
+  paint() {
+    const style = getComputedStyle(document.documentElement);
+    const color = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+    const width = this.scroll.clientWidth;
+    const height = this.tracks.length * ROW + 24;
+    this.element.style.height = window.innerWidth > 820 ? `${Math.max(64, Math.min(height, 196))}px` : "100%";
+    const ratio = window.devicePixelRatio || 1;
+    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
+      this.canvas.width = Math.round(width * ratio);
+      this.canvas.height = Math.round(height * ratio);
+      this.canvas.style.height = `${height}px`;
+    }
+    const context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.font = `11px ${style.getPropertyValue("--sans")}`;
+    context.textBaseline = "middle";
+    this.paintScale(context, color, height);
+    const { warp, position } = this.state.now;
+    this.tracks.forEach((track, index) => {
+      const top = 20 + index * ROW;
+      context.fillStyle = track.warp === warp ? color("accent") : color("soft");
+      context.fillText(track.name, 14, top + ROW / 2, NAMES - 20);
+      context.save();
+      context.beginPath();
+      context.rect(NAMES, top, this.width, ROW);
+      context.clip();
+      for (const period of track.periods) this.paintPeriod(context, color, track, period, top);
+      context.restore();
+    });
+    const row = this.tracks.findIndex((one) => one.warp === warp);
+    context.fillStyle = color("violet");
+    if (row >= 0) for (const tick of this.ticks) if (tick >= this.from && tick <= this.to) context.fillRect(this.x(tick), 20 + row * ROW, 1.5, 4);
+    if (position >= this.from && position <= this.to) {
+      context.fillStyle = color("error");
+      context.fillRect(Math.round(this.x(position)) - 0.5, 16, 1.5, height - 16);
+    }
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {(name: string) => string} color
+   * @param {number} height
+   */
+  paintScale(context, color, height) {
+    const span = this.to - this.from;
+    const raw = span / Math.max(2, this.width / 110);
+    const power = 10 ** Math.floor(Math.log10(raw));
+    const each = Math.max(1, [1, 2, 5, 10].map((one) => one * power).find((one) => one >= raw) ?? raw);
+    context.textAlign = "left";
+    for (let at = Math.ceil(this.from / each) * each; at <= this.to; at += each) {
+      context.fillStyle = color("rule");
+      context.fillRect(Math.round(this.x(at)), 14, 1, height);
+      context.fillStyle = color("faint");
+      context.fillText(grouped(Math.round(at)), this.x(at) + 3, 8);
+    }
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {(name: string) => string} color
+   * @param {Track} track
+   * @param {[number, number, number, number]} period
+   * @param {number} top
+   */
+  paintPeriod(context, color, track, [start, end, what, instruction], top) {
+    const x = this.x(start);
+    const width = Math.max(1, this.x(end) - x);
+    if (what === WAITS) {
+      context.fillStyle = color("rule");
+      context.fillRect(x, top + ROW - 3, width, 1);
+      this.paintText(context, color("faint"), `waits  ${this.lineText(instruction)}`, x, width, top - 0.5);
+      return;
+    }
+    if (what === PHASED) {
+      context.fillStyle = instruction % 2 ? color("violet") : color("violet-soft");
+      context.fillRect(x, top + 3, width - 1, ROW - 6);
+      this.paintText(context, instruction % 2 ? color("paper") : color("violet"), `phase ${instruction}`, x, width, top);
+      return;
+    }
+    const own = track.warp === this.state.now.warp;
+    context.fillStyle = what === OPERATION ? color("good") : own ? color("accent") : color("accent-soft");
+    if (what === MANY) context.globalAlpha = 0.6;
+    context.fillRect(x, top + 2, Math.max(1, width - (width > 3 ? 0.5 : 0)), ROW - 4);
+    context.globalAlpha = 1;
+    if (what !== MANY) this.paintText(context, what === OPERATION || own ? color("accent-ink") : color("soft"), this.lineText(instruction), x, width, top);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {string} color
+   * @param {string} text
+   * @param {number} x
+   * @param {number} width
+   * @param {number} top
+   */
+  paintText(context, color, text, x, width, top) {
+    const start = Math.max(x, NAMES);
+    const room = x + width - start - 8;
+    if (room < 30) return;
+    context.fillStyle = color;
+    const fits = Math.floor(room / 6);
+    context.fillText(text.length > fits ? `${text.slice(0, Math.max(1, fits - 1))}…` : text, start + 4, top + ROW / 2 + 0.5);
+  }
+
+  /** @param {number} instruction */
+  lineText(instruction) {
+    const one = this.run.instructions[instruction];
+    return one ? `${one.line}  ${this.run.texts[instruction]}` : "";
+  }
+
+  listen() {
+    let dragged = 0;
+    let last = 0;
+    this.canvas.addEventListener("pointerdown", (event) => {
+      dragged = 0;
+      last = event.clientX;
+      this.canvas.setPointerCapture(event.pointerId);
+    });
+    this.canvas.addEventListener("pointermove", (event) => {
+      if (event.buttons & 1) {
+        dragged += Math.abs(event.clientX - last);
+        const by = ((last - event.clientX) / this.width) * (this.to - this.from);
+        last = event.clientX;
+        if (dragged > 4) this.set(this.from + by, this.to + by);
+      } else this.point(event);
+    });
+    this.canvas.addEventListener("pointerleave", () => fill(this.hint));
+    this.canvas.addEventListener("click", (event) => { if (dragged <= 4) this.clicked(event); });
+    this.canvas.addEventListener("wheel", (event) => {
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        const by = ((event.deltaX || event.deltaY) / this.width) * (this.to - this.from);
+        this.set(this.from + by, this.to + by);
+      } else if (event.ctrlKey || event.metaKey || this.scroll.scrollHeight <= this.scroll.clientHeight + 1) {
+        this.zoom(event.deltaY > 0 ? 1.25 : 0.8, this.stepAt(event));
+      } else return;
+      event.preventDefault();
+    }, { passive: false });
+    this.canvas.addEventListener("keydown", (event) => {
+      const keys = /** @type {Record<string, () => void>} */ ({ "+": () => this.zoom(0.5), "=": () => this.zoom(0.5), "-": () => this.zoom(2), 0: () => this.fit() });
+      if (keys[event.key]) keys[event.key]();
+    });
+  }
+
+  /** @param {MouseEvent} event */
+  stepAt(event) {
+    const x = event.clientX - this.canvas.getBoundingClientRect().left;
+    return Math.round(this.from + ((x - NAMES) / this.width) * (this.to - this.from));
+  }
+
+  /** @param {MouseEvent} event */
+  trackAt(event) {
+    const y = event.clientY - this.canvas.getBoundingClientRect().top;
+    return this.tracks[Math.floor((y - 20) / ROW)];
+  }
+
+  /** @param {MouseEvent} event */
+  periodAt(event) {
+    const step = this.stepAt(event);
+    const track = this.trackAt(event);
+    return { step, track, period: track?.periods.find(([start, end]) => start <= step && step < end) };
+  }
+
+  /** @param {MouseEvent} event */
+  point(event) {
+    const { step, track, period } = this.periodAt(event);
+    if (!track || step < this.from) {
+      fill(this.hint);
+      return;
+    }
+    const [start, end, what, instruction] = period ?? [0, 0, -1, -1];
+    const does = what === PHASED ? `phase ${instruction}` : what === WAITS ? `waits at line ${this.lineText(instruction)}` : what === RUNS ? `runs from line ${this.lineText(instruction)}` : what >= 0 ? this.lineText(instruction) : "";
+    fill(this.hint, h("b", {}, track.name), ` ${does} `, what >= 0 ? h("span", { class: "note" }, `${grouped(start)} – ${grouped(end)}`) : "");
+  }
+
+  /** @param {MouseEvent} event */
+  clicked(event) {
+    const { step, track, period } = this.periodAt(event);
+    const position = Math.max(0, Math.min(this.run.count, step));
+    if (track?.kind === "operation" && period) this.state.set({ position: Math.max(0, period[0]), ...(this.ownerOf(period) ?? {}) });
+    else this.state.set({ position, ...(track && track.warp >= 0 ? { warp: track.warp } : {}) });
+  }
+
+  /** The warp that executes the step at which an operation is issued. @param {[number, number, number, number]} period */
+  ownerOf([start]) {
+    for (const track of this.tracks) {
+      if (track.kind === "warp" && track.periods.some(([from, to, what]) => what !== WAITS && from <= start && start < to)) return { warp: track.warp };
+    }
+    return null;
+  }
+}
+
+/** The tracks of several tiles as one. @param {Track[][]} tiles */
+function joined(tiles) {
+  /** @type {Map<string, Track>} */
+  const found = new Map();
+  for (const tile of tiles) {
+    for (const track of tile) {
+      const known = found.get(track.name);
+      if (!known) {
+        found.set(track.name, { ...track, periods: [...track.periods] });
+        continue;
+      }
+      for (const period of track.periods) {
+        const last = known.periods[known.periods.length - 1];
+        if (!last || period[0] > last[0] || period[1] > last[1]) known.periods.push(period);
+      }
+    }
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,119 @@
+"""Kernels that the tests of the page show: a ring, a hang, a product with a wrong swizzle, an MMA by `tcgen05`."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab.lab import Views
+from tests.debug.kernels import EXCHANGE, RACE
+
+ROOT = Path(__file__).parent.parent.parent
+SWIZZLE = (ROOT / "docs/lab/swizzle.ptx").read_text(encoding="ascii")
+WRONG, RIGHT = "and.b32 %swizzle, %row, 3;", "and.b32 %swizzle, %row, 7;"
+TENSOR = (ROOT / "tests/cases/tensor/commit_awaited.ptx").read_text(encoding="ascii")
+
+# Two stages: the first warp fills them, the second empties them.
+RING = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry ring(.param .u64 out) {
+  .shared .align 8 .b64 full[2];
+  .shared .align 8 .b64 empty[2];
+  .shared .align 4 .b32 tile[64];
+  .reg .pred %p, %done;
+  .reg .b32 %t, %round, %stage, %phase, %bar, %at, %v, %sum;
+  .reg .b64 %state, %rd;
+  mov.u32 %t, %tid.x;
+  setp.ne.u32 %p, %t, 0;
+  @%p bra ready;
+  mbarrier.init.shared::cta.b64 [full], 32;
+  mbarrier.init.shared::cta.b64 [full+8], 32;
+  mbarrier.init.shared::cta.b64 [empty], 32;
+  mbarrier.init.shared::cta.b64 [empty+8], 32;
+ready:
+  bar.sync 0;
+  mov.u32 %round, 0;
+  mov.u32 %sum, 0;
+  setp.ge.u32 %p, %t, 32;
+  and.b32 %t, %t, 31;
+  @%p bra consumer;
+producer:
+  and.b32 %stage, %round, 1;
+  shr.u32 %phase, %round, 1;
+  not.b32 %phase, %phase;
+  and.b32 %phase, %phase, 1;
+  mov.u32 %bar, empty;
+  mad.lo.u32 %bar, %stage, 8, %bar;
+free:
+  mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], %phase;
+  @!%done bra free;
+  mov.u32 %at, tile;
+  mad.lo.u32 %at, %stage, 128, %at;
+  mad.lo.u32 %at, %t, 4, %at;
+  st.shared.u32 [%at], %round;
+  mov.u32 %bar, full;
+  mad.lo.u32 %bar, %stage, 8, %bar;
+  mbarrier.arrive.shared::cta.b64 %state, [%bar];
+  add.u32 %round, %round, 1;
+  setp.lt.u32 %p, %round, 6;
+  @%p bra producer;
+  ret;
+consumer:
+  and.b32 %stage, %round, 1;
+  shr.u32 %phase, %round, 1;
+  and.b32 %phase, %phase, 1;
+  mov.u32 %bar, full;
+  mad.lo.u32 %bar, %stage, 8, %bar;
+filled:
+  mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], %phase;
+  @!%done bra filled;
+  mov.u32 %at, tile;
+  mad.lo.u32 %at, %stage, 128, %at;
+  mad.lo.u32 %at, %t, 4, %at;
+  ld.shared.u32 %v, [%at];
+  add.u32 %sum, %sum, %v;
+  mov.u32 %bar, empty;
+  mad.lo.u32 %bar, %stage, 8, %bar;
+  mbarrier.arrive.shared::cta.b64 %state, [%bar];
+  add.u32 %round, %round, 1;
+  setp.lt.u32 %p, %round, 6;
+  @%p bra consumer;
+  ld.param.u64 %rd, [out];
+  mad.wide.u32 %rd, %t, 4, %rd;
+  st.global.u32 [%rd], %sum;
+  ret;
+}
+"""
+HANG = RING.replace("[full+8], 32", "[full+8], 33")
+
+
+def _product() -> list[Any]:
+    draw = np.random.default_rng(7)
+    a, b = (draw.integers(-4, 5, shape).astype(np.float16) for shape in ((16, 64), (8, 64)))
+    return [a, b, np.zeros((16, 8), np.float32)]
+
+
+_LAUNCHES: dict[str, tuple[str, int, Any]] = {
+    "exchange": (EXCHANGE, 64, lambda: [np.zeros(64, np.uint32)]),
+    "race": (RACE, 64, lambda: [np.zeros(64, np.uint32)]),
+    "ring": (RING, 64, lambda: [np.zeros(32, np.uint32)]),
+    "hang": (HANG, 64, lambda: [np.zeros(32, np.uint32)]),
+    "swizzle": (SWIZZLE, 32, _product),
+    "right swizzle": (SWIZZLE.replace(WRONG, RIGHT), 32, _product),
+    "tcgen05": (TENSOR, 32, list),
+}
+
+
+@cache
+def launched(name: str) -> tuple[Views, ptxlab.Result, list[Any]]:
+    """A launch of one of them as the page shows it, its result, and the arguments after it."""
+    text, block, arguments = _LAUNCHES[name]
+    module = ptxlab.parse(text, name=f"{name}.ptx")
+    given = arguments()
+    kernel = module[module.entries[0]]
+    result = kernel.launch(1, block, given, device="cpu", on_error="collect", record=ptxlab.Record())
+    assert result.trace is not None
+    return Views(result.trace), result, given
