@@ -76,11 +76,12 @@ def _packed(
     if queries is None:
         raise ValueError("`cu_seqlens_k` goes with `cu_seqlens_q`")
     both = queries, queries if keys is None else keys
-    for one in given:
-        operator.check(one)
     if operator.is_compiling() and out is None:
         answer, lse = operator.made(*given, *both, causal, window)
-    elif 0 in (*getattr(given[0], "shape", ()), *getattr(given[1], "shape", ())):
+        return (answer, lse) if return_lse else answer
+    for one in given:
+        operator.check(one)
+    if 0 in (*getattr(given[0], "shape", ()), *getattr(given[1], "shape", ())):
         q = given[0]
         answer = filled(q, tuple(q.shape), 0.0, out)
         lse = filled(q, (q.shape[1], q.shape[0]), -math.inf, space(q, (q.shape[1], q.shape[0])))

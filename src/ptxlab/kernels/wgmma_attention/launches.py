@@ -15,7 +15,7 @@ from ptxlab.measure.entry import ceil_div
 
 BLOCKS = 132  # as many as an H200 has SMs
 L2 = 32 << 20  # bytes of keys and values that are read together; an H200 has 50 MiB of L2
-TOGETHER = 32  # heads at most whose tiles are computed together
+TOGETHER = {64: 64, 128: 32, 256: 32}  # heads at most whose tiles are computed together, by their elements
 SHORT = 1024  # up to this length, tiles of 128 queries for heads of 64 elements under a causal mask
 
 
@@ -43,7 +43,7 @@ def attend(
         for array, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys), (o, GROUP_ROWS))
     ]
     shared_by = heads // key_heads
-    together = gather(keys * size, shared_by, causal)
+    together = gather(keys, size, shared_by, causal)
     tiles = batch * heads * ceil_div(queries, chosen.rows)
     args = [*maps, counter, queries, keys, heads, batch * heads, shared_by, together, window, 0 if lse is None else lse]
     return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
@@ -78,7 +78,7 @@ def attend_packed(
         for array, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys), (o, GROUP_ROWS))
     ]
     shared_by = heads // k.shape[1]
-    together = gather(keys * size, shared_by, causal)
+    together = gather(keys, size, shared_by, causal)
     sizes = queries, keys, heads, shared_by, together, window
     args = [*maps, counter, *sizes, 0 if lse is None else lse, *starts, sequences, most, *memory]
     return [
@@ -121,11 +121,11 @@ def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Pl
     return Plan(size, type, causal, window, groups, keys=128 if size < 256 else 64)
 
 
-def gather(elements: int, shared_by: int, causal: bool) -> int:
-    """How many heads are computed together, of which those that share keys have so many elements of these.
+def gather(keys: int, size: int, shared_by: int, causal: bool) -> int:
+    """How many heads of queries are computed together, where so many share a head of so many keys.
 
     Without a mask one after the other: their keys are then read by all blocks at the same time, and from L2 but once.
     Under a mask as many as fit into L2, so that the longest tiles of several come first and the shortest last.
     """
-    fitting = L2 // (4 * elements) if causal else 1
-    return max(1, min(fitting, TOGETHER // shared_by)) * shared_by
+    fitting = L2 // (4 * keys * size) if causal else 1
+    return max(1, min(fitting, TOGETHER[size] // shared_by)) * shared_by
