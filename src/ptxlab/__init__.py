@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from ptxlab.device.textures import Texture as Texture
     from ptxlab.device.trace_file import TraceError as TraceError
     from ptxlab.emulate.explain.encoded import explain as explain
+    from ptxlab.frameworks import cute as cute
+    from ptxlab.frameworks import triton as triton
+    from ptxlab.frameworks.adopt import adopt as adopt
     from ptxlab.launch import explore as explore
     from ptxlab.launch.chains import chain as chain
     from ptxlab.report import Diagnostic as Diagnostic
@@ -60,6 +63,7 @@ _HOME = {
     "TraceError": "ptxlab.device.trace_file",
     "chain": "ptxlab.launch.chains",
     "check": "ptxlab.check",
+    "adopt": "ptxlab.frameworks.adopt",
     "cuda": "ptxlab.toolchain",
     "explain": "ptxlab.emulate.explain.encoded",
     "explore": "ptxlab.launch",
@@ -71,21 +75,23 @@ _HOME = {
     "tensor_map": "ptxlab.device.tensor_maps",
 }
 
-__all__ = ["__version__", *_HOME]
+_MODULES = {"cute": "ptxlab.frameworks.cute", "triton": "ptxlab.frameworks.triton"}
+
+__all__ = ["__version__", *_HOME, *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in _HOME and name not in _MODULES:
         raise AttributeError(f"module 'ptxlab' has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(_HOME[name]), name)
+    value = import_module(_MODULES[name]) if name in _MODULES else getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_MODULES})
 
 
 class _Package(ModuleType):

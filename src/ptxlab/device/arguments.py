@@ -11,10 +11,12 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.host_memory import Pointer
 from ptxlab.device.multicast import MULTICAST, STEP, Multicast, PlacedMulticast
 from ptxlab.device.parameter_fields import Field, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
 from ptxlab.device.placing import POINTER_BYTES, Encoded, is_record, place
+from ptxlab.device.regions import Region
 from ptxlab.device.structures import Pointers, is_container, leaves
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
@@ -25,20 +27,6 @@ from ptxlab.report import Diagnostic, KernelError, error
 ARGUMENTS = 0x7000_0000_0000  # where arrays start in the generic address space
 HEAP = 0x7800_0000_0000  # where `malloc` of a kernel does
 _GAP = 65536  # between arrays, so that a step too far is found out
-
-
-@dataclass
-class Region:
-    """Memory at an address of the kernel: `data` is where it is in truth, `name` what a message calls it."""
-
-    base: int
-    size: int
-    data: int
-    name: str
-    writable: bool = True
-    owner: Any = field(default=None, repr=False)
-    tensor: int = 0  # of a tensor map that is pointed to: where its tensor is
-    pointers: tuple[int, ...] = ()  # offsets of addresses in it that are others on a GPU
 
 
 @dataclass(frozen=True)
@@ -131,6 +119,8 @@ class _Packing:
             handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.title}`)")
             value = handle.to_bytes(field.size, "little")
             self.parameters.slots.append(Slot(offset, is_handle=True))
+        elif isinstance(value, Pointer):
+            value = self._pointer(value, field)
         elif isinstance(value, Pointers):
             value = self._pointers(value, field, f"{name} (`{parameter.title}`)")
             self.parameters.slots.append(Slot(offset))
@@ -172,6 +162,18 @@ class _Packing:
         region = self._add_region(struct.pack(f"<{len(addresses)}Q", *addresses), f"the pointers of {name}")
         region.pointers = tuple([POINTER_BYTES * at for at, value in enumerate(pointers) if is_array(value)])
         return region.base
+
+    def _pointer(self, pointer: Pointer, field: Field) -> int:
+        """An address in memory of the host, all of which the kernel can reach."""
+        if field.size != POINTER_BYTES:
+            raise ValueError(f"a pointer needs a 64-bit parameter, this one is `.{field.kind}`")
+        known = {region.base: region for region in self.parameters.regions}
+        for region in pointer.regions():
+            if region.base not in known:
+                self.parameters.regions.append(region)
+            elif pointer.name and region.name == pointer.name:
+                known[region.base].name = region.name
+        return pointer.address
 
     def _add_region(self, data: bytes, name: str) -> Region:
         """Memory with these bytes, which the kernel only reads."""

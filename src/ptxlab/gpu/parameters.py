@@ -10,10 +10,11 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.arguments import AddressSpace, Region, Slot, pack
+from ptxlab.device.arguments import AddressSpace, Slot, pack
 from ptxlab.device.multicast import Multicast
 from ptxlab.device.placed_objects import PlacedObject
 from ptxlab.device.placing import Encoded
+from ptxlab.device.regions import Region
 from ptxlab.device.structures import is_container, map_leaves
 from ptxlab.device.tensor_maps import BYTES, TensorMap, address_in
 from ptxlab.device.textures import Sampler

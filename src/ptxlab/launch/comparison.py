@@ -9,8 +9,9 @@ from typing import Any, Literal
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.arguments import Region, pack
+from ptxlab.device.arguments import pack
 from ptxlab.device.options import LaunchOptions
+from ptxlab.device.regions import Region
 from ptxlab.device.result import Result
 from ptxlab.device.structures import leaves, map_leaves
 from ptxlab.device.tensor_maps import TensorMap

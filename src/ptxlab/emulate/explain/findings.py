@@ -48,6 +48,9 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
         diagnostic = _RACES[kinds[cause[0]]](launch, found, cause[0])
         notes = (*describe_wait(launch, found, cause[0]), *other_lines(launch, found, cause))
         facts = {**diagnostic.facts, "accesses": [one.fact(launch) for one in parties_of(found, cause[0])]}
+        apart = {tuple(party.instruction for party in parties_of(found, one)): one for one in cause[1:]}
+        if apart:
+            facts["others"] = [[one.fact(launch) for one in parties_of(found, other)] for other in apart.values()]
         reported.append(replace(diagnostic, notes=(*diagnostic.notes, *notes), facts=facts))
     yield from _most_severe(reported)
     racing = misread | {found.get(name, number) for number in races for name in ("instruction", "other_instruction")}

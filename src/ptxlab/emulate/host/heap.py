@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxlab.device.arguments import HEAP, Region
+from ptxlab.device.arguments import HEAP
+from ptxlab.device.regions import Region
 
 LIMIT = 1 << 30  # bytes that the kernels of a module may have at once
 _GAP = 4096  # so that a step too far is found out

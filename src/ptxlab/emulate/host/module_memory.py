@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.arguments import Region
 from ptxlab.device.digest import digest_of
 from ptxlab.device.host_variables import HostVariables
+from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.host.heap import Heap
 

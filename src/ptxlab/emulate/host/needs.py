@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ptxlab.device.arguments import Region
+from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.native import size_of

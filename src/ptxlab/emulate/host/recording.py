@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxlab.device import trace_file
-from ptxlab.device.arguments import Region
 from ptxlab.device.record import Record
+from ptxlab.device.regions import Region
 from ptxlab.device.trace_file import TraceWriter
 from ptxlab.device.trace_format import SEGMENT_BITS
 from ptxlab.emulate.abi import recording

@@ -7,7 +7,7 @@ import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
-from ptxlab.device.arguments import Region
+from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.needs import marks_offset

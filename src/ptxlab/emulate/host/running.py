@@ -14,10 +14,11 @@ from itertools import combinations
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, Region, pack
+from ptxlab.device.arguments import ARGUMENTS, HEAP, AddressSpace, pack
 from ptxlab.device.limits import available, check_memory
 from ptxlab.device.options import Extents
 from ptxlab.device.record import Record
+from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.host.module_memory import ModuleMemory

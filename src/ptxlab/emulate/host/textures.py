@@ -10,8 +10,8 @@ import ctypes
 import struct
 from typing import Any
 
-from ptxlab.device.arguments import Region
 from ptxlab.device.placed_objects import PlacedObject, PlacedObjects
+from ptxlab.device.regions import Region
 from ptxlab.device.textures import ADDRESSES, FILTERS, HANDLE_BYTES, HANDLES, Sampler, Surface, Texels, Texture
 from ptxlab.emulate.abi import textures
 from ptxlab.emulate.abi.structs import StructArray

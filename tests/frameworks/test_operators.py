@@ -13,13 +13,14 @@ import pytest
 import ptxlab
 from ptxlab import gpu
 from ptxlab.cli.tour import SAXPY
-from ptxlab.interop import start, torch_operator
+from ptxlab.frameworks.operators import start, torch_operator
 from tests.processes import run
 
-PAGE = (Path(__file__).parents[1] / "docs" / "interop.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"(<!-- needs a GPU -->\n)?```python\n(.*?)```", PAGE, re.DOTALL)
-EVERYWHERE = "\n".join(code for needs_gpu, code in BLOCKS if not needs_gpu)
-ON_GPU = "\n".join(code for _, code in BLOCKS)
+PAGE = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"(?:<!-- needs ([^>]*) -->\n)?```python\n(.*?)```", PAGE, re.DOTALL)
+EVERYWHERE = "\n".join(code for needs, code in BLOCKS if not needs)
+ON_GPU = "\n".join(code for needs, code in BLOCKS if needs in ("", "a GPU"))
+PACKAGES = {"Triton": "triton", "Triton and torch": "torch", "CuTe": "cutlass", "Numba": "numba_cuda"}
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 on_gpu = pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
@@ -77,6 +78,17 @@ def test_the_page_on_this_machine() -> None:
     run(EVERYWHERE.replace("dynamic=True", 'dynamic=True, backend="aot_eager"'))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("subject", ["Triton", "CuTe", "Numba"])
+def test_the_page_on_other_frameworks(subject: str, tmp_path: Path) -> None:
+    wanted = [need for need in PACKAGES if need.startswith(subject) and find_spec(PACKAGES[need]) is not None]
+    if subject not in wanted:
+        pytest.skip(f"{PACKAGES[subject]} is not installed")
+    path = tmp_path / "page.py"  # Triton and CuTe read the source of a kernel
+    path.write_text("\n".join(code for need, code in BLOCKS if need in wanted))
+    run(f"import runpy, warnings\nwarnings.simplefilter('ignore')\nrunpy.run_path({str(path)!r})")
+
+
 @pytest.mark.gpu
 @on_gpu
 @pytest.mark.skipif(not all(map(find_spec, ["torch", "jax", "cupy"])), reason="needs torch, JAX and CuPy")
@@ -87,7 +99,7 @@ def test_the_page_on_a_gpu() -> None:
 STREAMS = """
 import torch
 from ptxlab.author import f32, kernel, pointer, ptx, u32
-from ptxlab.interop import start, torch_operator
+from ptxlab.frameworks.operators import start, torch_operator
 
 @kernel
 def add_one(x: pointer[f32], y: pointer[f32], n: u32):

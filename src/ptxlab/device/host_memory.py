@@ -1,0 +1,69 @@
+"""Memory of the host at addresses that stay from launch to launch, so that addresses may be in memory themselves.
+
+An array is an argument by its address alone; with a `Pointer`, all memory of the same `HostMemory` can be reached, as
+on a GPU: arrays whose addresses the host wrote into another array, and what surrounds a view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ptxlab.device.regions import Region
+
+if TYPE_CHECKING:
+    import numpy
+
+START = 0x7400_0000_0000  # above the arrays of a launch, below what a kernel allocates
+_GAP = 65536  # between arrays, so that a step too far is found out
+_ALIGNMENT = 256
+
+
+class HostMemory:
+    """Arrays of bytes, each at an address of its own."""
+
+    def __init__(self) -> None:
+        self.regions: dict[int, Region] = {}  # by where they are in truth
+        self._next = START
+
+    def add(self, data: numpy.ndarray[Any, Any], name: str, key: int | None = None) -> Region:
+        """The region of an array that is not a part of another; `key` finds it again, if its data has no address."""
+        address, read_only = data.__array_interface__["data"]
+        key = address if key is None else key
+        known = self.regions.get(key)
+        if known is not None and known.size == data.nbytes:
+            return known
+        region = Region(self._next, data.nbytes, address, name, not read_only, data)
+        self.regions[key] = region
+        self._next = -(-(region.base + region.size + _GAP) // _ALIGNMENT) * _ALIGNMENT
+        return region
+
+    def forget(self, key: int) -> None:
+        """Take a region out."""
+        self.regions.pop(key, None)
+
+    def copy(self) -> HostMemory:
+        """The same memory, at the same addresses, with bytes of its own."""
+        made = HostMemory()
+        made._next = self._next
+        for key, region in self.regions.items():
+            data = region.owner.copy()
+            made.regions[key] = replace(region, data=data.__array_interface__["data"][0], owner=data, writable=True)
+        return made
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """An argument: an address in memory of the host; `name` is what messages call what is there."""
+
+    memory: HostMemory
+    address: int
+    name: str = ""
+
+    def regions(self) -> list[Region]:
+        """All memory that can be reached, this argument's by its name."""
+        found = []
+        for region in self.memory.regions.values():
+            is_here = region.base <= self.address < region.base + max(region.size, 1)
+            found.append(replace(region, name=self.name) if is_here and self.name else region)
+        return found

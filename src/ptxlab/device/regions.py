@@ -1,0 +1,20 @@
+"""Memory that a kernel may touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Region:
+    """Memory at an address of the kernel: `data` is where it is in truth, `name` what a message calls it."""
+
+    base: int
+    size: int
+    data: int
+    name: str
+    writable: bool = True
+    owner: Any = field(default=None, repr=False)
+    tensor: int = 0  # of a tensor map that is pointed to: where its tensor is
+    pointers: tuple[int, ...] = ()  # offsets of addresses in it that are others on a GPU

@@ -1,0 +1,129 @@
+"""Kernels of the CuTe DSL on the emulator: the compiled host function runs as it is, and its launches come here.
+
+    result = ptxlab.cute.run(gemm, a, b, c, target="sm_90a")
+
+The DSL compiles a function with `@cute.jit` to host code and kernels, for a GPU that need not be there. The host code
+packs parameters, encodes tensor maps and launches through functions of CUDA; `cuda_calls.py` has those.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import tempfile
+from dataclasses import fields
+from importlib import import_module
+from typing import Any
+
+import numpy
+
+from ptxlab.device.host_memory import HostMemory
+from ptxlab.device.options import LaunchOptions
+from ptxlab.device.result import Result
+from ptxlab.frameworks.adopt import adopt
+from ptxlab.frameworks.arrays import bytes_at
+from ptxlab.frameworks.cuda_calls import CudaCalls
+from ptxlab.frameworks.packages import package
+from ptxlab.isa.targets import TARGETS
+
+DEFAULT_TARGET = "sm_90a"
+LEAST = (4, 2)
+_HOSTS = {"grid", "block", "shared", "cluster", "device", "cooperative", "overlap", "stream", "compile", "wait"}
+OPTIONS = {field.name for field in fields(LaunchOptions)} - _HOSTS
+
+
+def run(function: Any, *args: Any, target: str = DEFAULT_TARGET, options: str = "", **named: Any) -> Result:
+    """Compile a function with `@cute.jit` for a target, and run it with all its launches on the emulator.
+
+    Arguments are what the function takes: tensors by `from_dlpack`, numbers, streams (any: launches run in order).
+    Tensors of torch's CPU and arrays of NumPy become tensors with a static layout. `options` go to `cute.compile`;
+    `named` are the function's own, and the options of `kernel.launch`. The result is that of the last launch, with what
+    was found in all of them.
+
+    >>> ptxlab.cute.run(add, from_dlpack(x), from_dlpack(y), from_dlpack(out))  # doctest: +SKIP
+    """
+    package("cutlass", "nvidia-cutlass-dsl", "`ptxlab.cute`", LEAST)
+    cute = package("cutlass.cute", "nvidia-cutlass-dsl", "`ptxlab.cute`")
+    if target not in map(str, TARGETS):
+        raise ValueError(f"target={target!r}: there are sm_80, sm_90a, sm_100a, sm_120a, …")
+    if not callable(function):
+        raise TypeError(f"`run` takes a function with @cute.jit, not {function!r:.60}")
+    how = {name: value for name, value in named.items() if name in OPTIONS}
+    own = {name: value for name, value in named.items() if name not in how}
+    memory = HostMemory()
+    given = [_tensor(one, memory) for one in args]
+    kept = {name: _tensor(one, memory) for name, one in own.items()}
+    with tempfile.TemporaryDirectory(prefix="ptxlab-cute-") as folder:
+        flags = f"--keep-ptx --generate-line-info --gpu-arch {target} --dump-dir {folder} {options}"
+        compiled = cute.compile(function, *given, options=flags, **kept)
+        module = adopt(compiled)
+    calls = CudaCalls(module, memory, how)
+    _call(compiled, calls, given, kept)
+    if calls.problem is not None:
+        raise calls.problem
+    if not calls.results:
+        return Result()
+    result = calls.results[-1]
+    result.diagnostics[:0] = [one for other in calls.results[:-1] for one in other.diagnostics]
+    return result
+
+
+def _call(compiled: Any, calls: CudaCalls, args: list[Any], named: dict[str, Any]) -> None:
+    """Run the host code with our functions of CUDA."""
+    engines = import_module("cutlass._mlir.execution_engine")
+    engine = engines.ExecutionEngine(compiled.ir_module, opt_level=2, shared_libs=[])
+    for name in _declared(compiled.ir_module):
+        if re.match(r"_?cu(da)?[A-Z]", name):
+            engine.raw_register_runtime(name, ctypes.cast(calls.function(name), ctypes.c_void_p))
+    library = ctypes.pointer(ctypes.c_void_p(1))
+    failure, device = ctypes.pointer(ctypes.c_int32(0)), ctypes.pointer(ctypes.c_int32(0))
+    for name, values in (
+        ("cuda_init", [ctypes.pointer(library), failure]),
+        ("cuda_load_to_device", [ctypes.pointer(library), device, failure]),
+    ):
+        address = engine.raw_lookup(name)
+        if not address:
+            raise RuntimeError(f"the compiled host code has no `{name}`: this version of the CuTe DSL is not supported")
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)(_packed(values))
+    if calls.problem is not None:
+        return
+    values, _kept = compiled.execution_args.generate_execution_args(args, named)
+    entry = engine.lookup(compiled.function_name)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)(_packed([*values, failure]))
+
+
+def _packed(values: list[Any]) -> Any:
+    """Pointers to arguments, as host code takes them."""
+    found = (ctypes.c_void_p * len(values))()
+    for number, one in enumerate(values):
+        is_address = isinstance(one, (int, ctypes.c_void_p))
+        found[number] = (
+            (one if isinstance(one, int) else one.value) if is_address else ctypes.cast(one, ctypes.c_void_p)
+        )
+    return found
+
+
+def _declared(module: Any) -> list[str]:
+    """The functions that host code calls and does not define."""
+    functions = (one for one in module.body.operations if one.operation.name == "llvm.func")
+    return [str(one.attributes["sym_name"]).strip('"') for one in functions if not list(one.regions[0].blocks)]
+
+
+def _tensor(value: Any, memory: HostMemory) -> Any:
+    """An argument; the memory of a tensor is memory that kernels can reach."""
+    if hasattr(value, "untyped_storage") or isinstance(value, numpy.ndarray):
+        value = import_module("cutlass.cute.runtime").from_dlpack(value, assumed_align=16)
+    if hasattr(value, "load_dltensor"):
+        value.load_dltensor()
+        last = sum(
+            (extent - 1) * stride for extent, stride in zip(_flat(value.shape), _flat(value.stride), strict=True)
+        )
+        size = ((last + 1) * value.element_type.width + 7) // 8
+        memory.add(bytes_at(value.data_ptr, size), f"a tensor of {' by '.join(map(str, _flat(value.shape)))}")
+    return value
+
+
+def _flat(extents: Any) -> list[int]:
+    if isinstance(extents, (tuple, list)):
+        return [one for part in extents for one in _flat(part)]
+    return [int(extents)]

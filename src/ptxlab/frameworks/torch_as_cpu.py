@@ -1,0 +1,121 @@
+"""torch without a GPU, for programs that ask for one: tensors on `"cuda"` are on the CPU, with addresses of ours."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+from ptxlab.frameworks.arrays import Arrays
+from ptxlab.isa.gpus import SMS, gpu_named
+from ptxlab.isa.targets import target_named
+
+
+@contextmanager
+def torch_as_cpu(arrays: Arrays, target: str, cuda: bool) -> Iterator[None]:
+    """Have `Tensor.data_ptr` give addresses of the emulator; with `cuda`, `"cuda"` is the CPU where there is no GPU.
+
+    torch is left as it is where it was not imported.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "overrides"):
+        yield
+        return
+    with ExitStack() as stack:
+        redirects = cuda and not torch.cuda.is_available()
+        if redirects:
+            for name, value in _functions(torch, target).items():
+                stack.enter_context(patch.object(torch.cuda, name, value))
+            stack.callback(_forget_functions)
+        stack.enter_context(_mode(torch, arrays, redirects))
+        yield
+
+
+def _functions(torch: Any, target: str) -> dict[str, Any]:
+    """Functions of `torch.cuda` that programs call before they start kernels."""
+    number, gpu = target_named(target).number, gpu_named(target)
+    properties = SimpleNamespace(
+        name=gpu.name,
+        major=number // 10,
+        minor=number % 10,
+        multi_processor_count=SMS.get(gpu.name, 128),
+        warp_size=32,
+        regs_per_multiprocessor=65536,
+        shared_memory_per_block_optin=target_named(target).shared_memory,
+        total_memory=64 << 30,
+        max_threads_per_multi_processor=1536 if number // 10 == 12 or number in (86, 89) else 2048,
+    )
+    stream = SimpleNamespace(
+        cuda_stream=0, synchronize=_nothing, wait_stream=_nothing, wait_event=_nothing, record_event=_nothing
+    )
+    return {
+        "is_available": lambda: True,
+        "is_initialized": lambda: True,
+        "init": lambda *args, **named: None,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "set_device": lambda *args, **named: None,
+        "get_device_capability": lambda device=None: (properties.major, properties.minor),
+        "get_device_properties": lambda device=None: properties,
+        "get_device_name": lambda device=None: properties.name,
+        "synchronize": lambda *args, **named: None,
+        "empty_cache": lambda *args, **named: None,
+        "manual_seed": lambda seed: torch.default_generator.manual_seed(seed),
+        "manual_seed_all": lambda seed: torch.default_generator.manual_seed(seed),
+        "current_stream": lambda device=None: stream,
+        "default_stream": lambda device=None: stream,
+        "stream": lambda stream=None: nullcontext(),
+        "device": lambda device=None: nullcontext(),
+        "device_of": lambda tensor=None: nullcontext(),
+        "is_current_stream_capturing": lambda: False,
+    }
+
+
+def _forget_functions() -> None:
+    """Have torch.compile look for its functions again."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    if rules is not None and hasattr(rules.get_torch_obj_rule_map, "cache_clear"):
+        rules.get_torch_obj_rule_map.cache_clear()
+
+
+def _nothing(*args: object, **named: object) -> None:
+    """Nothing is to be done: launches are complete when they return."""
+
+
+def _mode(torch: Any, arrays: Arrays, redirects: bool) -> Any:
+    """What torch asks before each of its functions."""
+    tensor = torch.Tensor
+    address: Callable[..., Any] = tensor.data_ptr
+    is_cuda, to_cuda = tensor.is_cuda.__get__, tensor.cuda
+
+    def here(value: Any) -> Any:
+        """A device that is not there as the CPU."""
+        if isinstance(value, torch.device):
+            return torch.device("cpu") if value.type == "cuda" else value
+        if isinstance(value, str) and (value == "cuda" or value.startswith("cuda:")):
+            return "cpu"
+        return value
+
+    class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
+            named = named or {}
+            if function == address and args[0].device.type == "cpu":
+                return arrays.address(args[0])
+            if not redirects:
+                return function(*args, **named)
+            if function == is_cuda:
+                return args[0].device.type == "cpu"
+            if function == to_cuda:
+                return args[0]
+            named = {name: here(value) for name, value in named.items()}
+            if named.get("device") is None or isinstance(named["device"], int):
+                named = (
+                    {name: value for name, value in named.items() if name != "device"} if "device" in named else named
+                )
+            named.pop("pin_memory", None)
+            return function(*map(here, args), **named)
+
+    return Mode()

@@ -1,0 +1,137 @@
+"""Races between threads that hold copies of one value, which Triton's layouts make and no kernel in Triton can avoid.
+
+Where a tile has fewer elements than the block has threads, several threads load and compute the same element. They are
+found to race, and that is of no consequence, in two cases. One instruction stores all copies of a sum to one address of
+shared memory, where with contraction each is rounded differently; in Triton, unlike Gluon, the compiler alone decides
+what is in shared memory. And a copy loads an element that another thread then replaces, while its own store of it is
+predicated off, with all others that depend on what it loaded.
+
+A third race is the compiler's too: for several blocks of a cluster, Triton orders the last wait on an mbarrier and its
+invalidation by a cluster barrier whose arrival is relaxed. The wait is over where threads arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.ir.shapes import match_of
+from ptxlab.report import Diagnostic
+
+RACE = "data-race"
+_LANES = 32
+
+
+def without_copies(found: Iterable[Diagnostic], kernel: ir.Function, is_gluon: bool) -> list[Diagnostic]:
+    """The findings, but for races that are only between copies of a value."""
+    diagnostics = list(found)
+    if not any(one.code == RACE for one in diagnostics):
+        return diagnostics
+    copies = _Copies(kernel, is_gluon)
+    return [one for one in diagnostics if one.code != RACE or not copies.is_harmless(one)]
+
+
+class _Copies:
+    """A kernel, by the lines of its instructions."""
+
+    def __init__(self, kernel: ir.Function, is_gluon: bool) -> None:
+        self.is_gluon = is_gluon
+        module = kernel.module
+        assert module is not None
+        assert module.source is not None
+        self.instructions = list(kernel.instructions())
+        self.matches = [match_of(one) for one in self.instructions]
+        self.effects = Effects(self.instructions, self.matches)
+        lines = [module.source.position(one.start or 0)[0] for one in self.instructions]
+        self.by_line = {line: number for number, line in enumerate(lines)}
+
+    def is_harmless(self, race: Diagnostic) -> bool:
+        """Whether all accesses that a finding is about are of copies."""
+        pairs = [race.facts.get("accesses", []), *race.facts.get("others", [])]
+        return all(len(pair) == 2 and self._are_copies(*pair) for pair in pairs)
+
+    def _are_copies(self, first: dict[str, Any], second: dict[str, Any]) -> bool:
+        if first["block"] != second["block"]:
+            return False
+        numbers = [self.by_line.get(one["line"]) for one in (first, second)]
+        if numbers[0] is not None and numbers[0] == numbers[1]:
+            in_warp = first["thread"] // _LANES == second["thread"] // _LANES
+            return self._is_shared_store(numbers[0]) and (in_warp or not self.is_gluon)
+        if None in numbers:
+            return False
+        low, high = sorted(number for number in numbers if number is not None)
+        return self._replaces(low, high) or self._is_over(low, high)
+
+    def _is_over(self, wait: int, invalidation: int) -> bool:
+        """Whether an mbarrier is invalidated after a wait on it, with a barrier of the cluster in between."""
+        steps = [self._step(number) for number in (wait, invalidation)]
+        between = self.matches[wait + 1 : invalidation]
+        has_barrier = any(one is not None and one.effects.barrier == "cluster" and one.effects.waits for one in between)
+        return steps == [("mbarrier", "wait"), ("mbarrier", "invalidate")] and has_barrier
+
+    def _step(self, number: int) -> tuple[str, str] | None:
+        match = self.matches[number]
+        steps = () if match is None else match.effects.steps
+        return (steps[0].unit, steps[0].name) if len(steps) == 1 else None
+
+    def _replaces(self, load: int, store: int) -> bool:
+        """Whether a store replaces what a load read, and is off where all that depends on the load is off."""
+        guard = self.instructions[store].guard
+        if self._accesses(load) != ["load"] or self._accesses(store) != ["store"] or guard is None:
+            return False
+        address = self._address(load)
+        if address is None or address != self._address(store):
+            return False
+        reached = self._reached(load)
+        return reached is not None and store in reached and all(
+            self.instructions[one].guard is not None
+            and self.instructions[one].guard.register == guard.register  # type: ignore[union-attr]
+            for one in reached
+        )  # fmt: skip
+
+    def _is_shared_store(self, number: int) -> bool:
+        match = self.matches[number]
+        found = () if match is None else match.effects.accesses
+        return [(one.kind, str(one.space).partition("::")[0]) for one in found] == [("store", "shared")]
+
+    def _accesses(self, number: int) -> list[str]:
+        match = self.matches[number]
+        return [] if match is None else [one.kind for one in match.effects.accesses]
+
+    def _address(self, number: int) -> tuple[str, int] | None:
+        """The register and the offset of an address that nothing changes."""
+        for operand in self.instructions[number].operands:
+            if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Register):
+                written = sum(operand.base.index in writes for writes in self.effects.writes)
+                return (operand.base.name, operand.offset) if written == 1 else None
+        return None
+
+    def _reached(self, load: int) -> set[int] | None:
+        """The stores that depend on what a load read; None where something else does that others may see."""
+        tainted = set(self.effects.writes[load])
+        stores: set[int] = set()
+        while True:
+            before = len(tainted), len(stores)
+            for number, instruction in enumerate(self.instructions):
+                if number == load or not tainted & set(self.effects.reads[number]):
+                    continue
+                match = self.matches[number]
+                if match is None or match.effects.jump is not None or match.effects.converges:
+                    return None
+                if tainted & _of_address(instruction):
+                    return None
+                if self._accesses(number) == ["store"]:
+                    stores.add(number)
+                elif match.effects.accesses or match.effects.steps:
+                    return None
+                tainted |= set(self.effects.writes[number])
+            if (len(tainted), len(stores)) == before:
+                return stores
+
+
+def _of_address(instruction: ir.Instruction) -> set[int]:
+    """The registers of an instruction's addresses."""
+    addresses: Sequence[ir.Operand] = [one for one in instruction.operands if isinstance(one, ir.Address)]
+    return {register.index for operand in addresses for register in registers_in(operand)}

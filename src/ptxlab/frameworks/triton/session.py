@@ -1,0 +1,277 @@
+"""Triton's kernels on the emulator: while a session is open, `kernel[grid](...)` compiles for its target, and runs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, fields
+from functools import partial, wraps
+from importlib import import_module
+from typing import Any
+from unittest.mock import patch
+
+import numpy
+
+from ptxlab import ir
+from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.result import Result
+from ptxlab.frameworks.arrays import Arrays, NumpyArray
+from ptxlab.frameworks.packages import package
+from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
+from ptxlab.frameworks.triton.copies import without_copies
+from ptxlab.frameworks.triton.driver import EmulatorDriver
+from ptxlab.frameworks.triton.launcher import Launcher
+from ptxlab.isa.targets import TARGETS
+from ptxlab.report import Diagnostic, KernelError, is_failure
+
+DEFAULT_TARGET = "sm_90a"
+LEAST = (3, 4)  # of Triton: earlier ones call launchers with other arguments
+_NOT_OURS = {"grid", "block", "shared", "cluster", "device", "cooperative", "overlap", "stream", "compile", "wait"}
+# Triton never writes `tcgen05.fence`: that is a matter of the compiler, and no change of a kernel cures it.
+CHECKS = DETECTORS - {"missing-tensor-fence"}
+OPTIONS = {field.name for field in fields(LaunchOptions)} - _NOT_OURS
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch of a session."""
+
+    name: str
+    grid: tuple[int, int, int]
+    result: Result
+    kernel: ir.Function = field(repr=False)
+
+
+@dataclass
+class Session:
+    """What was launched, in order, and how."""
+
+    target: str
+    configs: str = "first"
+    options: dict[str, Any] = field(default_factory=dict)
+    launches: list[Launched] = field(default_factory=list)
+    arrays: Arrays = field(default_factory=Arrays, repr=False)
+    chosen: dict[int, dict[Any, Any]] = field(default_factory=dict, repr=False)
+    """Configurations by autotuner and key."""
+    is_dry: bool = field(default=False, repr=False)
+    """Whether kernels are compiled and not launched."""
+    prints: bool = True
+    """Whether what kernels print is printed, as on a GPU."""
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What was found in all launches."""
+        return [one for launched in self.launches for one in launched.result.diagnostics]
+
+    def launch(self, launcher: Launcher, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+        """Launch a kernel that Triton compiled."""
+        if self.is_dry:
+            return
+        kernel = launcher.module[launcher.name]
+        chosen = {"checks": CHECKS} | self.options | {"on_error": "collect"}
+        result = launcher.launch(grid, args, self.arrays, **chosen)
+        if "checks" not in self.options:
+            result.diagnostics = without_copies(result.diagnostics, kernel, launcher.is_gluon)
+        self.launches.append(Launched(launcher.name, grid, result, kernel))
+        if is_failure(result.diagnostics, self.options.get("on_error", "raise")):
+            raise KernelError(result.diagnostics)
+        if self.prints and result.output:
+            sys.stdout.write(result.output)
+
+    def tune(self, call: Callable[[], Any], **how: Any) -> list[float]:
+        """Instead of a benchmark of a configuration: the first that fits this target wins.
+
+        With `configs="all"` each of them runs on the emulator, so that what is wrong with any of them is found.
+        """
+        if self.configs == "all":
+            call()
+        elif self._found:
+            return [float("inf")] * 3
+        else:
+            self.is_dry = True
+            try:
+                call()
+            finally:
+                self.is_dry = False
+        self._tried += 1
+        self._found = True
+        return [float(self._tried)] * 3
+
+    _tried: int = field(default=0, repr=False)
+    _found: bool = field(default=False, repr=False)
+
+
+@contextmanager
+def emulated(
+    target: str | int = DEFAULT_TARGET, *, configs: str = "first", cuda: bool = True, **options: Any
+) -> Iterator[Session]:
+    """Run Triton's kernels on the emulator while this context is open; host code stays as it is.
+
+    Kernels are compiled for `target` by the installed Triton. Tensors are of the CPU: with `cuda=True` torch puts those
+    that are asked for on `"cuda"` there, too, where there is no GPU. Of an autotuned kernel, the first configuration
+    that fits runs, or with `configs="all"` each of them. `options` are those of `kernel.launch`: `seed`, `checks`,
+    `on_error`, `timeout`, `profile`, …
+
+    >>> with ptxlab.triton.emulated("sm_80") as session:  # doctest: +SKIP
+    ...     kernel[(4,)](x, y, 1024, BLOCK=256)
+    >>> session.launches[0].result.counters["instructions"]  # doctest: +SKIP
+    """
+    with _opened(Session(target_of(target), configs, _checked(options)), cuda) as session:
+        yield session
+
+
+def run(
+    kernel: Any, grid: Any, *args: Any, target: str | int = DEFAULT_TARGET, configs: str = "first", **named: Any
+) -> Result:
+    """Run a Triton or Gluon kernel on the emulator: tensors of the CPU, or arrays of NumPy, are changed in place.
+
+    `named` are the kernel's parameters by name, Triton's options (`num_warps`, `num_stages`, …) and the options of
+    `kernel.launch` (`seed`, `checks`, `on_error`, `profile`, …); where a parameter has the name of an option, it is the
+    parameter.
+
+    >>> ptxlab.triton.run(add, (4,), x, y, out, 1000, BLOCK=256, target="sm_100a")  # doctest: +SKIP
+    """
+    triton = _triton()
+    if not isinstance(kernel, triton.runtime.jit.KernelInterface):
+        raise TypeError(f"`run` takes a kernel, a function with @triton.jit or @gluon.jit, not {kernel!r:.60}")
+    known = _names(kernel)
+    options = {name: value for name, value in named.items() if name in OPTIONS and name not in known}
+    others = {name: value for name, value in named.items() if name not in options}
+    session = Session(target_of(target), configs, _checked(options), prints=False)
+    with _opened(session, True):
+        try:
+            kernel.run(*args, grid=grid if callable(grid) else _extents(grid), warmup=False, **others)
+        except TypeError as caught:
+            raise _plain(caught, kernel) from None
+        except KeyError as caught:
+            raise _unknown(caught, known) from None
+    if not session.launches:
+        return Result()
+    result = session.launches[-1].result
+    before = [one for launched in session.launches[:-1] for one in launched.result.diagnostics]
+    result.diagnostics[:0] = before
+    return result
+
+
+def target_of(given: str | int) -> str:
+    """A target as ptxlab and Triton know it.
+
+    >>> target_of("sm_90"), target_of(100), target_of("sm_80")
+    ('sm_90a', 'sm_100a', 'sm_80')
+    """
+    found = re.fullmatch(r"(?:sm_?)?(\d+)[af]?", str(given))
+    number = int(found[1]) if found else 0
+    name = f"sm_{number}" + "a" * (number >= 90)
+    if number < 80 or name not in map(str, TARGETS):
+        raise ValueError(f"target={given!r}: there are sm_80, sm_86, sm_89, sm_90a, sm_100a, sm_103a, sm_120a, …")
+    return name
+
+
+def _triton() -> Any:
+    found = package("triton", "triton", "`ptxlab.triton`", LEAST)
+    if found.knobs.runtime.interpret if hasattr(found, "knobs") else False:
+        raise RuntimeError("TRITON_INTERPRET is set: Triton then compiles nothing; unset it before kernels are defined")
+    return found
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    unknown = sorted(options.keys() - OPTIONS)
+    if unknown:
+        raise TypeError(f"there is no option `{unknown[0]}`; a launch has {', '.join(sorted(OPTIONS))}")
+    return options
+
+
+def _names(kernel: Any) -> set[str]:
+    """The names of a kernel's parameters, and those that configurations and heuristics give."""
+    while not hasattr(kernel, "params"):
+        kernel = kernel.fn
+    return set(kernel.arg_names)
+
+
+def _extents(grid: Any) -> tuple[int, ...]:
+    return (int(grid),) if not isinstance(grid, (tuple, list)) else tuple(int(extent) for extent in grid)
+
+
+def _plain(caught: TypeError, kernel: Any) -> TypeError:
+    """What Python says of a call, with the kernel's name instead of that of Triton's generated function."""
+    while not hasattr(kernel, "params"):
+        kernel = kernel.fn
+    text = str(caught).replace("dynamic_func()", f"`{kernel.__name__}`")
+    return TypeError(text)
+
+
+def _unknown(caught: KeyError, known: set[str]) -> Exception:
+    text = str(caught.args[0]) if caught.args else ""
+    if "unrecognised" not in text:
+        return caught
+    name = text.split()[2]
+    return TypeError(
+        f"`{name}` is not a parameter of the kernel ({', '.join(sorted(known))}), an option of Triton (num_warps, "
+        f"num_stages, num_ctas, …) or of a launch ({', '.join(sorted(OPTIONS))})"
+    )
+
+
+@contextmanager
+def _opened(session: Session, cuda: bool) -> Iterator[Session]:
+    """A session while it is open: Triton's driver, and what it does with arrays and configurations, are replaced."""
+    if session.configs not in ("first", "all"):
+        raise ValueError(f"configs={session.configs!r}: there are 'first' and 'all'")
+    _triton()
+    jit = import_module("triton.runtime.jit")
+    autotuner = import_module("triton.runtime.autotuner")
+    driver = import_module("triton.runtime.driver").driver
+    emulator = EmulatorDriver(session.target, partial(Launcher, run=_launch), session.tune)
+    with ExitStack() as stack:
+        before = dict(vars(driver))
+        stack.callback(lambda: (vars(driver).clear(), vars(driver).update(before)))
+        driver.set_active(emulator)
+        stack.enter_context(patch.object(jit.JITFunction, "run", _with_arrays(jit.JITFunction.run, session)))
+        stack.enter_context(patch.object(autotuner.Autotuner, "run", _with_choice(autotuner.Autotuner.run, session)))
+        stack.enter_context(torch_as_cpu(session.arrays, session.target, cuda))
+        _open.append(session)
+        stack.callback(_open.pop)
+        yield session
+
+
+_open: list[Session] = []
+
+
+def _launch(launcher: Launcher, grid: tuple[int, int, int], args: Sequence[Any]) -> None:
+    """Launch in the session that is open: Triton keeps launchers longer than a session."""
+    _open[-1].launch(launcher, grid, args)
+
+
+def _with_arrays(run: Callable[..., Any], session: Session) -> Callable[..., Any]:
+    """Triton's `run` of a kernel, for arrays of NumPy too."""
+
+    def wrapped(value: Any) -> Any:
+        return NumpyArray(value, session.arrays) if isinstance(value, numpy.ndarray) else value
+
+    @wraps(run)
+    def replaced(self: Any, *args: Any, **named: Any) -> Any:
+        given = {name: wrapped(value) for name, value in named.items()}
+        return run(self, *map(wrapped, args), **given)
+
+    return replaced
+
+
+def _with_choice(run: Callable[..., Any], session: Session) -> Callable[..., Any]:
+    """Triton's `run` of an autotuned kernel: its choices are the session's, and none is written to disk."""
+
+    @wraps(run)
+    def replaced(self: Any, *args: Any, **named: Any) -> Any:
+        own = {"cache": session.chosen.setdefault(id(self), {}), "do_bench": session.tune, "cache_results": False}
+        before = {name: vars(self)[name] for name in own if name in vars(self)}
+        vars(self).update(own)
+        session._found = False
+        arrays = [NumpyArray(one, session.arrays) if isinstance(one, numpy.ndarray) else one for one in args]
+        try:
+            return run(self, *arrays, **named)
+        finally:
+            for name in own:
+                vars(self).pop(name, None)
+            vars(self).update(before)
+
+    return replaced

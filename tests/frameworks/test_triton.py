@@ -1,0 +1,137 @@
+"""Kernels of Triton and Gluon on the emulator, with the real package where it is installed."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from tests.processes import run as run_apart
+
+needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed: pip install triton")
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")]
+FILE = Path(__file__).with_name("triton_kernels.py")
+
+
+@pytest.fixture
+def kernels() -> Any:
+    pytest.importorskip("triton", reason="Triton is not installed: pip install triton")
+    from tests.frameworks import triton_kernels
+
+    return triton_kernels
+
+
+def line_of(text: str) -> int:
+    return FILE.read_text().split("\n").index(text) + 1
+
+
+def test_triton_is_not_imported_before_it_is_used() -> None:
+    names = "ptxlab.triton.run, ptxlab.cute.run, ptxlab.adopt"
+    code = f"import sys, ptxlab\n{names}\nprint('triton' in sys.modules, 'cutlass' in sys.modules)"
+    assert run_apart(code) == "False False\n"
+
+
+def test_what_is_wrong_without_triton_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "triton", None)
+    with pytest.raises(ImportError, match=r"`ptxlab\.triton` needs the package `triton`: pip install triton"):
+        ptxlab.triton.run(None, (1,))
+    with pytest.raises(ValueError, match="target='sm_70': there are sm_80"), ptxlab.triton.emulated("sm_70"):
+        pass
+    with pytest.raises(TypeError, match="there is no option `sead`"), ptxlab.triton.emulated(sead=1):
+        pass
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a", "sm_100a", "sm_120a"])
+def test_a_kernel_for_each_target(kernels: Any, target: str) -> None:
+    x, y, out = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32), np.zeros(1000, np.float32)
+    result = ptxlab.triton.run(kernels.add, (4,), x, y, out, 1000, BLOCK=256, target=target)
+    np.testing.assert_array_equal(out, x + 1)
+    assert (result.diagnostics, result.fidelity is not None) == ([], True)
+
+
+def test_findings_are_on_lines_of_triton(kernels: Any) -> None:
+    x, out = np.ones(100, np.float32), np.zeros(128, np.float32)
+    with pytest.raises(ptxlab.KernelError) as raised:
+        ptxlab.triton.run(kernels.add_without_mask, 1, x, out, BLOCK=128)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.line) == ("out-of-bounds", line_of("    x = tl.load(x_ptr + i)"))
+    assert "argument 0 (`x_ptr`)" in found.message
+    result = ptxlab.triton.run(kernels.race, 2, np.zeros(1, np.int32), on_error="collect")
+    assert [one.code for one in result.diagnostics] == ["data-race"]
+    assert result.diagnostics[0].line == line_of("    tl.store(out_ptr, tl.program_id(0))")
+
+
+def test_copies_of_an_element_do_not_race_unless_they_are_used(kernels: Any) -> None:
+    x = np.arange(64, dtype=np.float32)
+    assert not ptxlab.triton.run(kernels.in_place, 1, x, BLOCK=64).diagnostics
+    np.testing.assert_array_equal(x, 2 * np.arange(64))
+    everything = ptxlab.triton.run(kernels.in_place, 1, x, BLOCK=64, checks=True, on_error="collect")
+    assert [one.code for one in everything.diagnostics] == ["data-race"]
+    reversed = ptxlab.triton.run(kernels.reverse_in_place, 1, x, BLOCK=64, on_error="collect")
+    assert [one.code for one in reversed.diagnostics] == ["data-race"]
+
+
+def test_what_kernels_print_and_assert(kernels: Any) -> None:
+    x = np.arange(32, dtype=np.int32)
+    result = ptxlab.triton.run(kernels.chatty, 1, x, 32, BLOCK=32, num_warps=1, debug=True, seed=5)
+    assert result.output.count("seed: 5") == 32  # `seed` is the kernel's
+    with pytest.raises(ptxlab.KernelError, match="too large"):
+        ptxlab.triton.run(kernels.chatty, 1, x, 31, 5, BLOCK=32, num_warps=1, debug=True)
+
+
+def test_the_first_configuration_that_fits_runs_or_all_of_them(kernels: Any) -> None:
+    x = np.zeros(128, np.int32)
+    ptxlab.triton.run(kernels.tuned, lambda meta: (128 // meta["BLOCK"],), x, 128)
+    np.testing.assert_array_equal(x, 65)
+    with ptxlab.triton.emulated(configs="all") as session:
+        kernels.tuned[lambda meta: (128 // meta["BLOCK"],)](x, 128)
+    assert [one.grid[0] for one in session.launches] == [2, 4, 2]
+    assert not kernels.tuned.cache
+
+
+def test_wrong_arguments_are_explained(kernels: Any) -> None:
+    x = np.zeros(32, np.float32)
+    with pytest.raises(TypeError, match="`add` missing 2 required positional arguments: 'n' and 'BLOCK'"):
+        ptxlab.triton.run(kernels.add, 1, x, x, x)
+    with pytest.raises(TypeError, match="`BLOK` is not a parameter of the kernel"):
+        ptxlab.triton.run(kernels.add, 1, x, x, x, 32, BLOCK=32, BLOK=1)
+    with pytest.raises(TypeError, match=r"`run` takes a kernel, a function with @triton\.jit"):
+        ptxlab.triton.run(print, 1)
+    with pytest.raises(ValueError, match="configs='some': there are 'first' and 'all'"):
+        ptxlab.triton.run(kernels.race, 1, np.zeros(1, np.int32), configs="some")
+
+
+def test_gluon(kernels: Any) -> None:
+    x, out = np.arange(128, dtype=np.float32), np.zeros(128, np.float32)
+    ptxlab.triton.run(kernels.gluon_double, 1, x, out, BLOCK=128, target="sm_100a")
+    np.testing.assert_array_equal(out, 2 * x)
+
+
+@needs_torch
+def test_host_code_with_tensors(kernels: Any) -> None:
+    import torch
+    from triton import knobs
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    hooked: list[str] = []
+    with ptxlab.triton.emulated("sm_90a", profile=True) as session:
+        x = torch.randn(16, 64, device="cuda")
+        assert x.is_cuda
+        assert torch.cuda.get_device_capability() == (9, 0)
+        out = torch.zeros(16, 32, device=torch.device("cuda:0"))
+        hook = lambda metadata: hooked.append(metadata.get()["name"])  # noqa: E731
+        knobs.runtime.launch_enter_hook.add(hook)
+        kernels.copy_tile[(1,)](TensorDescriptor.from_tensor(x, [16, 32]), out, ROWS=16, COLUMNS=32)
+        knobs.runtime.launch_enter_hook.remove(hook)
+        parts = [torch.full((3,), float(number)) for number in range(4)]
+        table, found = torch.tensor([part.data_ptr() for part in parts]), torch.zeros(4)
+        kernels.gather[(4,)](table, found)
+        kernels.add[(1,)](x[:, ::2], x.T, out, 32, BLOCK=32)
+    assert not torch.cuda.is_available()
+    torch.testing.assert_close(found, torch.arange(4.0))
+    assert hooked == ["copy_tile"]
+    assert "lines" in session.launches[0].result.counters
+    assert [one.name for one in session.launches] == ["copy_tile", "gather", "add"]

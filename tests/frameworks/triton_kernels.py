@@ -1,0 +1,77 @@
+"""Small kernels in Triton and Gluon for tests; the file is imported only where Triton is installed."""
+
+# mypy: ignore-errors
+# ruff: noqa: N803
+import triton
+import triton.language as tl
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+
+
+@triton.jit
+def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n)
+    y = tl.load(y_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x + y, mask=i < n)
+
+
+@triton.jit
+def add_without_mask(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(out_ptr + i, x)
+
+
+@triton.jit
+def race(out_ptr):
+    tl.store(out_ptr, tl.program_id(0))
+
+
+@triton.jit
+def in_place(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)  # fewer elements than threads: several threads load each
+    tl.store(x_ptr + i, tl.load(x_ptr + i) * 2)
+
+
+@triton.jit
+def reverse_in_place(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + BLOCK - 1 - i, tl.load(x_ptr + i))
+
+
+@triton.jit
+def chatty(x_ptr, n, seed, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.device_assert(x < n, "too large")
+    tl.device_print("seed", seed)
+
+
+@triton.autotune([triton.Config({"BLOCK": 1 << 20}), triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 32})], ["n"])
+@triton.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})
+@triton.jit
+def tuned(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    tl.static_assert(BLOCK < 1 << 20)
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, BLOCK + EVEN, mask=i < n)
+
+
+@triton.jit
+def copy_tile(source, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    tile = source.load([0, COLUMNS])
+    made = tl.make_tensor_descriptor(out_ptr, [ROWS, COLUMNS], [COLUMNS, 1], [ROWS, COLUMNS])
+    made.store([0, 0], tile)
+
+
+@triton.jit
+def gather(table_ptr, out_ptr):
+    address = tl.load(table_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
+    tl.store(out_ptr + tl.program_id(0), tl.load(address))
+
+
+@gluon.jit
+def gluon_double(x_ptr, out_ptr, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [32], [4], [0])
+    i = gl.arange(0, BLOCK, layout=layout)
+    gl.store(out_ptr + i, gl.load(x_ptr + i) * 2)
