@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ptxlab.toolchain.tools import can_find
+
 from .client import Client, client_in_thread, client_of_process
 from .kernels import COUNT, DOUBLE, EXCHANGE, LOAD, RACE
 
@@ -99,7 +101,10 @@ def test_memory_and_instructions(client: Client, program: Path) -> None:
     data = client.body("readMemory", memoryReference="shared:0x0", offset=8, count=4)["data"]
     assert base64.b64decode(data) == (2).to_bytes(4, "little")
     found = client.body("disassemble", memoryReference="0x1", instructionOffset=-2, instructionCount=3)["instructions"]
-    assert [one["instruction"] for one in found] == ["(none)", "ld.param.u64 %rd1, [c]", "mov.u32 %r1, %tid.x"]
+    shown = [one["instruction"].split("  → ") for one in found]
+    assert [parts[0] for parts in shown] == ["(none)", "ld.param.u64 %rd1, [c]", "mov.u32 %r1, %tid.x"]
+    if can_find("ptxas", "nvdisasm"):
+        assert shown[2][1].startswith("S2R R")  # the SASS of the line
 
 
 def test_a_race_is_an_exception(client: Client, tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from ptxlab.debug import Debugger, UnknownError
+from ptxlab.debug.machine_code import MachineCode
 from ptxlab.debug.matrices import matrices
+from ptxlab.debug.terminal import Terminal
+from ptxlab.toolchain.tools import can_find
 
 from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, HANG, INLINED, LAST, LOAD, PRODUCT, RACE, STORE, debugger_of
 
@@ -241,3 +244,17 @@ def test_a_hang_is_at_the_end_of_what_was_recorded() -> None:
     assert "barrier-divergence" in stop.description
     assert debugger.instruction(0) is None
     assert debugger.ending(0) == "no step is recorded after line 8: @%p bra other"
+
+
+@pytest.mark.skipif(not can_find("ptxas", "nvdisasm"), reason="needs ptxas and nvdisasm")
+def test_sass_is_beside_the_instructions(debugger: Debugger) -> None:
+    debugger.break_at("", LOAD)
+    debugger.run()
+    shown = list(Terminal(debugger, lambda _: None).answer("sass"))
+    assert shown[0] == "sm_80"
+    at = shown.index(f"→   {LOAD}  ld.shared.u32 %r3, [%rd5]")
+    assert shown[at + 1].split()[0] == "LDS"
+
+
+def test_sass_that_cannot_be_made_says_why() -> None:
+    assert "unsupported" in MachineCode.of(".version 8.0\n.target sm_999\n.address_size 64\n").absence

@@ -1,11 +1,14 @@
 """Kernels that the tests of recorded launches run."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import ptxlab
+from ptxlab import kernels
+from ptxlab.measure import Host
 
 SUMS = """\
 .version 8.0
@@ -54,3 +57,13 @@ def record(path: Path, text: str = SUMS, turns: int = 5, **how: Any) -> ptxlab.T
     kernel = ptxlab.parse(text, name="sums.ptx")["sums"]
     kernel.launch(1, THREADS, [a, b, turns], record=ptxlab.Record(path, **chosen), **how)
     return ptxlab.Trace.open(path)
+
+
+@cache
+def ring() -> ptxlab.Trace:
+    """One block of a product by `tcgen05`, whose operands come through a ring of two stages."""
+    entry = kernels.entry("tcgen05_gemm")
+    (launch,) = entry.launches("ring", entry.arrays(Host(7), **entry.small[0]))
+    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
+    assert trace is not None
+    return trace

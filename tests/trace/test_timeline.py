@@ -10,7 +10,7 @@ from ptxlab import kernels
 from ptxlab.measure import Host
 from ptxlab.trace.timeline import periods_of
 
-from .recorded import record
+from .recorded import record, ring
 
 
 def fields_of(data: bytes) -> list[tuple[int, int | bytes]]:
@@ -73,11 +73,7 @@ def test_copies_and_products_are_beside_the_warps(tmp_path: Path) -> None:
 
 
 def test_mmas_of_tensor_memory_overlap_by_stages() -> None:
-    entry = kernels.entry("tcgen05_gemm")
-    (launch,) = entry.launches("ring", entry.arrays(Host(7), **entry.small[0]))
-    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
-    assert trace is not None
-    products = [one for one in trace.timeline().spans if one.track == "tensor cores"]
+    products = [one for one in ring().timeline().spans if one.track == "tensor cores"]
     assert [one.count for one in products] == [4, 4, 4, 4]  # of a K tile each
     assert products[1].start < products[0].end < products[2].start  # a ring of two stages
     assert [one.observed is not None for one in products] == [True, True, False, True]

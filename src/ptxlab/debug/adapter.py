@@ -339,7 +339,7 @@ class Adapter:
         return {"address": hex(at), "data": base64.b64encode(data).decode(), "unreadableBytes": count - len(data)}
 
     def on_disassemble(self, given: Fields) -> Fields:
-        """The PTX around an instruction; an address is the number of an instruction."""
+        """The PTX around an instruction, and its SASS after it; an address is the number of an instruction."""
         program, lines = self.debugger.trace.program, self.debugger.lines
         start = int(str(given["memoryReference"]), 16) + int(given.get("instructionOffset") or 0)
         found: list[Fields] = []
@@ -347,6 +347,7 @@ class Adapter:
             if not 0 <= number < len(program.instructions):
                 found.append({"address": hex(max(number, 0)), "instruction": "(none)", "presentationHint": "invalid"})
                 continue
-            found.append({"address": hex(number), "instruction": program.text(number), "line": lines.ptx[number].line,
+            text = "  → ".join([program.text(number), *filter(None, ["; ".join(self.debugger.sass(number))])])
+            found.append({"address": hex(number), "instruction": text, "line": lines.ptx[number].line,
                           "location": self._source("")})  # fmt: skip
         return {"instructions": found}

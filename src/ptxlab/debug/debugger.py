@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from ptxlab.debug.lines import Lines, Place
+from ptxlab.debug.machine_code import MachineCode
 from ptxlab.debug.steps import ThreadSteps, steps_of
 from ptxlab.debug.stops import Breakpoint, Finding, Watchpoint, stop_at_finding, watch_memory, watch_register
 from ptxlab.debug.values import Scope, UnknownError
@@ -80,6 +81,17 @@ class Debugger:
     def scope_of(self, thread: int) -> Scope:
         """A thread of the grid at this position."""
         return Scope(self.trace, thread, self.position)
+
+    @cached_property
+    def machine_code(self) -> MachineCode:
+        """The SASS of the kernel, by lines of its PTX; ptxas is asked when it is first wanted."""
+        return MachineCode.of(str(self.trace.description["text"]))
+
+    def sass(self, instruction: int) -> tuple[str, ...]:
+        """The SASS of an instruction; of several in one line, the first has it."""
+        line = self.lines.ptx[instruction].line
+        is_first = not instruction or self.lines.ptx[instruction - 1].line != line
+        return self.machine_code.lines.get(line, ()) if is_first else ()
 
     def steps(self, thread: int) -> ThreadSteps:
         """What a thread executes in the whole launch."""
@@ -162,6 +174,10 @@ class Debugger:
             except UnknownError:  # a lane that has not written it has no value
                 continue
         return found
+
+    def tensor_memory(self) -> Any:
+        """The words of the block's tensor memory, by lane and column, as floats; see `Trace.tensor_memory`."""
+        return self.trace.tensor_memory(self.scope.block, self.position - 1)
 
     def origin(self, name: str) -> Origin:
         """Where a register of the thread, or an element such as `c[3, 5]`, has its value from."""

@@ -52,7 +52,9 @@ class Terminal:
             Command(("lanes",), "%REGISTER", "a register in all lanes of the warp", self._lanes),
             Command(("matrix", "m"), "[OPERAND]", "fragments of the instruction as matrices: a, b, c, d", self._matrix),
             Command(("barriers",), "", "barriers and mbarriers, with arrivals and bytes", self._barriers),
+            Command(("tmem",), "[LANE [COLUMN]]", "tensor memory of the block, as far as it is known", self._tmem),
             Command(("origin", "o"), "%REGISTER | c[3, 5]", "where a value comes from", self._origin),
+            Command(("sass",), "", "the instructions around with their SASS", self._sass),
             Command(("ptx",), "", "show lines of the PTX, or again of the source", self._ptx),
             Command(("help", "h"), "", "this list", self._help),
         ]  # fmt: skip
@@ -211,8 +213,36 @@ class Terminal:
         found = self.debugger.trace.barriers(step=self.debugger.position - 1)
         yield from map(str, found) if found else ["no barrier has been used"]
 
+    def _tmem(self, given: str) -> Iterator[str]:
+        words = self.debugger.tensor_memory()
+        lane, column, *_ = (*map(int, given.split()), -1, -1)
+        known = np.flatnonzero(~words.mask.all(axis=1)).tolist()
+        if not known:
+            raise UnknownError("no word of tensor memory is known here: none was stored, or is loaded later")
+        for number in known if lane < 0 else [lane]:
+            columns = np.flatnonzero(~words.mask[number])
+            chosen = [at for at in columns.tolist() if column in (-1, at)]
+            yield (
+                f"lane {number:>3}, columns {chosen[0]} to {chosen[-1]}: "
+                + np.array2string(
+                    words[number, chosen].data, max_line_width=120, threshold=8 if lane < 0 else 512, precision=4
+                )
+                if chosen
+                else f"lane {number:>3}: not known"
+            )
+
     def _origin(self, given: str) -> Iterator[str]:
         yield from str(self.debugger.origin(given)).splitlines()
+
+    def _sass(self, given: str) -> Iterator[str]:
+        debugger, program = self.debugger, self.debugger.trace.program
+        if debugger.machine_code.absence:
+            raise UnknownError(f"there is no SASS: {debugger.machine_code.absence}")
+        now = debugger.instruction(debugger.thread) or 0
+        yield debugger.machine_code.target
+        for number in range(max(0, now - LISTED), min(len(program.instructions), now + LISTED + 1)):
+            yield f"{'→' if number == now else ' '}{program.line(number):>5}  {program.text(number)}"
+            yield from (f"{'':>11}{text}" for text in debugger.sass(number))
 
     def _ptx(self, given: str) -> Iterator[str]:
         if not self.debugger.lines.has_sources:

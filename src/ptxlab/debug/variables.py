@@ -12,6 +12,7 @@ from ptxlab.debug.debugger import Debugger
 from ptxlab.debug.matrices import matrices
 from ptxlab.debug.values import shown
 from ptxlab.device.layout import shared_variables
+from ptxlab.trace.tensor_view import TensorMemory
 
 Fields = dict[str, Any]
 Branch = Callable[[], Iterator[Fields]]
@@ -44,6 +45,8 @@ class Variables:
             ("Shared memory", "shared", self._shared, True),
             ("Barriers", "barriers", self._barriers, True),
         ]
+        if self._tensor_memory.is_used:
+            roots.append(("Tensor memory", "tensor memory", self._tensor_lanes, True))
         return [
             {"name": name, "variablesReference": self._open(kind, branch), "expensive": is_expensive,
              **({"presentationHint": "registers"} if kind == "register" else {})}
@@ -99,6 +102,21 @@ class Variables:
         if len(memory):
             yield {"name": "bytes", "value": f"{len(memory):,} bytes", "variablesReference": 0,
                    "memoryReference": "shared:0x0"}  # fmt: skip
+
+    @property
+    def _tensor_memory(self) -> TensorMemory:
+        return self.debugger.trace.tensor_memory_of(self.debugger.scope.block)
+
+    def _tensor_lanes(self) -> Iterator[Fields]:
+        words = self.debugger.tensor_memory()
+        for lane in np.flatnonzero(~words.mask.all(axis=1)).tolist():
+            known = np.flatnonzero(~words.mask[lane])
+            text = f"columns {known[0]} to {known[-1]}: {shown(words[lane, known[0]])} …"
+            yield self._branch(f"lane {lane}", text, "tensor memory", partial(self._tensor_columns, words[lane]))
+
+    def _tensor_columns(self, words: Any) -> Iterator[Fields]:
+        for column in np.flatnonzero(~words.mask).tolist():
+            yield {"name": f"column {column}", "value": shown(words[column]), "variablesReference": 0}
 
     def _barriers(self) -> Iterator[Fields]:
         for number, barrier in enumerate(self.debugger.trace.barriers(step=self.debugger.position - 1)):

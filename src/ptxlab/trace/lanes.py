@@ -140,6 +140,16 @@ def _width(layout: Layout) -> int:
     return max(layout.bits // 32, 1)
 
 
+def words_in(layout: Layout) -> list[tuple[int, int, int, int]]:
+    """The lane, register, row and column of each register's first element."""
+    each, found = _width(layout), []
+    for number, position in enumerate(layout.positions):
+        if position & 31 == 0:
+            row, column = divmod(number, layout.columns)
+            found.append((position >> 5 & 31, (position >> 10) // each, row % layout.rows, column))
+    return found
+
+
 def elements_in(layout: Layout, lane: int, register: int, part: Part = None) -> list[tuple[int, int, int]]:
     """The copy, row and column of the elements in a register of a lane, or in some bytes of it."""
     each = _width(layout)

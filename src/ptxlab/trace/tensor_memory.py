@@ -69,7 +69,7 @@ def address_of(finder: Finder, step: Executed, operand: str) -> int | None:
 def of_word(finder: Finder, block: int, lane: int, column: int, key: int) -> Origin:
     """The origin of a word of tensor memory of a block before `key`."""
     what = f"tensor memory of block {block}, lane {lane}, column {column}"
-    for words in reversed(_writers(finder, block)):
+    for words in reversed(writers(finder, block)):
         if words.step.key >= key:
             continue
         found = (
@@ -82,7 +82,7 @@ def of_word(finder: Finder, block: int, lane: int, column: int, key: int) -> Ori
     return finder.node(what, None, None, 0, "nothing that is recorded has written it")
 
 
-def _writers(finder: Finder, block: int) -> list[Words]:
+def writers(finder: Finder, block: int) -> list[Words]:
     """The instructions that write tensor memory of a block, as they were executed, in order."""
     if block not in finder.tensor_writers:
         found: list[Words] = []
@@ -120,8 +120,8 @@ def _in_store(finder: Finder, words: Words, lane: int, column: int) -> Any:
     return lambda: [finder.of_register(peer[0], name, peer[1])]
 
 
-def _in_mma(finder: Finder, words: Words, block: int, lane: int, column: int) -> Any:
-    """What finds the row of A and the column of B of a word of D; None: the MMA does not write it."""
+def tile_of(finder: Finder, words: Words, block: int) -> tuple[Any, Any] | None:
+    """An MMA, and the tile of tensor memory of a block that it writes; None if it writes none there."""
     step = words.step
     match = finder.program.match(step.instruction)
     assert match is not None
@@ -136,14 +136,30 @@ def _in_mma(finder: Finder, words: Words, block: int, lane: int, column: int) ->
                                is_sparse=is_sparse)  # fmt: skip
     tile: Any = Tile(cells=None, first=0, lane=0, rows=0, columns=0, width=0, disabled_lanes=())  # type: ignore[arg-type]
     describe_tile(mma, tile)
-    right = column - (words.address & 0xFFFF)
-    if not 0 <= right < tile.width:
+    return mma, tile
+
+
+def lanes_of(tile: Any) -> list[int]:
+    """The lanes of a tile, by the rows that they hold, one after the other."""
+    return [
+        tile.lane + int(lane_of(m, lane_rows(tile))) for m in range(min(tile.rows * tile.columns // tile.width, LANES))
+    ]
+
+
+def _in_mma(finder: Finder, words: Words, block: int, lane: int, column: int) -> Any:
+    """What finds the row of A and the column of B of a word of D; None: the MMA does not write it."""
+    found = tile_of(finder, words, block)
+    if found is None:
         return None
-    for m in range(min(tile.rows * tile.columns // tile.width, LANES)):
-        if tile.lane + lane_of(m, lane_rows(tile)) == lane:
-            place = m % tile.rows, m // tile.rows * tile.width + right
-            return lambda: _of_mma(finder, step, mma, tile, (block, own, lane, column, *place))
-    return None
+    mma, tile = found
+    right = column - (words.address & 0xFFFF)
+    lanes = lanes_of(tile)
+    if not 0 <= right < tile.width or lane not in lanes:
+        return None
+    m = lanes.index(lane)
+    own = words.step.thread // finder.accesses.threads_in_block
+    place = m % tile.rows, m // tile.rows * tile.width + right
+    return lambda: _of_mma(finder, words.step, mma, tile, (block, own, lane, column, *place))
 
 
 def _of_mma(finder: Finder, step: Executed, mma: Any, tile: Any, place: tuple[int, ...]) -> list[Origin]:

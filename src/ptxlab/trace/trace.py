@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ptxlab.timelines import Timeline
     from ptxlab.trace.difference import Difference
     from ptxlab.trace.origin import Origin
+    from ptxlab.trace.tensor_view import TensorMemory
 
 
 class Trace:
@@ -33,6 +34,7 @@ class Trace:
         self.description = file.description
         self.columns = Columns(file)
         self.program = Program(file.description)
+        self._tensor_memories: dict[int, TensorMemory] = {}
         self.accesses = Accesses(self.columns, file.description)
         self.steps: int = file.steps
         """How many steps there are."""
@@ -310,6 +312,23 @@ class Trace:
         code = SPACES[space]
         owner = number // self.accesses.threads_in_block if code == SHARED else number if space == "local" else 0
         return finder.of_memory(code, owner, what, size, key)
+
+    def tensor_memory(self, block: Index = 0, step: int | None = None, type: str = "f32") -> Any:
+        """The words of a block's tensor memory after a step, by lane and column; those that are not known are masked.
+
+        Known is what warps have stored or loaded, until an MMA is issued that writes it; a load says what was there
+        before it, too.
+        """
+        found = self.tensor_memory_of(_flat(block, self.grid)).words(self.key_after(step))
+        return found.view(np.float32) if type == "f32" else found
+
+    def tensor_memory_of(self, number: int) -> TensorMemory:
+        """What knows the tensor memory of a block."""
+        from ptxlab.trace.tensor_view import TensorMemory
+
+        if number not in self._tensor_memories:
+            self._tensor_memories[number] = TensorMemory(self, number)
+        return self._tensor_memories[number]
 
     def perfetto(self, path: str | Path) -> None:
         """Write what warps, copies and tensor cores did when, as a `.pftrace` that https://ui.perfetto.dev opens."""
