@@ -65,8 +65,23 @@ class Result:
         found: Trace = self._trace
         return found
 
-    def __repr__(self) -> str:
+    def _repr_html_(self) -> str:
+        from ptxlab.report.notebook import findings_html, folded_html, table_html, text_html, title_html
+
+        parts = [title_html(f"{summary(self.diagnostics, 'the run')}; {self._work()}"), findings_html(self.diagnostics)]
+        if self.output:
+            parts.append(text_html(self.output))
+        if self.fidelity is not None:
+            parts.append(folded_html("fidelity", text_html(str(self.fidelity))))
+        counted = [[name, f"{value:,}"] for name, value in self.counters.items() if isinstance(value, int)]
+        if counted:
+            parts.append(folded_html("counters", table_html(counted, has_header=False)))
+        return "".join(parts)
+
+    def _work(self) -> str:
         count = self.counters.get("instructions")
-        work = f"{self.seconds:.3g} s" if count is None else f"{count:,} instructions in {self.seconds:.3g} s"
+        return f"{self.seconds:.3g} s" if count is None else f"{count:,} instructions in {self.seconds:.3g} s"
+
+    def __repr__(self) -> str:
         printed = f", {len(self.output):,} characters printed" if self.output else ""
-        return f"<result: {summary(self.diagnostics, 'the run')}, {work}{printed}>"
+        return f"<result: {summary(self.diagnostics, 'the run')}, {self._work()}{printed}>"

@@ -80,6 +80,25 @@ class Function(Launchable, Node):
         return mangled.title(self.name)
 
     @property
+    def parameter_types(self) -> list[str]:
+        """The parameters as PTX declares them: `.u64 x`, `.b8 map[128]`."""
+        found = []
+        for one in self.parameters:
+            extents = "".join(f"[{extent}]" if extent is not None else "[]" for extent in one.dimensions)
+            found.append(f".{one.type.name} {one.title}{extents}")
+        return found
+
+    def _repr_html_(self) -> str:
+        from ptxlab.report.notebook import folded_html, table_html, text_html, title_html
+
+        kind = "kernel" if self.kind == "entry" else "device function"
+        rows = [["parameter", "type"], *([*reversed(one.split(" ", 1))] for one in self.parameter_types)]
+        source = self.module.source if self.module is not None else None
+        text = "" if source is None else source.text[self.start or 0 : self.end]
+        body = folded_html("PTX", text_html(text)) if text else ""
+        return title_html(f"`{self.title}`, a {kind}") + table_html(rows) + body
+
+    @property
     def required_cluster(self) -> tuple[int, int, int] | None:
         """The blocks of a cluster that the kernel itself asks for."""
         directive = self.directive("reqnctapercluster")

@@ -10,6 +10,8 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ptxlab.report import KernelError, PtxError
+
 if TYPE_CHECKING:
     from concurrent.futures import Executor
     from pathlib import Path
@@ -86,7 +88,11 @@ class Launchable:
         """
         given = locals()  # the keywords by name, as `LaunchOptions` has them
         del given["self"], given["args"]
-        return self._launch(args, _door().LaunchOptions.of(given))
+        __tracebackhide__ = True  # a traceback ends at the line of the user, in pytest and in IPython
+        try:
+            return self._launch(args, _door().LaunchOptions.of(given))
+        except (KernelError, PtxError) as wrong:  # the diagnostics say it all; where we found them says nothing
+            raise wrong.with_traceback(None) from wrong.__cause__
 
     def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
         raise NotImplementedError

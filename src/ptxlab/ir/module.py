@@ -70,6 +70,16 @@ class Module(Node):
         kernels = ", ".join(mangled.titles(self.entries)) or "none"
         return f"<module{name}: PTX {version} for {', '.join(self.targets)}, kernels: {kernels}>"
 
+    def _repr_html_(self) -> str:
+        from ptxlab.report.notebook import folded_html, table_html, text_html, title_html
+
+        name = f"`{self.source.name}`: " if self.source is not None else ""
+        kernels = [self[entry] for entry in self.entries]
+        rows = [["kernel", "parameters"], *([one.title, ", ".join(one.parameter_types)] for one in kernels)]
+        text = folded_html("PTX", text_html(self.source.text)) if self.source is not None else ""
+        version = ".".join(map(str, self.version))
+        return title_html(f"{name}PTX {version} for {', '.join(self.targets)}") + table_html(rows) + text
+
     @property
     def target(self) -> str:
         """The architecture, such as `sm_90a`: the last one that is named, as in ptxas; empty without a header."""

@@ -114,6 +114,15 @@ class Record:
     machine: Mapping[str, Any]
     sizes: list[Sized] = field(default_factory=list)
 
+    def _repr_html_(self) -> str:
+        from ptxlab.measure.table import rows_of
+        from ptxlab.report.notebook import table_html, title_html
+
+        parts = [title_html(f"{self.title}, on {self.machine['gpu']}")]
+        for sized in self.sizes:
+            parts += [title_html(sized.spelled), table_html(rows_of(sized, self.baseline))]
+        return "".join(parts)
+
     def as_object(self) -> dict[str, Any]:
         """The whole record, for JSON; the key of the contenders is `arms`, as in the files under `evidence/`."""
         whole = asdict(self)

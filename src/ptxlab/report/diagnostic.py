@@ -61,6 +61,11 @@ class Diagnostic:
         location = f" at {self.file}:{self.line}:{self.column}" if self.labels else ""
         return f"<{self.level}[{self.code}]{location}: {self.message}>"
 
+    def _repr_html_(self) -> str:
+        from ptxlab.report.notebook import findings_html
+
+        return findings_html([self])
+
     @property
     def file(self) -> str | None:
         """Name of the source of the primary label."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Iterable
+from pathlib import Path
 
 from ptxlab.report.diagnostic import Diagnostic
 from ptxlab.report.render import render
+
+_INNER = str(Path(__file__).parents[1]) + os.sep
 
 
 class _DiagnosedError(Exception):
@@ -17,6 +22,17 @@ class _DiagnosedError(Exception):
 
     def __str__(self) -> str:
         return render(self.diagnostics).rstrip("\n")
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: the user's own lines, then the diagnostics in colour."""
+        own = [frame for frame in traceback.extract_tb(self.__traceback__) if not _is_inner(frame.filename)]
+        lines = "".join(traceback.format_list(own)).rstrip("\n").split("\n")
+        return [*filter(None, lines), "", *render(self.diagnostics, color=True).rstrip("\n").split("\n")]
+
+
+def _is_inner(file: str) -> bool:
+    """Whether a line is of ptxlab or of IPython, which runs the cell."""
+    return file.startswith(_INNER) or f"{os.sep}IPython{os.sep}" in file
 
 
 def is_failure(diagnostics: Iterable[Diagnostic], on_error: str) -> bool:

@@ -57,6 +57,18 @@ class Trace:
         name = self.description["kernel"]
         return f"<trace of `{name}`: {self.steps:,} steps of {len(self.columns.threads):,} threads; {self.end}>"
 
+    def _repr_html_(self) -> str:
+        from ptxlab.report.notebook import table_html, title_html
+
+        rows = [
+            ["kernel", str(self.description["kernel"])],
+            ["grid, block", f"{self.grid}, {self.block}"],
+            ["steps", f"{self.steps:,} of {len(self.columns.threads):,} threads"],
+            ["end", self.end],
+            *(["finding", f"{found.code}: {found.message}"] for found in self.findings),
+        ]
+        return title_html("a recorded launch") + table_html(rows, has_header=False)
+
     def __len__(self) -> int:
         return self.steps
 
