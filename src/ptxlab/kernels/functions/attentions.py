@@ -139,6 +139,7 @@ def filled(like: Any, shape: tuple[int, ...], value: float, out: Any = None) -> 
 
 
 def _is_differentiated(tensors: Sequence[Any]) -> bool:
+    register_with_torch()  # a later call may be compiled
     return any(one.requires_grad for one in tensors) and bool(sys.modules["torch"].is_grad_enabled())
 
 
