@@ -28,10 +28,13 @@ MULTICAST = Case(Shape(1, 128, 2, cluster=2), (136, 136, 136), b_along_k=False)
 SPLIT = Case(Shape(2, 32, 2, split=2), (100, 40, 200))
 THROUGH_MEMORY = Case(Shape(1, 32, 2, cluster=2, split=2, clustered=False), (100, 40, 200))
 IN_TURNS = Case(Shape(2, 16, 2, alternate=True, buffers=1), (130, 24, 200))
-AHEAD = Case(Shape(2, 16, 2, lead=1, buffers=1), (130, 24, 136), extras=Extras(True, "relu", True, paired=True))
+ALL = Extras(bias=True, activation="relu", residual=True, paired=True)
+AHEAD = Case(Shape(2, 16, 2, lead=1, buffers=1), (130, 24, 136), extras=ALL)
+RESIDUAL = Case(Shape(2, 48, 2, buffers=1, alternate=True), (130, 56, 72), extras=replace(ALL, in_ring=True))
 CASES = {
     "in turns": IN_TURNS,
     "one warpgroup ahead of the other": AHEAD,
+    "a residual through the ring": RESIDUAL,
     "boxes without a swizzle": Case(Shape(1, 48, 2, box=24, buffers=1), (60, 56, 72)),
     "multicast": MULTICAST,
     "split": SPLIT,
@@ -80,6 +83,7 @@ def test_a_variant_is_right_and_silent(case: Case) -> None:
         pytest.param(SPLIT, "mbarrier.arrive.expect_tx", 1, "hang", id="parts are expected"),
         pytest.param(IN_TURNS, "mbarrier.arrive.shared.b64", 1, "hang", id="the other's turn"),
         pytest.param(AHEAD, "barrier.arrive", 0, "hang", id="the second one may start"),
+        pytest.param(RESIDUAL, "mbarrier.arrive.expect_tx", 1, "hang", id="bytes of a residual are expected"),
         pytest.param(THROUGH_MEMORY, "red.release", 0, "hang", id="parts are counted"),
         pytest.param(THROUGH_MEMORY, "barrier.sync.aligned 8", 1, "data-race", id="parts are written"),
     ],

@@ -69,23 +69,37 @@ class Calls:
         if not is_torch(first.__class__) or not first.is_cuda:
             return self._begin(read, written, how, None)
         try:
-            key = how, *map(form, read), *map(form, written)
-            if self.same:
-                key = *key, *(address_of(read[one]) == address_of(read[other]) for one, other in self.same)
+            key, addresses = self._forms(read, written, how)
         except AttributeError:  # not all of them are tensors: `prepare` says which
             return self._begin(read, written, how, None)
         kept = self.kept.get(key)
         if kept is None:
             return self._begin(read, written, how, key)
-        results = [
-            first.new_empty(extents, dtype=dtype) if one is None else one
-            for one, (extents, dtype) in zip(written, kept.recipes, strict=True)
-        ]
-        addresses = [address_of(one) for one in (*read, *results)]
-        if any(overlap(addresses, kept.ready.bytes, pair) for pair in kept.apart):
-            return self._begin(read, written, how, key)
+        results = [*written]
+        for number, (extents, dtype) in enumerate(kept.recipes):
+            if results[number] is None:
+                results[number] = first.new_empty(extents, dtype=dtype)
+                addresses[number - len(results)] = results[number].data_ptr()
+        for pair in kept.apart:
+            if overlap(addresses, kept.ready.bytes, pair):
+                return self._begin(read, written, how, key)
         kept.ready.start(addresses, stream_of(first, kept.ready.gpu))
         return results
+
+    def _forms(self, read: Sequence[Any], written: Sequence[Any], how: Any) -> tuple[Any, list[int]]:
+        """All that a launch depends on, and the addresses of tensors, of which only the alignment counts."""
+        key, addresses = [how], []
+        for one in (*read, *written):
+            if one is None:
+                key.append(None)
+                addresses.append(0)
+            else:
+                address = one.data_ptr()
+                key += one.shape, one.stride(), one.dtype, one.get_device(), address % ROW
+                addresses.append(address)
+        for one, other in self.same:
+            key.append(addresses[one] == addresses[other])
+        return tuple(key), addresses
 
     def _begin(self, read: Sequence[Any], written: Sequence[Any], how: Any, key: Any) -> Sequence[Any]:
         """A call that is not ready yet."""
@@ -110,18 +124,6 @@ class Calls:
             with current(gpu):
                 call("cuStreamSynchronize", 0)
         return results
-
-
-def form(tensor: Any) -> Any:
-    """All of a tensor that a launch depends on but its address, of which only the alignment counts."""
-    if tensor is None:
-        return None
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.data_ptr() % ROW
-
-
-def address_of(tensor: Any) -> int:
-    """Where a tensor begins; one that is left out is at 0."""
-    return 0 if tensor is None else int(tensor.data_ptr())
 
 
 def overlap(addresses: Sequence[int], bytes: Sequence[int], pair: tuple[int, int]) -> bool:

@@ -135,19 +135,22 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
     sides = [source(left, a), source(right.transposed, b.T)]
     problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
     is_paired = target.size == 2 and _are_paired(n, added)
-    extras = Extras(added[0] is not None, activation, added[1] is not None, paired=is_paired)
+    shape = choose(problem, target.gpu is None)
+    in_ring = target.size == 2 and added[1] is not None and added[1].is_aligned and shape.takes_residuals
+    extras = Extras(added[0] is not None, activation, added[1] is not None, paired=is_paired, in_ring=in_ring)
     is_apart = target.gpu is None and not target.array.flags.c_contiguous  # a part of an array of the host
     result = look(empty(target.array, (m, n)), "out", [formats.out]) if is_apart else target
     (_, along_k), (matrix, b_along_k) = sides
     by_rows = extras == Extras() and along_k and is_for_gemv(left.type, m, matrix.strides[0], k, b_along_k)
-    launched = _gemv(problem, sides, result) if by_rows else _launch(formats, problem, sides, result, added, extras)
+    launched = (
+        _gemv(problem, sides, result) if by_rows else _launch(formats, problem, shape, sides, result, added, extras)
+    )
     if is_apart:
         launched.run(device="cpu")
         target.array[...] = result.array
         return Call([made])
     matrices = [matrix for matrix, _ in sides]
     is_kept = all(one.address == old.address for one, old in zip(matrices, (left, right), strict=True))
-    shape = choose(problem, target.gpu is None)
     numbers = (1, 0) if by_rows or shape.swapped else (0, 1)
     changing = *numbers, *(_ADDED if len(given) > 2 else ()), _RESULT
     arrays = [*matrices, *(added if len(given) > 2 else ()), target]
@@ -231,6 +234,7 @@ def _gemv(problem: Problem, sides: Sequence[tuple[Matrix, bool]], target: Matrix
 def _launch(
     formats: Formats,
     problem: Problem,
+    shape: Shape,
     sides: Sequence[tuple[Matrix, bool]],
     target: Matrix,
     added: Sequence[Matrix | None],
@@ -238,7 +242,6 @@ def _launch(
 ) -> Launch:
     matrices = sides[0][0].view(), sides[1][0].view(), target.view()
     bias, residual = (0 if one is None else one.view() for one in added)
-    shape = choose(problem, target.gpu is None)
     workspace: tuple[Any, Any] = 0, 0
     if target.gpu is None:
         workspace = workspace_for(problem, shape, target.array)

@@ -57,6 +57,7 @@ class Extras:
     residual: bool = False
     scales: bool = False
     paired: bool = False  # two neighbours in a row of the residual, and of the bias, are one aligned word
+    in_ring: bool = False  # the residual is a tensor map, and comes through the ring of stages: `RingResidual`
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +90,11 @@ class Finish:
         each = 1 if self.extras.paired and not self.swapped else 2
         return each * (self.extras.bias + 2 * self.extras.residual)
 
-    def fetch(self, row: Any, column: Any, half: Any, width: int) -> None:
-        """Let the L2 cache have every other line of a row of the residual, from `column` on; two threads have one."""
-        each = 128 // (4 if self.type == "f32" else 2)
-        line = self.residual + ptx.mul.wide.u32(ptx.min.u32(row, self.extents[0] - 1), self.pitch)
-        for at in range(0, width, 2 * each):
-            place = ptx.min.u32(column + half * each + at, self.extents[1] - 1)
-            ptx.prefetch.global_.L2(line + place)
+    def load(self, fragment: Any, row: Any, column: Any, place: Any = None) -> list[list[Any]]:
+        """Load what is added at `row` and `column` and what follows, as a fragment holds it: to each pair in a row.
 
-    def load(self, fragment: Any, row: Any, column: Any) -> list[list[Any]]:
-        """Load what is added at `row` and `column` and what follows, as a fragment holds it: to each pair in a row."""
+        `place` is where that is in the tile.
+        """
         down, right = fragment.first(ptx.laneid)
         offsets = fragment.offsets[::2]
         step = 2 if self.extras.paired and not self.swapped else 1
@@ -108,9 +104,10 @@ class Finish:
         if step == 1:
             columns |= {one + 1: ptx.min.u32(columns[one] + 1, self.extents[1] - 1) for one in firsts}
         biases = self.biases(rows, columns) if self.extras.bias else {}
-        lines = self.lines(rows, columns) if self.extras.residual else {}
+        is_loaded = self.extras.residual and not self.extras.in_ring
+        lines = self.lines(rows, columns) if is_loaded else {}
         added = [[biases[r] if self.swapped else biases[c]] if biases else [] for r, c in offsets]
-        if self.extras.residual:
+        if is_loaded:
             for some, (r, c) in zip(added, offsets, strict=True):
                 some.append(self.residuals(lines, rows, columns, r, c))
         return added

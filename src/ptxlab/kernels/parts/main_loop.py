@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.residuals import RingResidual
 from ptxlab.kernels.parts.tile_order import Share
 from ptxlab.kernels.parts.tile_stores import TileStore
 from ptxlab.kernels.parts.warpgroups import HeadStart, Turns, group_number, multiply
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from ptxlab.kernels.wgmma_gemm.shapes import Shape
 
 
-def produce(share: Share, stage: Any, operands: Any, sources: Any, bytes: int, times: Any) -> None:
+def produce(
+    share: Share, stage: Any, operands: Any, sources: Any, bytes: int, times: Any, residual: RingResidual | None = None
+) -> None:
     """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
     policies = [operand.policy() for operand in operands]
     for row, column in share.tiles():
@@ -32,6 +35,8 @@ def produce(share: Share, stage: Any, operands: Any, sources: Any, bytes: int, t
                 for operand, (source, tile), first, policy in parts:
                     operand.copy(source, tile, stage, first, start, share.rank, policy=policy)
             stage.advance()
+        if residual is not None:
+            residual.produce(stage, row, column)
 
 
 class MainLoop:
@@ -49,9 +54,22 @@ class MainLoop:
         self.product = formats.product(shape.columns, shape.swapped)
         self.own = group_number()
         self.turns: Turns | None = None
-        self.fetch: Callable[[Any, Any], None] | None = None  # what is done for a tile when its MMAs start
+        self.residual: RingResidual | None = None
         self.lead = HeadStart(shape.lead, self.own, share) if shape.lead else None
         self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
+
+    @property
+    def positions(self) -> Any:
+        """Stages that each tile takes."""
+        return self.share.count if self.residual is None else self.share.count + self.residual.boxes.count
+
+    def store(self, store: TileStore, accumulators: list[list[Any]], row: Any, column: Any) -> None:
+        """Store a tile, with its residual if that comes through the ring."""
+        if self.residual is not None:
+            self.residual.begin(self.stages[0], self.first)
+        store.write(accumulators, row, column)
+        if self.residual is not None:
+            self.residual.end(self.stages[1], self.shape.cluster)
 
     def accumulators(self, tall: int) -> list[list[Any]]:
         """Registers for the results of so many MMAs."""
@@ -75,9 +93,6 @@ class MainLoop:
                 multiply(self.product, stage, self.operands, self.tiles, accumulators, self.first, adds)
                 if self.lead is not None:
                     self.lead.pass_on(start)
-                if self.fetch is not None:
-                    with ptx.when(start == share.first):
-                        self.fetch(*share.origin(number))
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before
             with ptx.when(start > share.first):
                 read.release(shape.cluster)
@@ -99,12 +114,11 @@ def nothing(row: Any, column: Any) -> None:
 def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
     """A consumer warpgroup: compute its rows of each tile, and store its part of D."""
     shape, share = loop.shape, loop.share
-    loop.fetch = store.fetch if store.is_fetched and exchange is None else None
     for number in share.numbers():
         accumulators, row, column = loop.compute(number, store.prepare if exchange is None else nothing)
         with loop.times.span("store"):
             if exchange is None:
-                store.write(accumulators, row, column)
+                loop.store(store, accumulators, row, column)
             else:
                 exchange.deposit(accumulators)
                 with ptx.when(share.part < shape.parts.count):
@@ -115,16 +129,16 @@ def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
 
 def consume_in_turns(loop: MainLoop, store: TileStore, turns: Turns) -> None:
     """A consumer warpgroup that has tiles of its own: it skips the stages of the others' tiles."""
-    count, others = loop.share.count, loop.shape.groups - 1
-    loop.turns, loop.fetch = turns, store.fetch if store.is_fetched else None
+    others = loop.shape.groups - 1
+    loop.turns = turns
     turns.start(loop.own)
     for side in loop.stages:
-        side.advance(loop.own * count)
+        side.advance(loop.own * loop.positions)
     for number in loop.share.numbers(loop.own, loop.shape.groups):
         turns.wait()
         accumulators, row, column = loop.compute(number, store.prepare)
         with loop.times.span("store"):
-            store.write(accumulators, row, column)
+            loop.store(store, accumulators, row, column)
         for side in loop.stages:
-            side.advance(count * others)
+            side.advance(loop.positions * others)
     store.finish_all()

@@ -13,7 +13,6 @@ from typing import Any
 
 import ptxlab
 from ptxlab.author import b16, b32, f16, ptx, s32, u32
-from ptxlab.kernels.parts.finishing import Finish
 from ptxlab.kernels.parts.operands import LINE, STRIPE
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 
@@ -109,17 +108,6 @@ class TileStore:
         each: int = max(self.finish.registers * self.values, 1)
         return min(self.boxes.tall * self.boxes.each, max(0, 4 * free // each))
 
-    @property
-    def is_fetched(self) -> bool:
-        """Whether there is something to fetch."""
-        return isinstance(self.finish, Finish) and self.finish.extras.residual and not self.boxes.swapped
-
-    def fetch(self, row: Any, column: Any) -> None:
-        """Let the L2 cache have what is added to a tile whose first element is there, long before it is loaded."""
-        for part in range(self.boxes.tall):
-            first, _ = self.first(part * self.boxes.each, row, column)
-            self.finish.fetch(first + ptx.tid.x % GROUP // 2, column, ptx.tid.x % 2, self.boxes.width)
-
     def prepare(self, row: Any, column: Any) -> None:
         """Load what is added to the first boxes of a tile whose first element is there."""
         self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead)]
@@ -128,8 +116,10 @@ class TileStore:
         """Load what is added to a box: for each block of columns, what `finish` has loaded."""
         if self.finish is not None:
             row, column = self.first(number, row, column)
+            part, box = divmod(number, self.boxes.each)
             for at in range(0, self.values * 2, self.columns):
-                yield self.finish.load(self.fragment, row + self.warp * 16, column + at)
+                place = part, at if self.boxes.swapped else box * self.values * 2 + at
+                yield self.finish.load(self.fragment, row + self.warp * 16, column + at, place)
 
     def first(self, number: int, row: Any, column: Any) -> tuple[Any, Any]:
         """The first row and column of a box of a tile, or of its 64 rows if D is stored transposed."""

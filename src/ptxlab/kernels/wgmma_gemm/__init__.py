@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -63,6 +64,8 @@ def product(
         return rows_by_blocks(b[None], a, d)
     problem = Problem(m, n, k, *along)
     chosen = shape or choose(problem, isinstance(d, np.ndarray))
+    if residual is not None and n % 8 == 0 and chosen.takes_residuals:
+        extras = replace(extras, in_ring=True)
     stored = [one if rows else one.T for one, rows in zip((a, b), along, strict=True)]
     workspace = workspace_for(problem, chosen, d)
     return launch(
@@ -148,6 +151,8 @@ def launch(
     layout = Layout(left_along, right_along, aligned, formats.element, formats.out_size)
     maps = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (left, right), strict=True)]
     rest = [shape.boxes(layout).map(d)] if aligned else [d]
+    if extras is not None and extras.in_ring:
+        residual = shape.ring_boxes(layout).map(residual)
     tiles = Problem(m, n, k, a_along_k, b_along_k).tiles(shape)
     grid = grid_of(tiles, shape, blocks)
     args = [*maps, *rest, high, wide, k]

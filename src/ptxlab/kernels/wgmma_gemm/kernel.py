@@ -20,6 +20,7 @@ from ptxlab.kernels.parts.finishing import Extras, Finish
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, produce
 from ptxlab.kernels.parts.operands import LINE
+from ptxlab.kernels.parts.residuals import RingResidual
 from ptxlab.kernels.parts.tile_order import Share, TileOrder
 from ptxlab.kernels.parts.tile_stores import CopyBack, PlainStore, TileStore
 from ptxlab.kernels.parts.warpgroups import Turns, meet, start_block
@@ -42,6 +43,7 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
     wanted |= {"minnctapersm": shape.occupancy} if shape.occupancy > 1 else {}
     element: Any = {2: b16, 4: b32}[layout.out_size]
     target: Any = tensor_map if layout.aligned else pointer[element]
+    matrix: Any = tensor_map if extras is not None and extras.in_ring else pointer[b16]
 
     @kernel(target="sm_90a", **wanted)
     def wgmma_gemm(a: tensor_map, b: tensor_map, d: tensor_map, m: u32, n: u32, k: u32) -> None:
@@ -57,7 +59,7 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
         k: u32,
         pitch: u32,
         bias: pointer[b16],
-        residual: pointer[b16],
+        residual: matrix,
         residual_pitch: u32,
         partial: pointer[f32],
         counters: pointer[u32],
@@ -68,7 +70,7 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
         store = CopyBack(d.generic) if is_map else PlainStore(d, *((n, m) if shape.swapped else (m, n)), pitch)
         finish = None
         if extras is not None:
-            added = (bias.view(element), residual.view(element), residual_pitch)
+            added = (bias.view(element), residual if matrix is tensor_map else residual.view(element), residual_pitch)
             finish = Finish(formats.out, extras, shape.swapped, (m, n), *added, (scale_a, scale_b))
         block(formats, shape, layout, (a, b), store, finish, (m, n, k), (partial, counters))
 
@@ -114,17 +116,20 @@ def block(
     share = Share(
         order, k, formats.depth, rank=rank, cluster=shape.cluster, split=shape.split, part=part, multiple=multiple
     )
+    residual = None
+    if finish is not None and finish.extras.in_ring:
+        residual = RingResidual(shape.ring_boxes(layout), memory, finish.residual.generic, finish)
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
     with ptx.when(thread >= shape.consumers):
         if shape.registers:
             ptx.setmaxnreg.dec.sync.aligned.u32(shape.registers[0])
         with ptx.when(thread == shape.consumers):
             times = timeline.role("producer")
-            produce(share, pipeline.producer(), (left, right), sources, shape.stage_bytes(layout), times)
+            produce(share, pipeline.producer(), (left, right), sources, shape.stage_bytes(layout), times, residual)
     with ptx.otherwise():
         if shape.registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
-        store = TileStore(formats.out, shape.boxes(layout), free, store, finish and finish.begin())
+        store = TileStore(formats.out, shape.boxes(layout), free, store, residual or (finish and finish.begin()))
         sides = pipeline.consumer(), pipeline.consumer()
         exchange: Any = None
         if shape.split > 1:
@@ -133,9 +138,10 @@ def block(
             exchange = through(formats.accumulator, shape.parts, share.part, *places)
         times = timeline.role("consumer")
         made = (loop or MainLoop)(formats, shape, share, sides, (left, right), (a_tile, b_tile), times)
+        made.residual = residual
         if turns is None:
             consume(made, store, exchange)
         else:
             consume_in_turns(made, store, turns)
     if shape.blocks > 1:
-        meet("relaxed")  # no block exits while another one reads its memory, or arrives at its barriers
+        meet()  # no block exits while another one reads its memory, or arrives at its barriers

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ptxlab.author import Scalar, b16
 from ptxlab.kernels.parts.block_sums import Parts
 from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand
+from ptxlab.kernels.parts.residuals import RingBoxes
 from ptxlab.kernels.parts.tile_stores import Boxes
 
 BLOCKS = 132  # as many as an H200 has SMs
@@ -89,6 +90,15 @@ class Shape:
         """How a block stores its part of a tile."""
         width, size = self.parts.width, layout.out_size
         return Boxes(self.groups, self.tall, width, self.swapped, self.buffers, size, self.alternate, self.box)
+
+    @property
+    def takes_residuals(self) -> bool:
+        """Whether a residual can come through the ring: each block computes all of a tile, as it is stored."""
+        return self.split == 1 and not self.swapped
+
+    def ring_boxes(self, layout: Layout) -> RingBoxes:
+        """How a tile of a residual is in stages."""
+        return RingBoxes(self.rows, self.columns, self.right_rows(layout), self.stages)
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""

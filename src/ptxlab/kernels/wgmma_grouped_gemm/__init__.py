@@ -36,13 +36,14 @@ def choose(groups: int, m: int, n: int, k: int, along_k: bool = True) -> Shape:
         return Shape(groups=1, columns=64, stages=6, occupancy=2)
     if m <= 48 * groups:
         return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
+    buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
     if m < 192 * groups:
-        return Shape(groups=1, stages=5, buffers=2)
-    if k <= 3072 and along_k:
+        return Shape(stages=4, buffers=buffers, even=True)
+    if k <= 3072:
         return Shape(columns=192, tall=2, stages=4, buffers=2, alternate=True)
-    if m <= 1024 * groups <= 1024 * 256:  # more groups leave less shared memory
-        return Shape(stages=4, buffers=2, together=4, lead=2)
-    return Shape(buffers=4, lead=2)
+    if m <= 1024 * groups:
+        return Shape(stages=4, buffers=buffers, together=4, lead=2)
+    return Shape(buffers=4, together=16, lead=2)
 
 
 def product(

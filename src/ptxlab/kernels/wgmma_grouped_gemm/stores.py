@@ -45,7 +45,7 @@ class Scales:
     def __init__(self, rows: Any, columns: Any, m: Any, n: Any) -> None:
         self.rows, self.columns, self.m, self.n = rows, columns, m, n
 
-    def load(self, fragment: Any, row: Any, column: Any) -> list[Any]:
+    def load(self, fragment: Any, row: Any, column: Any, place: Any = None) -> list[Any]:
         """Load the factors of the results at `row` and `column` and what follows, as a fragment holds them."""
         down, right = fragment.first(ptx.laneid)
         factors: dict[tuple[str, int], Any] = {}
