@@ -135,8 +135,9 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
     sides = [source(left, a), source(right.transposed, b.T)]
     problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
     is_paired = target.size == 2 and _are_paired(n, added)
-    shape = choose(problem, target.gpu is None)
-    in_ring = target.size == 2 and added[1] is not None and added[1].is_aligned and shape.takes_residuals
+    shape = choose(problem, target.gpu is None, added[1] is not None)
+    is_aligned = target.size == 2 and added[1] is not None and added[1].is_aligned
+    in_ring = is_aligned and shape.takes_residuals(problem.layout(shape))
     extras = Extras(added[0] is not None, activation, added[1] is not None, paired=is_paired, in_ring=in_ring)
     is_apart = target.gpu is None and not target.array.flags.c_contiguous  # a part of an array of the host
     result = look(empty(target.array, (m, n)), "out", [formats.out]) if is_apart else target

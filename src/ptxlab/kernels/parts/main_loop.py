@@ -64,9 +64,7 @@ class MainLoop:
         return self.share.count if self.residual is None else self.share.count + self.residual.boxes.count
 
     def store(self, store: TileStore, accumulators: list[list[Any]], row: Any, column: Any) -> None:
-        """Store a tile, with its residual if that comes through the ring."""
-        if self.residual is not None:
-            self.residual.begin(self.stages[0], self.first)
+        """Store a tile; then the stages of its residual have been read."""
         store.write(accumulators, row, column)
         if self.residual is not None:
             self.residual.end(self.stages[1], self.shape.cluster)
@@ -98,12 +96,16 @@ class MainLoop:
                 read.release(shape.cluster)
             stage.advance()
         if self.turns is not None:
+            if self.residual is not None:
+                self.residual.begin(stage, self.first)
             self.turns.hand_over()
         with self.times.span("multiply"):
             row, column = share.origin(number)  # while the last MMAs are in flight
             prepare(row, column)
             ptx.wgmma.wait_group.sync.aligned(0)
         read.release(shape.cluster)
+        if self.residual is not None and self.turns is None:
+            self.residual.begin(stage, self.first)
         return accumulators, row, column
 
 

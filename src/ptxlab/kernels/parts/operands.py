@@ -8,13 +8,14 @@ map, copies and descriptors are all made by one `Operand`, so that they agree.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ptxlab
 from ptxlab.author import Scalar, b16, ptx, s32, u16
 
 LINE = 128  # bytes of a row of a K tile: the width of the swizzle
+SECTOR = 32  # bytes of memory that caches read at a time
 STRIPE = 64  # rows of one `wgmma`; also the 16-bit elements of a row
 
 COPIES = [
@@ -74,7 +75,10 @@ class Operand:
         """The tensor map that copies are given, of a matrix or of an array of them; f32 is rounded to tf32."""
         box = *(1 for _ in matrix.shape[2:]), *self.box
         type = "tf32" if self.bytes == 4 else None
-        return ptxlab.tensor_map(matrix, box=box, swizzle=self.swizzle, l2_promotion="256B", type=type)
+        found = ptxlab.tensor_map(matrix, box=box, swizzle=self.swizzle, l2_promotion="256B", type=type)
+        if any(step % SECTOR for step in found.strides):  # rows of a box are parts of more lines then
+            return replace(found, l2_promotion="128B")
+        return found
 
     def tile(self, memory: Any) -> Any:
         """The K tiles of all stages, one box after the other."""

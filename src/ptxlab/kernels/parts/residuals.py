@@ -83,7 +83,11 @@ class RingResidual:
             stage.advance()
 
     def begin(self, stage: Any, own: Any) -> None:
-        """Wait for the residual of a tile; `own` is the first of this warpgroup's 64 rows of it."""
+        """Wait for the residual of a tile; `own` is the first of this warpgroup's 64 rows of it.
+
+        Copies may complete in another order than they were issued. So a warpgroup that hands over its turn has waited
+        before: the next one would take a stage that is not filled for one that was filled a turn of the ring later.
+        """
         self.row, self.indexes = own * STRIPE + (ptx.tid.x >> 5 & 3) * 16, []
         for _ in range(self.boxes.count):
             stage.wait()

@@ -14,6 +14,7 @@ from ptxlab.kernels.wgmma_gemm.shapes import Shape
 
 TABLE = Path(__file__).with_name("tuned.json")
 FORMATS_TABLE = Path(__file__).with_name("tuned_formats.json")
+AT_ONCE = Shape(stages=4, together=16, buffers=2, even=True)  # both warpgroups multiply one tile
 
 
 def read_table(path: Path) -> dict[Problem, Shape]:
@@ -37,11 +38,14 @@ def shape_of(fields: dict[str, Any]) -> Shape:
 
 
 @cache
-def choose(problem: Problem, emulated: bool = False) -> Shape:
-    """The variant for a product: the fastest on an H200, or one that is cheap on the emulator."""
+def choose(problem: Problem, emulated: bool = False, residual: bool = False) -> Shape:
+    """The variant for a product: the fastest on an H200, or one that is cheap on the emulator.
+
+    A residual comes through the ring, which two warpgroups in turns need for themselves.
+    """
     if emulated:
         return Shape(groups=1, columns=min(STRIPE, -(-problem.n // CHUNK) * CHUNK), stages=2)
     found = tuned().get(problem)
-    if found is not None:
-        return found
-    return min(shapes(problem), key=lambda shape: (estimate(problem, shape), shape.rows * shape.columns, shape.split))
+    if found is None:
+        found = min(shapes(problem), key=lambda one: (estimate(problem, one), one.rows * one.columns, one.split))
+    return AT_ONCE if residual and found.alternate else found

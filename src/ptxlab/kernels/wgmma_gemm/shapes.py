@@ -91,10 +91,13 @@ class Shape:
         width, size = self.parts.width, layout.out_size
         return Boxes(self.groups, self.tall, width, self.swapped, self.buffers, size, self.alternate, self.box)
 
-    @property
-    def takes_residuals(self) -> bool:
-        """Whether a residual can come through the ring: each block computes all of a tile, as it is stored."""
-        return self.split == 1 and not self.swapped
+    def takes_residuals(self, layout: Layout) -> bool:
+        """Whether a residual can come through the ring: tiles are computed as they are stored, and it has the stages.
+
+        Warpgroups in turns have not released the last K tile when they wait for a residual.
+        """
+        fits = self.ring_boxes(layout).count + self.alternate <= self.stages
+        return fits and self.split == 1 and not self.swapped
 
     def ring_boxes(self, layout: Layout) -> RingBoxes:
         """How a tile of a residual is in stages."""
