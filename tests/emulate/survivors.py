@@ -58,7 +58,6 @@ LOADED = (
 AT_END = "bulk stores are complete when the grid ends, and an SM keeps shared memory for them (bulk_at_exit.json)"
 UNTOUCHED = "no register of the MMAs is accessed between it and the fence before it"
 NO_MORE = "it is for the last tile: the producer copies no more, and does not wait for it"
-IMPLIED = "a stage of V is free only after the MMA that reads Q, and Q is copied after it"
 RELEASED_LATER = (
     "the producer copies queries first, and waits for their stage, which all MMAs of a tile are done before; "
     "what is released earlier is not filled earlier"
@@ -96,7 +95,6 @@ EQUIVALENT = [
     Survivor("wgmma_attention", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
     Survivor("wgmma_attention", (), ("remove tensor fence",), UNTOUCHED, "wgmma.fence"),
     Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),
-    Survivor("wgmma_attention", (), ("remove wait",), IMPLIED, "[%r59], %r26"),
     Survivor("wgmma_attention_backward", (), ("remove wait",), RELEASED_LATER, "mbarrier.try_wait.parity.shared.b64"),
     Survivor("wgmma_attention_backward", (), ("remove commit",), RELEASED_LATER, "wgmma.commit_group"),
     Survivor("wgmma_attention_backward", (), WAIT, RELEASED_LATER, "wgmma.wait_group.sync.aligned 1"),

@@ -107,6 +107,16 @@ def test_infinities_and_nan_stay_in_their_rows() -> None:
 
 
 @pytest.mark.bulk
+def test_scores_of_minus_infinity_for_whole_tiles_of_keys() -> None:
+    arrays = problem(length=400)
+    arrays["q"][...] = np.abs(arrays["q"]) + 1
+    arrays["k"][0, 0, 100:] = -np.inf  # the tiles that come first
+    attend(arrays).run(device="cpu")
+    with np.errstate(invalid="ignore"):
+        assert error({**arrays, "k": arrays["k"][:, :, :100], "v": arrays["v"][:, :, :100]}) < 1e-3
+
+
+@pytest.mark.bulk
 def test_more_queries_than_keys_and_more_keys_than_queries() -> None:
     for queries, keys in ((200, 70), (70, 300)):
         arrays = problem(length=max(queries, keys))

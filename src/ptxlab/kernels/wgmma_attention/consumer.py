@@ -208,7 +208,7 @@ class Consumer:
             else:
                 with ptx.when((tile.block + 1) * self.plan.keys > tile.keys):
                     self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
-        return self.softmax.weigh(self.scores, masked)
+        return self.softmax.weigh(self.scores)
 
     def packed(self) -> list[Any]:
         """Weights as the left operand of a product has them."""

@@ -35,6 +35,7 @@ class Producer:
             is_last = following >= order.count
             if self.plan.overlaps:
                 with ptx.when(~is_last):
+                    self.queries.wait()
                     self.copy_queries(upcoming)
             with ptx.loop():
                 ptx.leave_when(row <= first)
@@ -44,6 +45,7 @@ class Producer:
             self.copy(self.values, self.tiles.v, values, (row, *there))
             ptx.leave_when(is_last)
             if not self.plan.overlaps:
+                self.queries.wait()
                 self.copy_queries(upcoming)
             tile.set(upcoming)
             following.set(later)
@@ -69,10 +71,9 @@ class Producer:
         row -= self.plan.keys
 
     def copy_queries(self, tile: Found) -> None:
-        """The queries of a tile, in a box for each warpgroup and 64 columns."""
+        """The queries of a tile into an empty stage, in a box for each warpgroup and 64 columns."""
         stage, plan = self.queries, self.plan
         row, head, batch = tile.order.queries_at(tile)
-        stage.wait()
         stage.expect(plan.query_bytes)
         for number in range(plan.groups * plan.boxes):
             group, box = divmod(number, plan.boxes)

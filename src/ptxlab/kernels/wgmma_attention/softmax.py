@@ -14,6 +14,9 @@ from ptxlab.author import f32, ptx
 from ptxlab.kernels.mma_attention.softmax import ALL, combine, exchange
 
 ROWS = 2  # of a lane
+# The maximum of a row that attends to no key yet: times the scale it is exact, so that its factor is 1, and weights of
+# −∞ are 0; −∞ itself would make them NaN.
+LEAST = -(2.0**126)
 
 
 def row_of(number: int) -> int:
@@ -32,7 +35,7 @@ class Softmax:
     def reset(self) -> None:
         """Begin with other rows."""
         for maximum, total in zip(self.maxima, self.totals, strict=True):
-            maximum.set(-math.inf)
+            maximum.set(LEAST)
             total.set(0.0)
 
     def mask(self, scores: list[Any], offsets: Any, starts: list[Any] | None, ends: list[Any]) -> None:
@@ -43,7 +46,7 @@ class Softmax:
             if starts is not None:
                 ptx.mov.f32(-math.inf, out=score, when=starts[row] >= right)
 
-    def weigh(self, scores: list[Any], masked: bool) -> tuple[Any, list[Any]]:
+    def weigh(self, scores: list[Any]) -> tuple[Any, list[Any]]:
         """Replace scores by weights and count them.
 
         Return whether what was summed before is to be scaled, the same in all lanes of a warp, and by which factors.
@@ -54,9 +57,7 @@ class Softmax:
         any_grows = ptx.vote.sync.any.pred(grows[0] | grows[1], ALL)
         factors = []
         for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
-            # A row that attends to no key yet has no maximum.
-            finite = ptx.selp.f32(0.0, new, new == -math.inf) if masked else new
-            offset = finite * -self.scale
+            offset = new * -self.scale
             factor = ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(maximum, self.scale, offset))
             maximum.set(new)
             for score in own:
