@@ -92,11 +92,11 @@ def test_what_is_left_out_of_a_cluster_is_found(lost: str) -> None:
     assert LOST[lost] in codes(without(clustered("shared"), lost))
 
 
-@pytest.mark.parametrize("where", ["registers", "shared"])
-def test_a_cluster_has_two_rows_at_a_time(where: str) -> None:
+@pytest.mark.parametrize(("where", "early"), [("registers", 2), ("shared", 1)])
+def test_a_cluster_has_two_rows_at_a_time(where: str, early: int) -> None:
     x = np.random.default_rng(1).standard_normal((4, 900), np.float32) + 3
     weight, y, z = np.linspace(1, 2, 900, dtype=np.float32), np.full_like(x, np.nan), np.full_like(x, np.nan)
-    spread = Spread("f32", 4, 128, 2, where, cluster=2, rows=2)
+    spread = Spread("f32", 4, 128, 2, where, cluster=2, rows=2, early=early)
     plain = launch_rows(rms_norm_kernel, spread, 4, [x, weight, y, 0, 0, 0, 4, 900, 0.0], form=Form())
     assert codes(plain) == codes(launch_rows(layer_norm_kernel, spread, 4, [x, weight, -weight, z, 4, 900, 0.0])) == []
     wide = x.astype(np.float64)

@@ -25,6 +25,7 @@ SIZES = (64, 128, 256)  # of heads
 TILE = 16  # keys that are in one page
 SMALLEST = 4096  # bytes of keys that a warp copies at a time
 FEW_HEADS, MANY_HEADS = 16, 512  # of keys, in all sequences
+FEW_KEYS = 1 << 17  # of all heads
 LEAST = 2  # tiles of keys for a block
 MOST_PARTIAL = 18 << 20  # bytes of parts of results, of any plan
 MOST_COUNTERS = 1 << 18  # bytes of counters: one for each head of keys, or for each 16 heads of queries
@@ -65,24 +66,31 @@ def attend(
 def plan_for(q: Any, k: Any, page: int) -> Plan:
     """The plan for queries and a cache, with pages of so many positions or none."""
     heads = q.shape[0] * k.shape[2]
-    return choose(q.shape[2], type_of(q), type_of(k), page, q.shape[1] // k.shape[2], heads)
+    is_short = not page and heads * k.shape[1] <= FEW_KEYS
+    return choose(q.shape[2], type_of(q), type_of(k), page, q.shape[1] // k.shape[2], heads, is_short)
 
 
-def choose(size: int, type: str, cache: str, page: int, shared_by: int, heads: int = 64) -> Plan:
+def choose(
+    size: int, type: str, cache: str, page: int, shared_by: int, heads: int = 64, is_short: bool = False
+) -> Plan:
     """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page.
 
-    Of few heads of keys in all sequences, each has many parts, and a block of four warps has its own together sooner.
-    Where there are many, two blocks share an SM, and one reads while the other puts its warps' results together.
+    Of few heads of keys in all sequences, each has many parts, and a block of four warps has its own together sooner;
+    so it is where the cache is short. Where heads are many, two blocks share an SM, and one reads while the other puts
+    its warps' results together.
     """
-    row = size * (1 if cache == "e4m3" else 2)
+    is_narrow = cache == "e4m3"
+    row = size * (1 if is_narrow else 2)
     keys = max(TILE, SMALLEST // row)
     while page % keys:
         keys //= 2
     few = shared_by <= ROWS // 2 and size < 256  # where it would take more registers than there are
-    if row > 256 or heads <= FEW_HEADS:  # of longer rows, two stages of eight warps do not fit
+    if row > 256 or (
+        (heads <= FEW_HEADS or is_short) and not is_narrow
+    ):  # of longer rows, two stages of eight warps do not fit
         warps, stages, blocks = 4, 3, 1
     elif heads >= MANY_HEADS:
-        warps, stages, blocks = 4, 2 if cache == "e4m3" else 3, 2
+        warps, stages, blocks = 4, 2 if is_narrow else 3, 2
     else:
         warps, stages, blocks = 8, 2 if keys * row == SMALLEST else 3, 1
     together = 8 if size == 256 else 16

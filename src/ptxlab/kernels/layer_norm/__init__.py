@@ -14,8 +14,10 @@ from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
 IN_CLUSTER = Part(128, held=16, where="registers")
-LONG = Part(256, held=16, where="shared", at_a_time=768)
-CAPACITY = Capacity(at_a_time=1536, parts={"f32": LONG, "f16": IN_CLUSTER, "bf16": IN_CLUSTER})
+CAPACITY = Capacity(
+    at_a_time=1536,
+    parts={"f32": Part(256, held=16, where="registers"), "f16": IN_CLUSTER, "bf16": IN_CLUSTER},
+)
 
 
 def read_once(x: Any, weight: Any, bias: Any, y: Any, epsilon: float = EPSILON) -> Launch:

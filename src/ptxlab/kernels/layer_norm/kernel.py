@@ -21,7 +21,7 @@ def layer_norm(
     spread: Spread,
 ) -> None:
     """y = (x - mean) / √(variance + ε) · weight + bias for each row."""
-    mine = own_rows(x, rows, columns, spread)
+    mine = own_rows(x, rows, columns, spread, of_columns=(weight, bias))
     agreed = agree(mine, [moments(row) for row in mine], together)
     part = ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
     means = [one[1] for one in agreed]

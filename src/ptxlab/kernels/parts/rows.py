@@ -13,7 +13,7 @@ piece. Which of these it is, a `Spread` says.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -115,9 +115,12 @@ class Piece:
 
     def load(self, array: Any) -> list[Any]:
         """The elements of these columns in an array that all rows share; the cache keeps it."""
-        spread = self.row.spread
-        source = element_pointer(array, spread.type, spread.vector, self.first)
-        bits = self._read(ptx.ld.global_.nc, source, spread.threads)
+        spread, early = self.row.spread, self.row.early.get(id(array))
+        if early is not None:
+            bits = self._read(ptx.ld.shared, early, spread.block)
+        else:
+            source = element_pointer(array, spread.type, spread.vector, self.first)
+            bits = self._read(ptx.ld.global_.nc, source, spread.threads)
         return [value for part in bits for value in widened(part, spread.type)]
 
     def _read(self, load: Any, source: Any, step: int, neutral: float = 0.0) -> list[list[Any]]:
@@ -177,6 +180,8 @@ class Row:
     """The blocks that share it, where there are several."""
     kept: Any = None
     """Where this thread has it in shared memory."""
+    early: dict[int, Any] = field(default_factory=dict)
+    """Where it has vectors that all rows share, if they come there with the row."""
 
     @property
     def source(self) -> Any:
@@ -226,11 +231,16 @@ class Row:
             bits = read(LOAD, self.source, spread, self.inside(), self.neutral, self.policy)
             self.whole = Piece(self, self.first, self.inside(), bits)
         elif spread.where == "shared":
-            self.kept = kept() + number * spread.held * spread.block
-            for index, within in enumerate(self.inside()):
-                source = self.source + index * spread.threads
-                COPY(self.kept + index * spread.block, source, WIDEST, self.policy, when=within)
+            self.kept = self.copy(self.source, number)
             self.whole = Piece(self, self.first, self.inside(), None)
+
+    def copy(self, source: Any, number: int) -> Any:
+        """Copy this thread's vectors to shared memory, after those of so many others, and return where they will be."""
+        spread = self.spread
+        target = kept() + number * spread.held * spread.block
+        for index, within in enumerate(self.inside()):
+            COPY(target + index * spread.block, source + index * spread.threads, WIDEST, self.policy, when=within)
+        return target
 
     def agree(self, value: Any, combine: Combine) -> Any:
         """One value from those of all threads that share the row."""
@@ -239,10 +249,13 @@ class Row:
 
 def agree(rows: Sequence[Row], values: Sequence[Any], combine: Combine) -> list[Any]:
     """One value for each row, from those of all threads that share it."""
-    cluster = rows[0].cluster
-    if cluster is not None:
-        return cluster.combine(values, combine)
-    return [over_block(value, combine, rows[0].spread.threads) for value in values]
+    first = rows[0]
+    if first.cluster is None:
+        return [over_block(value, combine, first.spread.threads) for value in values]
+    agreed = first.cluster.combine(values, combine)
+    if first.early:
+        ptx.cp["async"].wait_all()
+    return agreed
 
 
 def own_row(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float = 0.0) -> Row:
@@ -251,8 +264,13 @@ def own_row(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float
     return row
 
 
-def own_rows(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float = 0.0) -> list[Row]:
-    """The row of this thread; where a cluster has several at a time, all of them."""
+def own_rows(
+    matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: float = 0.0, of_columns: Sequence[Any] = ()
+) -> list[Row]:
+    """The row of this thread; where a cluster has several at a time, all of them.
+
+    `of_columns` are vectors that all rows share and that are read once threads have agreed.
+    """
     if spread.cluster > 1:
         ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
         ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
@@ -266,7 +284,16 @@ def own_rows(matrix: Any, rows: Any, columns: Any, spread: Spread, neutral: floa
         found.append(Row(matrix, columns, spread, neutral, own, start, first, policy, cluster=cluster))
     for place, row in enumerate(found):
         row.ask(place)
-    if spread.where == "shared":
+    early = of_columns[: spread.early]
+    if early and spread.where == "shared":
+        ptx.cp["async"].commit_group()
+    for place, array in enumerate(early, spread.kept - spread.early):
+        source = element_pointer(array, spread.type, spread.vector, first)
+        found[0].early[id(array)] = found[0].copy(source, place)
+    if early and spread.where == "shared":
+        ptx.cp["async"].commit_group()
+        ptx.cp["async"].wait_group(1)
+    elif spread.where == "shared":
         ptx.cp["async"].wait_all()
     return found
 

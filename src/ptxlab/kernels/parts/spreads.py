@@ -61,6 +61,8 @@ class Part:
     """Threads on an SM."""
     rows: int = 1
     """Rows that a cluster has at a time, if their number is a multiple."""
+    early: int = 0
+    """Vectors that all rows share and that come with them to shared memory."""
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,14 @@ class Spread:
     """Blocks that share a row, in a cluster."""
     rows: int = 1
     """Rows that a cluster has at a time: what all rows share is read once for all of these."""
+    early: int = 0
+    """Vectors that all rows share, as weights, which come to shared memory while the rows are read."""
 
     def __str__(self) -> str:
         blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
         rows = f"_{self.rows}_rows" if self.rows > 1 else ""
-        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}"
+        early = f"_{self.early}_early" if self.early else ""
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}{early}"
 
     @staticmethod
     def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
@@ -141,12 +146,10 @@ class Spread:
             else:
                 return None
         held = ceil_div(columns, blocks * threads * vector)
-        shared = held * threads * WIDEST
-        if part.where == "shared" and shared > _SHARED_MEMORY:
-            return None
         at_a_time = None if part.at_a_time is None else max(part.at_a_time, threads)
-        at_once = 1 if rows % part.rows or part.rows * shared > _SHARED_MEMORY else part.rows
-        return Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks, at_once)
+        at_once = 1 if rows % part.rows else part.rows
+        found = Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks, at_once, part.early)
+        return found if found.shared <= _SHARED_MEMORY else None
 
     @property
     def block(self) -> int:
@@ -156,7 +159,12 @@ class Spread:
     @property
     def shared(self) -> int:
         """Bytes of shared memory that a launch has to ask for."""
-        return self.rows * self.held * self.block * WIDEST if self.where == "shared" else 0
+        return self.kept * self.held * self.block * WIDEST
+
+    @property
+    def kept(self) -> int:
+        """Vectors of a row's length that are in shared memory, with a block's part of each."""
+        return self.early + (self.rows if self.where == "shared" else 0)
 
     @property
     def step(self) -> int:

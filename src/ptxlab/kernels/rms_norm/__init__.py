@@ -20,9 +20,9 @@ CAPACITY = Capacity(
     at_a_time=2048,
     alone=128 << 10,
     parts={
-        "f32": Part(1024, held=8, where="registers"),
-        "f16": Part(256, held=8, where="shared", at_a_time=1536),
-        "bf16": Part(256, held=8, where="shared", at_a_time=1536),
+        "f32": Part(256, held=16, where="registers"),
+        "f16": Part(512, held=4, where="registers", at_a_time=1024, rows=2),
+        "bf16": Part(512, held=4, where="registers", at_a_time=1024, rows=2),
     },
 )
 FUSED = Capacity(

@@ -45,8 +45,8 @@ def rms_norm(
     form: Form,
 ) -> None:
     """y = x / √(mean of squares + ε) · weight for each row."""
-    mine = own_rows(x, rows, columns, spread)
     by_row = form.scale == "row"
+    mine = own_rows(x, rows, columns, spread, of_columns=() if by_row else (weight,))
     if form.residual:
         for row in mine:
             row.add(residual, summed)
