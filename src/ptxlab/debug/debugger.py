@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ptxlab.debug.lines import Lines, Place
 from ptxlab.debug.machine_code import MachineCode
-from ptxlab.debug.steps import ThreadSteps, steps_of
 from ptxlab.debug.stops import Breakpoint, Finding, Watchpoint, stop_at_finding, watch_memory, watch_register
 from ptxlab.debug.values import Scope, UnknownError
 from ptxlab.report import Diagnostic
 from ptxlab.trace import Trace
 from ptxlab.trace.accesses import GLOBAL, NAMES, SHARED
 from ptxlab.trace.program import Value
+from ptxlab.trace.thread_steps import ThreadSteps, steps_of
 
 if TYPE_CHECKING:
     from ptxlab.trace.origin import Origin

@@ -13,13 +13,14 @@ import numpy as np
 
 from ptxlab import ir
 from ptxlab.device.trace_format import READ
-from ptxlab.trace import lanes, tensor_cores, tensor_memory
+from ptxlab.trace import calls, lanes, tensor_cores, tensor_memory
 from ptxlab.trace.accesses import GLOBAL, LOCAL, NAMES, PARAM, SHARED, Region, Rows
 from ptxlab.trace.columns import Columns
 from ptxlab.trace.operands import Use, uses_of
 from ptxlab.trace.origin import Origin, Part, Place, Sources, Stored
 from ptxlab.trace.program import Value
 from ptxlab.trace.registers import Written, last_write
+from ptxlab.trace.thread_steps import ThreadSteps
 
 if TYPE_CHECKING:
     from ptxlab.trace.trace import Trace
@@ -38,6 +39,7 @@ class Finder:
         self._rows: dict[tuple[int, int], Rows] = {}
         self._ends: dict[tuple[int, int], list[int]] = {}
         self.tensor_writers: dict[int, list[tensor_memory.Words]] = {}
+        self.thread_steps: dict[int, ThreadSteps] = {}
 
     def node(
         self, what: str, value: Value | bytes | None, step: int | None, line: int, instruction: str,
@@ -126,6 +128,9 @@ class Finder:
             found = explain(self, step, index, part)
             if found is not None:
                 return found + around
+        returned = calls.returned(self, step, name)
+        if returned is not None:
+            return returned + around
         packed = lanes.packed(self, step, part)
         values = [self.of_register(thread, use.name, key) for use in uses if use.role == "value"]
         return [*self._loaded(step, index, part), *(values if packed is None else packed), *around]
@@ -140,6 +145,10 @@ class Finder:
             each = access.size // count if access.size % count == 0 else access.size
             start = access.address + (index * each if each * count == access.size else 0)
             offset, size = part if part is not None and sum(part) <= each else (0, each)
+            passed = calls.loaded(self, step, start + offset - access.address, size)
+            if passed is not None:
+                found += passed
+                continue
             found.append(self.of_memory(NAMES.index(access.space), access.owner, start + offset, size, step.key))
         return found
 
