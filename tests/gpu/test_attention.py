@@ -30,6 +30,7 @@ def replaced(tensor: Any, rows: Any, value: float) -> Any:
 FINITE: dict[str, Change] = {
     "normal": lambda q, k, v: (q, k, v),
     "large logits": lambda q, k, v: (q * 100, k, v),
+    "very large logits": lambda q, k, v: (q * 10000, k, v),
     "one large key": lambda q, k, v: (q, replaced(k, 700, 40.0), v),
     "far from 0": lambda q, k, v: (q + 3, k + 3, v + 100),
 }
@@ -43,25 +44,32 @@ SPECIAL: dict[str, Change] = {
 }
 
 
+def by_cudnn(torch: Any, q: Any, k: Any, v: Any, causal: bool) -> Any:  # noqa: F811
+    backends = torch.nn.attention
+    with backends.sdpa_kernel(backends.SDPBackend.CUDNN_ATTENTION):
+        return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("size", [64, 128, 256])
 @pytest.mark.parametrize("name", FINITE)
 def test_the_error_is_not_larger_than_that_of_cudnn(torch: Any, name: str, size: int, causal: bool) -> None:  # noqa: F811
     q, k, v = FINITE[name](*(normal(torch, 2, 4, 1024, size) for _ in range(3)))
-    wanted, backends = reference(torch, q, k, v, causal), torch.nn.attention
-    with backends.sdpa_kernel(backends.SDPBackend.CUDNN_ATTENTION):
-        theirs = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-    assert error(attention(q, k, v, causal=causal), wanted) <= 1.01 * error(theirs, wanted)
+    wanted = reference(torch, q, k, v, causal)
+    ours, theirs = (error(one, wanted) for one in (attention(q, k, v, causal=causal), by_cudnn(torch, q, k, v, causal)))
+    assert ours <= max(1.02 * theirs, 2e-4)  # the last bits of both are chance; with bf16, 2e-4 is a tenth of rounding
 
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", SPECIAL)
-def test_nan_and_infinity(torch: Any, name: str, causal: bool) -> None:  # noqa: F811
+def test_nan_and_infinity_are_in_the_rows_where_cudnn_has_them(torch: Any, name: str, causal: bool) -> None:  # noqa: F811
     q, k, v = SPECIAL[name](*(normal(torch, 1, 2, 1024, 128) for _ in range(3)))
-    wanted, found = reference(torch, q, k, v, causal), attention(q, k, v, causal=causal)
-    is_finite = wanted.isfinite()
-    assert torch.equal(found.isfinite(), is_finite)
-    assert error(found[is_finite], wanted[is_finite]) <= 4e-3
+    found, theirs = attention(q, k, v, causal=causal), by_cudnn(torch, q, k, v, causal)
+    is_finite = found.isfinite().all(-1)
+    assert torch.equal(is_finite, theirs.isfinite().all(-1))
+    wanted = reference(torch, q, k, v.nan_to_num(0, 0), causal)  # rows that attend to a value of NaN are not compared
+    if is_finite.any():
+        assert error(found[is_finite], wanted[is_finite]) <= 4e-3
 
 
 def starts_of(torch: Any, lengths: list[int]) -> Any:  # noqa: F811

@@ -94,6 +94,15 @@ def test_scores_that_grow_from_key_to_key(step: float) -> None:
 
 
 @pytest.mark.bulk
+def test_very_large_scores_of_many_keys() -> None:
+    arrays = problem(type="bf16", length=1024)
+    arrays["q"] = (arrays["q"][:, :, :100].astype(np.float32) * 1e4).astype(arrays["q"].dtype)
+    arrays["o"] = arrays["o"][:, :, :100].copy()
+    attend(arrays).run(device="cpu")
+    assert error(arrays) < 3e-4
+
+
+@pytest.mark.bulk
 def test_infinities_and_nan_stay_in_their_rows() -> None:
     arrays = problem(length=150, causal=True)
     arrays["q"][0, 0, 7, 3] = np.nan

@@ -14,9 +14,7 @@ from ptxlab.author import f32, ptx
 from ptxlab.kernels.mma_attention.softmax import ALL, combine, exchange
 
 ROWS = 2  # of a lane
-# The maximum of a row that attends to no key yet: times the scale it is exact, so that its factor is 1, and weights of
-# −∞ are 0; −∞ itself would make them NaN.
-LEAST = -(2.0**126)
+LEAST = -(2.0**126)  # the maximum of a row that attends to no key yet: −∞ would make weights of −∞ NaN
 
 
 def row_of(number: int) -> int:
@@ -58,7 +56,7 @@ class Softmax:
         factors = []
         for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
             offset = new * -self.scale
-            factor = ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(maximum, self.scale, offset))
+            factor = ptx.ex2.approx.ftz.f32((maximum - new) * self.scale)  # exactly 1 where it does not grow
             maximum.set(new)
             for score in own:
                 ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
