@@ -15,6 +15,7 @@ import importlib
 import importlib.metadata
 import json
 import platform
+import re
 import sys
 import time
 import traceback
@@ -70,8 +71,11 @@ def load(path: Path, package: str = "") -> types.ModuleType:
     module = types.ModuleType(package or f"real_{path.stem.replace('-', '_')}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
-    sys.path.insert(0, str(path.parent))
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    text = path.read_text(encoding="utf-8")
+    for name in re.findall(r'import_module\("(\d\d-[\w-]+)"\)', text):  # tutorials use those before them
+        if name not in sys.modules:
+            load(path.with_name(f"{name}.py"), name)
+    for node in ast.parse(text).body:
         is_try = isinstance(node, (ast.Try, ast.If)) and "__main__" not in ast.dump(node)
         if isinstance(node, (ast.Expr, ast.For, ast.With, ast.While)) or (isinstance(node, ast.If) and not is_try):
             continue
@@ -157,16 +161,15 @@ def main() -> int:
     torch.set_num_threads(1)  # processes that are forked have one
     assert ptxlab.triton
     runtime_code()
-    words = options.only.split(",")
-    rows = [
-        _run_apart(one.name, target, options.timeout)
-        for one in PROGRAMS.values()
-        if any(word in one.name for word in words)
-        for target in options.targets.split(",")
-    ]
-    rows += [row for path in options.join for row in json.loads(path.read_text())]
-    if options.rows:
-        options.rows.write_text(json.dumps(rows))
+    rows = [row for path in options.join for row in json.loads(path.read_text())]
+    for one in PROGRAMS.values():
+        if not any(word == f"={one.name}" or word in one.name for word in options.only.split(",")):
+            continue
+        for target in options.targets.split(","):
+            rows.append(_run_apart(one.name, target, options.timeout))
+            if options.rows:
+                options.rows.write_text(json.dumps(rows))
+    rows = list({(row["program"], row["target"]): row for row in rows}.values())
     if options.evidence:
         _keep(options.root, rows)
     return (

@@ -20,7 +20,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "frameworks.md").read_text(encoding
 BLOCKS = re.findall(r"(?:<!-- needs ([^>]*) -->\n)?```python\n(.*?)```", PAGE, re.DOTALL)
 EVERYWHERE = "\n".join(code for needs, code in BLOCKS if not needs)
 ON_GPU = "\n".join(code for needs, code in BLOCKS if needs in ("", "a GPU"))
-PACKAGES = {"Triton": "triton", "Triton and torch": "torch", "CuTe": "cutlass", "Numba": "numba_cuda"}
+PACKAGES = {"Triton": "triton", "Triton and torch": "torch", "CuTe": "cutlass", "Numba": "numba_cuda", "JAX": "jax"}
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 on_gpu = pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
@@ -79,7 +79,7 @@ def test_the_page_on_this_machine() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", ["Triton", "CuTe", "Numba"])
+@pytest.mark.parametrize("subject", ["Triton", "CuTe", "Numba", "JAX"])
 def test_the_page_on_other_frameworks(subject: str, tmp_path: Path) -> None:
     wanted = [need for need in PACKAGES if need.startswith(subject) and find_spec(PACKAGES[need]) is not None]
     if subject not in wanted:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.host_memory import Pointer
+from ptxlab.device.host_memory import Pointer, RawParameter
 from ptxlab.device.multicast import MULTICAST, STEP, Multicast, PlacedMulticast
 from ptxlab.device.parameter_fields import Field, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
@@ -95,7 +95,7 @@ def _is_structure(parameter: ir.Variable, value: Any) -> bool:
         return is_container(value) and not isinstance(value, Pointers)
     if isinstance(value, (TensorMap, Encoded)):
         return layout.size_of_variable(parameter) not in (8, MAP_BYTES)
-    return not isinstance(value, (bytes, bytearray, memoryview))
+    return not isinstance(value, (bytes, bytearray, memoryview, RawParameter))
 
 
 class _Packing:
@@ -119,6 +119,9 @@ class _Packing:
             handle = self.parameters.objects.add(value, field.kind, field.size, f"{name} (`{parameter.title}`)")
             value = handle.to_bytes(field.size, "little")
             self.parameters.slots.append(Slot(offset, is_handle=True))
+        elif isinstance(value, RawParameter):
+            self._reach(value.regions(), "")
+            value = value.data
         elif isinstance(value, Pointer):
             value = self._pointer(value, field)
         elif isinstance(value, Pointers):
@@ -167,13 +170,17 @@ class _Packing:
         """An address in memory of the host, all of which the kernel can reach."""
         if field.size != POINTER_BYTES:
             raise ValueError(f"a pointer needs a 64-bit parameter, this one is `.{field.kind}`")
+        self._reach(pointer.regions(), pointer.name)
+        return pointer.address
+
+    def _reach(self, regions: Sequence[Region], name: str) -> None:
+        """Let the kernel reach memory; a region that has this name gets it."""
         known = {region.base: region for region in self.parameters.regions}
-        for region in pointer.regions():
+        for region in regions:
             if region.base not in known:
                 self.parameters.regions.append(region)
-            elif pointer.name and region.name == pointer.name:
-                known[region.base].name = region.name
-        return pointer.address
+            elif name and region.name == name:
+                known[region.base].name = name
 
     def _add_region(self, data: bytes, name: str) -> Region:
         """Memory with these bytes, which the kernel only reads."""

@@ -53,6 +53,18 @@ class HostMemory:
 
 
 @dataclass(frozen=True)
+class RawParameter:
+    """An argument: the bytes of a parameter, whose addresses are in memory of the host."""
+
+    memory: HostMemory
+    data: bytes
+
+    def regions(self) -> list[Region]:
+        """All memory that can be reached."""
+        return list(self.memory.regions.values())
+
+
+@dataclass(frozen=True)
 class Pointer:
     """An argument: an address in memory of the host; `name` is what messages call what is there."""
 

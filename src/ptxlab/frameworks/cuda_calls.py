@@ -12,11 +12,12 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.host_memory import HostMemory, Pointer
+from ptxlab.device.host_memory import HostMemory, RawParameter
 from ptxlab.device.result import Result
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.isa.gpus import SMS, gpu_named
 from ptxlab.isa.targets import target_named
+from ptxlab.isa.tensor_map import ALIGNMENT, BYTES, FLAGS
 
 _TYPES = (
     "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz", "b4x16",
@@ -25,6 +26,8 @@ _TYPES = (
 _SWIZZLES = (None, "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B")
 _PROMOTIONS, _INTERLEAVES, _FILLS = (None, "64B", "128B", "256B"), (None, "16B", "32B"), ("zeros", "nan")
 _CLUSTER, _COOPERATIVE = 4, 2  # launch attributes, as `cudaLaunchAttributeID` numbers them
+# Of the flags of a tensor map, bits 1 and 21: the DSL sets them, the driver does not, and copies do not read them.
+_MARKS = (1 << 1, 1 << 21 - 16)
 _FAILED = 719  # `cudaErrorLaunchFailure`
 _UNSUPPORTED = 801
 _ATTRIBUTES = {16: "sms", 75: "major", 76: "minor", 81: "shared", 97: "shared", 10: "warp", 1: "threads"}
@@ -156,11 +159,9 @@ class CudaCalls:
     ) -> int:
         function = self.module[self.names[kernel - 1]]
         pointers = ctypes.cast(args, ctypes.POINTER(ctypes.c_void_p))
-        values = []
-        for number, parameter in enumerate(function.parameters):
-            size = layout.size_of_variable(parameter)
-            data = self._translated(ctypes.string_at(pointers[number], size))
-            values.append(data if size != 8 else Pointer(self.memory, int.from_bytes(data, "little")))
+        sizes = [layout.size_of_variable(parameter) for parameter in function.parameters]
+        given = [self._translated(ctypes.string_at(pointers[number], size)) for number, size in enumerate(sizes)]
+        values = [RawParameter(self.memory, data) for data in given]
         self.results.append(
             function.launch(
                 tuple(grid), tuple(block), values, shared=shared,
@@ -178,6 +179,9 @@ class CudaCalls:
             for region in self.memory.regions.values():
                 if region.data <= address < region.data + max(region.size, 1):
                     found[at : at + 8] = (region.base + address - region.data).to_bytes(8, "little")
+                    if at % ALIGNMENT == 0 and len(data) - at >= BYTES:
+                        found[at + FLAGS] &= ~_MARKS[0]
+                        found[at + FLAGS + 2] &= ~_MARKS[1]
         return bytes(found)
 
     def _encode(self, into: int, type: int, rank: int, address: int, *rest: int) -> int:
