@@ -13,7 +13,7 @@ from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-IN_CLUSTER = Part(128, held=16, where="registers")
+IN_CLUSTER = Part(128, held=8, where="registers", at_a_time=640, rows=2, early=2)
 CAPACITY = Capacity(
     at_a_time=1536,
     parts={"f32": Part(256, held=16, where="registers"), "f16": IN_CLUSTER, "bf16": IN_CLUSTER},

@@ -17,6 +17,7 @@ _VERY_LONG = 64 << 10  # bytes of a row for as many threads as a block can have
 _MOST_THREADS = 1024
 _MOST_BLOCKS = 16  # of a cluster
 _SHARED_MEMORY = 224 << 10  # bytes that a block can have
+_IN_REGISTERS = 128 << 10  # bytes of several rows that a block of a cluster has
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
 MEASURED = [
@@ -62,7 +63,7 @@ class Part:
     rows: int = 1
     """Rows that a cluster has at a time, if their number is a multiple."""
     early: int = 0
-    """Vectors that all rows share and that come with them to shared memory."""
+    """Vectors that all rows share and that come to shared memory with these."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +148,9 @@ class Spread:
                 return None
         held = ceil_div(columns, blocks * threads * vector)
         at_a_time = None if part.at_a_time is None else max(part.at_a_time, threads)
-        at_once = 1 if rows % part.rows else part.rows
-        found = Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks, at_once, part.early)
+        is_too_much = part.rows * held * threads * WIDEST > _IN_REGISTERS
+        together = (1, 0) if rows % part.rows or is_too_much else (part.rows, part.early)
+        found = Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks, *together)
         return found if found.shared <= _SHARED_MEMORY else None
 
     @property

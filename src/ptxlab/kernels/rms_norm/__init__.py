@@ -21,8 +21,8 @@ CAPACITY = Capacity(
     alone=128 << 10,
     parts={
         "f32": Part(256, held=16, where="registers"),
-        "f16": Part(512, held=4, where="registers", at_a_time=1024, rows=2),
-        "bf16": Part(512, held=4, where="registers", at_a_time=1024, rows=2),
+        "f16": Part(128, held=8, where="registers", at_a_time=640, rows=2, early=1),
+        "bf16": Part(128, held=8, where="registers", at_a_time=640, rows=2, early=1),
     },
 )
 FUSED = Capacity(
