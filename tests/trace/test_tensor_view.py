@@ -1,10 +1,14 @@
 """Tensor memory in a recorded launch, and in the debugger."""
 
 import numpy as np
+import pytest
 
+import ptxlab
+from ptxlab import kernels
 from ptxlab.debug import Debugger
 from ptxlab.debug.terminal import Terminal
 from ptxlab.debug.variables import Variables
+from ptxlab.measure import Host
 from ptxlab.trace import Trace
 
 from .recorded import ring
@@ -46,3 +50,25 @@ def test_the_debugger_shows_it() -> None:
     debugger.go_to(0)
     (shown,) = Terminal(debugger, lambda _: None).answer("tmem")
     assert "no word of tensor memory is known here" in shown
+
+
+@pytest.mark.slow
+def test_scale_factors_are_among_the_inputs_of_a_product() -> None:
+    entry = kernels.entry("nvfp4_gemm")
+    (launch,) = entry.launches("tcgen05", entry.arrays(Host(7), **entry.small[0]))
+    trace = launch.run(device="cpu", checks=False, record=ptxlab.Record(blocks=[0])).trace
+    assert trace is not None
+    maps = [f"maps+{128 * number}" for number in range(5)]
+    row, column = 37, 70
+    found = trace.origin(trace.address(maps[4], row, column), size=trace.memory("global")[maps[4]].itemsize).inputs()
+    elements = [f"[{16 * number}:{16 * number + 16}]".replace("[", "[{}, ") for number in range(8)]
+    # Of four K tiles, four factors each: at lane 37 % 32, second group of four bytes; at lane 70 % 32, third.
+    factors = {maps[1]: (row % 32, 4), maps[3]: (column % 32, 8)}
+    assert {name: sorted(found[name]) for name in maps[:4]} == {
+        name: sorted(
+            [f"{name}[0, {tile}, {factors[name][0]}, {factors[name][1]}:{factors[name][1] + 4}]" for tile in range(4)]
+            if name in factors
+            else [name + one.format(row if name == maps[0] else column) for one in elements]
+        )
+        for name in maps[:4]
+    }

@@ -1,4 +1,4 @@
-"""Where words of tensor memory come from: an MMA, or a store by a warp. Scale factors and metadata are not followed."""
+"""Where words of tensor memory come from: an MMA, a store by a warp, or a copy. Metadata is not followed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.isa import Match
 from ptxlab.isa.descriptor import CHUNK, MN_MAJOR, tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import KINDS, PAIR, PLAIN, bytes_of_row
+from ptxlab.isa.tcgen05 import SPREAD
+from ptxlab.isa.tcgen05_scaled import count_factors
 from ptxlab.isa.tensor_matrix import a_code, b_code, bits_of, each_of, lane_of
 from ptxlab.isa.tensor_memory import BAND, LANES, TWO_BLOCKS
+from ptxlab.isa.tensor_scale import Factors, describe_factors, word_of, words_of
 from ptxlab.isa.tensor_tile import Tile, describe_tile, lane_rows
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.lanes import Executed, elements_in, matrices_of, registers_of
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     from ptxlab.trace.origin import Origin, Part
 
 COLUMNS_OF_A = 8  # of tensor memory, for a row
+COLUMNS = 512
+FEW_ROWS = 4  # of a copy: each goes to a sub-partition of its own
+Word = tuple[int, int, int]
+"""The block, the lane and the column of a word."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +35,8 @@ class Words:
     """What a writer of tensor memory was given: the step, and its address there."""
 
     step: Executed
-    is_store: bool
+    kind: str
+    """`store`, `multiply` or `copy`."""
     address: int
 
 
@@ -72,9 +81,7 @@ def of_word(finder: Finder, block: int, lane: int, column: int, key: int) -> Ori
     for words in reversed(writers(finder, block)):
         if words.step.key >= key:
             continue
-        found = (
-            _in_store(finder, words, lane, column) if words.is_store else _in_mma(finder, words, block, lane, column)
-        )
+        found = WRITERS[words.kind](finder, words, (block, lane, column))
         if found is not None:
             at = words.step.instruction
             line, text = finder.program.line(at), finder.program.text(at)
@@ -88,9 +95,12 @@ def writers(finder: Finder, block: int) -> list[Words]:
         found: list[Words] = []
         for number in range(len(finder.program.instructions)):
             match = finder.program.match(number)
-            is_store = match is not None and match.effects.does("tensor_memory", "store")
-            if match is None or not (is_store or match.effects.does("tensor_memory", "multiply")):
+            kind = next(
+                (one for one in WRITERS if match is not None and match.effects.does("tensor_memory", one)), None
+            )
+            if kind is None:
                 continue
+            is_store = kind == "store"
             blocks = {block} if is_store else {block, block ^ 1}
             for thread in finder.columns.threads:
                 if thread // finder.accesses.threads_in_block not in blocks or (is_store and thread % 32):
@@ -98,16 +108,17 @@ def writers(finder: Finder, block: int) -> list[Words]:
                 for key in finder.completions(thread, number):
                     entry, _ = finder.columns.locate(key // 2)
                     step = Executed(thread, entry, number, key)
-                    address = address_of(finder, step, "taddr" if is_store else "d")
+                    address = address_of(finder, step, "d" if kind == "multiply" else "taddr")
                     if address is not None:
-                        found.append(Words(step, is_store, address))
+                        found.append(Words(step, kind, address))
         finder.tensor_writers[block] = sorted(found, key=lambda one: one.step.key)
     return finder.tensor_writers[block]
 
 
-def _in_store(finder: Finder, words: Words, lane: int, column: int) -> Any:
+def _in_store(finder: Finder, words: Words, place: Word) -> Any:
     """What finds the register that a warp stored to a word; None: it did not."""
     step = words.step
+    _, lane, column = place
     layout = matrices_of(finder.program.match(step.instruction))["a"].layout
     row, right = lane - (routed(finder, step, words.address) >> 16), column - (words.address & 0xFFFF)
     if not (0 <= row < layout.rows and 0 <= right < layout.columns):
@@ -146,8 +157,38 @@ def lanes_of(tile: Any) -> list[int]:
     ]
 
 
-def _in_mma(finder: Finder, words: Words, block: int, lane: int, column: int) -> Any:
+def _in_copy(finder: Finder, words: Words, place: Word) -> Any:
+    """What finds the bytes of shared memory that were copied to a word; None: they were not."""
+    step = words.step
+    block, lane, column = place
+    match = finder.program.match(step.instruction)
+    descriptor = finder.operand(step.thread, step.instruction, "s_desc", step.key)
+    assert match is not None
+    is_pair = TWO_BLOCKS in finder.program.instructions[step.instruction][1].opcode.modifiers
+    if descriptor is None or (step.thread // finder.accesses.threads_in_block != block and not is_pair):
+        return None
+    m = match.candidate.modifiers
+    rows, bits = (int(number) for number in m.shape.removesuffix("b").split("x"))
+    spread, further, copies = SPREAD[m.multicast]
+    group = 1 if rows == FEW_ROWS else BAND
+    right, first = column - (words.address & 0xFFFF), words.address >> 16
+    if not 0 <= right < bits // 32:
+        return None
+    for row in range(rows):
+        if lane in [first + row % group + row // group * spread + index * further for index in range(copies)]:
+            start = int(tensor_chunk_offset(descriptor, row, right // 4, 0))
+            start, size = (start, CHUNK) if getattr(m, "from") else (start + right % 4 * 4, 4)
+            uses = [use for use in finder.uses(step.instruction) if use.role in ("value", "address", "guard")]
+            return lambda: [
+                finder.of_memory(SHARED, block, start, size, step.key),
+                *(finder.of_register(step.thread, use.name, step.key, "address") for use in uses),
+            ]
+    return None
+
+
+def _in_mma(finder: Finder, words: Words, place_: Word) -> Any:
     """What finds the row of A and the column of B of a word of D; None: the MMA does not write it."""
+    block, lane, column = place_
     found = tile_of(finder, words, block)
     if found is None:
         return None
@@ -176,11 +217,35 @@ def _of_mma(finder: Finder, step: Executed, mma: Any, tile: Any, place: tuple[in
     holder = block if mma.form != PAIR else own & ~1 | n // halves
     how = bits_of(b_code(bits, kind), kind), kind, bits >> 16 & 1, bits
     found += _line(finder, step, "b_desc", holder, n % halves, how)
+    if any(expected.name == "scale_a" for expected in _match(finder, step).expected):
+        for name, line in (("scale_a", row), ("scale_b", n)):
+            found += _factors(finder, step, mma, name, (block, lane // BAND, line))
     enabled = finder.operand(step.thread, step.instruction, "enable_d", step.key)
     if enabled:
         found.append(of_word(finder, block, lane, column, step.key))
     uses = [use for use in finder.uses(step.instruction) if use.role in ("value", "address", "guard")]
     return found + [finder.of_register(step.thread, use.name, step.key, "address") for use in uses]
+
+
+def _factors(finder: Finder, step: Executed, mma: Any, name: str, place: tuple[int, int, int]) -> list[Origin]:
+    """The scale factors of a row of A, or of a column of B, from the copy of a sub-partition."""
+    block, part, line = place
+    address = address_of(finder, step, name)
+    if address is None:
+        return []
+    mma.scale_a = mma.scale_b = address
+    mma.scale_factors = count_factors(_match(finder, step).candidate.modifiers)
+    factors: Any = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
+    describe_factors(mma, name == "scale_b", factors)
+    lane, column = divmod(int(word_of(factors, part, line % int(factors.rows))), COLUMNS)
+    words = range(int(words_of(factors)))
+    return [of_word(finder, block, lane, column + word * int(factors.step), step.key) for word in words]
+
+
+def _match(finder: Finder, step: Executed) -> Match:
+    match = finder.program.match(step.instruction)
+    assert match is not None
+    return match
 
 
 def _line(
@@ -202,3 +267,7 @@ def _line(
         chunks = int(bytes_of_row(bits, kind)) // CHUNK
         places = [(int(tensor_chunk_offset(descriptor, row, chunk, major)), CHUNK) for chunk in range(chunks)]
     return [finder.of_memory(SHARED, block, start, length, step.key) for start, length in places]
+
+
+# What finds the sources of a word, by what its writers do with tensor memory.
+WRITERS = {"store": _in_store, "multiply": _in_mma, "copy": _in_copy}

@@ -115,7 +115,9 @@ class TensorMemory:
     def _products(self) -> Iterator[Transfer]:
         """MMAs: the words of their results."""
         for words in tensor_memory.writers(self._finder, self.block):
-            found = None if words.is_store else tensor_memory.tile_of(self._finder, words, self.block)
+            if words.kind != "multiply":
+                continue
+            found = tensor_memory.tile_of(self._finder, words, self.block)
             if found is None:
                 continue
             _, tile = found
