@@ -14,7 +14,7 @@ import ptxlab
 from ptxlab.kernels.tcgen05_gemm import one_tile, pair, persistent, ring, specialized
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape
-from ptxlab.kernels.wgmma_gemm import arrays, by_cublas, reference, tolerance, work
+from ptxlab.kernels.wgmma_gemm.measured import arrays, by_cublas, reference, tolerance, work
 from ptxlab.measure import Entry, Launch, UnsuitedError
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div

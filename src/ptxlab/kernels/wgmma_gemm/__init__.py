@@ -6,10 +6,7 @@ multiples of 16 bytes.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -21,23 +18,13 @@ from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import needs_more, specialize
+from ptxlab.kernels.wgmma_gemm.measured import SIZES, arrays, by_cublas, by_inductor, reference, tolerance, work
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.measure import Entry, Launch, UnsuitedError
 from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.entry import ceil_div
 
 SMALL = Shape(groups=1, columns=64)
-SQUARES = (2048, 4096, 16384, 8192)
-MODELS = (  # m, n, k and the layout of products in language models: few tokens and many, and odd extents
-    (1, 28672, 8192, "NT"), (1, 4096, 14336, "NT"), (16, 16384, 53248, "NT"), (16, 6144, 4096, "NT"),
-    (64, 8192, 8192, "NT"), (64, 28672, 8192, "NT"), (64, 8192, 28672, "NN"), (128, 7168, 16384, "NT"),
-    (128, 10240, 8192, "NN"), (128, 16384, 53248, "NT"), (200, 4096, 4096, "NT"), (200, 14336, 4096, "NN"),
-    (512, 512, 16384, "NT"), (512, 7168, 2048, "NT"), (512, 28672, 4096, "NT"), (1000, 5120, 2048, "NT"),
-    (1000, 8192, 8192, "NN"), (1023, 50257, 768, "NT"), (4096, 4096, 14336, "NT"), (4096, 24576, 1536, "NN"),
-    (4096, 7168, 2048, "TN"), (8192, 1024, 8192, "NT"), (8192, 8192, 4096, "TT"), (8192, 28672, 4096, "TN"),
-)  # fmt: skip
-FUSED = ((4096, 4096, 4096), (8192, 8192, 1024))
-EPILOGUES = ("bias", "gelu_tanh", "silu", "residual")
 
 
 def product(
@@ -172,82 +159,6 @@ def grid_of(tiles: int, shape: Shape, blocks: int = BLOCKS) -> int:
     return min(tiles, most) * shape.cluster
 
 
-def by_cublas(
-    torch: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
-) -> Callable[[], Any]:
-    """cuBLAS through torch, by one of its epilogues where there is one; SiLU is a kernel of its own."""
-    if activation == "gelu_tanh":
-        return lambda: {"d": torch._addmm_activation(bias, a, b.T, use_gelu=True)}
-    if activation == "silu":
-        silu = torch.nn.functional.silu
-        return lambda: silu(torch.addmm(bias, a, b.T, out=d), inplace=True)
-    if bias is not None or residual is not None:
-        return lambda: torch.addmm(residual if bias is None else bias, a, b.T, out=d)
-    return lambda: torch.matmul(a, b.T, out=d)
-
-
-def by_inductor(
-    torch: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
-) -> Callable[[], Any]:
-    """`torch.compile`: what is added becomes one kernel after cuBLAS, or a part of a kernel of Triton."""
-    if bias is None and residual is None:
-        raise UnsuitedError("")  # nothing but the product: it is cuBLAS
-    run = _compiled(torch, activation, bias is not None)
-    return lambda: {"d": run(a, b, residual if bias is None else bias)}
-
-
-@cache
-def _compiled(torch: Any, activation: str | None, is_bias: bool) -> Callable[..., Any]:
-    of = torch.nn.functional
-    functions = {None: lambda x: x, "silu": of.silu, "gelu_tanh": lambda x: of.gelu(x, approximate="tanh")}
-
-    def run(a: Any, b: Any, added: Any) -> Any:
-        return functions[activation](a @ b.T + added)
-
-    found: Callable[..., Any] = torch.compile(run, fullgraph=True, dynamic=False)
-    return found
-
-
-def arrays(draw: Draw, type: str, m: int, n: int, k: int, layout: str = "NT", epilogue: str = "") -> Arrays:
-    """A, B by columns, and space for D.
-
-    `layout` is as in BLAS, for A and the transpose of B: of an operand that is T, columns are in memory one after the
-    other. `epilogue` is "bias", "residual", or an activation, which goes with a bias.
-    """
-    a = draw.normal((m, k), type) if layout[0] == "N" else draw.normal((k, m), type).T
-    b = draw.normal((n, k), type) if layout[1] == "T" else draw.normal((k, n), type).T
-    found = {"a": a, "b": b, "d": draw.empty((m, n), type)}
-    if epilogue == "residual":
-        return {**found, "residual": draw.normal((m, n), type)}
-    if epilogue:
-        activation = {} if epilogue == "bias" else {"activation": epilogue}
-        return {**found, "bias": draw.normal((n,), type), **activation}
-    return found
-
-
-def reference(
-    xp: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
-) -> Arrays:
-    """The same in float64."""
-    found = a @ b.T if bias is None else a @ b.T + bias
-    if activation == "silu":
-        found = found / (1 + xp.exp(-found))
-    if activation == "gelu_tanh":
-        found = found / 2 * (1 + xp.tanh(math.sqrt(2 / math.pi) * (found + 0.044715 * found**3)))
-    return {"d": found if residual is None else found + residual}
-
-
-def work(type: str, m: int, n: int, k: int, layout: str = "NT", epilogue: str = "") -> Work:
-    """A multiplication and an addition for each of m·n·k."""
-    matrices = 2 if epilogue == "residual" else 1
-    return Work(flops=2 * m * n * k, bytes=2 * (m * k + n * k + matrices * m * n), rate=type)
-
-
-def tolerance(type: str, **_: Any) -> float:
-    """Half a unit in the last place of what comes out."""
-    return {"f16": 5e-4, "bf16": 4e-3}[type]
-
-
 entry = Entry(
     title="D = A·Bᵀ by wgmma and tensor copies",
     arrays=arrays,
@@ -255,16 +166,7 @@ entry = Entry(
     work=work,
     variants={"wgmma": product},
     libraries={"cuBLAS": by_cublas, "torch.compile": by_inductor},
-    sizes=[
-        *(
-            {"type": "bf16", "m": m, "n": n, "k": k, "layout": "NT", "epilogue": epilogue}
-            for epilogue in EPILOGUES
-            for m, n, k in FUSED
-        ),
-        *({"type": "bf16", "m": m, "n": n, "k": k, "layout": layout} for m, n, k, layout in MODELS),
-        *({"type": "f16", "m": extent, "n": extent, "k": extent} for extent in SQUARES),
-        *({"type": "bf16", "m": extent, "n": extent, "k": extent} for extent in SQUARES),
-    ],
+    sizes=SIZES,
     small=[
         {"type": "bf16", "m": 100, "n": 136, "k": 200},
         {"type": "f16", "m": 64, "n": 64, "k": 64},

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import ptxlab
-from ptxlab.kernels.wgmma_gemm import arrays, by_cublas, reference, tolerance, work
+from ptxlab.kernels.wgmma_gemm.measured import arrays, by_cublas, reference, tolerance, work
 from ptxlab.kernels.wgmma_steps import one_tile, persistent, ping_pong, ring, specialized
 from ptxlab.kernels.wgmma_steps.parts import BOX, DEPTH, GROUP, STRIPE, Shape
 from ptxlab.measure import Entry, Launch, UnsuitedError
