@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from ptxlab.author import b8, b16, b32
-from ptxlab.kernels.parts.operands import LINE
+from ptxlab.kernels.parts.operands import LINE, SECTOR
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 
 SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
 FROM_L2 = 49.0  # bytes that an SM gets from the L2 cache in a cycle, while all others do
+FROM_L2_IN_PARTS = 33.0  # the same, where rows are not multiples of 32 bytes: each row of a box is in two lines
 FROM_MEMORY = 2285.0  # bytes that all SMs get from memory in a cycle
 LATENCY = (
     2150.0  # cycles from a copy of a K tile to the end of its MMAs, of which a ring has as many in flight as stages
@@ -47,6 +48,12 @@ class Problem:
         """K tiles."""
         return ceil(self.k * self.size / LINE)
 
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether rows of an operand, as it is in memory, are not multiples of 32 bytes."""
+        lengths = self.k if self.a_along_k else self.m, self.k if self.b_along_k else self.n
+        return any(self.size * length % SECTOR for length in lengths)
+
     def layout(self, shape: Shape) -> Layout:
         """How a variant finds the matrices in memory."""
         along = (self.a_along_k, self.b_along_k)
@@ -74,7 +81,10 @@ def estimate(problem: Problem, shape: Shape) -> float:
     """Cycles that a variant is estimated to take; the numbers are fitted to times of 1549 variants on an H200."""
     along = ceil(problem.steps / shape.split)
     multiplied = shape.readers * shape.tall * 4 * mma_cycles(shape.columns)
-    copied = 128 * (shape.rows + shape.right_rows(problem.layout(shape))) / FROM_L2
+    right = shape.right_rows(problem.layout(shape))
+    copied = LINE * (shape.rows + right) / FROM_L2
+    if problem.is_in_parts:
+        copied = LINE * (shape.rows + right / shape.cluster) / FROM_L2_IN_PARTS
     each = along * max(together(multiplied, copied), LATENCY / shape.stages)
     if problem.size == 2:
         each *= IN_TURNS if shape.alternate else LARGE if shape.groups * shape.tall > 2 else 1.0

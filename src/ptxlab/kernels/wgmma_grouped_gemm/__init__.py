@@ -9,6 +9,7 @@ in memory one after the other, are multiples of 16 bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -42,7 +43,7 @@ def choose(groups: int, m: int, n: int, k: int, along_k: bool = True) -> Shape:
     if k <= 3072:
         return Shape(columns=192, tall=2, stages=4, buffers=2, alternate=True)
     if m <= 1024 * groups:
-        return Shape(stages=4, buffers=buffers, together=4, lead=2)
+        return Shape(stages=4, buffers=buffers, together=4, lead=2, even=True)
     return Shape(buffers=4, together=16, lead=2)
 
 
@@ -101,7 +102,7 @@ def launch(
     left, right = plan.operands
     maps = left.map(a), right.map(b), ragged_map(plan.boxes, d) if store == "ragged" else plan.boxes.map(d)
     most = (ceil_div(m, shape.rows * shape.cluster) + min(groups, m)) * ceil_div(n, shape.columns)
-    grid = grid_of(most, shape, blocks)
+    grid = grid_of(most, replace(shape, even=False), blocks)
     masked = [d, steps_of(d)[0]] if store == "masked" else [0, 0]
     space = space_like(d, 128 * grid * shape.groups) if store == "changed" else 0
     args = [*maps, offsets, *extents, *(scales or (0, 0)), *masked, space]

@@ -96,6 +96,11 @@ class GroupedShare:
     def numbers(self, start: Any = None, every: int = 1) -> Any:
         """The number of each tile of this block; or of every so many of them, from number `start` on."""
         first, step = ptx.ctaid.x // self.shape.cluster, ptx.nctaid.x // self.shape.cluster
+        if self.shape.even:  # only now is it known how many tiles there are
+            rounds = ptx.max.u32((self.total + step - 1) // step, 1)
+            step = (self.total + rounds - 1) // rounds
+            first = ptx.selp.u32(first, self.total, first < step)
+            step = ptx.max.u32(step, 1)
         return ptx.range(first if start is None else first + start * step, self.total, step * every)
 
     def origin(self, number: Any) -> tuple[Rows, Columns]:
