@@ -1,5 +1,8 @@
 """The page in a real Chromium: loaded, stepped, scrubbed, clicked; on a race, a hang, a ring, an MMA and `tcgen05`."""
 
+import json
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -8,9 +11,9 @@ import pytest
 
 from ptxlab.lab import Server, write_page
 from tests.lab.browser import Browser, Page, chromium
-from tests.lab.kernels import launched
+from tests.lab.kernels import ROOT, launched
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine")
+MODULES = ROOT / "src/ptxlab/lab/page"
 POSITION = "lab.state.now.position"
 FIRST = "Object.keys(lab.views)[0]"
 
@@ -39,6 +42,8 @@ class Pages:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    if chromium() is None:
+        pytest.skip("there is no Chromium on this machine")
     with Browser(tmp_path_factory.mktemp("profile")) as browser, ExitStack() as stack:
         yield Pages(browser, stack)
 
@@ -194,6 +199,18 @@ def test_a_phone_shows_one_pane_at_a_time(pages: Pages) -> None:
         assert page.evaluate("document.getElementById('code').offsetWidth") == 0
         page.click('#panes [data-pane="time"]')
         page.wait("document.getElementById('timeline').offsetHeight > 100")
+
+
+@pytest.mark.skipif(shutil.which("tsc") is None, reason="there is no TypeScript compiler on this machine")
+def test_the_types_of_the_modules(tmp_path: Path) -> None:
+    options = {
+        "allowJs": True, "checkJs": True, "noEmit": True, "strict": True, "target": "es2023", "module": "es2022",
+        "moduleResolution": "bundler", "lib": ["es2023", "dom", "dom.iterable"], "types": [],
+        "paths": {"lab/*": [f"{MODULES}/*"]},
+    }  # fmt: skip
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": options, "include": [f"{MODULES}/*.js"]}))
+    result = subprocess.run(["tsc", "-p", str(tmp_path)], capture_output=True, text=True, timeout=120, check=False)
+    assert result.stdout == ""
 
 
 def test_a_file_needs_no_server(pages: Pages, tmp_path: Path) -> None:

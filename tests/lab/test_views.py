@@ -96,6 +96,20 @@ def test_where_warps_are() -> None:
     assert (one["before"], other["before"], one["after"]) == (-1, -1, -1)
 
 
+WIDE = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() { .reg .b32 %r; mov.u32 %r, %tid.x; bar.sync 0; ret; }
+"""
+
+
+def test_a_block_of_1024_threads_has_32_warps() -> None:
+    views, _ = recorded(WIDE, 1024)
+    assert views.get("run")["blocks"][0]["warps"] == list(range(32))
+    assert [one["warp"] for one in views.get("warps/0/0")] == list(range(32))
+    assert views.steps.count == 3 * 32
+
+
 def test_what_is_not_there_is_a_key_error() -> None:
     views, _ = recorded(EXCHANGE)
     for name in ("nothing", "steps", "steps/x", "memory/shared/0", "memory/nowhere/0/0/0"):

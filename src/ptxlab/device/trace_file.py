@@ -15,6 +15,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -126,7 +127,12 @@ class TraceFile:
         self._chunks = memoryview(content)[_FIXED.size + size : valid]
 
     def chunks(self) -> Iterator[tuple[int, bytes]]:
-        """The kind and the bytes of each chunk, checked."""
+        """The kind and the bytes of each chunk, checked; several at a time are decompressed."""
+        with ThreadPoolExecutor() as pool:
+            yield from pool.map(_unpacked, self._packed())
+
+    def _packed(self) -> Iterator[tuple[str, int, int, int, memoryview]]:
+        """What each chunk is called in a message, its kind, checksum and size, and its bytes in the file."""
         at, number = 0, 0
         while at < len(self._chunks):
             number += 1
@@ -136,10 +142,18 @@ class TraceFile:
             kind, crc, size, packed = _CHUNK.unpack_from(self._chunks, at)
             at += _CHUNK.size
             data = self._chunks[at : at + packed]
-            if len(data) != packed or zlib.crc32(data) != crc:
+            if len(data) != packed:
                 raise TraceError(f"{problem}does not have the right checksum")
-            found = bytes(data) if size == packed else zlib.decompress(data)
-            if len(found) != size:
-                raise TraceError(f"{problem}has {len(found):,} bytes instead of {size:,}")
-            yield kind, found
+            yield problem, kind, crc, size, data
             at += packed
+
+
+def _unpacked(given: tuple[str, int, int, int, memoryview]) -> tuple[int, bytes]:
+    """The kind and the bytes of a chunk, checked."""
+    problem, kind, crc, size, data = given
+    if zlib.crc32(data) != crc:
+        raise TraceError(f"{problem}does not have the right checksum")
+    found = bytes(data) if size == len(data) else zlib.decompress(data)
+    if len(found) != size:
+        raise TraceError(f"{problem}has {len(found):,} bytes instead of {size:,}")
+    return kind, found

@@ -37,6 +37,7 @@ class WarpSteps:
         self.tables = [np.array([number for number, _ in one.steps], np.int64) for one in columns.segments]
         self.lengths = np.array([len(one) for one in self.tables] or [0], np.int64)
         self._order = np.array([_place(one) for one in columns.segments] or [0], np.int64)
+        self._lanes = self.lane_of_entry.astype(np.uint8)  # few bits are sorted fast
         members, sizes = self._grouped()
         self.members: Numbers = members
         """The entries, group by group; those of a group by their lanes."""
@@ -70,9 +71,17 @@ class WarpSteps:
 
     def _converging(self, start: int, end: int) -> Iterator[tuple[Numbers, Numbers]]:
         """Groups of entries from `start` to `end`, all of one warp: entries, and how many of them each group has."""
-        order = start + np.argsort(self.lane_of_entry[start:end], kind="stable")
-        cuts = np.flatnonzero(np.diff(self.lane_of_entry[order])) + 1
-        lanes = np.split(order, cuts)
+        own = self._lanes[start:end]
+        order = start + np.argsort(own, kind="stable")
+        counts = np.bincount(own)
+        counts = counts[counts > 0]
+        if (counts == counts[0]).all():
+            together = order.reshape(len(counts), -1)
+            segments_together = self.trace.columns.segment[together]
+            if (segments_together == segments_together[0]).all():
+                yield together.T.reshape(-1), np.full(together.shape[1], len(counts))
+                return
+        lanes = np.split(order, np.cumsum(counts)[:-1])
         segments = [self.trace.columns.segment[lane] for lane in lanes]
         at = [0] * len(lanes)
         while True:

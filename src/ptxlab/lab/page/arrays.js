@@ -1,6 +1,6 @@
 /** Arrays in global memory: their elements at the position. */
 
-import { fill, h, Rows } from "lab/dom.js";
+import { fill, h, Rows, tipped } from "lab/dom.js";
 import { float, number } from "lab/format.js";
 import { select } from "lab/registers.js";
 import { latest } from "lab/state.js";
@@ -22,8 +22,13 @@ export class Arrays {
     /** @type {Map<number, import("lab/run.js").Page>} */
     this.pages = new Map();
     this.head = h("div", { class: "tools" });
-    this.rows = new Rows(22, (index) => this.row(index), { class: "array-rows" });
+    this.rows = new Rows(22, (index) => this.row(index), { class: "array-rows" }, (index) => this.sign(index));
     this.rows.element.addEventListener("scroll", () => this.update(this.state.now), { passive: true });
+    this.rows.element.addEventListener("click", (event) => {
+      const cell = event.target instanceof Element ? event.target.closest("[data-element]") : null;
+      const size = this.list[this.chosen]?.itemsize ?? 1;
+      if (cell) this.origin(Number(cell.getAttribute("data-element")) * size, size);
+    });
     this.element = h("div", { class: "view" }, this.head, this.rows.element);
     this.update = latest((now) => this.load(now), () => this.rows.refresh(), (wrong) => fill(this.head, h("p", { class: "problem" }, wrong.message)));
     this.choose(this.chosen);
@@ -46,7 +51,7 @@ export class Arrays {
       h("span", { class: "note" }, `${one.dtype || "bytes"} ${one.shape.join(" × ") || one.size}`), h("span", { class: "space" }),
       h("span", { class: "note" }, "Click an element for its origin."));
     this.rows.resize(Math.ceil(count / Math.max(this.columns, 1)));
-    this.rows.inner.style.width = `${70 + Math.min(this.columns, 512) * WIDTH}px`;
+    this.rows.inner.style.width = `${70 + this.columns * WIDTH}px`;
   }
 
   /** @param {import("lab/state.js").Looked} now */
@@ -73,17 +78,41 @@ export class Arrays {
     this.state.set({ tab: "origin", subject: { origin: `origin/memory/global/${this.chosen}/${at}/${size}/${isOver ? this.run.count : position}` } });
   }
 
-  /** @param {number} index */
+  /** The columns that are seen. @returns {[number, number]} */
+  seen() {
+    const { scrollLeft, clientWidth } = this.rows.element;
+    const first = Math.max(0, Math.floor(scrollLeft / WIDTH) - 1);
+    return [first, Math.min(this.columns ?? 1, first + Math.ceil((clientWidth || 700) / WIDTH) + 2)];
+  }
+
+  /** What a row shows. @param {number} index */
+  sign(index) {
+    const one = this.list[this.chosen];
+    const [first, past] = this.seen();
+    const found = [this.chosen, first, past];
+    for (let column = first; column < past; column++) {
+      const at = (index * (this.columns ?? 1) + column) * one.itemsize;
+      const page = this.pages.get(Math.floor(at / this.run.info.page));
+      if (!page) continue;
+      const write = page.recent.get((at - page.base) & ~3);
+      for (let byte = 0; byte < one.itemsize; byte++) found.push(page.data[at - page.base + byte]);
+      if (write) found.push(-1, Number(write.after === this.state.now.position - 1));
+    }
+    return found.join();
+  }
+
+  /** @param {number} index @returns {HTMLElement} */
   row(index) {
     const one = this.list[this.chosen];
     const columns = this.columns ?? 1;
+    const [first, past] = this.seen();
     const cells = [];
-    for (let column = 0; column < Math.min(columns, 512); column++) {
+    for (let column = first; column < past; column++) {
       const element = index * columns + column;
       if (element >= (this.count ?? 0)) break;
       cells.push(this.cell(one, element, index, column));
     }
-    return h("div", { class: "array-row" }, h("b", {}, index * (one.shape.length > 1 ? 1 : columns)), cells);
+    return h("div", { class: "array-row" }, h("b", {}, index * (one.shape.length > 1 ? 1 : columns)), h("span", { class: "before", style: `width:${first * WIDTH}px` }), cells);
   }
 
   /**
@@ -95,17 +124,14 @@ export class Arrays {
   cell(one, element, row, column) {
     const at = element * one.itemsize;
     const page = this.pages.get(Math.floor(at / this.run.info.page));
-    if (!page) return h("i", {}, "");
-    const inside = at - page.base;
-    if (inside + one.itemsize > page.data.length) return h("i", {}, "");
+    const inside = page ? at - page.base : 0;
+    if (!page || inside + one.itemsize > page.data.length) return h("i", {}, "");
     const value = number(one.dtype || "uint8", page.view, inside);
     const shown = typeof value === "number" && /float/.test(one.dtype) ? float(value) : String(value ?? "?");
     const write = page.recent.get(inside & ~3);
     const isFresh = write && write.after === this.state.now.position - 1;
     const name = one.shape.length > 1 ? `${one.name}[${row}, ${column}]` : `${one.name}[${element}]`;
-    return h("i", {
-      class: `origin-link ${isFresh ? "fresh" : ""} ${write ? "written" : ""}`, "data-element": element, "data-tip": `${name} = ${shown}${write ? `\nwritten at step ${write.after}` : ""}`,
-      onclick: () => this.origin(at, one.itemsize),
-    }, shown);
+    return tipped(h("i", { class: `origin-link ${isFresh ? "fresh" : ""} ${write ? "written" : ""}`, "data-element": element }, shown),
+      () => `${name} = ${shown}${write ? `\nwritten at step ${write.after}` : ""}`);
   }
 }

@@ -47,7 +47,7 @@ export class Code {
     this.current = 0;
     this.most = Math.max(1, ...Object.values(run.info.counts).map((one) => one[0]));
     this.bySource = sourceLines(run);
-    this.rows = new Rows(HEIGHT, (index) => this.line(index), { class: "code-rows", tabindex: 0, "aria-label": "Lines" });
+    this.rows = new Rows(HEIGHT, (index) => this.line(index), { class: "code-rows", tabindex: 0, "aria-label": "Lines" }, (index) => this.sign(index));
     this.rows.element.addEventListener("click", (event) => this.clicked(event));
     this.head = h("div", { class: "pane-head" });
     this.element = element;
@@ -148,6 +148,16 @@ export class Code {
   /** @param {number} line of the PTX */
   shownLine(line) {
     return this.file ? this.lineInFile(line) : line;
+  }
+
+  /** What a row shows. @param {number} index */
+  sign(index) {
+    const { line, sass } = this.shownRows?.[index] ?? { line: 0, sass: "" };
+    const { marks, warp } = this.state.now;
+    const here = (this.warps.get(line) ?? []).map((one) => one.warp);
+    const current = line === this.shownLine(this.current) ? (this.ended ? "ended" : "current") : "";
+    const mark = this.file ? "" : marks?.lines.get(line);
+    return `${this.file}|${line}|${this.withSass}|${sass}|${here}|${here.includes(warp) ? warp : ""}|${current}|${mark ? marks?.kind + mark : ""}`;
   }
 
   /** @param {number} index */

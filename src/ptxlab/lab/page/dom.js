@@ -59,17 +59,21 @@ export function fill(element, ...children) {
   element.replaceChildren(...nodes);
 }
 
-/** A list of rows of one height, of which those exist that are seen. */
+/** A list of rows of one height, of which those exist that are seen; one is made anew when its signature changes. */
 export class Rows {
   /**
    * @param {number} height of a row, in pixels
    * @param {(index: number) => HTMLElement} row
    * @param {Record<string, any>} given
+   * @param {(index: number) => string} [sign] all that a row shows, as text
    */
-  constructor(height, row, given = {}) {
+  constructor(height, row, given = {}, sign) {
     this.height = height;
     this.row = row;
+    this.sign = sign;
     this.count = 0;
+    /** @type {Map<number, { signature: string, element: HTMLElement }>} */
+    this.known = new Map();
     this.inner = h("div", { class: "rows-inner" });
     this.element = h("div", { ...given, class: `rows ${given.class ?? ""}` }, this.inner);
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
@@ -80,30 +84,40 @@ export class Rows {
   /** @param {number} count */
   resize(count) {
     this.count = count;
-    this.inner.style.height = `${count * this.height}px`;
+    const height = `${count * this.height}px`;
+    if (this.inner.style.height !== height) this.inner.style.height = height;
     this.refresh();
   }
 
-  /** Draw anew what is seen. */
+  /** Draw anew what has changed of what is seen. */
   refresh() {
     this.drawn = "";
     this.draw();
   }
 
   draw() {
-    const top = Math.max(0, Math.floor(this.element.scrollTop / this.height) - 4);
-    const past = Math.min(this.count, Math.ceil((this.element.scrollTop + (this.element.clientHeight || 600)) / this.height) + 4);
+    const top = Math.max(0, Math.floor(this.element.scrollTop / this.height) - 2);
+    const past = Math.min(this.count, Math.ceil((this.element.scrollTop + (this.element.clientHeight || 600)) / this.height) + 2);
     const drawn = `${top}-${past}`;
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    const rows = [];
-    for (let index = top; index < past; index++) {
-      const row = this.row(index);
-      row.style.top = `${index * this.height}px`;
-      row.style.height = `${this.height}px`;
-      rows.push(row);
-    }
-    this.inner.replaceChildren(...rows);
+    /** @type {typeof this.known} */
+    const shown = new Map();
+    for (let index = top; index < past; index++) shown.set(index, this.rowAt(index));
+    for (const [index, { element }] of this.known) if (shown.get(index)?.element !== element) element.remove();
+    for (const { element } of shown.values()) if (element.parentNode !== this.inner) this.inner.append(element);
+    this.known = shown;
+  }
+
+  /** @param {number} index */
+  rowAt(index) {
+    const signature = this.sign ? this.sign(index) : "";
+    const known = this.known.get(index);
+    if (known && this.sign && known.signature === signature) return known;
+    const element = this.row(index);
+    element.style.top = `${index * this.height}px`;
+    element.style.height = `${this.height}px`;
+    return { signature, element };
   }
 
   /**
@@ -118,6 +132,20 @@ export class Rows {
     }
     this.draw();
   }
+}
+
+/** @type {WeakMap<Element, () => string>} what is said beside the pointer, made when it is asked for */
+const tips = new WeakMap();
+
+/**
+ * @template {Element} T
+ * @param {T} element
+ * @param {() => string} tip
+ * @returns {T}
+ */
+export function tipped(element, tip) {
+  tips.set(element, tip);
+  return element;
 }
 
 /**
@@ -143,17 +171,18 @@ export function choice(label, options, chosen, choose) {
 export function startTips() {
   const tip = /** @type {HTMLElement} */ (document.getElementById("tip"));
   document.addEventListener("pointermove", (event) => {
-    const over = event.target instanceof Element ? event.target.closest("[data-tip]") : null;
+    const target = event.target instanceof Element ? event.target : null;
+    const over = target && tips.has(target) ? target : target?.closest("[data-tip]");
     if (!over) {
       tip.hidden = true;
       return;
     }
-    tip.textContent = over.getAttribute("data-tip");
+    tip.textContent = tips.get(over)?.() ?? over.getAttribute("data-tip");
     tip.hidden = false;
     const x = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
     const y = event.clientY + 18 + tip.offsetHeight > window.innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18;
     tip.style.transform = `translate(${Math.max(4, x)}px, ${y}px)`;
   }, { passive: true });
   document.addEventListener("pointerleave", () => { tip.hidden = true; });
-  document.addEventListener("click", () => { tip.hidden = true; });
+  document.addEventListener("click", () => { tip.hidden = true; }, true);
 }

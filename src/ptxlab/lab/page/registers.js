@@ -1,10 +1,11 @@
 /** Registers of the warp: the value of the lane that is chosen, and all lanes of a register that is opened. */
 
-import { choice, fill, h, Rows } from "lab/dom.js";
+import { choice, fill, h, Rows, svg } from "lab/dom.js";
 import { lanesOf, number, text } from "lab/format.js";
 import { latest } from "lab/state.js";
 
 const HEIGHT = 26;
+const order = new Intl.Collator("en", { numeric: true });
 /** @type {Record<number, string[]>} what a register of so many bytes can be shown as */
 const SHOWN_AS = { 2: ["f16", "bf16", "s16", "u16", "hex"], 4: ["f32", "s32", "u32", "f16x2", "bf16x2", "hex"], 8: ["f64", "s64", "u64", "hex"] };
 
@@ -25,7 +26,7 @@ export class Registers {
     this.only = "all";
     /** @type {Array<import("lab/run.js").Register>} */
     this.list = [];
-    this.rows = new Rows(HEIGHT, (index) => this.row(index), { class: "register-rows" });
+    this.rows = new Rows(HEIGHT, (index) => this.row(index), { class: "register-rows" }, (index) => this.sign(index));
     this.search = /** @type {HTMLInputElement} */ (h("input", {
       type: "search", placeholder: "Filter", "aria-label": "Filter registers",
       oninput: () => { this.filter = this.search.value; this.arrange(); },
@@ -81,6 +82,14 @@ export class Registers {
   /** @param {import("lab/run.js").Register} register */
   typeOf(register) {
     return this.types.get(register.name) ?? register.type;
+  }
+
+  /** What a row shows. @param {number} index */
+  sign(index) {
+    const register = this.list[index];
+    const { name, lanes } = register;
+    const role = this.reads?.has(name) ? "r" : this.writes?.has(name) ? "w" : "";
+    return `${name}|${this.typeOf(register)}|${lanes}|${register.data.join()}|${this.state.now.lane}|${role}|${this.fresh?.has(name)}|${this.opened === name}`;
   }
 
   /** @param {number} index */
@@ -174,10 +183,12 @@ function strip(register, type, own) {
   const low = Math.min(...finite);
   const span = Math.max(...finite) - low;
   if (finite.length === 32 && span === 0) return h("span", { class: "strip same" }, "same in all lanes");
-  return h("span", { class: "strip", "aria-hidden": "true" }, values.map((value, lane) => h("i", {
-    class: `${Number.isNaN(value) ? "none" : ""} ${lane === own ? "own" : ""}`,
-    style: Number.isFinite(value) ? `height:${Math.round(15 + 85 * (span ? (value - low) / span : 1))}%` : "",
-  })));
+  const bar = (/** @type {number} */ value, /** @type {number} */ lane) => {
+    const height = Number.isFinite(value) ? 2 + 12 * (span ? (value - low) / span : 1) : 1;
+    return `M${6 * lane} 16v${-height.toFixed(1)}h5V16z`;
+  };
+  return svg("svg", { class: "strip", viewBox: "0 0 191 16", preserveAspectRatio: "none", "aria-hidden": "true" },
+    svg("path", { d: values.map(bar).join("") }), svg("path", { class: "own", d: bar(values[own], own) }));
 }
 
 /**
@@ -186,5 +197,5 @@ function strip(register, type, own) {
  * @param {string} other
  */
 export function compare(one, other) {
-  return one.localeCompare(other, "en", { numeric: true });
+  return order.compare(one, other);
 }

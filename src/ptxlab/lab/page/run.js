@@ -153,7 +153,7 @@ export class Run {
    * @param {number | number[]} after when, of each lane or of all
    */
   write(found, one, of, after) {
-    const given = bytes(one.data);
+    const given = one.bytes ??= bytes(one.data);
     const count = bitCount(one.lanes);
     const size = given.length / count;
     let register = found.get(one.name);
@@ -182,13 +182,14 @@ export class Run {
    */
   async page(space, owner, page, position) {
     const given = await this.source.get(`memory/${space}/${owner}/${page}/${this.windowOf(position)}`);
-    const data = bytes(given.data);
+    given.initial ??= bytes(given.data);
+    const data = given.initial.slice();
     const known = bytes(given.known);
     /** @type {Map<number, any>} */
     const recent = new Map();
     for (const write of given.writes) {
       if (write.after >= position) break;
-      const from = bytes(write.data);
+      const from = write.bytes ??= bytes(write.data);
       write.addresses.forEach((/** @type {number} */ address, /** @type {number} */ index) => {
         for (let byte = 0; byte < write.size; byte++) {
           const at = address + byte;

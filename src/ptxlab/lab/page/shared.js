@@ -1,6 +1,6 @@
 /** Shared memory as banks and rows of 128 bytes: what is there, what the next instruction accesses, and its conflicts. */
 
-import { choice, fill, h, Rows } from "lab/dom.js";
+import { choice, fill, h, Rows, tipped } from "lab/dom.js";
 import { grouped, number, text } from "lab/format.js";
 import { select } from "lab/registers.js";
 import { latest } from "lab/state.js";
@@ -34,7 +34,8 @@ export class Shared {
     this.head = h("div", { class: "tools" });
     this.about = h("div", { class: "about" });
     this.banks = h("div", { class: "banks" });
-    this.rows = new Rows(20, (index) => this.row(index), { class: "bank-rows" });
+    this.rows = new Rows(20, (index) => this.row(index), { class: "bank-rows" }, (index) => this.sign(index));
+    this.rows.element.addEventListener("click", (event) => this.clicked(event));
     this.rows.element.addEventListener("scroll", () => this.update(this.state.now), { passive: true });
     this.element = h("div", { class: "view shared" }, this.head, this.about, this.banks, this.rows.element);
     this.rows.resize(Math.ceil(run.info.shared.size / ROW));
@@ -154,6 +155,29 @@ export class Shared {
     return { low, span: high - low };
   }
 
+  /** What a row shows. @param {number} index */
+  sign(index) {
+    const page = this.pages.get(Math.floor((index * ROW) / this.run.info.page));
+    if (!page) return "none";
+    const start = index * ROW - page.base;
+    const { low, span } = this.range ?? { low: 0, span: 0 };
+    let found = `${this.as}|${this.wide}|${low}|${span}|${page.known.subarray(start >> 3, (start + ROW) >> 3).join()}|${page.data.subarray(start, start + ROW).join()}`;
+    for (let address = index * ROW; address < (index + 1) * ROW; address += 4) {
+      const lanes = this.accessed.get(address);
+      const tile = this.tile.get(address);
+      const write = page.recent.get(address - page.base);
+      if (lanes || tile || write) found += `|${address}:${lanes ?? ""}/${tile?.hue ?? ""}/${write?.asynchronous ?? ""}${write?.after === this.state.now.position - 1}`;
+    }
+    return found;
+  }
+
+  /** @param {MouseEvent} event */
+  clicked(event) {
+    const cell = event.target instanceof Element ? event.target.closest("[data-address]") : null;
+    if (!cell) return;
+    this.state.set({ tab: "origin", subject: { origin: `origin/memory/shared/${this.block}/${cell.getAttribute("data-address")}/4/${this.state.now.position}` } });
+  }
+
   /** @param {number} index */
   row(index) {
     const address = index * ROW;
@@ -161,6 +185,18 @@ export class Shared {
     const cells = [];
     for (let bank = 0; bank < 32; bank++) cells.push(this.cell(page, address + 4 * bank));
     return h("div", { class: "bank-row" }, h("b", {}, grouped(address)), cells);
+  }
+
+  /** What is said of a cell. @param {number} address */
+  tip(address) {
+    const page = this.pages.get(Math.floor(address / this.run.info.page));
+    if (!page) return "";
+    const at = address - page.base;
+    const known = page.known[at >> 3] >> (at & 7) & 1;
+    const [lanes, tile, write] = [this.accessed.get(address), this.tile.get(address), page.recent.get(at)];
+    return [`byte ${address}, bank ${(address / 4) % 32}`, known ? `${this.as} ${text(this.as, page.view, at, 4)}` : "never written",
+      lanes ? `accessed by lane${lanes.length > 1 ? "s" : ""} ${lanes.join(", ")}` : "", tile ? `${tile.tile.operand}: row ${tile.row}, chunk ${tile.chunk}` : "",
+      write ? `${write.asynchronous ? "landed" : "written"} at step ${write.after}, line ${this.run.instructions[write.instruction]?.line}` : ""].filter(Boolean).join("\n");
   }
 
   /**
@@ -175,19 +211,15 @@ export class Shared {
     const tile = this.tile.get(address);
     const write = page.recent.get(at);
     const isFresh = write && write.after === this.state.now.position - 1;
-    const shown = known ? text(this.as, page.view, at, 4) : "";
+    const shown = known && this.wide === "values" ? text(this.as, page.view, at, 4) : "";
     const value = known ? Number(number(kindOf(this.as), page.view, at)) : NaN;
     const { low, span } = this.range ?? { low: 0, span: 0 };
     const heat = Number.isFinite(value) ? Math.round(12 + 60 * (span > 0 ? (value - low) / span : 0)) : 0;
-    return h("i", {
+    return tipped(h("i", {
       class: `${known ? "" : "unknown"} ${lanes ? "accessed" : ""} ${isFresh ? "fresh" : ""} ${tile ? "in-tile" : ""} ${write?.asynchronous ? "landed" : ""}`,
       style: tile ? `--hue:${tile.hue}` : `--heat:${heat}%`,
       "data-address": address,
-      "data-tip": [`byte ${address}, bank ${(address / 4) % 32}`, known ? `${this.as} ${shown}` : "never written",
-        lanes ? `accessed by lane${lanes.length > 1 ? "s" : ""} ${lanes.join(", ")}` : "", tile ? `${tile.tile.operand}: row ${tile.row}, chunk ${tile.chunk}` : "",
-        write ? `${write.asynchronous ? "landed" : "written"} at step ${write.after}, line ${this.run.instructions[write.instruction]?.line}` : ""].filter(Boolean).join("\n"),
-      onclick: () => this.state.set({ tab: "origin", subject: { origin: `origin/memory/shared/${this.block}/${address}/4/${this.state.now.position}` } }),
-    }, this.wide === "values" ? shown : lanes ? lanes[0] : "");
+    }, this.wide === "values" ? shown : lanes ? lanes[0] : ""), () => this.tip(address));
   }
 }
 
