@@ -1,7 +1,7 @@
 """How fast the page of `ptxlab lab` is on a recorded launch of ten million steps, in Chromium.
 
 `python benchmarks/lab.py [run.ptxtrace]` records a product by `mma.sync` if no recording is given, opens it as the
-command does, and prints how long the page takes to load, and from an input to the next frame: steps, jumps, other views.
+command does, and prints how long the page takes to load, and from an input to the next frame.
 """
 
 from __future__ import annotations
