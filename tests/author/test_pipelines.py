@@ -86,11 +86,13 @@ def handed_over(stages: int, target: str, waits: bool = True) -> Kernel:
             place = tile.at(0, 63 - thread)
             side = pipeline.consumer()
             total = f32(0.0)
+            is_full = side.test()
             for _ in ptx.range(rows):
-                side.wait()
+                side.wait(unless=is_full)
                 total += place.move(copy=side.index).load()
                 side.arrive()
                 side.advance()
+                side.test(out=is_full)
             y[thread - 32] = total
 
     return k

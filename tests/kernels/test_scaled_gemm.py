@@ -1,5 +1,6 @@
 """The product with scales of blocks: right and silent in each of its ways, and not silent where a line is left out."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -7,21 +8,24 @@ import pytest
 
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm import arrays, launch, reference
+from ptxlab.kernels.scaled_gemm.choice import choose
+from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Host, Launch
 from tests.kernels.left_out import codes, without
 
-TALL = Shape(2, 16, 2, tall=2)
+TALL, SMALL = Shape(2, 16, 2, tall=2), Shape(1, 16, 3, fresh=2)
 SHAPES = {
     "two warpgroups, two stripes": TALL,
-    "two K tiles at a time": Shape(1, 16, 3, fresh=2),
+    "two K tiles at a time": SMALL,
     "parts of k": Shape(1, 32, 2, split=2, fresh=2),
+    "two scales in a tile, blocks side by side": Shape(1, 48, 2, cluster=2, beside=True),
 }
 
 
 def prepare(shape: Shape) -> tuple[Launch, Any, Any]:
     """The launch by one block or cluster, what it writes, and what is right."""
-    given = arrays(Host(3), 140, 24, 400)
+    given = arrays(Host(3), 140, 24, 400) if shape.columns != 48 else arrays(Host(3), 70, 144, 400)
     made = launch(
         Formats("e4m3", "e4m3", "bf16"), (given["a"], given["b"], given["d"]), (given["scale_a"], given["scale_b"]),
         shape, blocks=shape.blocks,
@@ -37,13 +41,26 @@ def test_a_variant_is_right_and_silent(shape: Shape) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lost", "number", "code"),
+    ("shape", "lost", "number", "code"),
     [
-        pytest.param("wgmma.wait_group", 1, "data-race", id="the last wait of a K tile"),
-        pytest.param("wgmma.commit_group", 1, "data-race", id="the last group of a K tile"),
-        pytest.param("mbarrier.arrive.shared", 0, "hang", id="the release of a stage"),
+        pytest.param(TALL, "wgmma.wait_group", 1, "data-race", id="the last wait of a K tile"),
+        pytest.param(TALL, "wgmma.commit_group", 1, "data-race", id="the last group of a K tile"),
+        pytest.param(TALL, "mbarrier.arrive.shared", 1, "hang", id="the release of a stage"),
+        pytest.param(TALL, "mbarrier.arrive.shared", 0, "hang", id="scales that are stored"),
+        pytest.param(SMALL, "cp.async.mbarrier.arrive", 0, "hang", id="scales that are copied"),
+        pytest.param(SMALL, "bar.warp.sync", 0, "unordered-collective", id="lanes that read scales"),
     ],
 )
-def test_what_is_lost_is_found(lost: str, number: int, code: str) -> None:
-    made, _, _ = prepare(TALL)
+def test_what_is_lost_is_found(shape: Shape, lost: str, number: int, code: str) -> None:
+    made, _, _ = prepare(shape)
     assert code in codes(without(made, lost, number))
+
+
+@pytest.mark.parametrize("out_size", [2, 4])
+def test_what_is_chosen_fits_into_shared_memory(out_size: int) -> None:
+    for m, n, k in product((1, 64, 128, 300, 1000, 4096), (64, 2112, 7168, 32768), (128, 2048, 16384)):
+        problem = Problem(m, n, k, size=1, out_size=out_size)
+        shape = choose(problem)
+        static = shape.stages * (16 + 4 * (shape.rows + 8))
+        dynamic = shape.shared(problem.layout(shape))
+        assert shape.occupancy * (-(-static // 1024) * 1024 + dynamic + 1024) <= 233_472

@@ -99,13 +99,26 @@ class Side:
         """The `mbarrier` that the other side waits for: what copies and `expect_tx` are given."""
         return self._signalled.at(self.index)
 
-    def wait(self) -> None:
-        """Wait until the other side is done with the stage: a loop around a `try_wait`, before sm_90 a `test_wait`."""
+    def wait(self, unless: Scalar | None = None) -> None:
+        """Wait until the other side is done with the stage: a loop around a `try_wait`, before sm_90 a `test_wait`.
+
+        `unless` is what `test` of this stage said: if it was done then, nothing is asked again.
+        """
+        if unless is not None:
+            with control.when(~unless):
+                self.wait()
+            return
         barrier = self._awaited.at(self.index)
         test = "try_wait" if current().program.chip.number >= 90 else "test_wait"
         with control.loop():
             done = emit(f"mbarrier.{test}.parity.shared.b64", [barrier, self._ring.parity])
             control.repeat_when(~done)
+
+    def test(self, out: Scalar | None = None) -> Scalar:
+        """Whether the other side is done with the stage by now: a `test_wait`, which does not wait."""
+        barrier = self._awaited.at(self.index)
+        found: Scalar = emit("mbarrier.test_wait.parity.shared.b64", [barrier, self._ring.parity], out=out)
+        return found
 
     def arrive(self) -> None:
         """Arrive: this thread is done with the stage."""

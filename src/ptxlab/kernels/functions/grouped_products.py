@@ -74,7 +74,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Any = None) -> Ca
         (left.view(), weights.view(), target.view()),
         argument(ends),
         extents,
-        wgmma_grouped_gemm.choose(*extents, along_k),
+        wgmma_grouped_gemm.choose(*extents, along_k, left.size),
         Layout(True, along_k, element=formats.element),
         scales=tuple(map(argument, scales)) or None,
     )

@@ -12,7 +12,7 @@ from ptxlab.kernels.functions.products import WORKSPACE, Workspace, check_arrays
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm.choice import choose as choose_by_blocks
-from ptxlab.kernels.scaled_gemm.kernel import BLOCK
+from ptxlab.kernels.scaled_gemm.scales import BLOCK
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.shapes import Shape

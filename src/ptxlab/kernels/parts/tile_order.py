@@ -39,9 +39,9 @@ class TileOrder:
 class Share:
     """What a block computes: tiles in their order, each along k from `first` to `end`, in K tiles of `depth` elements.
 
-    Blocks of a `cluster` have tiles one below the other. After a `split`, so many blocks compute one tile together,
-    this one part number `part` of it, by default its rank in the cluster; each block then has one tile. The number of
-    K tiles is a multiple of `multiple`, where the last may be out of bounds.
+    Blocks of a `cluster` have tiles one below the other, or side by side (`beside`). After a `split`, so many blocks
+    compute one tile together, this one part number `part` of it, by default its rank in the cluster; each block then
+    has one tile. The number of K tiles is a multiple of `multiple`, where the last may be out of bounds.
     """
 
     def __init__(
@@ -52,12 +52,13 @@ class Share:
         *,
         rank: Any = None,
         cluster: int = 1,
+        beside: bool = False,
         split: int = 1,
         part: Any = None,
         multiple: int = 1,
     ) -> None:
         self.order, self.depth, self.rank, self.cluster, self.split = order, depth, rank, cluster, split
-        self.part = rank if part is None else part
+        self.part, self.beside = rank if part is None else part, beside
         self.first, self.end = u32(0), k
         unit = depth * multiple
         if split > 1:
@@ -79,7 +80,11 @@ class Share:
     def origin(self, number: Any) -> tuple[Any, Any]:
         """The first row and column of a tile."""
         row, column = self.order.origin(number)
-        return row + self.rank * (self.order.rows // self.cluster) if self.cluster > 1 else row, column
+        if self.cluster == 1:
+            return row, column
+        if self.beside:
+            return row, column + self.rank * (self.order.columns // self.cluster)
+        return row + self.rank * (self.order.rows // self.cluster), column
 
     def tiles(self) -> Any:
         """The first row and column of each tile."""

@@ -33,7 +33,7 @@ class Boxes:
     buffers: int = 0  # boxes that a warpgroup has space for; 0: for all of a tile
     size: int = 2  # bytes of an element of D
     alternate: bool = False  # each warpgroup stores tiles of its own
-    box: int = 0  # columns of a box that has no swizzle: an odd multiple of 8; 0: as wide as a swizzle
+    box: int = 0  # columns of a box; an odd multiple of 8 has no swizzle; 0: as wide as a swizzle
 
     @property
     def extents(self) -> tuple[int, int]:
@@ -67,7 +67,7 @@ class Boxes:
     @property
     def swizzle(self) -> str | None:
         """The swizzle of a box: as long as its rows."""
-        return None if self.box else {128: "128B", 64: "64B", 32: "32B"}.get(self.size * self.extents[1])
+        return None if self.box % 16 else {128: "128B", 64: "64B", 32: "32B"}.get(self.size * self.extents[1])
 
     def map(self, d: Any) -> Any:
         """The tensor map that copies are given."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm.choice import choose
-from ptxlab.kernels.scaled_gemm.kernel import BLOCK, specialize
+from ptxlab.kernels.scaled_gemm.kernel import specialize
+from ptxlab.kernels.scaled_gemm.scales import BLOCK
 from ptxlab.kernels.wgmma_gemm import grid_of, strides_of, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
@@ -52,10 +53,8 @@ def launch(
     """The launch of one variant; rows of A and B are multiples of 16 bytes, `aligned` is whether those of D are."""
     (a, b, d), (m, k), (n, _) = matrices, matrices[0].shape, matrices[1].shape
     shape = replace(shape, fresh=max(shape.fresh, 1))
-    if BLOCK % shape.columns or shape.swapped:
-        raise UnsuitedError(f"a tile has {shape.columns} columns: all of them must have the same scale")
-    if shape.fresh > 1 and shape.tall > 1:
-        raise UnsuitedError("a warpgroup has 64 rows, if several K tiles are multiplied at a time")
+    if shape.swapped:
+        raise UnsuitedError("rows of a tile are rows of A")
     if ceil_div(k, BLOCK) < shape.split:
         raise UnsuitedError(f"k is {k}, and {shape.split} blocks need {shape.split * BLOCK} at least")
     pitch = strides_of(d)[0]
@@ -72,6 +71,8 @@ def launch(
 
 def by_blocks(torch: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, d: Any) -> Callable[[], Any]:
     """cuBLASLt with the same scales, which it wants in another layout."""
+    if b.shape[0] % BLOCK:
+        raise UnsuitedError("only whole blocks")
     wide = torch.empty((scale_b.shape[0], ceil_div(scale_b.shape[1], 4) * 4), device=b.device)[:, : scale_b.shape[1]]
     wide.copy_(scale_b)
     return lambda: {"d": torch._scaled_mm(a, b.T, scale_a, wide.T, out_dtype=d.dtype)}

@@ -2,34 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from math import ceil
+from math import ceil, inf
 
-from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem
+from ptxlab.kernels.parts.operands import STRIPE
+from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem, hints
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 
 EMULATED = (16, 32, 64)  # columns of a tile
+START = 3.0  # microseconds until the first MMA, and from the last to the end
+CLUSTER = 0.6  # microseconds more until blocks of a cluster start
+EXCHANGE = 0.7  # microseconds that parts of k take to be added
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A variant, and how many microseconds a K tile takes, while all SMs compute one; as an H200 was seen to."""
+    """A variant, and how many microseconds a K tile and the end of a tile take, while all SMs compute one.
+
+    They are fitted to times on an H200 (evidence/tuned/scaled_gemm.json).
+    """
 
     shape: Shape
     each: float
+    end: float
 
     def estimate(self, problem: Problem) -> float:
-        """Microseconds for a product, but for those that all variants take."""
-        waves = ceil(problem.tiles(self.shape) / (SMS * self.shape.occupancy))
-        return waves * problem.steps * self.each
+        """Microseconds for a product."""
+        shape = self.shape
+        blocks = problem.tiles(shape) * shape.cluster * shape.split
+        if shape.split > 1 and (blocks > SMS or problem.steps < shape.split * shape.fresh):
+            return inf
+        if shape.rows > STRIPE and shape.rows >= 2 * problem.m:
+            return inf  # half of a tile would be empty
+        waves = ceil(blocks / (SMS * shape.occupancy))
+        steps = ceil(problem.steps / shape.split / shape.fresh) * shape.fresh
+        start = START + CLUSTER * (shape.cluster > 1) + EXCHANGE * (shape.split > 1)
+        return start + waves * (steps * self.each + self.end)
 
 
 CHOICES = (
-    Choice(Shape(2, 128, 4, tall=2, buffers=2, fresh=1), 0.81),
-    Choice(Shape(3, 128, 4, buffers=2, fresh=1), 0.60),
-    Choice(Shape(2, 64, 8, buffers=1, fresh=2), 0.35),
-    Choice(Shape(1, 32, 6, buffers=1, fresh=4, occupancy=3), 0.28),
+    Choice(Shape(2, 128, 4, tall=2, buffers=1, fresh=1), 0.738, 1.7),
+    Choice(Shape(2, 128, 4, tall=2, buffers=1, cluster=2, beside=True, fresh=1), 0.738, 1.3),
+    Choice(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.84),
+    Choice(Shape(2, 192, 5, buffers=1, fresh=1), 0.54, 1.3),
+    Choice(Shape(2, 128, 6, buffers=1, fresh=1), 0.366, 1.68),
+    Choice(Shape(2, 128, 6, buffers=1, fresh=2, split=2), 0.517, 0.6),
+    Choice(Shape(2, 112, 6, buffers=1, fresh=2), 0.356, 1.0),
+    Choice(Shape(2, 112, 6, buffers=1, fresh=2, split=2), 0.493, 0.6),
+    Choice(Shape(2, 96, 7, buffers=1, fresh=2), 0.398, 0.6),
+    Choice(Shape(2, 64, 8, buffers=1, fresh=2), 0.258, 0.6),
+    Choice(Shape(2, 64, 8, buffers=1, fresh=2, split=2), 0.296, 0.6),
+    Choice(Shape(1, 96, 10, buffers=1, fresh=2), 0.336, 0.6),
+    Choice(Shape(1, 64, 6, buffers=1, fresh=2, occupancy=2), 0.349, 0.54),
+    Choice(Shape(1, 64, 13, buffers=1, fresh=4), 0.215, 0.3),
+    Choice(Shape(1, 64, 13, buffers=1, fresh=4, split=2), 0.19, 0.0),
+    Choice(Shape(1, 32, 14, buffers=1, fresh=4), 0.149, 0.0),
 )
 
 
@@ -39,4 +67,5 @@ def choose(problem: Problem, emulated: bool = False) -> Shape:
     if emulated:
         columns = next((some for some in EMULATED if some >= problem.n), EMULATED[-1])
         return Shape(groups=1, columns=columns, stages=2, fresh=1)
-    return min(CHOICES, key=lambda one: one.estimate(problem)).shape
+    found = min(CHOICES, key=lambda one: one.estimate(problem)).shape
+    return replace(found, keep=hints(problem, False))

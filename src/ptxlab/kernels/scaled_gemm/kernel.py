@@ -8,7 +8,6 @@ the result more exact, too: within an MMA, sums of fp8 products have 14 bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -16,11 +15,11 @@ from ptxlab.author import Kernel, b16, b32, b64, f32, kernel, pointer, ptx, tens
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.main_loop import MainLoop
 from ptxlab.kernels.parts.operands import LINE, STRIPE
-from ptxlab.kernels.parts.tile_stores import CopyBack, PlainStore
+from ptxlab.kernels.parts.tile_stores import CHUNK, CopyBack, PlainStore
+from ptxlab.kernels.scaled_gemm.scales import BLOCK, Scales, ScaleWarps
 from ptxlab.kernels.wgmma_gemm.kernel import block
 from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 
-BLOCK = 128  # elements that share a scale, along k, and rows of B
 STEP = 32  # bytes along k that one `wgmma` multiplies
 UNIT = 16  # bytes that descriptors count in
 STRIPE_UNITS = STRIPE * LINE // UNIT  # from one 64 rows to the next
@@ -34,7 +33,7 @@ def specialize(formats: Formats, shape: Shape, layout: Layout) -> Kernel:
     """
     wanted: dict[str, Any] = {"maxntid": shape.threads}
     wanted |= {"reqnctapercluster": shape.blocks} if shape.blocks > 1 else {}
-    wanted |= {"minnctapersm": shape.occupancy} if shape.occupancy > 1 else {}
+    wanted |= {"minnctapersm": shape.occupancy} if shape.occupancy > 1 or shape.registers else {}
     element: Any = {2: b16, 4: b32}[layout.out_size]
     target: Any = tensor_map if layout.aligned else pointer[element]
 
@@ -58,29 +57,19 @@ def specialize(formats: Formats, shape: Shape, layout: Layout) -> Kernel:
     ) -> None:
         store = CopyBack(d.generic) if target is tensor_map else PlainStore(d, m, n, pitch)
         scales = Scales(scale_a, a_down, a_right, m), Scales(scale_b, b_down, b_right, n)
-
-        def loop(*given: Any) -> ScaledLoop:
-            return ScaledLoop(scales, k, *given)
-
-        block(formats, shape, layout, (a, b), store, None, (m, n, k), (partial, counters), loop, shape.fresh)
+        with_scales = WithScales(shape, scales, k)
+        block(formats, shape, layout, (a, b), store, None, (m, n, k), (partial, counters), with_scales)
 
     found: Kernel = scaled_gemm
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class Scales:
-    """Scales of a matrix in memory, and how many rows the matrix has."""
+class WithScales(ScaleWarps):
+    """What the kernel has besides that of a plain product."""
 
-    start: Any
-    down: Any
-    right: Any
-    rows: Any
-
-    def row(self, row: Any, each: int = 1) -> Any:
-        """Where those of a row are, of which so many share them; rows that are out of bounds have those of the last."""
-        inside = ptx.min.u32(row, self.rows - 1) // each
-        return self.start + ptx.mul.wide.u32(inside, self.down)
+    def loop(self, *given: Any) -> ScaledLoop:
+        """The main loop of a consumer."""
+        return ScaledLoop(self, *given)
 
 
 class ScaledLoop(MainLoop):
@@ -91,9 +80,12 @@ class ScaledLoop(MainLoop):
     one is added while the next ones are multiplied: for small tiles, whose MMAs take less time than the wait for them.
     """
 
-    def __init__(self, scales: tuple[Scales, Scales], k: Any, *given: Any) -> None:
+    def __init__(self, scaling: WithScales, *given: Any) -> None:
         super().__init__(*given)
-        self.scales, self.last = scales, k - 1
+        self.scaling = scaling
+        down, _ = ptx.warpgroup_fragments(self.product).d.first(ptx.laneid)
+        self.row = self.own * (STRIPE * self.shape.tall) + (ptx.tid.x >> 5 & 3) * 16 + down  # of the tile
+        self.is_full = ptx.setp.ne.u32(self.own, self.own)  # whether the next stage was seen to be full
         rows = self.own * (self.shape.tall * STRIPE_UNITS), u32(0)
         self.starts = [halves(ptx.descriptor(tile), more) for tile, more in zip(self.tiles, rows, strict=True)]
 
@@ -101,65 +93,67 @@ class ScaledLoop(MainLoop):
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
         row, column = self.share.origin(number)
         prepare(row, column)
-        places, sums = self.places(row, column), self.accumulators(self.shape.tall)
+        sums = self.accumulators(self.shape.tall)
         for value in (value for values in sums for value in values):
             ptx.mov.f32(0.0, out=value)
-        if self.shape.fresh == 1:
-            self.add_each(places, sums)
+        if self.shape.tall > 1 or self.shape.fresh == 1:
+            self.add_each(sums)
         else:
-            self.add_several(places, sums[0])
+            self.add_several(sums[0])
         return sums, row, column
 
-    def places(self, row: Any, column: Any) -> list[tuple[Any, Any]]:
-        """Where the scales are that a thread needs, and the step to the next K tile: of its rows of A, then of B."""
-        a, b = self.scales
-        down, _ = ptx.warpgroup_fragments(self.product).d.first(ptx.laneid)
-        own = row + self.own * (STRIPE * self.shape.tall) + (ptx.tid.x >> 5 & 3) * 16 + down
-        rows = [own + STRIPE * part + offset for part in range(self.shape.tall) for offset in (0, 8)]
-        return [*((a.row(one), a.right) for one in rows), (b.row(column, BLOCK), b.right)]
-
-    def add_each(self, places: Any, sums: list[list[Any]]) -> None:
-        """One K tile at a time; its scales were loaded while the one before was multiplied."""
-        stage, shape, share = self.stages[0], self.shape, self.share
-        (fresh,), ahead = self.accumulators(1), [f32() for _ in places]
-        load(places, share.first, ahead)
-        for start in share.steps():
-            scales = [ptx.mov.f32(one) for one in ahead]
-            load(places, start + BLOCK, ahead, start + BLOCK < share.end)
+    def add_each(self, sums: list[list[Any]]) -> None:
+        """One K tile at a time."""
+        stage, shape = self.stages[0], self.shape
+        (fresh,) = self.accumulators(1)
+        for _ in self.share.steps():
             with self.times.span("wait for a full stage"):
-                stage.wait()
+                stage.wait(unless=self.is_full)
+            columns = self.of_columns(stage)
             for part, values in enumerate(sums):
+                rows = self.of_rows(stage, part)
                 with self.times.span("multiply"):
                     self.multiply(stage, fresh, part)
                     ptx.wgmma.wait_group.sync.aligned(0)
                 if part == shape.tall - 1:
+                    ptx.bar.warp.sync(-1)  # all lanes have read their scales
                     stage.release(shape.cluster)
+                    stage.test(out=self.is_full)  # early: the answer takes a while
                 with self.times.span("add"):
-                    add(values, fresh, scales[2 * part :][:2], scales[-1])
+                    self.add(values, fresh, rows, columns)
 
-    def add_several(self, places: Any, sums: list[Any]) -> None:
+    def add_several(self, sums: list[Any]) -> None:
         """As many K tiles at a time as there are sets of registers; those after the last are zeros."""
         (stage, read), shape, share = self.stages, self.shape, self.share
         fresh = self.accumulators(shape.fresh)
-        scales = [[f32() for _ in places] for _ in fresh]
-        for start in ptx.range(share.first, share.end, shape.fresh * BLOCK):
-            for number, some in enumerate(scales):
-                load(places, ptx.min.u32(start + number * BLOCK, self.last), some)
+        for _ in ptx.range(share.first, share.end, shape.fresh * BLOCK):
+            scales = []
             for values in fresh:
                 with self.times.span("wait for a full stage"):
                     stage.wait()
+                scales.append((self.of_rows(stage, 0), self.of_columns(stage)))
                 self.multiply(stage, values, 0)
                 stage.advance()
             for number, (values, some) in enumerate(zip(fresh, scales, strict=True)):
                 with self.times.span("multiply"):
                     ptx.wgmma.wait_group.sync.aligned(shape.fresh - 1 - number)
+                ptx.bar.warp.sync(-1)
                 read.release(shape.cluster)
                 with self.times.span("add"):
-                    add(sums, values, some[:2], some[-1])
+                    self.add(sums, values, *some)
+
+    def of_rows(self, stage: Any, part: int) -> list[Any]:
+        """The scales of a thread's two rows of 64."""
+        return [self.scaling.kept[stage.index, self.row + (part * STRIPE + more)] for more in (0, 8)]
+
+    def of_columns(self, stage: Any) -> list[Any]:
+        """The scales of columns."""
+        first = self.shape.rows
+        return [self.scaling.kept[stage.index, first + section] for section in range(self.scaling.sections)]
 
     def multiply(self, stage: Any, fresh: list[Any], part: int) -> None:
         """Issue the MMAs of a K tile as one group: they start from zero."""
-        never, always = ptx.setp.ne.u32(self.own, self.own), ptx.setp.eq.u32(self.own, self.own)
+        adds = ptx.setp.ne.u32(self.own, self.own)
         starts = [
             (low + stage.index * (operand.stage_bytes // UNIT), high)
             for (low, high), operand in zip(self.starts, self.operands, strict=True)
@@ -171,24 +165,19 @@ class ScaledLoop(MainLoop):
                 ptx.mov.b64(((low + units).view(b32), high)).view(u64)
                 for (low, high), units in zip(starts, more, strict=True)
             )
-            self.product(fresh, a, b, always if step else never, 1, 1)
+            self.product(fresh, a, b, adds, 1, 1)
+            adds = ptx.setp.eq.u32(self.own, self.own)
         ptx.wgmma.commit_group.sync.aligned()
+
+    def add(self, sums: list[Any], fresh: list[Any], rows: list[Any], columns: list[Any]) -> None:
+        """Add what a K tile gave; of four accumulators of 8 columns, two are of one row and two of another."""
+        factors = [[one * scale for one in rows] for scale in columns]
+        for number, (total, value) in enumerate(zip(sums, fresh, strict=True)):
+            section = number // 4 * CHUNK // self.scaling.section
+            ptx.fma.rn.f32(value, factors[section][number // 2 % 2], total, out=total)
 
 
 def halves(descriptor: Any, more: Any) -> tuple[Any, Any]:
     """Both halves of a descriptor so many units on: the address is in the lower one, and has space in it."""
     low, high = ptx.mov.b64(descriptor.view(b64), out=(b32(), b32()))
     return low.view(u32) + more, high
-
-
-def load(places: Any, start: Any, out: list[Any], when: Any = None) -> None:
-    """Load the scales of the K tile of 128 elements from `start` on."""
-    for (place, step), one in zip(places, out, strict=True):
-        ptx.ld.global_.nc.f32(place + (start >> 7) * step, out=one, when=when)
-
-
-def add(sums: list[Any], fresh: list[Any], rows: list[Any], scale: Any) -> None:
-    """Add what a K tile gave; of four accumulators, two are of one row and two of another."""
-    factors = [one * scale for one in rows]
-    for number, (total, value) in enumerate(zip(sums, fresh, strict=True)):
-        ptx.fma.rn.f32(value, factors[number // 2 % 2], total, out=total)

@@ -29,6 +29,7 @@ SIZES = (
     (128, 7168, 2048), (128, 7168, 4096), (4096, 7168, 2048), (4096, 4096, 7168), (2048, 2048, 2048),
     (4096, 4096, 4096), (8192, 8192, 8192),
 )  # fmt: skip
+FEW_ROWS = (16, 7168, 4096), (64, 7168, 4096), (256, 7168, 4096), (512, 4096, 7168), (128, 7168, 16384)
 
 
 def problem_of(type: str, m: int, n: int, k: int) -> Problem:
@@ -119,7 +120,11 @@ entry = Entry(
     work=work,
     variants={"wgmma": product},
     libraries={"cuBLAS": by_cublas},
-    sizes=[{"type": type, "m": m, "n": n, "k": k} for type in ("s8", "tf32", "e4m3") for m, n, k in SIZES],
+    sizes=[
+        {"type": type, "m": m, "n": n, "k": k}
+        for type, sizes in (("s8", SIZES), ("tf32", SIZES), ("e4m3", (*FEW_ROWS, *SIZES)))
+        for m, n, k in sizes
+    ],
     small=[
         {"type": "e4m3", "m": 70, "n": 24, "k": 144},
         {"type": "e5m2", "m": 9, "n": 72, "k": 144},

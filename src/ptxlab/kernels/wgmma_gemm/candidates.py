@@ -64,7 +64,8 @@ class Problem:
     def tiles(self, shape: Shape) -> int:
         """Tiles of a variant, those that blocks of a cluster have together counted as one."""
         high, wide = (self.n, self.m) if shape.swapped else (self.m, self.n)
-        return ceil(high / (shape.rows * shape.cluster)) * ceil(wide / shape.columns)
+        rows, columns = shape.covered
+        return ceil(high / rows) * ceil(wide / columns)
 
 
 def mma_cycles(columns: int) -> float:

@@ -10,7 +10,6 @@ tile together, each a part of k (`Shape.split`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -92,10 +91,13 @@ def block(
     finish: Finish | None,
     extents: Any,
     workspace: Any = None,
-    loop: Callable[..., Any] | None = None,
-    multiple: int = 1,
+    more: Any = None,
 ) -> None:
-    """What a block does; `extents` are m, n and k, `loop` makes the main loop of consumers, by default `MainLoop`."""
+    """What a block does; `extents` are m, n and k.
+
+    `more` is what another kernel adds: `loop` makes the main loop of consumers, by default `MainLoop`; `fill` is what
+    warps after the producer's do, so that a stage has `fills` arrivals; K tiles are a `multiple` of some.
+    """
     (m, n, k), thread = extents, ptx.tid.x
     rank = ptx.cluster_ctarank if shape.blocks > 1 else None
     memory = ptx.dynamic_shared(b16, align=1024)
@@ -104,17 +106,26 @@ def block(
     b_tile = right.tile(memory + shape.stages * shape.rows * (LINE // 2))
     free = memory + shape.stored_from(layout) // 2
     reads = 4 * shape.readers * shape.cluster
-    pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
+    fills = 1 if more is None else more.fills
+    pipeline = ptx.barrier_pipeline(shape.stages, fills=fills, reads=reads, when=thread == 0)
     turns = Turns(shape.groups, thread == 0) if shape.alternate else None
     is_summed = shape.split > 1 and shape.clustered
     barriers = ThroughCluster.barriers(shape.parts, thread == 0) if is_summed else ()
     sources = [([one.generic], tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
     start_block(thread, [one for group, _ in sources for one in group], shape.blocks)
-    order = TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, m, n, shape.blocks)
+    order = TileOrder(*shape.covered, shape.together, m, n, shape.blocks)
     is_through_memory = shape.split > 1 and not shape.clustered
     part = ptx.ctaid.x // shape.cluster % shape.split if is_through_memory else rank
     share = Share(
-        order, k, formats.depth, rank=rank, cluster=shape.cluster, split=shape.split, part=part, multiple=multiple
+        order,
+        k,
+        formats.depth,
+        rank=rank,
+        cluster=shape.cluster,
+        beside=shape.beside,
+        split=shape.split,
+        part=part,
+        multiple=1 if more is None else more.multiple,
     )
     residual = None
     if finish is not None and finish.extras.in_ring:
@@ -126,6 +137,8 @@ def block(
         with ptx.when(thread == shape.consumers):
             times = timeline.role("producer")
             produce(share, pipeline.producer(), (left, right), sources, shape.stage_bytes(layout), times, residual)
+        if more is not None:
+            more.fill(share, pipeline.producer())
     with ptx.otherwise():
         if shape.registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
@@ -137,7 +150,9 @@ def block(
             places = (memory, *barriers) if shape.clustered else workspace
             exchange = through(formats.accumulator, shape.parts, share.part, *places)
         times = timeline.role("consumer")
-        made = (loop or MainLoop)(formats, shape, share, sides, (left, right), (a_tile, b_tile), times)
+        made = (MainLoop if more is None else more.loop)(
+            formats, shape, share, sides, (left, right), (a_tile, b_tile), times
+        )
         made.residual = residual
         if turns is None:
             consume(made, store, exchange)

@@ -34,6 +34,7 @@ class Shape:
     tall: int = 1
     together: int = 12  # rows of tiles that are computed at a time
     cluster: int = 1  # blocks, one below the other, that share the columns' operand by multicast
+    beside: bool = False  # blocks of a cluster are side by side, and share the rows' operand
     split: int = 1  # blocks that compute a tile together, each a part of k
     clustered: bool = True  # these are a cluster; else they exchange results through global memory
     swapped: bool = False  # D is stored transposed: the operands are given in the other order
@@ -54,6 +55,12 @@ class Shape:
         return STRIPE * self.tall * self.readers
 
     @property
+    def covered(self) -> tuple[int, int]:
+        """Rows and columns of D that blocks of a cluster compute at a time, each its own tile."""
+        rows, columns = (1, self.cluster) if self.beside else (self.cluster, 1)
+        return self.rows * rows, self.columns * columns
+
+    @property
     def readers(self) -> int:
         """Warpgroups that read a stage."""
         return 1 if self.alternate else self.groups
@@ -65,8 +72,11 @@ class Shape:
 
     @property
     def threads(self) -> int:
-        """Threads of a block: the consumers, and a warp for the producer, or all that give up registers together."""
-        return self.consumers + (128 if self.registers else 32)
+        """Threads of a block: the consumers, and a warp for the producer, or all that give up registers together.
+
+        Where results of MMAs are added to others, another warp brings their scales.
+        """
+        return self.consumers + (128 if self.registers else 64 if self.fresh else 32)
 
     @property
     def consumers(self) -> int:
@@ -79,7 +89,9 @@ class Shape:
         columns = (self.tall + self.fresh) * self.columns
         if self.groups == 1 or columns <= 192:
             return None
-        return (32, 160) if self.groups == 3 else (24, 240) if columns > 256 else (40, 232)
+        if self.groups == 3:
+            return 32, 160
+        return (24, 240) if columns > 256 and not self.fresh else (40, 232)
 
     @property
     def parts(self) -> Parts:
@@ -122,14 +134,21 @@ class Shape:
         return max(self.stages * self.stage_bytes(layout), self.stored_from(layout) + self.boxes(layout).bytes)
 
     def operands(self, layout: Layout) -> tuple[Operand, Operand]:
-        """Both operands: blocks of a cluster share the one whose rows are columns of D."""
+        """Both operands: blocks of a cluster share the one whose rows are columns of D, or the other one."""
         return (
-            Operand(self.rows, layout.left_along_k, self.stages, element=layout.element, keep=self.keep[0]),
+            Operand(
+                self.rows,
+                layout.left_along_k,
+                self.stages,
+                self.cluster if self.beside else 1,
+                layout.element,
+                keep=self.keep[0],
+            ),
             Operand(
                 self.columns,
                 layout.right_along_k,
                 self.stages,
-                self.cluster,
+                1 if self.beside else self.cluster,
                 layout.element,
                 keep=self.keep[1],
                 span=self.span,

@@ -31,13 +31,15 @@ SMALL = Shape(groups=1, columns=64, stages=2)
 MOST_GROUPS = 1024
 
 
-def choose(groups: int, m: int, n: int, k: int, along_k: bool = True) -> Shape:
-    """The variant for so many groups, from the mean of their rows: the host does not know more."""
+def choose(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
+    """The variant for so many groups of elements of `size` bytes, from the mean of their rows: no more is known."""
     if n <= 64 and m <= 384 * groups:
         return Shape(groups=1, columns=64, stages=6, occupancy=2)
     if m <= 48 * groups:
         return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
     buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
+    if size == 1:
+        return Shape(stages=4, buffers=buffers)
     if m < 192 * groups:
         return Shape(stages=4, buffers=buffers, even=True)
     if k <= 3072:
@@ -67,7 +69,7 @@ def product(
         raise UnsuitedError(
             f"n is {n}, k is {k}: they must be multiples of 8 and {each}, with up to {MOST_GROUPS} groups"
         )
-    chosen = shape or choose(groups, m, n, k, along_k)
+    chosen = shape or choose(groups, m, n, k, along_k, bytes_of(formats.left))
     stored = b if along_k else b.swapaxes(1, 2)
     layout = Layout(True, along_k, element=formats.element)
     return launch(formats, (a, stored, d), offsets, (groups, m, n, k), chosen, layout, store, blocks, scales)
@@ -192,6 +194,7 @@ SIZES: Sequence[tuple[int, int, int, int, float]] = (
     (128, 65536, 1536, 2048, 0.5), (64, 16384, 4096, 7168, 0), (64, 16384, 4096, 7168, 1), (8, 16384, 4096, 14336, 0.5),
     (8, 16384, 14336, 4096, 0.5),
 )  # fmt: skip
+EIGHTS = [SIZES[number] for number in (1, 2, 3, 4, 6, 8)]
 
 
 entry = Entry(
@@ -205,7 +208,11 @@ entry = Entry(
         "masked": partial(product, store="masked"),
     },
     libraries={"torch._grouped_mm": by_torch, "a cuBLAS call each": by_cublas},
-    sizes=[{"type": "bf16", "groups": groups, "m": m, "n": n, "k": k, "skew": skew} for groups, m, n, k, skew in SIZES],
+    sizes=[
+        {"type": type, "groups": groups, "m": m, "n": n, "k": k, "skew": skew}
+        for type, sizes in (("e4m3", EIGHTS), ("bf16", SIZES))
+        for groups, m, n, k, skew in sizes
+    ],
     small=[
         {"type": "bf16", "groups": 9, "m": 150, "n": 40, "k": 136, "skew": 1.0},
         {"type": "e4m3", "groups": 3, "m": 70, "n": 16, "k": 144, "skew": 1.0},

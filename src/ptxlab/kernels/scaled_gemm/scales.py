@@ -1,0 +1,96 @@
+"""Scales of blocks: where they are in memory, and how they come to shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from ptxlab.author import f32, ptx
+from ptxlab.kernels.wgmma_gemm.shapes import Shape
+
+BLOCK = 128  # elements that share a scale, along k, and rows of B
+LANES = 32
+COPY = ptx.cp.async_.ca.shared.global_
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """Scales of a matrix in memory, and how many rows the matrix has."""
+
+    start: Any
+    down: Any
+    right: Any
+    rows: Any
+
+    def row(self, row: Any, each: int = 1) -> Any:
+        """Where those of a row are, of which so many share them; rows that are out of bounds have those of the last."""
+        inside = ptx.min.u32(row, self.rows - 1) // each
+        return self.start + ptx.mul.wide.u32(inside, self.down)
+
+
+class ScaleWarps:
+    """Warps that bring scales to shared memory, K tile by K tile, beside the producer.
+
+    A stage is full when its scales are there, too. Consumers could load scales themselves, but a load takes as long as
+    the MMAs of a K tile, and an instruction that needs it holds up all that come after.
+    """
+
+    def __init__(self, shape: Shape, scales: tuple[Scales, Scales], k: Any) -> None:
+        self.shape, self.scales, self.last = shape, scales, k - 1
+        self.multiple = shape.fresh if shape.tall == 1 else 1
+        self.section = gcd(shape.columns, BLOCK)  # columns that surely have the same scale
+        self.sections = shape.columns // self.section
+        warps = 2 if shape.registers else 1
+        self.first, self.lanes = shape.consumers + LANES, LANES * warps
+        self.fills = 1 + (self.lanes if shape.tall == 1 else warps)
+        self.kept = ptx.shared(f32, shape.stages, shape.rows + -(-self.sections // 4) * 4, name="scales")
+
+    def fill(self, share: Any, stage: Any) -> None:
+        """What these warps do: a lane has every so many-th row, and the first ones also some columns.
+
+        Many rows are loaded a K tile ahead and stored; few are copied, as many K tiles ahead as there are stages.
+        """
+        own = ptx.tid.x - self.first
+        with ptx.when(ptx.and_.pred(ptx.tid.x >= self.first, own < self.lanes)):
+            for row, column in share.tiles():
+                a, b = self.scales
+                places = [(a.row(row + own + more), a.right) for more in range(0, self.shape.rows, self.lanes)]
+                places.append((b.row(column + own * self.section, BLOCK), b.right))
+                (self.copy if self.shape.tall == 1 else self.store)(share, stage, own, places)
+
+    def copy(self, share: Any, stage: Any, own: Any, places: list[tuple[Any, Any]]) -> None:
+        """Copy the scales of each K tile; a lane arrives when its copies are complete."""
+        for start in share.steps():
+            sources = self.at(places, start)
+            stage.wait()
+            for source, (place, when) in zip(sources, self.targets(stage, own), strict=True):
+                COPY(place, source, 4, when=when)
+            ptx.cp.async_.mbarrier.arrive.noinc.shared.b64(stage.barrier)
+            stage.advance()
+
+    def store(self, share: Any, stage: Any, own: Any, places: list[tuple[Any, Any]]) -> None:
+        """Load the scales of a K tile before those of the last one are stored; a warp arrives when it has stored."""
+        ahead = [ptx.ld.global_.nc.f32(one) for one in self.at(places, share.first)]
+        for start in share.steps():
+            values = [ptx.mov.f32(one) for one in ahead]
+            for one, source in zip(ahead, self.at(places, start + BLOCK), strict=True):
+                ptx.ld.global_.nc.f32(source, out=one)
+            stage.wait()
+            for value, (place, when) in zip(values, self.targets(stage, own), strict=True):
+                ptx.st.shared.f32(place, value, when=when)
+            ptx.bar.warp.sync(-1)
+            with ptx.when(ptx.laneid == 0):
+                stage.arrive()
+            stage.advance()
+
+    def at(self, places: list[tuple[Any, Any]], start: Any) -> list[Any]:
+        """Where the scales of the K tile from `start` on are; after the last one, its again."""
+        number = ptx.min.u32(start, self.last) >> 7
+        return [place + number * step for place, step in places]
+
+    def targets(self, stage: Any, own: Any) -> list[tuple[Any, Any]]:
+        """Where a lane's scales go, and whether they do."""
+        to = self.kept.at(stage.index, own)
+        rows = [(to + more, None) for more in range(0, self.shape.rows, self.lanes)]
+        return [*rows, (to + self.shape.rows, own < self.sections)]
