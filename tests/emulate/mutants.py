@@ -135,9 +135,10 @@ def mutants_of(subject: Subject) -> Iterator[Mutant]:
 
 
 def lines_beside(instructions: list[tuple[int, str]], at: int) -> tuple[int, ...]:
-    """The nearest lines before and after one that access memory, and those that synchronize."""
+    """The nearest lines before and after one that access memory, and that synchronize; of a cluster barrier, halves."""
     found: list[int] = []
-    for is_shown in (is_access, is_synchronization):
+    halves = [lambda text: "barrier.cluster" in text] if "barrier.cluster" in instructions[at][1] else []
+    for is_shown in (is_access, is_synchronization, *halves):
         found += [line for line, text in instructions[:at] if is_shown(text)][-1:]
         found += [line for line, text in instructions[at + 1 :] if is_shown(text)][:1]
     return tuple(found)

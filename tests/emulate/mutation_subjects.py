@@ -95,6 +95,7 @@ SIZES: dict[tuple[str, str], Size] = {
     ("decode_attention", "equal shares"): {  # blocks have a head and a part of one
         "type": "f16", "cache": "f16", "batch": 1, "heads": (24, 6), "length": 1030, "size": 64,
     },
+    ("layer_norm", "read once"): {"rows": 1, "columns": 33000, "type": "f32"},
     ("mma_attention", "mma.sync"): {
         "batch": 1, "heads": 1, "length": 130, "size": 64, "type": "bf16", "mask": "causal",
     },
@@ -102,7 +103,9 @@ SIZES: dict[tuple[str, str], Size] = {
     ("mma_tile", "PTX"): {"m": 16, "n": 8, "k": 48},
     ("pipelined", "cp.async, 2 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("pipelined", "cp.async, 4 stages"): {"n": 200, "terms": 7, "blocks": 2},
+    ("rms_norm", "read once"): {"rows": 1, "columns": 33000, "type": "f32"},
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
+    ("softmax", "read once"): {"rows": 1, "columns": 33000, "type": "f32"},
     ("wgmma_attention", "wgmma"): {
         "type": "bf16", "batch": 1, "heads": (3, 1), "length": 200, "size": 64, "causal": True,
     },

@@ -58,6 +58,9 @@ LOADED = (
 AT_END = "bulk stores are complete when the grid ends, and an SM keeps shared memory for them (bulk_at_exit.json)"
 UNTOUCHED = "no register of the MMAs is accessed between it and the fence before it"
 NO_MORE = "it is for the last tile: the producer copies no more, and does not wait for it"
+WITH_BYTES = (
+    "what `st.async` wrote is there for every thread that sees its bytes complete, whatever the scope of the wait"
+)
 RELEASED_LATER = (
     "the producer copies queries first, and waits for their stage, which all MMAs of a tile are done before; "
     "what is released earlier is not filled earlier"
@@ -95,6 +98,10 @@ EQUIVALENT = [
     Survivor("wgmma_attention", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
     Survivor("wgmma_attention", (), ("remove tensor fence",), UNTOUCHED, "wgmma.fence"),
     Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),
+    *(
+        Survivor(case, (), SCOPE, WITH_BYTES, "mbarrier.try_wait.parity.acquire.cluster")
+        for case in ("layer_norm", "rms_norm", "softmax")
+    ),
     Survivor("wgmma_attention_backward", (), ("remove wait",), RELEASED_LATER, "mbarrier.try_wait.parity.shared.b64"),
     Survivor("wgmma_attention_backward", (), ("remove commit",), RELEASED_LATER, "wgmma.commit_group"),
     Survivor("wgmma_attention_backward", (), WAIT, RELEASED_LATER, "wgmma.wait_group.sync.aligned 1"),

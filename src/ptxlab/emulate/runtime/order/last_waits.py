@@ -61,6 +61,9 @@ def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, 
     found.weak = 0
     found.commit = 0
     earlier = thread
+    channel: u32 = other.lanes if other.flags & ASYNC != 0 else u32(0)
+    if channel >= PHASES and note_own_wait(thread, channel, found):
+        return
     home = companion(thread, other.block)
     if cast(u64, home) != 0 and found.other_thread < home.count:
         earlier = home.threads + found.other_thread
@@ -69,13 +72,10 @@ def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, 
             return
     if other.block != u32(thread.block.number):
         earlier = thread
-    channel: u32 = other.lanes if other.flags & ASYNC != 0 else u32(0)
     own: u32 = thread.starting.channel if flags & ASYNC != 0 else u32(0)
-    if is_signalled(thread, channel, found.other_thread):
-        add_wait(found, thread)
-    elif thread.order.early != 0 and channel == channel_of_mbarrier(thread, thread.order.early - 1):
-        add_early_wait(found, thread)
-    elif is_signalled(earlier, own, thread.number):
+    if note_own_wait(thread, channel, found):
+        return
+    if is_signalled(earlier, own, thread.number):
         add_wait(found, earlier)
     elif earlier.order.wait != 0 and earlier.order.wait == earlier.order.early and other.flags & KIND == LOAD:
         add_early_wait(found, earlier)
@@ -83,6 +83,18 @@ def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, 
         add_wait(found, thread)
     else:
         note_other_wait(thread, other, own, found)
+
+
+@native
+def note_own_wait(thread: Pointer[Thread], channel: u32, found: Pointer[Finding]) -> boolean:
+    """Add the wait of the later access on the mbarrier that the earlier operation signals, if there was one."""
+    if is_signalled(thread, channel, found.other_thread):
+        add_wait(found, thread)
+        return True
+    if thread.order.early != 0 and channel == channel_of_mbarrier(thread, thread.order.early - 1):
+        add_early_wait(found, thread)
+        return True
+    return False
 
 
 @native
