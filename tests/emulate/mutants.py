@@ -26,6 +26,7 @@ from tests.emulate.survivors import EQUIVALENT, Survivor
 
 SEEDS = range(4)
 BRANCH = re.compile(r"\bbra(?:\.uni)?\s+([\w$]+)")
+VERSION = re.compile(r"\.version\s+(\d\.\d)")  # from 8.6 on, mbarriers have relaxed operations
 MORE_SEEDS = range(4, 16)  # of what nothing has reported
 
 
@@ -126,6 +127,8 @@ def mutants_of(subject: Subject) -> Iterator[Mutant]:
                         continue
                     seen.add((source, kind))
                 mutated = text[:start] + after + text[end:]
+                if "mbarrier" in after and ".relaxed" in after:
+                    mutated = VERSION.sub(lambda found: f".version {max(float(found[1]), 8.6)}", mutated)
                 mutant = Mutant(subject, line, kind, text[start:end], after, mutated, usual=usual)
                 if is_removal(kind):
                     shown = [(place[0], text[slice(*place[1:])]) for place in places]

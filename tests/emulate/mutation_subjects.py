@@ -110,7 +110,7 @@ SIZES: dict[tuple[str, str], Size] = {
         "type": "bf16", "batch": 1, "heads": (3, 1), "length": 200, "size": 64, "causal": True,
     },
     ("wgmma_attention_backward", "wgmma"): {  # more tiles of queries than stages
-        "type": "f16", "batch": 1, "heads": (3, 1), "length": 140, "size": 64, "causal": True,
+        "type": "f16", "batch": 1, "heads": (2, 1), "length": 140, "size": 64, "causal": True,
     },
     ("wgmma_steps", "persistent"): {"type": "bf16", "m": 130, "n": 136, "k": 200},
     ("wgmma_steps", "ping_pong"): {"type": "bf16", "m": 130, "n": 136, "k": 200},

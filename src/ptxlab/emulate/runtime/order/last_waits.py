@@ -90,6 +90,8 @@ def note_own_wait(thread: Pointer[Thread], channel: u32, found: Pointer[Finding]
     """Add the wait of the later access on the mbarrier that the earlier operation signals, if there was one."""
     if is_signalled(thread, channel, found.other_thread):
         add_wait(found, thread)
+        if thread.order.weak == WEAK_WAIT and thread.order.weak_at == thread.order.wait_at:
+            found.weak = WEAK_WAIT
         return True
     if thread.order.early != 0 and channel == channel_of_mbarrier(thread, thread.order.early - 1):
         add_early_wait(found, thread)
