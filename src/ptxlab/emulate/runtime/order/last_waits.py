@@ -111,6 +111,9 @@ def note_other_wait(thread: Pointer[Thread], other: Pointer[Access], own: u32, f
     if channel >= TENSOR_WORK and channel < TENSOR_ISSUED and other.flags & ASYNC != 0:
         note_commit(thread, other, found)
         return
+    if own != 0 and thread.order.wait != 0 and channel >= PRODUCTS and channel < TENSOR_LOADS:
+        add_wait(found, thread)  # a stage that is filled again: what released it
+        return
     home = companion(thread, other.block)
     if channel < PHASES or cast(u64, home) == 0:
         return
