@@ -45,7 +45,10 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
         return []
     groups = []
     if not race_of(launch, found, number).is_of_next:
-        groups = _missing_wait(launch, found, number) or _group_wait(launch, found, number)
+        missing = _missing_wait(launch, found, number)
+        if missing and launch.compiled.effects(found.get("other_instruction", number)).uses("wgmma"):
+            return missing  # then the stage was released too early, and the wait for that is right
+        groups = missing or _group_wait(launch, found, number)
     return [*groups, *_mbarrier_wait(launch, found, number), *_commit(launch, found, number)]
 
 
