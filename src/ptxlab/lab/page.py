@@ -18,8 +18,8 @@ def _parts() -> tuple[str, str, dict[str, str]]:
     return (_MODULES / "page.html").read_text("utf-8"), (_MODULES / "style.css").read_text("utf-8"), modules
 
 
-def page(embedded: dict[str, Any] | None = None) -> str:
-    """The page; with `embedded`, it asks nothing of a server.
+def page(embedded: dict[str, Any] | None = None, *, asks_parent: bool = False) -> str:
+    """The page; with `embedded`, it asks nothing of a server, with `asks_parent`, it asks the page that frames it.
 
     Modules import each other as `lab/name.js`; the import map says that these are here.
     """
@@ -30,6 +30,8 @@ def page(embedded: dict[str, Any] | None = None) -> str:
         "<!--imports-->": f'<script type="importmap">{json.dumps({"imports": imports})}</script>',
         "<!--data-->": "" if embedded is None else _as_script(embedded),
     }
+    if asks_parent:
+        document = document.replace("<html ", '<html data-asks="parent" ', 1)
     for mark, text in parts.items():
         assert mark in document
         document = document.replace(mark, text)

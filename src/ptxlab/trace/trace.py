@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,16 @@ class Trace:
     def __repr__(self) -> str:
         name = self.description["kernel"]
         return f"<trace of `{name}`: {self.steps:,} steps of {len(self.columns.threads):,} threads; {self.end}>"
+
+    def lab(self, height: int = 720) -> Any:
+        """The launch as a page to look around in, in a notebook; needs `ptxlab[notebook]`."""
+        try:
+            widget = import_module("ptxlab.lab.widget")
+        except ModuleNotFoundError as missing:
+            if missing.name not in ("anywidget", "traitlets"):
+                raise
+            raise ModuleNotFoundError("the page in a notebook needs `pip install 'ptxlab[notebook]'`") from None
+        return widget.Lab(self, height)
 
     def _repr_html_(self) -> str:
         from ptxlab.report.notebook import table_html, title_html

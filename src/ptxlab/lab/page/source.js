@@ -1,6 +1,6 @@
 /**
- * Where the page has its data from: a server that is asked, or the file itself.
- * Both answer the same names: `run`, `steps/3`, `registers/0/3`, …; see views.py.
+ * Where the page has its data from: a server that is asked, a notebook around it, or the file itself.
+ * All of them answer the same names: `run`, `steps/3`, `registers/0/3`, …; see views.py.
  */
 
 /** @typedef {{ get(name: string): Promise<any>, kind: string }} Source */
@@ -37,6 +37,32 @@ class Embedded {
     const [part, own] = place;
     if (!this.parts.has(part)) this.parts.set(part, unpack(this.given.parts[part]));
     return (await /** @type {Promise<Record<string, any>>} */ (this.parts.get(part)))[own];
+  }
+}
+
+/** Answers of the notebook that shows the page in a frame: it asks its kernel. */
+class Asked {
+  kind = "asked";
+
+  constructor() {
+    /** @type {Map<string, { resolve: (found: any) => void, reject: (wrong: Error) => void }>} */
+    this.open = new Map();
+    window.addEventListener("message", (event) => {
+      const { name, found, problem } = event.source === window.parent ? event.data ?? {} : {};
+      const asked = this.open.get(name);
+      if (!asked) return;
+      this.open.delete(name);
+      if (problem === undefined) asked.resolve(found);
+      else asked.reject(new Error(problem));
+    });
+  }
+
+  /** @param {string} name @returns {Promise<any>} */
+  get(name) {
+    return new Promise((resolve, reject) => {
+      this.open.set(name, { resolve, reject });
+      window.parent.postMessage({ ptxlab: name }, "*");
+    });
   }
 }
 
@@ -86,5 +112,6 @@ export class Kept {
 /** @returns {Kept} */
 export function sourceOfPage() {
   const embedded = document.getElementById("embedded");
-  return new Kept(embedded ? new Embedded(JSON.parse(embedded.textContent ?? "")) : new Served());
+  if (embedded) return new Kept(new Embedded(JSON.parse(embedded.textContent ?? "")));
+  return new Kept(document.documentElement.dataset.asks ? new Asked() : new Served());
 }

@@ -1,0 +1,40 @@
+"""The page in a notebook: the same page in a frame, whose questions Python answers. Needs `ptxlab[notebook]`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from ptxlab.lab.page import page
+from ptxlab.lab.views import Views
+
+if TYPE_CHECKING:
+    from ptxlab.trace import Trace
+
+
+class Lab(anywidget.AnyWidget):  # type: ignore[misc]
+    """A recorded launch to look at in Jupyter, VS Code or Colab.
+
+    result = kernel.launch(1, 32, [x], record=ptxlab.Record())
+    Lab(result.trace)
+    """
+
+    _esm = Path(__file__).with_name("widget.js")
+    page = traitlets.Unicode().tag(sync=True)
+    height = traitlets.Int(720).tag(sync=True)
+
+    def __init__(self, trace: Trace, height: int = 720) -> None:
+        super().__init__(page=page(asks_parent=True), height=height)
+        self._views = Views(trace)
+        self.on_msg(self._answer)
+
+    def _answer(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
+        """Answer what the page asks for."""
+        name = str(content.get("name", ""))
+        try:
+            self.send({"name": name, "found": self._views.get(name)})
+        except KeyError as unknown:
+            self.send({"name": name, "problem": f"there is no {unknown.args[0]}"})
