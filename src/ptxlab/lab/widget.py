@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Lab(anywidget.AnyWidget):  # type: ignore[misc]
-    """A recorded launch to look at in Jupyter, VS Code or Colab.
+    """A recorded launch in Jupyter, VS Code or Colab.
 
     result = kernel.launch(1, 32, [x], record=ptxlab.Record())
     Lab(result.trace)
