@@ -110,6 +110,22 @@ def test_a_block_of_1024_threads_has_32_warps() -> None:
     assert views.steps.count == 3 * 32
 
 
+def test_nothing_is_recorded() -> None:
+    kernel = ptxlab.parse(WIDE, name="k.ptx")["k"]
+    trace = kernel.launch(1, 32, [], device="cpu", record=ptxlab.Record(warps=[5])).trace
+    assert trace is not None
+    assert str(trace) == "<trace of `k`: 0 steps of 0 threads; the kernel ended>"
+    views = Views(trace)
+    assert (views.get("run")["steps"], views.get("run")["blocks"], views.get("steps/0")["warps"]) == (0, [], [])
+
+
+def test_what_fails_is_not_executed() -> None:
+    text = WIDE.replace("bar.sync 0;", "ld.shared.u32 %r, [%r+4096];")
+    views, result = recorded(text, 32)
+    assert [one.code for one in result.diagnostics] == ["out-of-bounds"]
+    assert views.steps.count == 1
+
+
 def test_what_is_not_there_is_a_key_error() -> None:
     views, _ = recorded(EXCHANGE)
     for name in ("nothing", "steps", "steps/x", "memory/shared/0", "memory/nowhere/0/0/0"):

@@ -65,7 +65,7 @@ class Timeline:
         """When a warp runs, and between that, where it waits."""
         steps = self.steps
         groups = steps.groups_of(warp)
-        groups = groups[steps.lengths[steps.segment[groups]] > 0]
+        groups = groups[steps.first[groups + 1] > steps.first[groups]]
         first, past = steps.first[groups], steps.first[groups + 1]
         cuts = np.flatnonzero(first[1:] != past[:-1]) + 1
         starts = first[np.concatenate([[0], cuts]).astype(np.int64)] if len(first) else first

@@ -49,11 +49,21 @@ class WarpSteps:
         leading = members[self.start[:-1]] if len(sizes) else members
         self.segment: Numbers = columns.segment[leading]
         self.warp: Numbers = self.warp_of_entry[leading]
-        self.first: Numbers = np.concatenate([[0], np.cumsum(self.lengths[self.segment])]).astype(np.int64)
+        self.first: Numbers = np.concatenate([[0], np.cumsum(self._executed())]).astype(np.int64)
         """The first step of each group, and how many steps there are."""
         self.count = int(self.first[-1])
 
     # Groups.
+
+    def _executed(self) -> Numbers:
+        """How many steps of each group were executed by any lane: all but of the last, which may have failed."""
+        columns = self.trace.columns
+        found = self.lengths[self.segment]
+        past = np.flatnonzero(columns.first_step[1:] > self.trace.steps)
+        for group in np.unique(self.group_of[past]).tolist():
+            done = self.trace.steps - columns.first_step[self.entries(group)]
+            found[group] = int(np.clip(done, 0, found[group]).max())
+        return found
 
     def _grouped(self) -> tuple[Numbers, Numbers]:
         """The entries in the order of groups, and how many entries each group has."""
@@ -145,7 +155,7 @@ class WarpSteps:
     def _by_warp(self) -> tuple[Numbers, dict[int, tuple[int, int]]]:
         order = np.argsort(self.warp, kind="stable")
         warps, starts = np.unique(self.warp[order], return_index=True)
-        ends = [*starts[1:].tolist(), len(order)]
+        ends = [*starts[1:].tolist(), len(order)][: len(starts)]
         return order, {int(w): (int(a), int(b)) for w, a, b in zip(warps, starts, ends, strict=True)}
 
     @property
@@ -176,7 +186,7 @@ class WarpSteps:
     def _nonempty_groups(self, warp: int) -> Numbers:
         if warp not in self._nonempty:
             groups = self.groups_of(warp)
-            self._nonempty[warp] = groups[self.lengths[self.segment[groups]] > 0]
+            self._nonempty[warp] = groups[self.first[groups + 1] > self.first[groups]]
         return self._nonempty[warp]
 
     @cached_property

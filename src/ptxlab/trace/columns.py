@@ -121,7 +121,7 @@ class Columns:
     def _by_thread(self) -> tuple[Numbers, dict[int, tuple[int, int]]]:
         order = np.argsort(self.thread, kind="stable")
         threads, starts = np.unique(self.thread[order], return_index=True)
-        ends = [*starts[1:], len(order)]
+        ends = [*starts[1:], len(order)][: len(starts)]
         return order, {int(t): (int(a), int(b)) for t, a, b in zip(threads, starts, ends, strict=True)}
 
     @property
