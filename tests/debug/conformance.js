@@ -1,6 +1,7 @@
 // What @vscode/debugadapter-testsupport checks of an adapter: a launch sequence, breakpoints that are hit where they
 // were set, stepping forwards and backwards, threads and variables. Its argument is the Python that has ptxlab.
 const assert = require("assert");
+const { spawnSync } = require("child_process");
 const fs = require("fs");
 const os = require("os");
 const path = require("path");
@@ -23,6 +24,9 @@ const KERNEL = `.version 8.0
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "ptxlab-"));
 const program = path.join(folder, "k.ptx");
 fs.writeFileSync(program, KERNEL);
+// Machine code is made once, so that no request waits for it longer than DebugClient does.
+const once = ["run", program, "--block", "32", "--arg", "u32[32]=zeros", "--record", path.join(folder, "once.ptxtrace")];
+spawnSync(process.argv[2], ["-m", "ptxlab", ...once]);
 const launch = { program, block: 32, args: ["u32[32]=zeros"] };
 
 // DebugClient starts `runtime executable`; ptxlab needs more words, so a small script stands for them.
