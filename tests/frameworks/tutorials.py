@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
+import runpy
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Any
 
+import pytest
 import torch
 from torch.testing import assert_close
 
@@ -285,3 +290,31 @@ def gluon_multicta(m: Any, target: str) -> None:
     if target == "sm_100a":
         m.test_two_cta_tcgen05()
         m.test_tma_tcgen05()
+
+
+# Scripts as they are, from the first line to the last.
+
+
+def output_of(path: str) -> str:
+    """What a script prints."""
+    with redirect_stdout(StringIO()) as shown:
+        runpy.run_path(path, run_name="__main__")
+    return shown.getvalue()
+
+
+@program(TRITON + "04-low-memory-dropout.py")
+def script_dropout(m: Any, target: str) -> None:
+    rows = [line.split()[-10:] for line in output_of(m.__file__).splitlines() if line.startswith("output (seed")]
+    assert rows[0] == rows[1] != rows[2]
+
+
+@program(TRITON + "07-extern-functions.py")
+def script_extern_functions(m: Any, target: str) -> None:
+    found = re.findall(r"maximum difference between torch and triton is (\S+)", output_of(m.__file__))
+    assert len(found) == 2
+    assert all(float(one) < 1e-6 for one in found)
+
+
+@program(GLUON + "01-intro.py")
+def script_gluon_tests(m: Any, target: str) -> None:
+    assert pytest.main(["-q", "-p", "no:cacheprovider", "-W", "ignore", m.__file__]) == 0
