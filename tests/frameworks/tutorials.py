@@ -263,14 +263,22 @@ def gluon_mma_scaled(m: Any, target: str) -> None:
         m.test_simple_mma_scaled(128, 128, 256, a, b, 128, 128)
     m.test_mma_scaled_packed_block(128, 128, 256, "nvfp4", "nvfp4", 128, 128)
     m.test_mma_scaled_tcgen05_copy(128, 128, 256, "mxfp4", "mxfp4", 128, 128)
-    m.test_mma_scaled_pipelined(128, 128, 384, "mxfp8", "mxfp8", m.mma_scaled_pipelined_kernel)
     m.test_mma_scaled_pipelined(128, 128, 384, "nvfp4", "nvfp4", m.mma_scaled_warp_specialized_kernel)
+
+
+@program(GLUON + "11-tcgen05-mma-scaled.py", BLACKWELL, finds="use-after-free")
+def gluon_mma_scaled_pipelined(m: Any, target: str) -> None:
+    """After the last tile scale factors are copied all the same, and nothing waits before tensor memory is freed."""
+    m.test_mma_scaled_pipelined(128, 128, 384, "mxfp8", "mxfp8", m.mma_scaled_pipelined_kernel)
 
 
 @program(GLUON + "12-cluster-launch-control.py", BLACKWELL)
 def gluon_launch_control(m: Any, target: str) -> None:
-    m.test_op(304, 304, 304, True)
-    m.test_op(304, 304, 304, False)
+    a, b = half(304, 304), half(304, 304)
+    for uses in (True, False):
+        c = torch.zeros(304, 304).half()
+        m.run_matmul_kernel(a, b, c, use_clc=uses)
+        assert_close(c, product(a, b), atol=1e-2, rtol=1e-2)
 
 
 @program(GLUON + "13-conv-im2col.py", ("sm_90a", "sm_100a"))
@@ -280,6 +288,11 @@ def gluon_im2col(m: Any, target: str) -> None:
     m.test_tma_im2col_offset()
     m.test_tma_im2col_multi_batch()
     m.test_tma_im2col_multi_batch_padded()
+
+
+@program(GLUON + "13-conv-im2col.py", ("sm_90a", "sm_100a"), finds="data-race")
+def gluon_conv(m: Any, target: str) -> None:
+    """Copies of the next step are started before the wait for the MMA that still reads the only buffer."""
     m.test_conv2d_tma_im2col(1, 8, 8, 64, 64, 3, 3, 1, 1)
 
 
