@@ -178,7 +178,7 @@ def main() -> int:
                 options.rows.write_text(json.dumps(rows))
     rows = list({(row["program"], row["target"]): row for row in rows}.values())
     if options.evidence:
-        _keep(options.root, rows)
+        _keep(options.root, rows, len(options.join))
     return 0 if all(row["outcome"] in _EXPECTED for row in rows) else 1
 
 
@@ -206,8 +206,8 @@ def _run_apart(name: str, target: str, timeout: float) -> dict[str, Any]:
     return row
 
 
-def _keep(root: Path, rows: list[dict[str, Any]]) -> None:
-    """Write the evidence."""
+def _keep(root: Path, rows: list[dict[str, Any]], joined: int) -> None:
+    """Write the evidence; `joined` is how many runs before this one its rows are from."""
     from ptxlab.measure.machine import commit
 
     outcomes = [row["outcome"] for row in rows]
@@ -217,7 +217,8 @@ def _keep(root: Path, rows: list[dict[str, Any]]) -> None:
         "date": str(date.today()),
         "platform": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "packages": {name: importlib.metadata.version(name) for name in ("triton", "torch", "numpy")},
-        "repositories": {name: _revision(path) for name, path in sorted(REPOSITORIES.items())},
+        "runs before this one": joined,
+        "repositories": {name: _revision(REPOSITORIES[name]) for name in sorted({_repository(row) for row in rows})},
         "programs": len({row["program"] for row in rows}),
         "outcomes": {one: outcomes.count(one) for one in sorted(set(outcomes))},
         "findings in programs without a known bug": sum(
@@ -225,8 +226,12 @@ def _keep(root: Path, rows: list[dict[str, Any]]) -> None:
         ),
     }
     text = json.dumps(head, indent=1)
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows).replace(f"{root}/", "")
     (ROOT / "evidence" / "frameworks.json").write_text(f'{text[:-2]},\n "rows": [\n{lines}\n ]\n}}\n')
+
+
+def _repository(row: dict[str, Any]) -> str:
+    return str(row["file"]).partition(":")[0]
 
 
 def _revision(path: Path) -> str:
