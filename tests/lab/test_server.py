@@ -72,7 +72,12 @@ def test_a_file_is_written(kernel: Path, tmp_path: Path) -> None:
     result = run("lab", str(kernel), *ARGUMENTS, "--html", str(path))
     assert result.exit_code == 0
     assert re.fullmatch(r"trace of `k`: .*\n.*k\.html: \d\.\d MB\n", result.stdout)
-    assert path.read_text().startswith("<!doctype html>")
+    text = path.read_text()
+    assert text.startswith("<!doctype html>")
+    start = text.index('id="embedded">') + len('id="embedded">')
+    names = set(json.loads(text[start : text.index("</script>", start)])["names"])
+    memory = {"memory/shared/0/0/0", "memory/global/0/0/0"}
+    assert {"run", "steps/0", "registers/0/0", "registers/1/0", "timeline/0/0/0", *memory} <= names
 
 
 @pytest.mark.slow
