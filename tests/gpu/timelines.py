@@ -45,7 +45,7 @@ def gallery(name: str, variant: str, size: dict[str, Any], device: str) -> dict[
     entry = kernels.entry(name)
     if device == "cpu":
         data: Any = Host(3)
-        size = entry.small[0]
+        size = dict(entry.small[0])
     else:
         data = Device(import_module("torch"), 3)
     arrays = entry.arrays(data, **size)
