@@ -103,6 +103,7 @@ SIZES: dict[tuple[str, str], Size] = {
     ("mma_tile", "PTX"): {"m": 16, "n": 8, "k": 48},
     ("pipelined", "cp.async, 2 stages"): {"n": 200, "terms": 7, "blocks": 2},
     ("pipelined", "cp.async, 4 stages"): {"n": 200, "terms": 7, "blocks": 2},
+    ("quantized_gemv", "tensor cores"): {"format": "nvfp4", "n": 20, "k": 1280},
     ("rms_norm", "read once"): {"rows": 1, "columns": 33000, "type": "f32"},
     ("sgemm", "double buffering"): {"m": 40, "n": 72, "k": 40},
     ("softmax", "read once"): {"rows": 1, "columns": 33000, "type": "f32"},
