@@ -84,7 +84,7 @@ def test_one_page_has_all_that_was_kept_also_rows_that_lose() -> None:
     assert [line[3:] for line in outcome.output.splitlines() if line.startswith("## ")] == sorted(
         path.stem for path in EVIDENCE.glob("*.json")
     )
-    rows = [line.split(" | ") for line in outcome.output.splitlines() if line.count(" | ") == 7]
+    rows = [line.split(" | ") for line in outcome.output.splitlines() if line.count(" | ") == 8]
     ratios = [float(row[5]) for row in rows if row[5].strip()[:1].isdigit()]
     assert min(ratios) < 1 < max(ratios)
 

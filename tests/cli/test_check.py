@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ptxlab.cli.group import ptxlab
+from ptxlab.toolchain import compilation
 
 RIGHT = """\
 .version 8.0
@@ -196,6 +197,7 @@ def test_fix_leaves_a_file_alone_that_has_no_safe_fix(wrong: Path) -> None:
 
 def test_a_missing_compiler_is_not_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_NVRTC", "no-such-library")
+    monkeypatch.setattr(compilation, "has_host_compiler", lambda options: False)
     file = tmp_path / "k.cu"
     file.write_text('extern "C" __global__ void k() {}\n')
     result = run("check", file)

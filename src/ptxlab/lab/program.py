@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxlab.debug.lines import Lines
 from ptxlab.device.layout import shared_variables, size_of_variable
+from ptxlab.ir.mangled import title
 from ptxlab.isa.held import Held
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.tensor_memory import does
@@ -28,7 +29,7 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
     lines = Lines(trace.program)
     matches = [trace.program.match(number) for number in range(len(trace.program.instructions))]
     return {
-        "kernel": trace.description["kernel"],
+        "kernel": title(trace.description["kernel"]),
         "name": trace.description["name"],
         "end": trace.end,
         "complete": trace.is_complete,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ptxlab.device.layout import shared_variables
 from ptxlab.device.trace_file import COMPLETE, ENDS, TraceFile
+from ptxlab.ir.mangled import title
 from ptxlab.trace import registers as registers_of
 from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses
 from ptxlab.trace.barriers import Barrier, Barriers, Mbarrier
@@ -55,7 +56,7 @@ class Trace:
         return cls(TraceFile(path))
 
     def __repr__(self) -> str:
-        name = self.description["kernel"]
+        name = title(self.description["kernel"])
         return f"<trace of `{name}`: {self.steps:,} steps of {len(self.columns.threads):,} threads; {self.end}>"
 
     def lab(self, height: int = 720) -> Any:
@@ -72,7 +73,7 @@ class Trace:
         from ptxlab.report.notebook import table_html, title_html
 
         rows = [
-            ["kernel", str(self.description["kernel"])],
+            ["kernel", title(self.description["kernel"])],
             ["grid, block", f"{self.grid}, {self.block}"],
             ["steps", f"{self.steps:,} of {len(self.columns.threads):,} threads"],
             ["end", self.end],
