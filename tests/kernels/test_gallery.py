@@ -15,12 +15,14 @@ def words(size: Size) -> str:
     return "-".join(f"{key}{value}" for key, value in size.items())
 
 
+FEW = 3  # sizes that the emulator runs outside the bulk tier
 CASES = [
-    pytest.param(name, variant, size, id=f"{name}-{variant}-{words(size)}")
+    pytest.param(name, variant, size, id=f"{name}-{variant}-{words(size)}", marks=[pytest.mark.bulk] * (number >= FEW))
     for name in kernels.names()
     for variant in kernels.entry(name).variants
-    for size in kernels.entry(name).small
+    for number, size in enumerate(kernels.entry(name).small)
 ]
+ALL = [pytest.param(*case.values, id=case.id) for case in CASES]
 
 
 def run(name: str, variant: str, size: Size, device: str) -> None:
@@ -45,7 +47,7 @@ def test_it_is_right_and_silent_on_the_emulator(name: str, variant: str, size: S
 
 @pytest.mark.gpu
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
-@pytest.mark.parametrize(("name", "variant", "size"), CASES)
+@pytest.mark.parametrize(("name", "variant", "size"), ALL)
 def test_it_is_right_on_a_gpu(name: str, variant: str, size: Size) -> None:
     run(name, variant, size, "cuda")
 

@@ -33,7 +33,10 @@ def prepare(shape: Shape) -> tuple[Launch, Any, Any]:
     return made, given["d"], reference(np, **{name: one.astype(np.float64) for name, one in given.items()})["d"]
 
 
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(
+    "shape",
+    [pytest.param(one, id=name, marks=[pytest.mark.bulk] * (at > 3)) for at, (name, one) in enumerate(SHAPES.items())],
+)
 def test_a_variant_is_right_and_silent(shape: Shape) -> None:
     made, d, expected = prepare(shape)
     assert codes(made) == []

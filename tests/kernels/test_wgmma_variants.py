@@ -67,7 +67,10 @@ def prepare(case: Case) -> tuple[Launch, Any, Any]:
     return made, d, expected.astype(np.float16)
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(one, id=name, marks=[pytest.mark.bulk] * (at > 3)) for at, (name, one) in enumerate(CASES.items())],
+)
 def test_a_variant_is_right_and_silent(case: Case) -> None:
     made, d, expected = prepare(case)
     assert codes(made) == []
