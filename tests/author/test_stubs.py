@@ -68,6 +68,7 @@ ptx.tile(1, 2, 3).pithc
 
 
 @pytest.mark.slow
+@pytest.mark.bulk
 def test_a_type_checker_accepts_right_and_refuses_wrong(tmp_path: Path) -> None:
     (tmp_path / "instructions.pyi").write_text(stubs())
     (tmp_path / "right.py").write_text(RIGHT)
