@@ -15,7 +15,7 @@ def words(size: Size) -> str:
     return "-".join(f"{key}{value}" for key, value in size.items())
 
 
-FEW = 3  # sizes that the emulator runs outside the bulk tier
+FEW = 2  # sizes that the emulator runs outside the bulk tier
 CASES = [
     pytest.param(name, variant, size, id=f"{name}-{variant}-{words(size)}", marks=[pytest.mark.bulk] * (number >= FEW))
     for name in kernels.names()
