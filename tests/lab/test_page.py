@@ -13,6 +13,7 @@ from ptxlab.lab import Server, write_page
 from tests.lab.browser import Browser, Page, chromium
 from tests.lab.kernels import ROOT, launched
 
+pytestmark = pytest.mark.bulk  # a browser takes its time
 MODULES = ROOT / "src/ptxlab/lab/page"
 POSITION = "lab.state.now.position"
 FIRST = "Object.keys(lab.views)[0]"

@@ -40,6 +40,7 @@ def test_python_answers_by_name() -> None:
     assert 'data-asks="parent"' in widget.page
 
 
+@pytest.mark.bulk
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium on this machine")
 def test_the_page_asks_the_notebook_around_it(tmp_path: Path) -> None:
     views = launched("exchange")[0]
