@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxlab.cli.compiling import CUDA, compile_file
+from ptxlab.cli.compiling import CUDA, compile_file, refuse_options
 from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.report.nearest import nearest
 
@@ -80,6 +80,7 @@ def ptx_name_of(path: Path) -> str:
 
 def read_module(path: Path, target: str | None = None, entry: str | None = None) -> tuple[Module, list[Diagnostic]]:
     """The program in a file or on standard input, and the compiler's warnings; raises `PtxError` where it is wrong."""
+    refuse_options([path])
     module, faults, warnings = read_program(path, target, entry=entry)
     if faults:
         raise PtxError(faults)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.bench import read_size
+from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.debug import Session
 from ptxlab.cli.files import target_option
 from ptxlab.cli.findings import show_failure, status_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _LIMIT = 20_000_000
 
 
-@click.command("lab")
+@click.command("lab", cls=Compiling)
 @click.argument("what", metavar="PATH|NAME")
 @target_option
 @launch_options

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ptxlab.cli.compiling import Compiling, refuse_options, show_compiler_warnings
+from ptxlab.cli.compiling import Compiling, show_compiler_warnings
 from ptxlab.cli.files import name_of, path_argument, read_module, write_file
 from ptxlab.cli.findings import show_findings, status_of
 from ptxlab.report import PtxError
@@ -29,7 +29,6 @@ def command(context: click.Context, path: Path, output: Path | None) -> None:
       ptxlab python kernel.ptx
       ptxlab python kernel.ptx -o kernel.py
     """
-    refuse_options([path])
     try:
         module, warnings = read_module(path)
         show_compiler_warnings(warnings, name_of(path))

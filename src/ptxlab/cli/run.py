@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import Argument
-from ptxlab.cli.compiling import CUDA, Compiling, refuse_options
+from ptxlab.cli.compiling import CUDA, Compiling
 from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import name_of, path_argument, read_module, target_option
 from ptxlab.cli.findings import format_option, show_failure, status_of
@@ -225,7 +225,6 @@ def command(context: click.Context, /, **given: Any) -> None:
     """
     request = Request(**given)
     request.refuse_contradictions()
-    refuse_options([request.path])
     name, format = name_of(request.path), request.format
     try:
         module, warnings = read_module(request.path, request.target, request.entry)

@@ -32,7 +32,6 @@ def run_nvrtc(
     """
     host = host_functions(source)
     left_out = [function for function in host if calls_host(source[function.start : function.end])]
-    first = ""
     for _ in range(_TRIES):
         text, wanted = blank(source, left_out), list(instantiate)
         for function in left_out:
@@ -40,19 +39,12 @@ def run_nvrtc(
         ptx, log = _compile(tool, text, name, options, wanted)
         if ptx is None and len(wanted) > len(instantiate):  # an argument may be a name of the function that launches
             ptx, log = _compile(tool, text, name, options, instantiate)
-        first = first or log
         lines = {message.line for message in messages(log) if message.is_error and message.file == name}
         more = [one for one in host if one not in left_out and lines & set(range(one.first_line, one.last_line + 1))]
         if ptx is not None or not more:
             break
         left_out += more
-    # What is wrong elsewhere may be a consequence of what was left out; the first log has what the user wrote.
-    return ptx, log if ptx is not None or not left_out else _outside(log, first)
-
-
-def _outside(last: str, first: str) -> str:
-    """The log to show of a file that is wrong even without its host code."""
-    return last if "error" in last else first
+    return ptx, log
 
 
 def _compile(
