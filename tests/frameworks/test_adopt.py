@@ -34,11 +34,18 @@ def test_a_raw_kernel_of_cupy() -> None:
     np.testing.assert_array_equal(x, 6)
 
 
+@pytest.mark.skipif(not is_there("nvrtc"), reason="no NVRTC: install `ptxlab[toolchain]`")
+def test_templates_of_a_raw_module_of_cupy() -> None:
+    source = "template <int N> __global__ void times(float *x) { x[threadIdx.x] *= N; }"
+    module = ptxlab.adopt(RawKernel(source, "", name_expressions=["times<3>", "times<5>"]))
+    x = np.ones(4, np.float32)
+    module["times<5>"].launch(1, 4, [x])
+    np.testing.assert_array_equal(x, 5)
+
+
 def test_what_cupy_has_no_source_of() -> None:
     with pytest.raises(TypeError, match="there is no source"):
         ptxlab.adopt(RawKernel("", "k", file_path="k.cubin"))
-    with pytest.raises(TypeError, match="instantiate the templates"):
-        ptxlab.adopt(RawKernel(SOURCE, "k", name_expressions=["k<1>"]))
     with pytest.raises(TypeError, match="compiles this by nvcc"):
         ptxlab.adopt(RawKernel(SOURCE, "k", backend="nvcc"))
 

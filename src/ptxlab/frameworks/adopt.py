@@ -112,13 +112,9 @@ def _of_cupy(given: Any, target: str) -> ir.Module:
     if not given.code:
         path = getattr(given, "file_path", None)
         raise TypeError(f"CuPy loads this from {path}, and there is no source: pass its PTX to ptxlab.load")
-    if getattr(given, "name_expressions", None):
-        raise TypeError(
-            "the module has `name_expressions`: instantiate the templates in the source, by functions with "
-            '`extern "C"`, and adopt that'
-        )
     name = getattr(given, "name", None) or "module"
-    return cuda(given.code, target, [str(one) for one in given.options], name=f"{name}.cu")
+    templates = list(getattr(given, "name_expressions", None) or ())
+    return cuda(given.code, target, [str(one) for one in given.options], name=f"{name}.cu", instantiate=templates)
 
 
 def _of_extension(path: Path) -> ir.Module:
