@@ -11,6 +11,8 @@ from ptxlab.lab.page import page as whole_page
 from tests.lab.browser import PATIENCE, Browser, chromium
 from tests.lab.kernels import launched
 
+FRAME = "document.querySelector('iframe')"
+KEPT = 0.4  # seconds, after which the page has written its place into its address, where it has one
 WIDGET = Path(__file__).parents[2] / "src" / "ptxlab" / "lab" / "widget.js"
 # A notebook as the widget knows one: a model with values, which sends messages to Python and gets answers.
 NOTEBOOK = """<!doctype html><html data-ready="yes"><body><script type="module">
@@ -47,14 +49,14 @@ def test_the_page_asks_the_notebook_around_it(tmp_path: Path) -> None:
     inside = json.dumps(whole_page(asks_parent=True)).replace("</", "<\\/")
     text = NOTEBOOK.replace("PAGE", inside, 1).replace("WIDGET", json.dumps(WIDGET.read_text("ascii")), 1)
     (tmp_path / "notebook.html").write_text(text, "utf-8")
-    ready = "document.querySelector('iframe')?.contentDocument?.documentElement?.dataset.ready === 'yes'"
+    ready = f"{FRAME}?.contentDocument?.documentElement?.dataset.ready === 'yes'"
     with Browser(tmp_path / "profile") as browser, browser.open(f"file://{tmp_path}/notebook.html") as page:
         page.wait("window.asked !== undefined")
         until = time.monotonic() + PATIENCE
         while not page.evaluate(ready) and time.monotonic() < until:
             for name in page.evaluate("asked.splice(0)"):
                 page.evaluate(f"answer({json.dumps({'name': name, 'found': views.get(name)})})")
-        assert (
-            page.evaluate("document.querySelector('iframe').contentDocument.querySelector('#head h1').innerText") == "k"
-        )
+        page.evaluate(f"{FRAME}.contentWindow.lab.state.set({{position: 1}})")
+        time.sleep(KEPT)
+        assert page.evaluate(f"{FRAME}.contentDocument.querySelector('#head h1').innerText") == "k"
         assert page.problems == []

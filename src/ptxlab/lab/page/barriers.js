@@ -2,29 +2,21 @@
 
 import { fill, h } from "lab/dom.js";
 import { grouped } from "lab/format.js";
-import { latest } from "lab/state.js";
+import { Panel } from "lab/panel.js";
 
 /** @typedef {{ name: string, address: number, mbarrier: boolean, state: number[], events: any[][], waits: number[][] }} Given */
 /** @typedef {{ name: string, address: number, mbarrier: boolean, expected: number, missing: number, bytes: number, phase: number, waits: number[], recent: any[][], most: number }} Barrier */
 
-export class Barriers {
+export class Barriers extends Panel {
   title = "Barriers";
 
-  /**
-   * @param {import("lab/run.js").Run} run
-   * @param {import("lab/state.js").State} state
-   */
-  constructor(run, state) {
-    this.run = run;
-    this.state = state;
-    this.body = h("div", { class: "scroll" });
-    this.element = h("div", { class: "view" }, this.body);
-    this.update = latest(async (now) => {
-      const block = run.blockOf(now.warp);
-      const position = run.within(block, now.position);
-      const given = await run.source.get(`barriers/${block}/${run.windowOf(position)}`);
-      return given.map((/** @type {Given} */ one) => at(one, position));
-    }, (found, now) => this.show(found, now), (wrong) => fill(this.body, h("p", { class: "problem" }, wrong.message)));
+  /** @param {import("lab/state.js").Looked} now */
+  async ask(now) {
+    const { run } = this;
+    const block = run.blockOf(now.warp);
+    const position = run.within(block, now.position);
+    const given = await run.source.get(`barriers/${block}/${run.windowOf(position)}`);
+    return given.map((/** @type {Given} */ one) => at(one, position));
   }
 
   /**

@@ -2,11 +2,11 @@
 
 import { fill, h } from "lab/dom.js";
 import { brief, float, number, sizeOf } from "lab/format.js";
-import { latest } from "lab/state.js";
+import { Panel } from "lab/panel.js";
 
 const CELLS = 16 * 256; // of a matrix that are shown
 
-export class Fragments {
+export class Fragments extends Panel {
   title = "Fragments";
 
   /**
@@ -14,19 +14,19 @@ export class Fragments {
    * @param {import("lab/state.js").State} state
    */
   constructor(run, state) {
-    this.run = run;
-    this.state = state;
+    super(run, state);
     this.known = run.info.layouts;
-    this.body = h("div", { class: "scroll" });
-    this.element = h("div", { class: "view" }, this.body);
-    this.update = latest(async (now) => {
-      const place = await run.place(now.warp, now.position);
-      const matrices = this.known.instructions[place.instruction];
-      if (!matrices) return { place, matrices: null, before: new Map(), after: new Map() };
-      const of = run.instructions[place.instruction].function;
-      const [before, after] = await Promise.all([run.registers(now.warp, place.step, of), this.after(now.warp, place.step, of)]);
-      return { place, matrices, before, after };
-    }, (found, now) => this.show(found, now), (wrong) => fill(this.body, h("p", { class: "problem" }, wrong.message)));
+  }
+
+  /** @param {import("lab/state.js").Looked} now */
+  async ask(now) {
+    const { run } = this;
+    const place = await run.place(now.warp, now.position);
+    const matrices = this.known.instructions[place.instruction];
+    if (!matrices) return { place, matrices: null, before: new Map(), after: new Map() };
+    const of = run.instructions[place.instruction].function;
+    const [before, after] = await Promise.all([run.registers(now.warp, place.step, of), this.after(now.warp, place.step, of)]);
+    return { place, matrices, before, after };
   }
 
   /**

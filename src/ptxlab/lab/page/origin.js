@@ -3,14 +3,14 @@
 import { fill, h, svg } from "lab/dom.js";
 import { colored } from "lab/code.js";
 import { grouped } from "lab/format.js";
-import { latest } from "lab/state.js";
+import { Panel } from "lab/panel.js";
 
 /** @typedef {{ what: string, value: string, line: number, text: string, step: number | null, role: string, sources: number[], more: number,
  *   given: boolean, warp?: number, lane?: number, register?: string, shared?: number[], beside?: Node_[] }} Node_ */
 
 const INDENT = 18;
 
-export class Origin {
+export class Origin extends Panel {
   title = "Origin";
 
   /**
@@ -18,19 +18,19 @@ export class Origin {
    * @param {import("lab/state.js").State} state
    */
   constructor(run, state) {
-    this.run = run;
-    this.state = state;
+    super(run, state, "origin");
     this.withBeside = false;
-    this.body = h("div", { class: "scroll origin" });
-    this.element = h("div", { class: "view" }, this.body);
-    this.update = latest(async (now) => {
-      if (now.subject?.origin && now.subject !== this.subject) {
-        this.subject = now.subject;
-        this.found = await run.source.get(now.subject.origin);
-        this.isNew = true;
-      }
-      return this.found;
-    }, (found) => this.show(found), (wrong) => fill(this.body, h("p", { class: "problem" }, wrong.message)));
+  }
+
+  /** @param {import("lab/state.js").Looked} now */
+  async ask(now) {
+    const { run } = this;
+    if (now.subject?.origin && now.subject !== this.subject) {
+      this.subject = now.subject;
+      this.found = await run.source.get(now.subject.origin);
+      this.isNew = true;
+    }
+    return this.found;
   }
 
   /** @param {{ nodes: Node_[] } | undefined} found */

@@ -40,6 +40,7 @@ let timer;
 
 /** Keep the place in the address, so that it can be sent and comes back. @param {Looked} now */
 function remember(now) {
+  if (location.protocol === "about:") return; // a frame of a notebook has no address
   clearTimeout(timer);
   timer = setTimeout(() => {
     const place = new URLSearchParams({ at: String(now.position), warp: String(now.warp), lane: String(now.lane), view: now.tab });

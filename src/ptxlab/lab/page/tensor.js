@@ -2,29 +2,21 @@
 
 import { fill, h } from "lab/dom.js";
 import { grouped } from "lab/format.js";
-import { latest } from "lab/state.js";
+import { Panel } from "lab/panel.js";
 
 /** @typedef {{ step: number, kind: string, line: number, lane: number, lanes: number, column: number, columns: number, warp: number }} Use */
 
 const WIDTH = 512;
 const LANES = 128;
 
-export class Tensor {
+export class Tensor extends Panel {
   title = "Tensor";
 
-  /**
-   * @param {import("lab/run.js").Run} run
-   * @param {import("lab/state.js").State} state
-   */
-  constructor(run, state) {
-    this.run = run;
-    this.state = state;
-    this.body = h("div", { class: "scroll" });
-    this.element = h("div", { class: "view" }, this.body);
-    this.update = latest(async (now) => {
-      const [uses, place] = await Promise.all([run.source.get(`tensor/${run.blockOf(now.warp)}`), run.place(now.warp, now.position)]);
-      return { uses, place };
-    }, (found, now) => this.show(found, now), (wrong) => fill(this.body, h("p", { class: "problem" }, wrong.message)));
+  /** @param {import("lab/state.js").Looked} now */
+  async ask(now) {
+    const { run } = this;
+    const [uses, place] = await Promise.all([run.source.get(`tensor/${run.blockOf(now.warp)}`), run.place(now.warp, now.position)]);
+    return { uses, place };
   }
 
   /**

@@ -3,31 +3,23 @@
 import { fill, h } from "lab/dom.js";
 import { offer } from "lab/fragments.js";
 import { brief, float, number, sizeOf } from "lab/format.js";
-import { latest } from "lab/state.js";
+import { Panel } from "lab/panel.js";
 
 /** @typedef {{ operand: string, type: string, rows: number, chunks: number, about: string, transposed: boolean, addresses: number[],
  *   sources: Array<number[] | null> }} Tile */
 
-export class Tiles {
+export class Tiles extends Panel {
   title = "Tiles";
 
-  /**
-   * @param {import("lab/run.js").Run} run
-   * @param {import("lab/state.js").State} state
-   */
-  constructor(run, state) {
-    this.run = run;
-    this.state = state;
-    this.body = h("div", { class: "scroll" });
-    this.element = h("div", { class: "view" }, this.body);
-    this.update = latest(async (now) => {
-      const place = await run.place(now.warp, now.position);
-      const tiles = place.step >= 0 && run.instructions[place.instruction].tile ? /** @type {Tile[]} */ (await run.source.get(`tiles/${place.step}`)) : [];
-      const block = run.blockOf(now.warp);
-      const wanted = [...new Set(tiles.flatMap((one) => one.addresses.map((at) => Math.floor(at / run.info.page))))].filter((one) => one >= 0);
-      const pages = await Promise.all(wanted.map((page) => run.page("shared", block, page, place.step)));
-      return { place, tiles, pages: new Map(wanted.map((page, index) => [page, pages[index]])) };
-    }, (found) => this.show(found), (wrong) => fill(this.body, h("p", { class: "problem" }, wrong.message)));
+  /** @param {import("lab/state.js").Looked} now */
+  async ask(now) {
+    const { run } = this;
+    const place = await run.place(now.warp, now.position);
+    const tiles = place.step >= 0 && run.instructions[place.instruction].tile ? /** @type {Tile[]} */ (await run.source.get(`tiles/${place.step}`)) : [];
+    const block = run.blockOf(now.warp);
+    const wanted = [...new Set(tiles.flatMap((one) => one.addresses.map((at) => Math.floor(at / run.info.page))))].filter((one) => one >= 0);
+    const pages = await Promise.all(wanted.map((page) => run.page("shared", block, page, place.step)));
+    return { place, tiles, pages: new Map(wanted.map((page, index) => [page, pages[index]])) };
   }
 
   /** @param {{ place: import("lab/run.js").Place, tiles: Tile[], pages: Map<number, import("lab/run.js").Page> }} found */

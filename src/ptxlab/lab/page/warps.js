@@ -4,25 +4,17 @@ import { fill, h } from "lab/dom.js";
 import { bitCount } from "lab/run.js";
 import { colored } from "lab/code.js";
 import { grouped } from "lab/format.js";
-import { latest } from "lab/state.js";
+import { Panel } from "lab/panel.js";
 
-export class Warps {
+export class Warps extends Panel {
   title = "Warps";
 
-  /**
-   * @param {import("lab/run.js").Run} run
-   * @param {import("lab/state.js").State} state
-   */
-  constructor(run, state) {
-    this.run = run;
-    this.state = state;
-    this.body = h("div", { class: "scroll" });
-    this.element = h("div", { class: "view" }, this.body);
-    this.update = latest(async (now) => {
-      const places = await run.places(run.blockOf(now.warp), now.position);
-      const active = await Promise.all(places.map((one) => (one.step >= 0 && run.windowOf(one.step) === run.windowOf(now.position) ? run.active(one.step) : 0)));
-      return { places, active };
-    }, (found, now) => this.show(found, now), (wrong) => fill(this.body, h("p", { class: "problem" }, wrong.message)));
+  /** @param {import("lab/state.js").Looked} now */
+  async ask(now) {
+    const { run } = this;
+    const places = await run.places(run.blockOf(now.warp), now.position);
+    const active = await Promise.all(places.map((one) => (one.step >= 0 && run.windowOf(one.step) === run.windowOf(now.position) ? run.active(one.step) : 0)));
+    return { places, active };
   }
 
   /**
