@@ -1,11 +1,12 @@
-"""Kernels as operators of JAX: under `jit`, `vmap` and `grad`, on the emulator for arrays of the CPU.
+"""Kernels as operators of JAX: under `jit`, `vmap` and `grad`, on XLA's stream, on the emulator for arrays of the CPU.
 
     @jax_operator(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype))
     def doubled(x, y):
-        doubled_kernel.launch(x.size // 256, 256, [x, y])
+        start(doubled_kernel, x.size // 256, 256, [x, y])
 
-The function is given arrays of NumPy: what JAX computed, then the results to write. XLA calls it back from the host, so
-that arrays of a GPU are copied there and back; a launch in it may be on a GPU all the same.
+The function is given what JAX computed, then the results to write: arrays of NumPy in the memory of the host, of which
+nothing is copied, or on a GPU arrays that have an address, extents and a type. XLA calls it, by its foreign function
+interface, when it would launch a kernel of its own: `start` puts kernels in the same order.
 """
 
 from __future__ import annotations
@@ -13,11 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy
-
 from ptxlab.frameworks.packages import package
-
-LEAST = (0, 5)
+from ptxlab.frameworks.xla_calls import LEAST, operation
 
 
 def jax_operator(
@@ -26,7 +24,7 @@ def jax_operator(
     """Make a function that launches kernels an operator of JAX.
 
     `results` gives the shapes and types of the results for those of the arguments: a `jax.ShapeDtypeStruct`, or a
-    tuple of them. `vmap` is what `jax.pure_callback` takes as `vmap_method`: `"sequential"` calls the function for each
+    tuple of them. `vmap` is what `jax.ffi.ffi_call` takes as `vmap_method`: `"sequential"` calls the function for each
     element of a batch, `"broadcast_all"` once with the batch as first dimension. `gradient`, if it is given, is called
     with the arguments, in a tuple, and the gradient of the result, and returns one gradient for each argument.
     """
@@ -34,17 +32,9 @@ def jax_operator(
     def register(function: Callable[..., None]) -> Callable[..., Any]:
         jax = package("jax", "jax", "`jax_operator`", LEAST)
 
-        def compute(*args: Any) -> Any:
-            given = [numpy.ascontiguousarray(one) for one in args]
-            described = results(*given)
-            is_one = not isinstance(described, (tuple, list))
-            made = [numpy.empty(one.shape, one.dtype) for one in ([described] if is_one else described)]
-            function(*given, *made)
-            return made[0] if is_one else tuple(made)
-
         def call(*args: Any) -> Any:
-            described = results(*args)
-            return jax.pure_callback(compute, described, *args, vmap_method=vmap)
+            given = [jax.numpy.asarray(one) for one in args]
+            return operation(function, results(*given), vmap=vmap)(*given)
 
         call.__name__, call.__doc__ = function.__name__, function.__doc__  # not its signature, which has the results
         if gradient is None:

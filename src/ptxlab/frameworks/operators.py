@@ -19,6 +19,7 @@ from typing import Any
 
 from ptxlab import author, gpu, ir
 from ptxlab.device.options import Extent
+from ptxlab.frameworks.xla_calls import current_call
 
 _is_described = ContextVar("_is_described", default=False)  # torch asks what comes out, and nothing is to run
 
@@ -48,11 +49,15 @@ def torch_operator(name: str, *, mutates: Iterable[str] = ()) -> Callable[[Calla
 def start(
     kernel: ir.Function | author.Kernel, grid: Extent, block: Extent, args: Sequence[Any] = (), **how: Any
 ) -> None:
-    """Start a kernel on the stream that torch uses now, and do not wait: what torch does next comes after it.
+    """Start a kernel on the stream that torch or XLA uses now, and do not wait: what they do next comes after it.
 
-    Where the tensors are in this machine's memory, the emulator runs it. `how` is what `kernel.launch` takes besides.
+    Where the arrays are in this machine's memory, the emulator runs it. `how` is what `kernel.launch` takes besides.
     """
     if _is_described.get():
+        return
+    called = current_call.get()
+    if called is not None:
+        kernel.launch(grid, block, args, device=f"cuda:{called.gpu}", stream=called.stream, wait=False, **how)
         return
     there = next((value.device for value in args if hasattr(value, "data_ptr") and gpu.is_on_gpu(value)), None)
     if there is None:
