@@ -1,15 +1,17 @@
 """Calls of functions that launch kernels: what is kept of a first call, and what a later one does with it."""
 
+import sys
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ptxlab.kernels.functions import calls
-from ptxlab.kernels.functions.callees import Argument, Callee
-from ptxlab.kernels.functions.calls import Call, Calls
+from ptxlab.kernels.functions import calls, operators
+from ptxlab.kernels.functions.callees import Argument, Declaration, calls_of
+from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.matrices import Matrix, dense
+from ptxlab.kernels.functions.operators import Gradient, Operator
 
 
 class Tensor:
@@ -19,8 +21,8 @@ class Tensor:
     device = "cuda:0"
     made = 0x10_000
 
-    def __init__(self, address: int, *shape: int, dtype: str = "torch.float32") -> None:
-        self.address, self.shape, self.dtype = address, shape, dtype
+    def __init__(self, address: int, *shape: int, dtype: str = "torch.float32", requires_grad: bool = False) -> None:
+        self.address, self.shape, self.dtype, self.requires_grad = address, shape, dtype, requires_grad
 
     def stride(self) -> tuple[int, ...]:
         return dense(self.shape)
@@ -39,20 +41,38 @@ class Tensor:
         return Tensor(Tensor.made, *shape, dtype=dtype or self.dtype)
 
 
+class Torch(SimpleNamespace):
+    """What calls ask of torch."""
+
+    uint8, float32, float8_e4m3fn = "torch.uint8", "torch.float32", "torch.float8_e4m3fn"
+    is_recording = True
+
+    def is_grad_enabled(self) -> bool:
+        return self.is_recording
+
+    def empty_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, device: Any) -> Tensor:
+        assert strides == dense(shape)
+        return Tensor(0, dtype=dtype).new_empty(shape)
+
+
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """The addresses that launches were given, without a GPU."""
+    """The addresses that launches were given, without a GPU and without torch."""
     found: list[list[int]] = []
 
     class Ready:
-        def __init__(self, launch: Any, gpu: int, changing: Any, bytes: Sequence[int], written: int, _: Any) -> None:
-            self.gpu, self.bytes = gpu, bytes
+        def __init__(self, launch: Any, gpu: int, changing: Any, workspace: Any) -> None:
+            self.gpu, self.changing = gpu, changing
 
         def start(self, addresses: list[int], stream: int) -> None:
-            found.append(addresses)
+            found.append([addresses[number] for _, number in self.changing])
 
     monkeypatch.setattr(calls, "Ready", Ready)
     monkeypatch.setattr(calls, "stream_of", lambda array, gpu: 0)
+    monkeypatch.setattr(calls, "streams_of_torch", lambda: lambda gpu: 0)
+    monkeypatch.setattr(calls, "register", lambda: True)
+    monkeypatch.setitem(sys.modules, "torch", Torch())
+    monkeypatch.setattr(operators, "_known", {})
     return found
 
 
@@ -60,26 +80,32 @@ def matrix(one: Tensor) -> Matrix:
     return Matrix(one.address, one.shape, one.stride(), "f32", 0, one)
 
 
+def operator(name: str = "doubling", gradient: Gradient | None = None) -> Operator:
+    return Operator(name, "(Tensor x) -> Tensor", lambda x: x, lambda x: x, gradient)
+
+
 class Doubling:
     """A function of one array, whose result has twice as many elements; it counts how often it is prepared."""
 
-    def __init__(self) -> None:
+    def __init__(self, gradient: Gradient | None = None) -> None:
         self.prepared = 0
-        self.calls = Calls(self.prepare)
+        self.calls = Calls(self.prepare, operator(gradient=gradient))
 
     def prepare(self, read: Sequence[Any], written: Sequence[Any], how: Any) -> Call:
         self.prepared += 1
         if written[0] is not None and written[0].address == read[0].address:
             raise ValueError("`out` overlaps `x`")
         made = read[0].new_empty((2 * read[0].shape[0],)) if written[0] is None else written[0]
-        arrays = [matrix(read[0]), matrix(made)]
-        return Call([made], SimpleNamespace(), arrays, [0, 1], is_kept=how != "copied")  # type: ignore[arg-type]
+        scratch = [16, 32] if how == "in two steps" else []
+        launch: Any = SimpleNamespace()
+        steps = [Step(launch, [(0, 0), (1, 1)])] + ([Step(launch, [(5, 3), (6, 2), (0, 0)])] if scratch else [])
+        return Call([made], steps, [matrix(read[0]), matrix(made)], is_kept=how != "copied", scratch=scratch)
 
 
 def test_a_call_is_prepared_once_for_each_form_and_option(started: list[list[int]]) -> None:
     function = Doubling()
     for address in (0x100, 0x200):
-        (made,) = function.calls([Tensor(address, 8)])
+        (made,) = function.calls.compute([Tensor(address, 8)])
         assert made.shape == (16,)
         assert started[-1] == [address, made.address]
     assert function.prepared == 1
@@ -92,11 +118,24 @@ def test_a_call_is_prepared_once_for_each_form_and_option(started: list[list[int
     assert function.prepared == 6  # what reads a copy is not kept
 
 
+def test_steps_share_memory_that_each_call_has_anew(started: list[list[int]]) -> None:
+    function = Doubling()
+    seen = set()
+    for _ in range(3):
+        (made,) = function.calls.compute([Tensor(0x100, 8)], [None], "in two steps")
+        assert started[-2] == [0x100, made.address]
+        second, first, read = started[-1]
+        assert (second - first, read) == (16, 0x100)
+        seen.add(first)
+    assert function.prepared == 1
+    assert len(seen) == 3
+
+
 def test_a_result_that_is_given_over_what_is_read_is_prepared_again_and_refused(started: list[list[int]]) -> None:
     function = Doubling()
     out = Tensor(0x100, 16)
-    assert function.calls([Tensor(0x200, 8)], [out])[0] is out
-    assert function.calls([Tensor(0x140, 8)], [out])[0] is out  # begins where the result ends
+    assert function.calls.compute([Tensor(0x200, 8)], [out])[0] is out
+    assert function.calls.compute([Tensor(0x140, 8)], [out])[0] is out  # begins where the result ends
     assert function.prepared == 1
     function.calls([Tensor(0x130, 8)], [out])
     assert function.prepared == 2
@@ -104,12 +143,36 @@ def test_a_result_that_is_given_over_what_is_read_is_prepared_again_and_refused(
         function.calls([Tensor(0x100, 8)], [out])
 
 
+def test_what_needs_a_gradient_is_for_the_operator_or_refused(started: list[list[int]]) -> None:
+    given = [Tensor(0x100, 8, requires_grad=True)]
+    torch: Any = sys.modules["torch"]
+    plain, differentiable = Doubling(), Doubling(Gradient(lambda ctx, grad: grad, lambda ctx, inputs, output: None))
+    for is_ready in (False, True):
+        with pytest.raises(ValueError, match="`doubling` has no gradient: call it under"):
+            plain.calls(given)
+        assert differentiable.calls(given) is None
+        with pytest.raises(ValueError, match="a result in `out` has no gradient: leave it out"):
+            differentiable.calls(given, [Tensor(0x1000, 16)])
+        assert len(started) == 4 * is_ready
+        torch.is_recording = False
+        for function in (plain, differentiable):
+            assert function.calls(given) is not None
+            assert function.calls(given, [Tensor(0x1000, 16)]) is not None
+        torch.is_recording = True
+
+
 def test_a_declared_function_may_write_in_place_what_it_reads_there(started: list[list[int]]) -> None:
-    arguments = {"x": Argument(("f32",)), "out": Argument(("f32",), is_written=True, in_place="x")}
-    function = Callee(arguments, lambda *given, **how: SimpleNamespace(), lambda *given, **how: None)  # type: ignore
+    declared = Declaration(
+        {"x": Argument(("f32",), 0)},
+        {"out": Argument(("f32",), 1, in_place="x")},
+        lambda x, eps: None,
+        lambda x, eps: [(x.shape, x.type)],
+        lambda x, out, eps: SimpleNamespace(),  # type: ignore[arg-type,return-value]
+    )
+    function = calls_of(declared, operator())
     for x, out in ((0x100, 0x200), (0x300, 0x400), (0x500, 0x500), (0x600, 0x600)):
-        function.start([Tensor(x, 8), Tensor(out, 8)], eps=1.0)
+        function([Tensor(x, 8)], [Tensor(out, 8)], (1.0,))
         assert started[-1] == [x, out]
-    assert len(function.kept) == 2
+    assert len(function.kept) == 1
     with pytest.raises(ValueError, match="`out` overlaps `x`: what is written would be read"):
-        function.start([Tensor(0x700, 8), Tensor(0x710, 8)], eps=1.0)
+        function([Tensor(0x700, 8)], [Tensor(0x710, 8)], (1.0,))

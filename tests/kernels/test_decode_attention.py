@@ -151,7 +151,7 @@ def test_what_the_function_refuses() -> None:
     lengths, table = np.array([3, 40], np.int32), np.zeros((2, 1), np.int32)
     for given, message in (
         ((q, k, k[:, :, :1], lengths), "queries are batch × heads × size"),
-        ((q[:0], k, k, lengths), "there is nothing to compute"),
+        ((q[:, :0], k, k, lengths), "there are no heads"),
         ((q[..., :32].copy(), k[..., :32].copy(), k[..., :32].copy(), lengths), "heads of 32 elements"),
         ((q[:, :3].copy(), k, k, lengths), "3 heads of queries are not a multiple of 2"),
         ((q, k, k, lengths[:1]), "`lengths` is .1,., and must be .2,."),

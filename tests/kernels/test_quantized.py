@@ -110,7 +110,11 @@ def test_weights_that_are_refused(wrong: Quantized, message: str) -> None:
     [
         (np.zeros(128, BF16), None, "`x` is 128 long, and rows of the matrix have 256 weights"),
         (np.zeros(256, np.float16), None, "`x` has elements of type float16: this kernel is for bfloat16"),
-        (np.zeros((256, 2), BF16).T, None, "`x` has gaps: pass a contiguous array"),
+        (
+            np.zeros((256, 2), BF16).T,
+            None,
+            "`x` has gaps between its elements, or is transposed: pass a contiguous array",
+        ),
         (np.zeros(257, BF16)[1:], None, "`x` does not start at a multiple of 16 bytes"),
         (np.zeros(256, BF16), np.zeros(5, BF16), "`out` is 5 long, and must be 4 long"),
         ([1.0], None, "`x` is a list, not an array of torch, CuPy, JAX or NumPy"),

@@ -1,14 +1,16 @@
-"""Launches that lack nothing but addresses: where these go, and when a result would be written over what is read."""
+"""Launches that lack nothing but addresses: where these go, and which memory they count in."""
 
 import struct
+from collections.abc import Sequence
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ptxlab.kernels.functions import ready
-from ptxlab.kernels.functions.ready import Ready
+from ptxlab.kernels.functions.ready import Ready, Workspace
 
 
 class Prepared:
@@ -20,14 +22,22 @@ class Prepared:
     def __init__(self) -> None:
         self.started: list[tuple[int, ...]] = []
 
-    def start(self, data: bytes) -> None:
-        self.started.append(struct.unpack("<4Q", data))
+    def starter(self, data: bytes, changing: Sequence[tuple[int, int]]) -> Any:
+        def start(addresses: list[int]) -> int:
+            words = [*struct.unpack("<4Q", data)]
+            for place, number in changing:
+                words[place // 8] = addresses[number]
+            self.started.append(tuple(words))
+            return 0
+
+        return start
 
 
 @pytest.fixture
 def prepared(monkeypatch: pytest.MonkeyPatch) -> dict[int, Prepared]:
     """What was prepared for each stream, without a GPU."""
     monkeypatch.setattr(ready, "current", lambda gpu: nullcontext())
+    monkeypatch.setattr(Workspace, "kept", {})
     return {}
 
 
@@ -36,32 +46,33 @@ def launch_with(prepared: dict[int, Prepared]) -> Any:
 
 
 def test_addresses_go_where_their_parameters_are(prepared: dict[int, Prepared]) -> None:
-    asked: list[int] = []
-
-    def memory(stream: int) -> tuple[dict[int, int], Any]:
-        asked.append(stream)
-        return {3: 1000 + stream}, None
-
-    found = Ready(launch_with(prepared), 0, [1, 0], [16, 16], 1, memory)
-    found.start([70, 80], stream=5)
-    found.start([71, 81], stream=5)
-    found.start([72, 82], stream=6)
-    assert prepared[5].started == [(80, 70, 3, 1005), (81, 71, 3, 1005)]
-    assert prepared[6].started == [(82, 72, 3, 1006)]
-    assert asked == [5, 6]  # a stream has its memory once
+    like = np.zeros(1, np.uint8)
+    found = Ready(launch_with(prepared), 0, [(1, 0), (0, 2)], Workspace("test", like, 0, {3: 16}))
+    found.start([70, 99, 80], stream=5)
+    found.start([71, 99, 81], stream=5)
+    found.start([72, 99, 82], stream=6)
+    own = {stream: Workspace.kept[0, stream, "test"][0] for stream in (5, 6)}
+    addresses = {stream: memory.ctypes.data for stream, memory in own.items()}
+    assert prepared[5].started == [(80, 70, 3, addresses[5]), (81, 71, 3, addresses[5])]
+    assert prepared[6].started == [(82, 72, 3, addresses[6])]
+    assert addresses[5] != addresses[6]
+    assert not own[5].any()
 
 
-@pytest.mark.parametrize(
-    ("addresses", "overlaps"),
-    [
-        ([0, 100, 200], False),
-        ([0, 100, 64], False),  # it begins where the first ends, and ends before the second
-        ([0, 100, 63], True),
-        ([0, 95, 64], True),
-        ([0, 132, 100], False),
-        ([0, 131, 100], True),
-    ],
-)
-def test_a_result_over_what_is_read(prepared: dict[int, Prepared], addresses: list[int], overlaps: bool) -> None:
-    found = Ready(launch_with(prepared), 0, [0, 1, 2], [64, 50, 32], 2, lambda stream: ({}, None))
-    assert found.overlaps(addresses) == overlaps
+def test_memory_of_a_stream_grows_and_a_graph_has_its_own(
+    prepared: dict[int, Prepared], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    like = np.zeros(1, np.uint8)
+    small, large = (Workspace("test", like, 0, {3: size}, {2: 2 * size}) for size in (16, 64))
+    first, grown, later = (one.on(5) for one in (small, large, small))
+    assert first[0].keys() == {2, 3}
+    assert [memory.nbytes for memory in grown[1]] == [64, 128]
+    assert later == grown
+    found = Ready(launch_with(prepared), 0, [(0, 0)], small)
+    found.start([7], 5)
+    monkeypatch.setattr(ready, "is_capturing", lambda array: True)
+    found.start([8], 5)
+    monkeypatch.setattr(ready, "is_capturing", lambda array: False)
+    found.start([9], 5)
+    eager, recorded, again = (counter for *_, counter in prepared[5].started)
+    assert eager == again == later[0][3] != recorded

@@ -7,7 +7,10 @@ the bytes of the parameters change from launch to launch.
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
+from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from ptxlab import ir
@@ -19,6 +22,7 @@ from ptxlab.gpu.hardware import Gpu
 from ptxlab.gpu.loading import Compiler, GpuState, Loaded, identity, load
 from ptxlab.gpu.output import can_print
 from ptxlab.gpu.parameters import Signature
+from ptxlab.gpu.starting import WRONG_CONTEXT, Start, can_start, starting
 from ptxlab.gpu.waiting import fail
 from ptxlab.report import KernelError, error
 
@@ -98,6 +102,31 @@ class Prepared:
             (status,) = self._start(self.config, self.function, self._parameters, 0)
         if status:
             raise DriverError(status.name, "cuLaunchKernelEx")
+
+    def starter(self, data: bytes, changing: Sequence[tuple[int, int]]) -> Start:
+        """What starts the kernel with these parameters but for some addresses: where each goes, and its number."""
+        offsets = [offset for offset, _ in self.signature.slots]
+        driver = bindings()
+        if isinstance(driver, ModuleType) and can_start(len(data), len(offsets)):
+            launch = self._context, int(self.config.getPtr()), int(self.function)
+            return starting(launch, offsets, data, changing)
+
+        def start(addresses: list[int]) -> int:
+            filled = bytearray(data)
+            for place, number in changing:
+                struct.pack_into("<Q", filled, place, addresses[number])
+            self.start(filled)
+            return 0
+
+        return start
+
+    def start_again(self, start: Start, addresses: list[int], status: int) -> None:
+        """Start it in its own context where another one was current; other errors are the driver's."""
+        if status == WRONG_CONTEXT:
+            with current(self.loaded.gpu.number):
+                status = start(addresses)
+        if status:
+            raise DriverError(bindings().CUresult(status).name, "cuLaunchKernelEx")
 
     def launch(self) -> None:
         """Start the kernel on its stream, in the context that is current in this thread, and do not wait for it."""

@@ -1,223 +1,182 @@
-"""Launches of attention and of its gradients on arrays of torch, CuPy, JAX and NumPy.
-
-A first call with some extents, strides and types compiles kernels and encodes tensor maps. What is ready then costs a
-launch: only addresses change.
-"""
+"""Calls of attention, of packed sequences and of its gradients: what is checked, and what is launched."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from importlib import import_module
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from ptxlab.gpu.arrays import is_torch
-from ptxlab.gpu.driver import call, current
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
-from ptxlab.kernels.functions.matrices import ROW, Matrix, empty, framework, look, stream_of, zeros
-from ptxlab.kernels.functions.ready import Ready
-from ptxlab.measure import Launch
+from ptxlab.kernels.functions.calls import Call, Step
+from ptxlab.kernels.functions.checks import Named, check_apart, check_extents, check_gpu, require
+from ptxlab.kernels.functions.matrices import ROW, Matrix, argument, empty, filled, look
+from ptxlab.kernels.functions.ready import Workspace
 
-_MOST = 4096  # launches that stay ready
-_RESULT, _COUNTER, _LOGS = 3, 4, 12  # parameters of the kernel: the answer, what counts tiles, log-sum-exp
-_CHANGING = range(7), [*range(9), 16], range(2)  # parameters of the three kernels of the gradients: addresses
-_ready: dict[Any, Ready] = {}
-_gradients: dict[Any, Gradients] = {}
-_counters: dict[tuple[int, int], tuple[int, Any]] = {}
+COUNTER, LOGS, PACKED_LOGS, STARTS, MEMORY = 4, 12, 11, (12, 13), (17, 16)
+"""Parameters of the kernels: what counts tiles, log-sum-exps, where sequences start, memory for maps and for tiles."""
 
 
-class Gradients(NamedTuple):
-    """The launches of the gradients, and how many numbers of 4 bytes they need memory for, by its parts."""
-
-    ready: list[Ready]
-    counts: list[int]
-
-    def start(self, given: Sequence[int], lse: int, made: Sequence[int], memory: int, stream: int) -> None:
-        """Start them; all but the stream are addresses: of q, k, v, o and do, of dq, dk and dv, of memory."""
-        q, k, v, o, do = given
-        dq, dk, dv = made
-        sums, offsets, totals, turns = (memory + 4 * start for start in accumulate([0, *self.counts[:-1]]))
-        first = [o, do, lse, offsets, totals, sums, turns]
-        changing = first, [q, k, v, do, dk, dv, sums, offsets, totals, turns], [sums, dq]
-        for ready, addresses in zip(self.ready, changing, strict=True):
-            ready.start(addresses, stream)
+def counter(like: Any, gpu: int | None) -> Workspace | None:
+    """What counts the tiles that blocks have taken."""
+    return None if gpu is None else Workspace("attention", like, gpu, {COUNTER: ROW})
 
 
-def attend(given: Sequence[Any], out: Any, causal: bool, window: int, logs: bool) -> tuple[Any, Any]:
-    """The answer, a new array or `out`, and the log-sum-exp of each row if it is asked for."""
+def numbered(parameters: Sequence[int], arrays: Sequence[int] | None = None) -> list[tuple[int, int]]:
+    """Each parameter with the number of its array: the first has the first one unless others are given."""
+    return list(zip(parameters, range(len(parameters)) if arrays is None else arrays, strict=True))
+
+
+def _nothing(given: Sequence[Any], written: Sequence[Any], rows: tuple[int, ...]) -> Call:
+    """Where there are no keys, or no queries: every row attends to none."""
     q = given[0]
-    lse = space(q, tuple(q.shape[:3])) if logs else None
-    if not is_torch(q.__class__) or not q.is_cuda:
-        return _attend_first(given, out, lse, causal, window, None), lse
-    key = *map(form, given), causal, window, logs, None if out is None else form(out)
-    ready = _ready.get(key)
-    made = q.new_empty(q.shape) if out is None else out
-    addresses = [one.data_ptr() for one in (*given, made)]
-    if ready is None or any(address % ROW for address in addresses) or (out is not None and ready.overlaps(addresses)):
-        return _attend_first(given, made, lse, causal, window, key), lse
-    ready.start(addresses if lse is None else [*addresses, lse.data_ptr()], stream_of(q, ready.gpu))
-    return made, lse
+    answer = filled(q, tuple(q.shape), 0.0, out=written[0])
+    return Call([answer, *(filled(q, rows, -math.inf, "f32") for _ in written[1:])])
 
 
-def form(tensor: Any) -> Any:
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device
-
-
-def _attend_first(given: Sequence[Any], out: Any, lse: Any, causal: bool, window: int, key: Any) -> Any:
-    """A call that is not ready yet, from top to bottom."""
-    q = given[0]
-    sides = [look(one, name) for one, name in zip(given, "qkv", strict=True)]
-    made = empty(q, sides[0].shape) if out is None else out
+def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
+    """Attention; `written` is the answer, and log-sum-exps if they are asked for."""
+    q, (causal, window) = given[0], how
+    read = [(name, look(one, name)) for name, one in zip("qkv", given, strict=True)]
+    made = empty(q, tuple(q.shape)) if written[0] is None else written[0]
     target = look(made, "out")
-    check(dict(zip("qkv", sides, strict=True)), {"out": target})
+    if any(0 in one.shape for _, one in read):
+        check_gpu(read[0], [*read[1:], ("out", target)])
+        check_extents("out", target, read[0][1].shape)
+        return _nothing(given, [made, *written[1:]], tuple(q.shape[:-1]))
+    check(read, [("out", target)])
+    lse = empty(q, tuple(q.shape[:3]), "f32") if len(written) > 1 else None
+    logs = [] if lse is None else [look(lse, "lse", ("f32",))]
     gpu = target.gpu
-    counter = np.zeros(1, np.uint32) if gpu is None else 0
-    views = dict(zip("qkvo", (one.view() for one in (*sides, target)), strict=True))
-    logs = None if lse is None else argument(lse, gpu)
-    launch = wgmma_attention.attend(**views, counter=counter, causal=causal, window=window, lse=logs)
-    if gpu is None:
-        launch.run(device="cpu")
-        return made
-    addresses = [one.address for one in (*sides, target)]
-    changing = list(range(4))
-    bytes = [one.end - one.address for one in (*sides, target)]
-    if lse is not None:
-        addresses, changing, bytes = [*addresses, address_of(lse)], [*changing, _LOGS], [*bytes, 0]
-    ready = Ready(launch, gpu, changing, bytes, _RESULT, lambda stream: counter_of(q, gpu, stream))
-    keep(_ready, key, ready)
-    ready.start(addresses, stream_of(q, gpu))
-    complete(q, gpu)
-    return made
+    views = dict(zip("qkvo", (one.view() for _, one in [*read, ("out", target)]), strict=True))
+    launch = wgmma_attention.attend(
+        **views,
+        counter=np.zeros(1, np.uint32) if gpu is None else 0,
+        causal=causal,
+        window=window,
+        lse=argument(logs[0]) if logs else None,
+    )
+    arrays = [*(one for _, one in read), target, *logs]
+    step = Step(launch, numbered([0, 1, 2, 3, LOGS][: len(arrays)]))
+    return Call([made, lse][: len(written)], [step], arrays, workspace=counter(q, gpu))
 
 
-def differentiate(do: Any, given: Sequence[Any], lse: Any, **how: Any) -> tuple[Any, Any, Any]:
-    """The gradients of q, k and v; `given` are these and the answer, `how` is `causal`, `window` and `ordered`."""
-    q, k, v, _ = given
-    arrays = [*given, do]
-    if not is_torch(q.__class__) or not q.is_cuda:
-        return _differentiate_first(arrays, lse, None, **how)
-    key = *map(form, arrays), form(lse), *how.values()
-    ready = _gradients.get(key)
-    addresses = [one.data_ptr() for one in arrays]
-    if ready is None or any(address % ROW for address in addresses):
-        return _differentiate_first(arrays, lse, key, **how)
-    made = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
-    memory = space(q, (sum(ready.counts),))
-    stream = stream_of(q, q.get_device())
-    ready.start(addresses, lse.data_ptr(), [one.data_ptr() for one in made], memory.data_ptr(), stream)
-    return made
+def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
+    """Attention over sequences of unequal lengths one after the other; the last two arrays say where they start."""
+    q, (causal, window) = given[0], how
+    names = ("cu_seqlens_q", "cu_seqlens_k")
+    read = [(name, _heads_first(look(one, name), name)) for name, one in zip("qkv", given, strict=False)]
+    starts = [look(one, name, ("s32",)) for one, name in zip(given[3:], names, strict=True)]
+    made = empty(q, tuple(q.shape)) if written[0] is None else written[0]
+    target = _heads_first(look(made, "out"), "out")
+    rows = q.shape[1], q.shape[0]
+    for name, one, side in zip(names, starts, read, strict=False):
+        _check_starts(name, one, starts[0], side[1])
+    if any(0 in one.shape for _, one in read):
+        check_gpu(read[0], [*read[1:], ("out", target)])
+        check_extents("out", target, read[0][1].shape)
+        return _nothing(given, [made, *written[1:]], rows)
+    check(read, [("out", target)])
+    views = dict(zip("qkvo", (one.view() for _, one in [*read, ("out", target)]), strict=True))
+    wgmma_attention.check(**views, causal=causal, window=window)
+    lse = empty(q, rows, "f32") if len(written) > 1 else None
+    sequences = starts[0].shape[0] - 1
+    results = [made, lse][: len(written)]
+    if not sequences:
+        return Call(results)
+    logs = [] if lse is None else [look(lse, "lse", ("f32",))]
+    gpu, counts = target.gpu, wgmma_attention.workspace(read[0][1].shape, sequences)
+    memory = np.zeros(sum(counts), np.uint32) if gpu is None else None
+    launches = wgmma_attention.attend_packed(
+        **views,
+        counter=np.zeros(1, np.uint32) if gpu is None else 0,
+        starts=(argument(starts[0]), argument(starts[1])),
+        sequences=sequences,
+        memory=(0, 0) if memory is None else (memory[counts[0] :], memory[: counts[0]].view(np.uint8)),
+        causal=causal,
+        window=window,
+        lse=argument(logs[0]) if logs else None,
+    )
+    arrays = [*(one for _, one in read), *starts, target, *logs]
+    parameters = [0, 1, 2, *STARTS, 3, *([PACKED_LOGS] if logs else []), *MEMORY]
+    steps = [Step(launch, numbered(parameters)) for launch in launches]
+    return Call(results, steps, arrays, workspace=counter(q, gpu), scratch=[4 * count for count in counts])
 
 
-def _differentiate_first(
-    arrays: Sequence[Any], lse: Any, key: Any, causal: bool, window: int, ordered: bool
-) -> tuple[Any, Any, Any]:
-    """Gradients that are not ready yet, from top to bottom."""
-    q = arrays[0]
-    sides = dict(zip(("q", "k", "v", "o", "do"), (look(one, "an array") for one in arrays), strict=True))
-    made = [empty(q, sides[name].shape) for name in "qkv"]
-    results = dict(zip(("dq", "dk", "dv"), (look(one, "a gradient") for one in made), strict=True))
-    check(sides, results)
-    _check_answer(sides, lse)
-    gpu, (_, _, queries, size) = sides["q"].gpu, sides["q"].shape
+def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, bool]) -> Call:
+    """The gradients of q, k and v, by three kernels; given are these, the answer, its gradient and log-sum-exps."""
+    lse, (causal, window, ordered) = given[-1], how
+    read = [(name, look(one, name)) for name, one in zip(("q", "k", "v", "o", "do"), given, strict=False)]
+    logs = look(lse, "lse", ("f32",))
+    sides = dict(read)
+    made = [empty(one, tuple(one.shape)) for one in given[:3]]
+    for name in ("o", "do"):
+        require(name, sides[name], sides["q"].shape, sides["q"].type, ", as `q` is")
+    check_extents("lse", logs, sides["q"].shape[:3])
+    check_gpu(read[0], [*read[1:], ("lse", logs)])
+    if any(0 in one.shape for one in sides.values()):
+        return Call([filled(one, tuple(one.shape), 0.0) for one in given[:3]])
+    results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
+    check(read, results)
+    gpu, (_, _, queries, size) = logs.gpu, sides["q"].shape
     rows = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries).rows
     counts = wgmma_attention_backward.workspace(sides["q"].shape, rows)
-    memory = space(q, (sum(counts),))
-    views = {name: one.view() for name, one in (sides | results).items()}
-    starts = accumulate([0, *counts])
-    parts = [argument(memory[a:b] if gpu is None else memory, gpu) for a, b in pairwise(starts)]
-    named = dict(zip(("sums", "offsets", "totals", "turns"), parts, strict=True))
+    memory = np.zeros(sum(counts), np.float32) if gpu is None else None
+    parts = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
+    views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
     launches = wgmma_attention_backward.differentiate(
-        **views, lse=argument(lse, gpu), **named, causal=causal, window=window, ordered=ordered
+        **views,
+        lse=argument(logs),
+        **dict[str, Any](zip(("sums", "offsets", "totals", "turns"), parts, strict=True)),
+        causal=causal,
+        window=window,
+        ordered=ordered,
     )
-    if gpu is None:
-        for launch in launches:
-            launch.run(device="cpu")
-        return made[0], made[1], made[2]
-    ready = Gradients([_ready_of(one, gpu, numbers) for one, numbers in zip(launches, _CHANGING, strict=True)], counts)
-    keep(_gradients, key, ready)
-    addresses = [one.address for one in sides.values()], [one.address for one in results.values()]
-    ready.start(addresses[0], address_of(lse), addresses[1], address_of(memory), stream_of(q, gpu))
-    complete(q, gpu)
-    return made[0], made[1], made[2]
+    numbers = {name: number for number, name in enumerate("q k v o do lse dq dk dv sums offsets totals turns".split())}
+    orders = (
+        (range(7), "o do lse offsets totals sums turns"),
+        ([*range(9), 16], "q k v do dk dv sums offsets totals turns"),
+        (range(2), "sums dq"),
+    )
+    steps = [
+        Step(launch, numbered(parameters, [numbers[name] for name in names.split()]))
+        for launch, (parameters, names) in zip(launches, orders, strict=True)
+    ]
+    arrays = [*sides.values(), logs, *(one for _, one in results)]
+    return Call(made, steps, arrays, scratch=[4 * count for count in counts])
 
 
-def _ready_of(launch: Launch, gpu: int, numbers: Sequence[int]) -> Ready:
-    """A launch of which parameters with these numbers change; results are new arrays, which overlap nothing."""
-    return Ready(launch, gpu, numbers, [0] * len(numbers), 0, lambda stream: ({}, None))
-
-
-def keep(kept: dict[Any, Any], key: Any, ready: Any) -> None:
-    if key is not None:
-        if len(kept) >= _MOST:
-            kept.clear()
-        kept[key] = ready
-
-
-def complete(like: Any, gpu: int) -> None:
-    if hasattr(like, "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
-        with current(gpu):
-            call("cuStreamSynchronize", 0)
-
-
-def space(like: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of f32, of the same framework and device."""
-    if is_torch(like.__class__):
-        return like.new_empty(shape, dtype=import_module("torch").float32)
-    xp = framework(like)
-    if xp.__name__ == "jax.numpy":
-        return import_module("jax").device_put(xp.empty(shape, "float32"), next(iter(like.devices())))
-    return xp.empty(shape, "float32")
-
-
-def argument(array: Any, gpu: int | None) -> Any:
-    """An array of f32 as a launch takes it: as NumPy has it, or on a GPU 0, for which each call has the address."""
-    if gpu is not None:
-        return 0
-    return array.detach().numpy() if is_torch(array.__class__) else np.asarray(array)
-
-
-def address_of(array: Any) -> int:
-    """Where an array begins."""
-    if is_torch(array.__class__):
-        return int(array.data_ptr())
-    if hasattr(array, "unsafe_buffer_pointer"):
-        return int(array.unsafe_buffer_pointer())
-    return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
-
-
-def counter_of(like: Any, gpu: int, stream: int, parameter: int = _COUNTER) -> tuple[dict[int, int], Any]:
-    """The counter of a stream: kernels that run at the same time do not share one."""
-    found = _counters.get((gpu, stream))
-    if found is None:
-        memory = zeros(like, ROW)
-        found = _counters[gpu, stream] = look(memory, "counter").address, memory
-    return {parameter: found[0]}, found[1]
-
-
-def check(read: dict[str, Matrix], written: dict[str, Matrix]) -> None:
+def check(read: Sequence[Named], written: Sequence[Named]) -> None:
     """Whether the kernels can read and write all of them, where they are."""
-    q = read["q"]
-    for name, one in (read | written).items():
-        if one.gpu != q.gpu:
-            where = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, q.gpu)]
-            raise ValueError(f"`{name}` is on {where[0]}, and `q` on {where[1]}")
+    check_gpu(read[0], [*read[1:], *written])
+    for name, one in (*read, *written):
         steps = [2 * step % ROW for extent, step in zip(one.shape[:-1], one.strides, strict=False) if extent > 1]
         if one.strides[-1:] != (1,) or any(steps) or one.address % ROW:
             raise ValueError(f"`{name}` is not in rows that begin at multiples of {ROW} bytes: pass a contiguous array")
-    for target, result in written.items():
-        for name, one in read.items():
-            if one.address < result.end and result.address < one.end:
-                raise ValueError(f"`{target}` overlaps `{name}`: what is written would be read")
+    for name, one in written:
+        check_apart(one, read, name)
 
 
-def _check_answer(sides: dict[str, Matrix], lse: Any) -> None:
-    """Whether the answer, its gradient and the log-sum-exp fit the queries."""
-    q = sides["q"]
-    for name in ("o", "do"):
-        if sides[name].shape != q.shape or sides[name].type != q.type:
-            raise ValueError(f"`{name}` is {sides[name].shape} of {sides[name].type}, and `q` {q.shape} of {q.type}")
-    shape, type = tuple(lse.shape), str(lse.dtype).removeprefix("torch.")
-    if shape != q.shape[:3] or type != "float32":
-        raise ValueError(f"`lse` is {shape} of {type}, and must be {q.shape[:3]} of float32")
+def _heads_first(one: Matrix, name: str) -> Matrix:
+    """An array of length × heads × head size as the kernel takes it: with heads first, in a batch of one."""
+    if len(one.shape) != 3:
+        raise ValueError(f"`{name}` has {len(one.shape)} dimensions: packed sequences are length × heads × head size")
+    (length, heads, size), (row, head, step) = one.shape, one.strides
+    turned = one.array.transpose(1, 0, 2)[None] if one.gpu is None else one.array
+    strides = max(row * length, head * heads), head, row, step
+    return Matrix(one.address, (1, heads, length, size), strides, one.type, one.gpu, turned)
+
+
+def _check_starts(name: str, one: Matrix, first: Matrix, rows: Matrix) -> None:
+    """Whether the kernels can read where sequences start; numbers on the host must be those of sequences."""
+    if len(one.shape) != 1 or not one.shape[0] or one.shape != first.shape:
+        raise ValueError(f"`{name}` is {one.shape}: it has one number more than there are sequences")
+    check_gpu(("q", rows), [(name, one)])
+    if one.shape[0] > 1 and one.strides != (1,):
+        raise ValueError(f"elements of `{name}` have gaps: pass a contiguous array")
+    if one.gpu is None:
+        numbers = [0, *one.array.tolist(), rows.shape[2]]
+        if any(low > high for low, high in pairwise(numbers)):
+            raise ValueError(f"`{name}` decreases, or is not between 0 and {rows.shape[2]}, the length of the array")

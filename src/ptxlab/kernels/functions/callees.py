@@ -1,7 +1,6 @@
-"""Functions that are declared by their arguments: each starts one kernel, with arrays in the order of its parameters.
+"""Functions that are declared by their arguments: each starts one kernel, whose parameters are the arrays.
 
-Results are among the arrays, and may be given or new; one that is left out is None. How calls are kept and started is
-in `calls.py`.
+How calls are kept and started is in `calls.py`.
 """
 
 from __future__ import annotations
@@ -10,86 +9,113 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.kernels.functions.calls import Call, Calls, check_gpu, no_memory
-from ptxlab.kernels.functions.matrices import Matrix, dense, look
+from ptxlab.kernels.functions.calls import Call, Calls, Step
+from ptxlab.kernels.functions.checks import check_apart, check_dense, check_gpu, require
+from ptxlab.kernels.functions.matrices import Matrix, empty, look
+from ptxlab.kernels.functions.operators import Operator
+from ptxlab.kernels.functions.ready import Workspace
 from ptxlab.measure import Launch
 
-Memory = Callable[[Any, int, int], tuple[dict[int, int], Any]]
-"""What a stream needs besides, for an array like this one, on a GPU, on a stream: see `Ready`."""
+Form = tuple[tuple[int, ...], str] | None
+"""The extents and the type of a result; None if it is not computed."""
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What a kernel wants an array to be."""
+    """What a kernel wants an array to be; `parameter` is its number there."""
 
     types: Sequence[str]
-    is_written: bool = False
+    parameter: int
     in_place: str = ""
-    """The array that this one may be: each thread then reads what it writes over."""
+    """What a result may be written over: each thread then reads what it writes over."""
     is_dense: bool = True
     """Whether it must be without gaps, the last dimension's elements after each other."""
 
 
-class Callee(Calls):
-    """A function that starts one kernel, which `make` makes of arrays and options once `check` has not refused them."""
+@dataclass(frozen=True)
+class Declaration:
+    """A kernel to call: what it reads and writes, by name.
 
-    def __init__(
-        self,
-        arguments: Mapping[str, Argument],
-        make: Callable[..., Launch],
-        check: Callable[..., None],
-        memory: Memory | None = None,
-    ) -> None:
-        self.arguments, self.make, self.check, self.memory = arguments, make, check, memory
-        names = list(arguments)
-        pairs = enumerate(arguments.values())
-        super().__init__(self._prepare, [(number, names.index(one.in_place)) for number, one in pairs if one.in_place])
+    `check` refuses arrays that do not go together, `results` gives the forms of what is written, and `make` makes the
+    launch; all are given what is read, and `make` the results too, and then the options. Where there is nothing to
+    compute, `finish` fills the results.
+    """
 
-    def start(self, arrays: Sequence[Any], **options: Any) -> None:
-        """Start it on the stream that the framework uses now; arrays of the host run on the emulator."""
-        self(arrays, (), tuple(options.items()))
+    read: Mapping[str, Argument]
+    written: Mapping[str, Argument]
+    check: Callable[..., None]
+    results: Callable[..., Sequence[Form]]
+    make: Callable[..., Launch]
+    workspace: Callable[[Any, int], Workspace] | None = None
+    finish: Callable[..., None] = lambda *results: None
 
-    def _prepare(self, arrays: Sequence[Any], _: Sequence[Any], options: Any) -> Call:
-        """A call that was checked, and its launch."""
-        how = dict(options)
-        named = zip(self.arguments.items(), arrays, strict=True)
+
+def calls_of(declared: Declaration, operator: Operator) -> Calls:
+    """The function that starts it; options are a tuple."""
+
+    def prepare(read: Sequence[Any], written: Sequence[Any], how: tuple[Any, ...]) -> Call:
+        named = zip(declared.read.items(), read, strict=True)
         seen = [None if one is None else look(one, name, wanted.types) for (name, wanted), one in named]
-        for (name, wanted), one in zip(self.arguments.items(), seen, strict=True):
+        for (name, wanted), one in zip(declared.read.items(), seen, strict=True):
             if one is not None and wanted.is_dense:
-                require_dense(one, name)
-        self.check(*seen, **how)
-        pairs = self._check(seen)
-        first = seen[0]
-        if first is None or any(0 in one.shape for one in seen if one is not None):
-            return Call([])
-        gpu, memory = first.gpu, self.memory
-        launch = self.make(*(0 if one is None else one.view() for one in seen), **how)
-        of_stream = no_memory if memory is None or gpu is None else lambda stream: memory(arrays[0], gpu, stream)
-        return Call([], launch, seen, range(len(seen)), memory=of_stream, apart=pairs)
+                check_dense(name, one)
+        declared.check(*seen, *how)
+        forms = declared.results(*seen, *how)
+        made = [_result(read[0], form, one) for form, one in zip(forms, written, strict=True)]
+        targets = [
+            None if one is None else _check_result(name, wanted, one, form)
+            for (name, wanted), one, form in zip(declared.written.items(), made, forms, strict=True)
+        ]
+        in_place = _check_places(declared, seen, targets)
+        arrays = [*seen, *targets]
+        if any(0 in one.shape for one in arrays if one is not None):
+            declared.finish(*made)
+            return Call(made)
+        first = next(one for one in seen if one is not None)
+        launch = declared.make(*(0 if one is None else one.view() for one in arrays), *how)
+        arguments = [*declared.read.values(), *declared.written.values()]
+        changing = [(each.parameter, at) for at, (each, one) in enumerate(zip(arguments, arrays, strict=True)) if one]
+        is_host = declared.workspace is None or first.gpu is None
+        workspace = None if is_host else declared.workspace(read[0], first.gpu)  # type: ignore[misc,arg-type]
+        return Call(made, [Step(launch, changing)], arrays, workspace=workspace, in_place=in_place)
 
-    def _check(self, seen: Sequence[Matrix | None]) -> list[tuple[int, int]]:
-        """Refuse arrays on different devices, and results over what is read; which pairs of arrays must not overlap."""
-        names = list(self.arguments)
-        given = [(name, one) for name, one in zip(names, seen, strict=True) if one is not None]
-        check_gpu(given[0], given[1:])
-        pairs = []
-        for number, (name, one) in enumerate(zip(names, seen, strict=True)):
-            if one is None or not self.arguments[name].is_written:
-                continue
-            for other, against in enumerate(seen):
-                if other == number or against is None or (self.arguments[names[other]].is_written and other < number):
-                    continue
-                is_same = (against.address, against.end) == (one.address, one.end)
-                if is_same and self.arguments[name].in_place == names[other]:
-                    continue
-                pairs.append((number, other))
-                if one.address < against.end and against.address < one.end:
-                    raise ValueError(f"`{name}` overlaps `{names[other]}`: what is written would be read")
-        return pairs
+    return Calls(prepare, operator)
 
 
-def require_dense(one: Matrix, name: str) -> None:
-    """Refuse an array with gaps, or with its dimensions in another order."""
-    pairs = zip(one.shape, one.strides, dense(one.shape), strict=True)
-    if 0 not in one.shape and any(extent > 1 and step != wanted for extent, step, wanted in pairs):
-        raise ValueError(f"`{name}` has gaps between its elements, or is transposed: pass a contiguous array")
+def _result(like: Any, form: Form, given: Any) -> Any:
+    if form is None or given is not None:
+        return given
+    return empty(like, *form)
+
+
+def _check_result(name: str, wanted: Argument, given: Any, form: Form) -> Matrix:
+    """Where a result goes, which has the extents and the type that it must have."""
+    one = look(given, name, wanted.types)
+    if form is not None:
+        require(name, one, *form)
+    check_dense(name, one)
+    return one
+
+
+def _check_places(
+    declared: Declaration, seen: Sequence[Matrix | None], targets: Sequence[Matrix | None]
+) -> list[tuple[int, int]]:
+    """Refuse arrays on different devices, and results over what is read; which pairs may be the same array."""
+    read = [(name, one) for name, one in zip(declared.read, seen, strict=True) if one is not None]
+    written = [(name, one) for name, one in zip(declared.written, targets, strict=True) if one is not None]
+    check_gpu(read[0], [*read[1:], *written])
+    in_place = []
+    for number, name in enumerate(declared.written):
+        target, own = targets[number], declared.written[name].in_place
+        if target is None:
+            continue
+        later = zip(list(declared.written)[number + 1 :], targets[number + 1 :], strict=True)
+        others = [*read, *((other, one) for other, one in later if one is not None)]
+        if own:
+            base = list(declared.read).index(own)
+            in_place.append((len(seen) + number, base))
+            over = seen[base]
+            if over is not None and (over.address, over.end) == (target.address, target.end):
+                others = [(other, one) for other, one in others if other != own]
+        check_apart(target, others, name)
+    return in_place

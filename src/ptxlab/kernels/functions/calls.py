@@ -1,232 +1,184 @@
 """Calls of a function that launches kernels: the first with some arrays from top to bottom, later ones made ready.
 
 `Calls` is such a function but for what differs: how a call is checked and prepared, which gives a `Call`. The key of a
-call is all that its launch depends on: the forms of its arrays, and its options. A later call with the same key only
-writes addresses to the parameters. `Operator` makes a function an operator of torch, so that `torch.compile` knows it.
+call is all that its launches depend on: the forms of its arrays, and its options. A later call with the same key makes
+new arrays for results and writes addresses to the parameters.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.functions.matrices import ROW, Matrix, dense, look, stream_of
-from ptxlab.kernels.functions.ready import Ready
+from ptxlab.kernels.functions.matrices import ROW, Matrix, address_of, empty, stream_of, streams_of_torch
+from ptxlab.kernels.functions.operators import Operator, is_grad_enabled, register
+from ptxlab.kernels.functions.ready import Ready, Workspace
 from ptxlab.measure import Launch
 
 MOST = 4096  # calls that stay ready
 
 
-def no_memory(stream: int) -> tuple[dict[int, int], Any]:
-    """Nothing that a stream needs besides."""
-    return {}, None
+class Step(NamedTuple):
+    """A launch, and which of its parameters are which arrays: the numbers of both."""
+
+    launch: Launch
+    changing: Sequence[tuple[int, int]]
 
 
 class Call(NamedTuple):
-    """A call that was checked: its results, the launch if there is something to compute, and what the launch is given.
+    """A call that was checked: its results, what to launch if there is something to compute, and on which arrays.
 
-    `arrays` are those that parameters number `changing` point to: first what is read and then the results, in the order
-    in which `Calls` has them. A copy may take the place of one, and then the call is not kept: a later one cannot use
-    its launch. `apart` are pairs of them that must not overlap in later calls; by default each result that is given
-    with all others.
+    `arrays` are first what is read and then the results, in the order in which `Calls` has them; then come those of
+    `scratch`, memory of so many bytes each that the steps have until they are complete. A copy may take the place of
+    what is read, and then the call is not kept: a later one cannot use its launches. `in_place` are pairs of arrays
+    that may be the same: the number of a result, and of what is read.
     """
 
     results: Sequence[Any]
-    launch: Launch | None = None
+    steps: Sequence[Step] = ()
     arrays: Sequence[Matrix | None] = ()
-    changing: Sequence[int] = ()
     is_kept: bool = True
-    memory: Callable[[int], tuple[dict[int, int], Any]] = no_memory
-    """What a stream needs besides, as `Ready` takes it."""
-    apart: Sequence[tuple[int, int]] | None = None
+    workspace: Workspace | None = None
+    scratch: Sequence[int] = ()
+    in_place: Sequence[tuple[int, int]] = ()
 
 
 class _Kept(NamedTuple):
-    ready: Ready
-    recipes: Sequence[tuple[tuple[int, ...], Any]]  # extents and type of each result
-    apart: Sequence[tuple[int, int]]
+    ready: Sequence[Ready]
+    needs_gradient: bool
+    new: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], dict[str, Any]]]
+    """The number of each result that is made, its extents, its strides, and its type and device."""
+    apart: Sequence[tuple[int, int, int, int, bool]]
+    """Numbers and bytes of two arrays that do not overlap, unless they may be the same."""
+    scratch: Sequence[int]
+    empty: Callable[..., Any]
+    bytes: dict[str, Any]
+    stream: Callable[[int], int]
+    gpu: int
 
 
 class Calls:
-    """A function of arrays; `prepare(read, written, how)` checks a call.
+    """A function of arrays; `prepare(read, written, how)` checks a call, `operator` is what torch knows it as."""
 
-    `same` are pairs of numbers of arrays that may be the same array.
-    """
-
-    def __init__(
-        self, prepare: Callable[[Sequence[Any], Sequence[Any], Any], Call], same: Sequence[tuple[int, int]] = ()
-    ) -> None:
-        self.prepare, self.same = prepare, same
+    def __init__(self, prepare: Callable[[Sequence[Any], Sequence[Any], Any], Call], operator: Operator) -> None:
+        self.prepare, self.operator = prepare, operator
         self.kept: dict[Any, _Kept] = {}
 
-    def __call__(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any]:
-        """Start the work, and return its results: those of `written`, and new arrays where that has None."""
-        first = read[0]
-        if not is_torch(first.__class__) or not first.is_cuda:
-            return self._begin(read, written, how, None)
+    def __call__(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any] | None:
+        """Start the work, and return its results: those of `written`, and new arrays where that has None.
+
+        None if torch records what is computed: then the operator is to be differentiated.
+        """
+        key, addresses = [how], []
         try:
-            key, addresses = self._forms(read, written, how)
-        except AttributeError:  # not all of them are tensors: `prepare` says which
+            for one in (*read, *written):
+                if one is None:
+                    key.append(None)
+                    addresses.append(0)
+                else:
+                    address = one.data_ptr()
+                    addresses.append(address)
+                    key += one.shape, one.stride(), one.dtype, one.device, one.requires_grad, address % ROW
+            forms = tuple(key)
+            kept = self.kept.get(forms)
+        except (AttributeError, RuntimeError, TypeError):  # not all of them are tensors with memory, or options are odd
             return self._begin(read, written, how, None)
-        kept = self.kept.get(key)
         if kept is None:
-            return self._begin(read, written, how, key)
+            return self._begin(read, written, how, forms)
+        ready, needs_gradient, new, apart, scratch, make, as_bytes, stream_of_gpu, gpu = kept
+        if needs_gradient and is_grad_enabled():
+            self._refuse(written)
+            return None
         results = [*written]
-        for number, (extents, dtype) in enumerate(kept.recipes):
-            if results[number] is None:
-                results[number] = first.new_empty(extents, dtype=dtype)
-                addresses[number - len(results)] = results[number].data_ptr()
-        for pair in kept.apart:
-            if overlap(addresses, kept.ready.bytes, pair):
-                return self._begin(read, written, how, key)
-        kept.ready.start(addresses, stream_of(first, kept.ready.gpu))
+        for number, extents, strides, form in new:
+            results[number] = made = make(extents, strides, **form)
+            addresses[number - len(results)] = made.data_ptr()
+        for one, other, size, other_size, may_be_same in apart:
+            start, begin = addresses[one], addresses[other]
+            if start < begin + other_size and begin < start + size and not (may_be_same and start == begin):
+                return self._begin(read, written, how, None)
+        if scratch:
+            memory = make((scratch[-1],), (1,), **as_bytes)
+            first = memory.data_ptr()
+            addresses += [first + offset for offset in scratch[:-1]]
+        stream = stream_of_gpu(gpu)
+        for one in ready:
+            one.start(addresses, stream)
         return results
 
-    def _forms(self, read: Sequence[Any], written: Sequence[Any], how: Any) -> tuple[Any, list[int]]:
-        """All that a launch depends on, and the addresses of tensors, of which only the alignment counts."""
-        key, addresses = [how], []
-        for one in (*read, *written):
-            if one is None:
-                key.append(None)
-                addresses.append(0)
-            else:
-                address = one.data_ptr()
-                key += one.shape, one.stride(), one.dtype, one.get_device(), address % ROW
-                addresses.append(address)
-        for one, other in self.same:
-            key.append(addresses[one] == addresses[other])
-        return tuple(key), addresses
+    def compute(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any]:
+        """The same where torch records nothing, as in an operator."""
+        found = self(read, written, how)
+        assert found is not None
+        return found
 
-    def _begin(self, read: Sequence[Any], written: Sequence[Any], how: Any, key: Any) -> Sequence[Any]:
+    def _refuse(self, written: Sequence[Any]) -> None:
+        """Torch is to differentiate a call: return if there is a gradient."""
+        name = self.operator.name
+        if self.operator.gradient is None:
+            raise ValueError(f"`{name}` has no gradient: call it under `torch.no_grad()`, or detach its arguments")
+        if any(one is not None for one in written):
+            raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
+
+    def _begin(self, read: Sequence[Any], written: Sequence[Any], how: Any, key: Any) -> Sequence[Any] | None:
         """A call that is not ready yet."""
-        results, launch, arrays, changing, is_kept, memory, apart = self.prepare(read, written, how)
-        if launch is None:
-            return results
-        gpu = next(one.gpu for one in arrays if one is not None)
+        tensors = [one for one in read if is_torch(one.__class__)]
+        needs_gradient = any(one.requires_grad for one in tensors)
+        if tensors:
+            register()
+        if needs_gradient and is_grad_enabled():
+            self._refuse(written)
+            return None
+        found = self.prepare(read, written, how)
+        if not found.steps:
+            return found.results
+        gpu = next(one.gpu for one in found.arrays if one is not None)
         if gpu is None:
-            launch.run(device="cpu")
-            return results
-        bytes = [0 if one is None else one.end - one.address for one in arrays]
-        ready = Ready(launch, gpu, changing, bytes, len(arrays) - 1, memory)
-        if key is not None and is_kept:
+            for step in found.steps:
+                step.launch.run(device="cpu")
+            return found.results
+        ready = [Ready(launch, gpu, changing, found.workspace) for launch, changing in found.steps]
+        if key is not None and found.is_kept:
             if len(self.kept) >= MOST:
                 self.kept.clear()
-            given = [len(read) + number for number, one in enumerate(written) if one is not None]
-            pairs = [(one, other) for one in given for other in range(len(arrays)) if other != one]
-            recipes = [(tuple(one.shape), one.dtype) for one in results]
-            self.kept[key] = _Kept(ready, recipes, pairs if apart is None else apart)
-        ready.start([0 if one is None else one.address for one in arrays], stream_of(read[0], gpu))
+            self.kept[key] = _keep(found, ready, read, written, needs_gradient)
+        addresses = [0 if one is None else one.address for one in found.arrays]
+        memory = empty(read[0], (sum(found.scratch),), "u8") if found.scratch else None
+        if memory is not None:
+            addresses += [address_of(memory) + offset for offset in accumulate([0, *found.scratch[:-1]])]
+        stream = stream_of(read[0], gpu)
+        for one in ready:
+            one.start(addresses, stream)
         if hasattr(read[0], "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
             with current(gpu):
                 call("cuStreamSynchronize", 0)
-        return results
+        return found.results
 
 
-def overlap(addresses: Sequence[int], bytes: Sequence[int], pair: tuple[int, int]) -> bool:
-    """Whether two arrays have memory in common."""
-    one, other = pair
-    return addresses[one] < addresses[other] + bytes[other] and addresses[other] < addresses[one] + bytes[one]
-
-
-Named = tuple[str, Matrix]
-
-
-def check_type(first: Named, others: Sequence[Named]) -> None:
-    """Whether arrays have the type of the first one."""
-    for name, one in others:
-        if one.type != first[1].type:
-            raise TypeError(f"`{name}` is of type {one.type}, and `{first[0]}` of {first[1].type}")
-
-
-def check_gpu(first: Named, others: Sequence[Named]) -> None:
-    """Whether arrays are where the first one is."""
-    for name, one in others:
-        if one.gpu != first[1].gpu:
-            places = ["the host" if gpu is None else f"GPU {gpu}" for gpu in (one.gpu, first[1].gpu)]
-            raise ValueError(f"`{name}` is on {places[0]}, and `{first[0]}` on {places[1]}")
-
-
-def check_extents(name: str, one: Matrix, shape: tuple[int, ...]) -> None:
-    """Whether an array has the extents that it must have."""
-    if one.shape != shape:
-        raise ValueError(f"`{name}` is {times(one.shape)}, and must be {times(shape)}")
-
-
-def scales_of(first: Named, scales: Sequence[tuple[str, Any, tuple[int, ...]]]) -> list[Matrix]:
-    """The scales of arrays of 8-bit floats, each with the extents that it must have; other arrays have none."""
-    if first[1].size > 1:
-        for name, scale, _ in scales:
-            if scale is not None:
-                raise ValueError(f"`{name}` is for arrays of float8_e4m3fn, and `{first[0]}` is of {first[1].type}")
-        return []
-    found = []
-    for name, scale, shape in scales:
-        if scale is None:
-            raise ValueError(f"`{first[0]}` is of float8_e4m3fn, which needs `{name}`")
-        one = look(scale, name, ("f32",))
-        if shape != (1,) or one.shape not in ((), (1,), (1, 1)):
-            check_extents(name, one, shape)
-        check_gpu(first, [(name, one)])
-        if one.shape and one.strides != dense(one.shape):
-            raise ValueError(f"elements of `{name}` have gaps: pass a contiguous array")
-        found.append(one)
-    return found
-
-
-def argument(matrix: Matrix) -> Any:
-    """What a launch is given for a pointer."""
-    return matrix.array if matrix.gpu is None else matrix.address
-
-
-def check_apart(target: Matrix, others: Sequence[tuple[str, Matrix]]) -> None:
-    """Whether what is written is not read."""
-    for name, read in others:
-        if read.address < target.end and target.address < read.end:
-            raise ValueError(f"`out` overlaps `{name}`: what is written would be read")
-
-
-def times(shape: Sequence[int]) -> str:
-    """Extents in words."""
-    return " by ".join(map(str, shape)) + (" long" if len(shape) == 1 else "")
-
-
-class Operator:
-    """A function as an operator of torch, `torch.ops.ptxlab.NAME`.
-
-    It is registered by itself where torch was imported before, and at the first call with a tensor.
-    """
-
-    def __init__(self, name: str, schema: str, function: Callable[..., Any], describe: Callable[..., Any]) -> None:
-        self.name, self.schema, self.function, self.describe = name, schema, function, describe
-        self.made: Any = None
-        self.library: Any = None
-        self.is_compiling: Callable[[], bool] = bool
-        if hasattr(sys.modules.get("torch"), "compiler"):
-            self.register()
-
-    def register(self) -> Any:
-        """The operator.
-
-        `torch.library.custom_op` would wrap the function for gradients, which costs more than a launch.
-        """
-        if self.made is None:
-            torch = import_module("torch")
-            self.library = torch.library.Library("ptxlab", "FRAGMENT")  # operators are gone with their library
-            self.library.define(self.name + self.schema, tags=(torch.Tag.pt2_compliant_tag,))
-            for device in ("CUDA", "CPU"):
-                self.library.impl(self.name, self.function, device)
-            torch.library.register_fake(f"ptxlab::{self.name}", self.describe, lib=self.library)
-            self.made, self.is_compiling = getattr(torch.ops.ptxlab, self.name), torch.compiler.is_compiling
-        return self.made
-
-    def check(self, tensor: Any) -> None:
-        """Register it if this is a tensor; one that needs a gradient is refused: there is none."""
-        if not is_torch(tensor.__class__):
-            return
-        self.register()
-        if tensor.requires_grad and import_module("torch").is_grad_enabled():
-            raise ValueError(f"`{self.name}` has no gradient: call it under `torch.no_grad()`, or detach its arguments")
+def _keep(
+    found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Sequence[Any], needs_gradient: bool
+) -> _Kept:
+    """What later calls need of one with tensors of torch."""
+    torch, device = import_module("torch"), read[0].device
+    new = [
+        (number, tuple(one.shape), tuple(one.stride()), {"dtype": one.dtype, "device": device})
+        for number, one in enumerate(found.results)
+        if one is not None and (number >= len(written) or written[number] is None)
+    ]
+    sizes = [0 if one is None else one.end - one.address for one in found.arrays]
+    given = [len(read) + number for number, one in enumerate(written) if one is not None]
+    apart = [
+        (one, other, sizes[one], sizes[other], (one, other) in found.in_place)
+        for one in given
+        for other in range(len(sizes))
+        if other != one and sizes[other]
+    ]
+    scratch = list(accumulate([0, *found.scratch])) if found.scratch else []
+    as_bytes = {"dtype": torch.uint8, "device": device}
+    return _Kept(
+        ready, needs_gradient, new, apart, scratch, torch.empty_strided, as_bytes, streams_of_torch(), ready[0].gpu
+    )

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from ptxlab.gpu.arrays import is_torch
 from ptxlab.kernels.decode_attention import (
     MOST_COUNTERS,
     MOST_PARTIAL,
@@ -18,8 +15,11 @@ from ptxlab.kernels.decode_attention import (
     attend,
     workspace_of,
 )
-from ptxlab.kernels.functions.callees import Argument, Callee
-from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, empty, look, zeros
+from ptxlab.kernels.functions.callees import Argument, Declaration, calls_of
+from ptxlab.kernels.functions.calls import Calls
+from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix
+from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.ready import Workspace
 from ptxlab.measure import Launch
 
 _PARTIAL, _COUNTERS = 6, 7  # parameters of the kernel
@@ -28,15 +28,6 @@ _SCHEMA = (
     "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor lengths, Tensor? block_table, float? scale, float k_scale,"
     " float v_scale) -> Tensor"
 )
-_operator: Any = None
-_workspaces: dict[tuple[int, int], tuple[int, int, Any]] = {}
-
-
-def _never() -> bool:
-    return False
-
-
-_is_compiling: Any = _never
 
 
 def decode_attention(
@@ -60,33 +51,16 @@ def decode_attention(
     Caches of e4m3 are multiplied by `k_scale` and `v_scale`. `scale` is 1/√size unless given. The result is a new
     array, or `out`. There is no gradient.
     """
-    if _is_compiling() and out is None:
-        return _operator(q, k_cache, v_cache, lengths, block_table, scale, k_scale, v_scale)
-    if is_torch(q.__class__):
-        register_with_torch()
-    made = empty(q, look(q, "q").shape) if out is None else out
-    _callee.start(
-        [q, k_cache, v_cache, made, lengths, block_table], scale=scale, factors=(float(k_scale), float(v_scale))
-    )
-    return made
+    how = scale, float(k_scale), float(v_scale)
+    given = q, k_cache, v_cache, lengths, block_table
+    if out is None and is_compiling():
+        return _calls.operator(*given, *how)
+    return _calls.compute(given, (out,), how)[0]
 
 
-def register_with_torch() -> Any:
-    """Make it an operator of torch, `torch.ops.ptxlab.decode_attention`, so that `torch.compile` knows it."""
-    global _operator, _is_compiling
-    if _operator is None:
-        torch = import_module("torch")
-        made = torch.library.custom_op("ptxlab::decode_attention", _of_tensors, mutates_args=(), schema=_SCHEMA)
-        made.register_fake(lambda q, *_: q.new_empty(q.shape))
-        _operator, _is_compiling = torch.ops.ptxlab.decode_attention, torch.compiler.is_compiling
-    return _operator
-
-
-def _of_tensors(q: Any, k: Any, v: Any, lengths: Any, table: Any, scale: Any, k_scale: Any, v_scale: Any) -> Any:
-    return decode_attention(q, k, v, lengths, table, scale=scale, k_scale=k_scale, v_scale=v_scale)
-
-
-def _make(q: Any, k: Any, v: Any, o: Any, lengths: Any, table: Any, scale: Any, factors: tuple[float, float]) -> Launch:
+def _make(
+    q: Any, k: Any, v: Any, lengths: Any, table: Any, o: Any, scale: float | None, k_scale: float, v_scale: float
+) -> Launch:
     """The launch, with memory for parts of results where it runs on the emulator."""
     pages = None if isinstance(table, int) else table
     is_host = isinstance(q, np.ndarray)
@@ -97,50 +71,40 @@ def _make(q: Any, k: Any, v: Any, o: Any, lengths: Any, table: Any, scale: Any, 
         _check_lengths(k, lengths, pages)
         numbers, items = workspace_of(q, k, 0 if pages is None else k.shape[1], HOST_BLOCKS)
         partial, counters = np.zeros(numbers, np.float32), np.zeros(items, np.uint32)
-    return attend(q, k, v, o, lengths, partial, counters, pages, scale, factors, blocks=blocks)
+    return attend(q, k, v, o, lengths, partial, counters, pages, scale, (k_scale, v_scale), blocks=blocks)
 
 
 HOST_BLOCKS = 4  # on the emulator
 
 
-def _memory(like: Any, gpu: int, stream: int) -> tuple[dict[int, int], Any]:
-    """Memory of a stream for parts of results and for counters: kernels that run at the same time share none."""
-    found = _workspaces.get((gpu, stream))
-    if found is None:
-        partial, counters = zeros(like, MOST_PARTIAL), zeros(like, MOST_COUNTERS)
-        first, second = (look(one, "workspace").address for one in (partial, counters))
-        found = _workspaces[gpu, stream] = first, second, (partial, counters)
-    return {_PARTIAL: found[0], _COUNTERS: found[1]}, found[2]
-
-
 def _check(
-    q: Matrix, k: Matrix, v: Matrix, o: Matrix, lengths: Matrix, table: Matrix | None, scale: float | None, factors: Any
+    q: Matrix, k: Matrix, v: Matrix, lengths: Matrix, table: Matrix | None, scale: float | None, *factors: float
 ) -> None:
     """Refuse what the kernel does not do."""
-    shapes = f"queries {q.shape}, keys {k.shape}, values {v.shape}, answer {o.shape}"
-    if len(q.shape) != 3 or len(k.shape) != 4 or k.shape != v.shape or o.shape != q.shape or q.shape[2] != k.shape[3]:
+    shapes = f"queries {q.shape}, keys {k.shape}, values {v.shape}"
+    if len(q.shape) != 3 or len(k.shape) != 4 or k.shape != v.shape or q.shape[2] != k.shape[3]:
         raise ValueError(
             f"queries are batch × heads × size, caches batch (or pages) × positions × heads × size; these are {shapes}"
         )
-    if 0 in (*q.shape, *k.shape):
-        raise ValueError(f"there is nothing to compute: {shapes}")
+    if 0 in (q.shape[1], k.shape[2]):
+        raise ValueError(f"there are no heads: {shapes}")
     if q.shape[2] not in SIZES:
         raise ValueError(f"heads of {q.shape[2]} elements: this kernel is for 64, 128 and 256")
     if q.shape[1] % k.shape[2]:
         raise ValueError(f"{q.shape[1]} heads of queries are not a multiple of {k.shape[2]} heads of keys")
     if lengths.shape != (q.shape[0],):
         raise ValueError(f"`lengths` is {lengths.shape}, and must be ({q.shape[0]},): one for each sequence")
-    if k.type != v.type or o.type != q.type or k.type not in (q.type, "e4m3"):
-        raise TypeError(f"queries of {q.type}, keys of {k.type}, values of {v.type}, answer of {o.type}: queries and"
-                        " answer are of one type, keys and values of the same or of e4m3")  # fmt: skip
+    if k.type != v.type or k.type not in (q.type, "e4m3"):
+        raise TypeError(f"queries of {q.type}, keys of {k.type}, values of {v.type}: keys and values are of the type of"
+                        " queries, or of e4m3")  # fmt: skip
     if scale is not None and not 0 < scale < math.inf:
         raise ValueError(f"scale={scale}: it is a positive number")
     for name, one in (("k_cache", k), ("v_cache", v)):
         steps = [step * one.size % ROW or step < 0 for step in one.strides[:3]]
         if one.strides[3] != 1 or any(steps) or one.address % ROW:
             raise ValueError(f"`{name}` is not in rows that begin at multiples of {ROW} bytes: pass a contiguous array")
-    if q.address % ROW or o.address % ROW:
-        raise ValueError(f"`q` and `out` begin at multiples of {ROW} bytes")
+    if q.address % ROW:
+        raise ValueError(f"`q` does not begin at a multiple of {ROW} bytes")
     if table is None:
         if k.shape[0] != q.shape[0]:
             raise ValueError(
@@ -153,6 +117,12 @@ def _check(
             raise ValueError(f"pages of {k.shape[1]} positions: this kernel is for multiples of {TILE}")
 
 
+def _finish(out: Any) -> None:
+    """Nothing is attended to: 0, as arrays of JAX are that nothing was written to."""
+    if not hasattr(out, "unsafe_buffer_pointer"):
+        out[...] = 0
+
+
 def _check_lengths(k: Any, lengths: Any, table: Any) -> None:
     most = k.shape[1] if table is None else table.shape[1] * k.shape[1]
     if (lengths < 0).any() or (lengths > most).any():
@@ -163,19 +133,27 @@ def _check_lengths(k: Any, lengths: Any, table: Any) -> None:
             raise ValueError(f"`block_table` names a page that the cache does not have: it has {k.shape[0]}")
 
 
-_callee = Callee(
+_DECLARED = Declaration(
     {
-        "q": Argument(HALVES),
-        "k_cache": Argument(_CACHES, is_dense=False),
-        "v_cache": Argument(_CACHES, is_dense=False),
-        "out": Argument(HALVES, is_written=True),
-        "lengths": Argument(("s32",)),
-        "block_table": Argument(("s32",)),
+        "q": Argument(HALVES, 0),
+        "k_cache": Argument(_CACHES, 1, is_dense=False),
+        "v_cache": Argument(_CACHES, 2, is_dense=False),
+        "lengths": Argument(("s32",), 4),
+        "block_table": Argument(("s32",), 5),
     },
-    _make,
+    {"out": Argument(HALVES, 3)},
     _check,
-    _memory,
+    lambda q, *others: [(q.shape, q.type)],
+    _make,
+    lambda like, gpu: Workspace("decode", like, gpu, {_COUNTERS: MOST_COUNTERS}, {_PARTIAL: MOST_PARTIAL}),
+    _finish,
 )
-
-if hasattr(sys.modules.get("torch"), "compiler"):
-    register_with_torch()
+_calls: Calls = calls_of(
+    _DECLARED,
+    Operator(
+        "decode_attention",
+        _SCHEMA,
+        lambda *given: _calls.compute(given[:5], (None,), given[5:])[0],
+        lambda q, *others: q.new_empty(q.shape),
+    ),
+)

@@ -6,20 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.kernels import wgmma_dual_gemm
-from ptxlab.kernels.functions.calls import (
-    Call,
-    Calls,
-    Named,
-    Operator,
-    argument,
-    check_apart,
-    check_extents,
-    check_gpu,
-    check_type,
-    scales_of,
-    times,
-)
-from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded
+from ptxlab.kernels.functions.calls import Call, Calls, Step
+from ptxlab.kernels.functions.checks import Named, check_apart, check_extents, check_gpu, check_type, scales_of, times
+from ptxlab.kernels.functions.matrices import HALVES, Matrix, argument, empty, look, padded
+from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.products import flattened, one_matrix
 from ptxlab.kernels.parts.finishing import ACTIVATIONS
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.shapes import Layout
@@ -53,19 +44,11 @@ def gated_matmul(
     result is a new array, or `out`. Work starts on the stream that the framework uses now; arrays of the host run on
     the emulator. There is no gradient.
     """
-    scales = scale_x, scale_w1, scale_w2
-    if operator.is_compiling() and out is None:
-        return operator.made(x, w1, w2, activation, *scales)
-    if len(getattr(x, "shape", ())) > 2:
-        flat = [one if one is None else one.reshape(-1, one.shape[-1]) for one in (x, out)]
-        found = gated_matmul(
-            flat[0], w1, w2, activation, flat[1], scale_x=scale_x, scale_w1=scale_w1, scale_w2=scale_w2
-        )
-        return found.reshape((*x.shape[:-1], found.shape[-1]))
-    for one in (x, w1, w2):
-        operator.check(one)
-    given = (x, w1, w2) if scale_x is scale_w1 is scale_w2 is None else (x, w1, w2, *scales)
-    return calls(given, [out], activation)[0]
+    if out is None and is_compiling():
+        return calls.operator(x, w1, w2, activation, scale_x, scale_w1, scale_w2)
+    is_plain = scale_x is scale_w1 is scale_w2 is None
+    given = (x, w1, w2) if is_plain else (x, w1, w2, scale_x, scale_w1, scale_w2)
+    return calls.compute(given, (out,), activation)[0]
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Call:
@@ -74,25 +57,29 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
         raise ValueError(f"activation={activation!r}: there are {', '.join(map(repr, ACTIVATIONS))}")
     read = [(name, look(one, name, TYPES)) for name, one in zip(NAMES, given[:3], strict=False)]
     left, first, second = (one for _, one in read)
+    extents = *left.shape[:-1], *first.shape[1:]
+    left, flat, is_copied = flattened("x", left, given[0])
+    read[0] = "x", left
     m, n, k = _extents(read)
     formats = Formats(left.type, left.type, "bf16" if left.size == 1 else left.type)
-    made = empty(given[0], (m, n), formats.out) if written[0] is None else written[0]
+    made = empty(given[0], extents, formats.out) if written[0] is None else written[0]
     target = look(made, "out", (formats.out,))
     check_type(read[0], read[1:])
     check_gpu(read[0], [*read[1:], ("out", target)])
     check_extents("w2", second, first.shape)
-    check_extents("out", target, (m, n))
+    check_extents("out", target, extents)
+    target = one_matrix("out", target)
     check_apart(target, read)
     scales = scales_of(read[0], [(name, one, (1,)) for name, one in zip(NAMES[3:], given[3:] or EMPTY, strict=True)])
     if not m or not n:
         return Call([made])
     if not target.is_aligned:
         raise ValueError("rows of the result must be multiples of 16 bytes: have a multiple of 8 columns, without gaps")
-    sides = [_source(left, given[0]), _source(first.transposed, given[1].T), _source(second.transposed, given[2].T)]
+    sides = [_source(left, flat), _source(first.transposed, given[1].T), _source(second.transposed, given[2].T)]
     if sides[1][1] != sides[2][1]:  # one by rows and one by columns: the second one as the first
         sides[2] = look(padded(given[2].T if sides[1][1] else given[2]), "copy", TYPES), sides[1][1]
     matrices = [matrix for matrix, _ in sides]
-    is_kept = all(one.address == old.address for one, old in zip(matrices, (left, first, second), strict=True))
+    is_same = all(one.address == old.address for one, old in zip(matrices, (left, first, second), strict=True))
     layout = Layout(sides[0][1], sides[1][1], element=formats.element)
     launch = wgmma_dual_gemm.launch(
         formats,
@@ -103,7 +90,8 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
         activation,
         scales=tuple(map(argument, scales)) or None,
     )
-    return Call([made], launch, [*matrices, *scales, target], [0, 1, 2, *SCALES[: len(scales)], 3], is_kept)
+    changing = [(parameter, number) for number, parameter in enumerate([0, 1, 2, *SCALES[: len(scales)], 3])]
+    return Call([made], [Step(launch, changing)], [*matrices, *scales, target], is_same and not is_copied)
 
 
 def _extents(read: Sequence[Named]) -> tuple[int, int, int]:
@@ -139,5 +127,4 @@ def of_tensors(
     return gated_matmul(x, w1, w2, activation, scale_x=scale_x, scale_w1=scale_w1, scale_w2=scale_w2)
 
 
-calls = Calls(prepare)
-operator = Operator("gated_matmul", SCHEMA, of_tensors, describe)
+calls = Calls(prepare, Operator("gated_matmul", SCHEMA, of_tensors, describe))

@@ -7,19 +7,10 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.kernels import wgmma_grouped_gemm
-from ptxlab.kernels.functions.calls import (
-    Call,
-    Calls,
-    Operator,
-    argument,
-    check_apart,
-    check_extents,
-    check_gpu,
-    check_type,
-    scales_of,
-    times,
-)
-from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, empty, look
+from ptxlab.kernels.functions.calls import Call, Calls, Step
+from ptxlab.kernels.functions.checks import check_apart, check_extents, check_gpu, check_type, scales_of, times
+from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, argument, empty, look
+from ptxlab.kernels.functions.operators import Operator, is_compiling
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.shapes import Layout
 from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS
@@ -39,12 +30,10 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, scale_a: An
     result is bf16. The result is m by n, a new array, or `out`; rows after the last group are not written. Work starts
     on the stream that the framework uses now; arrays of the host run on the emulator. There is no gradient.
     """
-    if operator.is_compiling() and out is None:
-        return operator.made(a, b, offsets, scale_a, scale_b)
-    for one in (a, b):
-        operator.check(one)
+    if out is None and is_compiling():
+        return calls.operator(a, b, offsets, scale_a, scale_b)
     given = (a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b)
-    return calls(given, [out])[0]
+    return calls.compute(given, (out,))[0]
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], how: Any = None) -> Call:
@@ -78,8 +67,8 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Any = None) -> Ca
         Layout(True, along_k, element=formats.element),
         scales=tuple(map(argument, scales)) or None,
     )
-    changing = [0, 1, OFFSETS, *SCALES[: len(scales)], RESULT]
-    return Call([made], launch, [left, weights, ends, *scales, target], changing)
+    changing = [(parameter, at) for at, parameter in enumerate([0, 1, OFFSETS, *SCALES[: len(scales)], RESULT])]
+    return Call([made], [Step(launch, changing)], [left, weights, ends, *scales, target])
 
 
 def _extents(left: Matrix, right: Matrix, ends: Matrix) -> tuple[int, int, int, int]:
@@ -129,5 +118,4 @@ def of_tensors(a: Any, b: Any, offsets: Any, scale_a: Any = None, scale_b: Any =
     return grouped_matmul(a, b, offsets, scale_a=scale_a, scale_b=scale_b)
 
 
-calls = Calls(prepare)
-operator = Operator("grouped_matmul", SCHEMA, of_tensors, describe)
+calls = Calls(prepare, Operator("grouped_matmul", SCHEMA, of_tensors, describe))

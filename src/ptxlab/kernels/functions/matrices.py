@@ -7,7 +7,7 @@ framework works.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -148,15 +148,36 @@ def empty(like: Any, shape: tuple[int, ...], type: str | None = None) -> Any:
 
 
 def zeros(like: Any, bytes: int) -> Any:
-    """So many bytes that are 0, in a vector of the same framework, type and device."""
-    xp, count = framework(like), -(-bytes // like.dtype.itemsize)
+    """So many bytes that are 0, of the same framework and device."""
+    xp = framework(like)
     if is_torch(like.__class__):
-        return like.new_zeros(count)
+        return xp.zeros(bytes, dtype=xp.uint8, device=like.device)
     if xp.__name__ == "jax.numpy":
-        return (
-            import_module("jax").device_put(xp.zeros(count, like.dtype), next(iter(like.devices()))).block_until_ready()
-        )
-    return xp.zeros(count, like.dtype)
+        return import_module("jax").device_put(xp.zeros(bytes, "uint8"), next(iter(like.devices()))).block_until_ready()
+    return xp.zeros(bytes, "uint8")
+
+
+def filled(like: Any, shape: tuple[int, ...], value: float, type: str | None = None, out: Any = None) -> Any:
+    """An array like `empty` makes, or `out`, that holds one number everywhere."""
+    if hasattr(like, "unsafe_buffer_pointer"):
+        return framework(like).full(shape, value, like.dtype if type is None else DTYPES[type])
+    made = empty(like, shape, type) if out is None else out
+    made[...] = value
+    return made
+
+
+def address_of(array: Any) -> int:
+    """Where an array begins."""
+    if is_torch(array.__class__):
+        return int(array.data_ptr())
+    if hasattr(array, "unsafe_buffer_pointer"):
+        return int(array.unsafe_buffer_pointer())
+    return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
+
+
+def argument(matrix: Matrix) -> Any:
+    """What a launch is given for a pointer."""
+    return matrix.array if matrix.gpu is None else matrix.address
 
 
 def padded(array: Any) -> Any:
@@ -175,15 +196,22 @@ def padded(array: Any) -> Any:
 
 
 @cache
-def _raw_stream() -> Any:
+def streams_of_torch() -> Callable[[int], int]:
+    """What gives the stream that torch works on now on a GPU."""
     torch = import_module("torch")
-    return getattr(torch._C, "_cuda_getCurrentRawStream", lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
+    found: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return found or (lambda gpu: int(torch.cuda.current_stream(gpu).cuda_stream))
+
+
+def is_capturing(array: Any) -> bool:
+    """Whether torch records a graph now, if the array is torch's."""
+    return is_torch(array.__class__) and bool(sys.modules["torch"].cuda.is_current_stream_capturing())
 
 
 def stream_of(array: Any, gpu: int) -> int:
     """The stream that the array's framework works on now; JAX does not say, and has completed its work then."""
     if is_torch(array.__class__):
-        return int(_raw_stream()(gpu))
+        return streams_of_torch()(gpu)
     if hasattr(array, "unsafe_buffer_pointer"):
         array.block_until_ready()
         return 0

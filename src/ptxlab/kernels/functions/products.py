@@ -7,11 +7,15 @@ changes from call to call is a few addresses among its parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from itertools import pairwise
+from math import prod
+from typing import Any
 
-from ptxlab.gpu.arrays import is_torch
-from ptxlab.kernels.functions.calls import Call, Calls, Operator, no_memory, times
-from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded, zeros
+from ptxlab.kernels.functions.calls import Call, Calls, Step
+from ptxlab.kernels.functions.checks import check_apart, check_extents, times
+from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded
+from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.ready import Workspace
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.parts.finishing import ACTIVATIONS, Extras
@@ -21,7 +25,6 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Launch
-from ptxlab.measure.data import TORCH_NAMES
 
 _RESULT, _ADDED, WORKSPACE = 2, (7, 8), (10, 11)  # parameters of the kernel, after both operands
 TF32 = Formats("tf32", "tf32", "f32")
@@ -30,37 +33,14 @@ LEAST = 16 << 20  # bytes of memory for partial results
 COUNTERS = 4096  # bytes of counters: one for each tile of a variant that has few
 
 
-class Workspace:
-    """Memory for partial results and counters, of one size; streams have their own, which is kept.
-
-    `numbers` are those of both parameters of a kernel.
-    """
-
-    kept: ClassVar[dict[tuple[int, int], tuple[int, Any, Any]]] = {}
-
-    def __init__(self, like: Any, gpu: int, bytes: int, numbers: tuple[int, int] = WORKSPACE) -> None:
-        self.like, self.gpu, self.bytes, self.numbers = like, gpu, bytes, numbers
-
-    @classmethod
-    def of(
-        cls, problem: Problem, shape: Shape, like: Any, gpu: int | None, numbers: tuple[int, int] = WORKSPACE
-    ) -> Workspace:
-        """What blocks need that compute a tile of a product together."""
-        is_split = shape.split > 1 and not shape.clustered
-        partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
-        return cls(like, gpu or 0, partial if is_split else 0, numbers)
-
-    def on(self, stream: int) -> tuple[dict[int, int], Any]:
-        """The addresses of both by the number of their parameter, and what keeps the memory."""
-        if not self.bytes:
-            return {}, None
-        found = self.kept.get((self.gpu, stream))
-        if found is None or found[0] < self.bytes:
-            size = max(self.bytes, LEAST)
-            found = size, zeros(self.like, size), zeros(self.like, COUNTERS)
-            self.kept[self.gpu, stream] = found
-        addresses = [look(memory, "workspace", tuple(TORCH_NAMES)).address for memory in found[1:]]
-        return dict(zip(self.numbers, addresses, strict=True)), found
+def workspace_of(
+    problem: Problem, shape: Shape, like: Any, gpu: int | None, numbers: tuple[int, int] = WORKSPACE
+) -> Workspace | None:
+    """What blocks need that compute a tile of a product together; `numbers` are those of both parameters."""
+    if shape.split == 1 or shape.clustered or gpu is None:
+        return None
+    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
+    return Workspace("products", like, gpu, {numbers[1]: COUNTERS}, {numbers[0]: max(partial, LEAST)})
 
 
 SCHEMA = (
@@ -83,9 +63,6 @@ def describe(
     return empty(a, (*a.shape[:-1], b.shape[1]), "s32" if str(a.dtype) == "torch.int8" else None)
 
 
-_operator = Operator("matmul", SCHEMA, matmul_of_tensors, describe)
-
-
 def matmul(
     a: Any,
     b: Any,
@@ -105,40 +82,44 @@ def matmul(
     elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh". The result is a new array,
     or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator.
     """
-    if _operator.is_compiling() and out is None:
-        return _operator.made(a, b, bias=bias, activation=activation, residual=residual, allow_tf32=allow_tf32)
-    if len(getattr(a, "shape", ())) > 2 and len(getattr(b, "shape", ())) == 2:
-        flat = [one if one is None else one.reshape(-1, one.shape[-1]) for one in (a, out, residual)]
-        found = matmul(flat[0], b, flat[1], bias=bias, activation=activation, residual=flat[2], allow_tf32=allow_tf32)
-        return found.reshape((*a.shape[:-1], b.shape[1]))
+    if out is None and is_compiling():
+        return _calls.operator(a, b, bias, activation, residual, allow_tf32)
     given = (a, b) if bias is residual is None else (a, b, bias, residual)
-    return _calls(given, [out], (activation, allow_tf32))[0]
+    return _calls.compute(given, (out,), (activation, allow_tf32))[0]
 
 
 def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None, bool]) -> Call:
     """A call that was checked, and its launch."""
     (a, b, *others), (activation, allow_tf32) = given, how
-    if is_torch(a.__class__):
-        _operator.register()
     others = others or [None, None]
     left, right = look(a, "a", tuple(FORMATS)), look(b, "b", tuple(FORMATS))
+    extents = *left.shape[:-1], *right.shape[1:]
+    left, flat, is_copied = flattened("a", left, a)
     m, n, k = extents_of(left, right)
     formats = FORMATS[left.type]
     _check_options(formats, others, activation, allow_tf32)
-    made = empty(a, (m, n), formats.out) if written[0] is None else written[0]
+    made = empty(a, extents, formats.out) if written[0] is None else written[0]
     target = look(made, "out", [formats.out])
-    pairs = zip(others, ("bias", "residual"), strict=True)
-    added = [None if one is None else look(one, name, [formats.out]) for one, name in pairs]
-    check_arrays(left, right, target, {"bias": (added[0], (n,)), "residual": (added[1], (m, n))})
+    check_extents("out", target, extents)
+    target = one_matrix("out", target)
+    bias, residual = (
+        None if one is None else look(one, name, [formats.out])
+        for one, name in zip(others, ("bias", "residual"), strict=True)
+    )
+    if residual is not None:
+        check_extents("residual", residual, extents)
+        residual = one_matrix("residual", residual)
+    added = [bias, residual]
+    check_arrays(left, right, target, {"bias": (bias, (n,)), "residual": (residual, (m, n))})
     if not m or not n:
         return Call([made])
-    sides = [source(left, a), source(right.transposed, b.T)]
+    sides = [source(left, flat), source(right.transposed, b.T)]
     problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
     is_paired = target.size == 2 and _are_paired(n, added)
-    shape = choose(problem, target.gpu is None, added[1] is not None)
-    is_aligned = target.size == 2 and added[1] is not None and added[1].is_aligned
+    shape = choose(problem, target.gpu is None, residual is not None)
+    is_aligned = target.size == 2 and residual is not None and residual.is_aligned
     in_ring = is_aligned and shape.takes_residuals(problem.layout(shape))
-    extras = Extras(added[0] is not None, activation, added[1] is not None, paired=is_paired, in_ring=in_ring)
+    extras = Extras(bias is not None, activation, residual is not None, paired=is_paired, in_ring=in_ring)
     is_apart = target.gpu is None and not target.array.flags.c_contiguous  # a part of an array of the host
     result = look(empty(target.array, (m, n)), "out", [formats.out]) if is_apart else target
     (_, along_k), (matrix, b_along_k) = sides
@@ -151,12 +132,13 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
         target.array[...] = result.array
         return Call([made])
     matrices = [matrix for matrix, _ in sides]
-    is_kept = all(one.address == old.address for one, old in zip(matrices, (left, right), strict=True))
+    is_same = all(one.address == old.address for one, old in zip(matrices, (left, right), strict=True))
     numbers = (1, 0) if by_rows or shape.swapped else (0, 1)
     changing = *numbers, *(_ADDED if len(given) > 2 else ()), _RESULT
     arrays = [*matrices, *(added if len(given) > 2 else ()), target]
-    memory = no_memory if by_rows else Workspace.of(problem, shape, a, target.gpu).on
-    return Call([made], launched, arrays, changing, is_kept, memory)
+    step = Step(launched, [(parameter, number) for number, parameter in enumerate(changing)])
+    workspace = None if by_rows else workspace_of(problem, shape, a, target.gpu)
+    return Call([made], [step], arrays, is_same and not is_copied, workspace)
 
 
 def _are_paired(n: int, added: Sequence[Matrix | None]) -> bool:
@@ -205,9 +187,30 @@ def check_arrays(
             raise ValueError(f"`{name}` is {times(one.shape)}, and must be {times(shape)}")
         if name != "b" and one.strides[-1] != 1 and one.shape[-1] > 1 and 0 not in one.shape:
             raise ValueError(f"rows of `{name}` have gaps: pass a contiguous array")
-    for name, read in {"a": left, "b": right, **{name: one for name, (one, _) in added.items()}}.items():
-        if read.address < target.end and target.address < read.end:
-            raise ValueError(f"`out` overlaps `{name}`: what is written would be read")
+    check_apart(target, [("a", left), ("b", right), *((name, one) for name, (one, _) in added.items())])
+
+
+def one_matrix(name: str, given: Matrix) -> Matrix:
+    """An array of two or more dimensions as a matrix, its last dimension's elements as rows, where that is possible."""
+    if len(given.shape) <= 2:
+        return given
+    *before, columns = given.shape
+    pairs = [(extent, step) for extent, step in zip(before, given.strides, strict=False) if extent > 1]
+    if any(step != extent * below for (_, step), (extent, below) in pairwise(pairs)) and 0 not in before:
+        raise ValueError(f"rows of `{name}` are not at equal distances: pass a contiguous array")
+    shape = prod(before), columns
+    strides = pairs[-1][1] if pairs else columns, given.strides[-1]
+    array = given.array.reshape(shape) if given.gpu is None else given.array
+    return Matrix(given.address, shape, strides, given.type, given.gpu, array)
+
+
+def flattened(name: str, given: Matrix, array: Any) -> tuple[Matrix, Any, bool]:
+    """What is read as a matrix, the array for it, and whether it was copied."""
+    if len(given.shape) <= 2:
+        return given, array, False
+    flat = array.reshape(-1, given.shape[-1]) if 0 not in given.shape else array.reshape(0, given.shape[-1])
+    found = look(flat, name, [given.type])
+    return found, flat, found.address != given.address
 
 
 def source(matrix: Matrix, array: Any) -> tuple[Matrix, bool]:
@@ -262,4 +265,4 @@ def _launch(
     )
 
 
-_calls = Calls(_prepare)
+_calls = Calls(_prepare, Operator("matmul", SCHEMA, matmul_of_tensors, describe))

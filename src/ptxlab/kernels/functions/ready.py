@@ -7,70 +7,91 @@ parameters. What changes from call to call is a few addresses among them; each s
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 from ptxlab.gpu.driver import current
 from ptxlab.gpu.prepared import Prepared
+from ptxlab.gpu.starting import Start
+from ptxlab.kernels.functions.matrices import address_of, empty, is_capturing, zeros
 from ptxlab.measure import Launch
 
-_ADDRESS = struct.Struct("<Q").pack_into
+
+class Workspace:
+    """Memory that launches need besides their arrays, of so many bytes for each parameter.
+
+    Counters are 0 before and after a launch. A stream has memory of its own for each `role`, which is kept and grows.
+    A graph has its own, too: it may run beside work of the stream on which it was recorded.
+    """
+
+    kept: ClassVar[dict[tuple[int, int, str], list[Any]]] = {}
+
+    def __init__(
+        self, role: str, like: Any, gpu: int, counters: Mapping[int, int], others: Mapping[int, int] | None = None
+    ) -> None:
+        self.role, self.like, self.gpu, self.counters = role, like, gpu, counters
+        self.bytes = {**counters, **(others or {})}
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether what is started now becomes part of a graph."""
+        return is_capturing(self.like)
+
+    def on(self, stream: int) -> tuple[dict[int, int], Any]:
+        """Addresses by the number of their parameter, and what keeps the memory."""
+        key = self.gpu, stream, self.role
+        found = None if self.is_recorded else self.kept.get(key)
+        sizes = list(self.bytes.values())
+        if found is None or any(memory.nbytes < size for memory, size in zip(found, sizes, strict=True)):
+            old = [0] * len(sizes) if found is None else [memory.nbytes for memory in found]
+            found = [
+                zeros(self.like, max(size, least))
+                if parameter in self.counters
+                else empty(self.like, (max(size, least),), "u8")
+                for (parameter, size), least in zip(self.bytes.items(), old, strict=True)
+            ]
+            if not self.is_recorded:
+                self.kept[key] = found
+        return dict(zip(self.bytes, map(address_of, found), strict=True)), found
 
 
 class _OnStream(NamedTuple):
+    start: Start
     prepared: Prepared
-    template: bytes
-    offsets: list[int]
     memory: Any
 
 
 class Ready:
-    """A launch on a GPU whose parameters number `changing` are addresses, or tensor maps, that each call gives.
+    """A launch on a GPU that is given addresses: `changing` are numbers of parameters, each with the address's number.
 
-    `bytes` is how much memory each of these arrays covers, `written` which of them is the result. `memory(stream)`
-    returns what a stream needs besides: addresses by the number of their parameter, and their owner.
+    Such a parameter is a pointer, or a tensor map, which begins with its address.
     """
 
     def __init__(
-        self,
-        launch: Launch,
-        gpu: int,
-        changing: Sequence[int],
-        bytes: Sequence[int],
-        written: int,
-        memory: Callable[[int], tuple[dict[int, int], Any]],
+        self, launch: Launch, gpu: int, changing: Sequence[tuple[int, int]], workspace: Workspace | None
     ) -> None:
-        self.launch, self.gpu, self.changing, self.memory = launch, gpu, changing, memory
-        self.bytes, self.written = bytes, written
+        self.launch, self.gpu, self.changing, self.workspace = launch, gpu, changing, workspace
         self.on_stream: dict[int, _OnStream] = {}
 
-    def overlaps(self, addresses: Sequence[int]) -> bool:
-        """Whether the result would be written over what is read."""
-        start = addresses[self.written]
-        end = start + self.bytes[self.written]
-        return any(
-            number != self.written and address < end and start < address + bytes
-            for number, (address, bytes) in enumerate(zip(addresses, self.bytes, strict=True))
-        )
-
-    def start(self, addresses: Sequence[int], stream: int) -> None:
+    def start(self, addresses: list[int], stream: int) -> None:
         """Start it on a stream, and do not wait."""
         found = self.on_stream.get(stream)
-        if found is None:
+        if found is None or (self.workspace is not None and self.workspace.is_recorded):
             found = self._prepare(stream)
-        data = bytearray(found.template)
-        for offset, address in zip(found.offsets, addresses, strict=True):
-            _ADDRESS(data, offset, address)  # a tensor map begins with its address
-        found.prepared.start(data)
+        status = found.start(addresses)
+        if status:
+            found.prepared.start_again(found.start, addresses, status)
 
     def _prepare(self, stream: int) -> _OnStream:
         with current(self.gpu):
             prepared = self.launch.prepare(stream)
         offsets = [offset for offset, _ in prepared.signature.slots]
         template = bytearray(prepared.parameters)
-        addresses, owner = self.memory(stream)
+        addresses, owner = ({}, None) if self.workspace is None else self.workspace.on(stream)
         for number, address in addresses.items():
-            _ADDRESS(template, offsets[number], address)
-        found = _OnStream(prepared, bytes(template), [offsets[number] for number in self.changing], owner)
-        self.on_stream[stream] = found
+            struct.pack_into("<Q", template, offsets[number], address)
+        changing = [(offsets[parameter], number) for parameter, number in self.changing]
+        found = _OnStream(prepared.starter(bytes(template), changing), prepared, owner)
+        if self.workspace is None or not self.workspace.is_recorded:
+            self.on_stream[stream] = found
         return found

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.kernels import scaled_gemm, wgmma_gemm
-from ptxlab.kernels.functions.calls import Call, Calls, Operator, argument, check_apart, check_gpu, times
-from ptxlab.kernels.functions.matrices import Matrix, empty, look
-from ptxlab.kernels.functions.products import WORKSPACE, Workspace, check_arrays, extents_of, source
+from ptxlab.kernels.functions.calls import Call, Calls, Step
+from ptxlab.kernels.functions.checks import check_apart, check_gpu, times
+from ptxlab.kernels.functions.matrices import Matrix, argument, empty, look
+from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.products import WORKSPACE, check_arrays, extents_of, source, workspace_of
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm.choice import choose as choose_by_blocks
@@ -33,10 +35,9 @@ def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out: Any = None, *
     or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator. There is no
     gradient.
     """
-    if operator.is_compiling() and out is None:
-        return operator.made(a, b, scale_a, scale_b, out_type)
-    operator.check(a)
-    return calls((a, b, scale_a, scale_b), [out], out_type)[0]
+    if out is None and is_compiling():
+        return calls.operator(a, b, scale_a, scale_b, out_type)
+    return calls.compute((a, b, scale_a, scale_b), (out,), out_type)[0]
 
 
 def of_tensors(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16") -> Any:
@@ -71,13 +72,14 @@ def prepare(given: Sequence[Any], written: Sequence[Any], out_type: str) -> Call
     problem = Problem(m, n, k, size=1, out_size=target.size)
     formats = Formats(left.type, right.type, target.type)
     shape = (choose if is_whole else choose_by_blocks)(problem, target.gpu is None)
-    workspace = wgmma_gemm.workspace_for(problem, shape, target.array) if target.gpu is None else (0, 0)
-    launch = (_by_tensor if is_whole else _by_blocks)(formats, shape, arrays, workspace)
+    memory = wgmma_gemm.workspace_for(problem, shape, target.array) if target.gpu is None else (0, 0)
+    launch = (_by_tensor if is_whole else _by_blocks)(formats, shape, arrays, memory)
     numbers = (1, 0) if shape.swapped else (0, 1)
     changing = *numbers, *(BY_TENSOR if is_whole else BY_BLOCKS), RESULT
     is_kept = sides[0].address == left.address and sides[1].address == right.address
-    memory = Workspace.of(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)
-    return Call([made], launch, arrays, changing, is_kept, memory.on)
+    step = Step(launch, [(parameter, number) for number, parameter in enumerate(changing)])
+    workspace = workspace_of(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)
+    return Call([made], [step], arrays, is_kept, workspace)
 
 
 def _count(matrix: Matrix) -> int:
@@ -128,5 +130,4 @@ def _by_blocks(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspa
     )
 
 
-calls = Calls(prepare)
-operator = Operator("scaled_matmul", SCHEMA, of_tensors, describe)
+calls = Calls(prepare, Operator("scaled_matmul", SCHEMA, of_tensors, describe))

@@ -1,0 +1,89 @@
+"""Functions as operators of torch, `torch.ops.ptxlab.NAME`, so that `torch.compile` and autograd know them.
+
+torch is not imported for that. Operators are registered when their functions are made if torch was imported before,
+else at the first call with a tensor, or when `torch.compile` meets a call.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+_known: dict[str, Operator] = {}  # by name
+
+
+def is_compiling() -> bool:
+    """Whether torch traces this code now."""
+    compiler: Any = sys.modules.get("torch.compiler")
+    return compiler is not None and compiler.is_compiling()
+
+
+def is_grad_enabled() -> bool:
+    """Whether torch records what is computed."""
+    return bool(sys.modules["torch"].is_grad_enabled())
+
+
+class Gradient(NamedTuple):
+    """A gradient as `torch.library.register_autograd` takes it: `backward(ctx, *grads)`, and what it needs is kept."""
+
+    backward: Callable[..., Any]
+    keep: Callable[[Any, Any, Any], None]
+
+
+class Operator:
+    """A function of tensors as an operator of torch; `describe` makes what comes out, without computing it."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: str,
+        function: Callable[..., Any],
+        describe: Callable[..., Any],
+        gradient: Gradient | None = None,
+    ) -> None:
+        self.name, self.schema, self.function, self.describe, self.gradient = name, schema, function, describe, gradient
+        self.library: Any = None
+        self._differentiable: Any = None
+        _known[name] = self
+        if hasattr(sys.modules.get("torch"), "compiler"):
+            self.define()
+
+    def __call__(self, *given: Any) -> Any:
+        """Call it as torch does: this is what a traced call becomes."""
+        register()
+        return getattr(sys.modules["torch"].ops.ptxlab, self.name)(*given)
+
+    def define(self) -> None:
+        """Register it. `torch.library.custom_op` would wrap the function, which costs more than a launch."""
+        torch = import_module("torch")
+        self.library = torch.library.Library("ptxlab", "FRAGMENT")  # operators are gone with their library
+        self.library.define(self.name + self.schema, tags=(torch.Tag.pt2_compliant_tag,))
+        for device in ("CUDA", "CPU"):
+            self.library.impl(self.name, self.function, device)
+        name = f"ptxlab::{self.name}"
+        torch.library.register_fake(name, self.describe, lib=self.library)
+        if self.gradient is not None:
+            backward, keep = self.gradient
+            torch.library.register_autograd(name, backward, setup_context=keep, lib=self.library)
+
+    def differentiate(self, *given: Any) -> Any:
+        """Compute it so that autograd knows its gradient; a call of the operator would cost more time than this."""
+        if self._differentiable is None:
+            assert self.gradient is not None
+            parts = {"forward": self.function, "setup_context": self.gradient.keep, "backward": self.gradient.backward}
+            function = import_module("torch").autograd.Function
+            self._differentiable = type(self.name, (function,), {at: staticmethod(one) for at, one in parts.items()})
+        return self._differentiable.apply(*given)
+
+
+def register() -> bool:
+    """Make all operators known to torch, once."""
+    for operator in _known.values():
+        if operator.library is None:
+            operator.define()
+    return True
+
+
+register._dynamo_marked_constant = True  # type: ignore[attr-defined]  # `torch.compile` calls it while it traces
