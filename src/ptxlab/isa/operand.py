@@ -48,6 +48,7 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .form import Form, Modifiers, Operand, Specification
@@ -144,6 +145,12 @@ def _ranged(allowed: Limit) -> str:
 
 def expect(form: Form, m: Modifiers) -> tuple[Expected, ...]:
     """The operands that `form` wants with modifiers `m`."""
+    return _expect(form, tuple(vars(m).items()))
+
+
+@lru_cache(maxsize=4096)
+def _expect(form: Form, modifiers: tuple[tuple[str, Any], ...]) -> tuple[Expected, ...]:
+    m = Modifiers(**dict(modifiers))
     return tuple(_expected(form, m, operand) for operand in form.operands if _is_there(form, m, operand))
 
 
