@@ -34,13 +34,16 @@ def arrive_at_cluster(thread: Pointer[Thread], how: u32, releases: u32, instruct
 
 @native
 def is_beside_its_warp(thread: Pointer[Thread], instruction: u32) -> boolean:
-    """Whether lanes of the warp that have arrived already did so at the same instruction; one represents all."""
+    """Whether lanes of the warp that have arrived in this phase did so at the same instruction; one represents all.
+
+    A lane that has arrived in the phase before, and did not wait yet, is late and not elsewhere.
+    """
     block = thread.block
     first: u32 = thread.number // 32 * 32
     last: u32 = min(first + 32, block.count)
     for index in range(first, last):
         other = block.threads + index
-        if other.arrival.phase != 0 and other.status != DONE:
+        if other.arrival.phase > block.cluster.phase and other.status != DONE:
             return other.arrival.instruction == instruction
     return True
 
