@@ -2,8 +2,9 @@
 
 `--only=NAME` takes kernels whose name has NAME in it, `--asynchronous` and `--synchronous` those of one sort,
 `--listed` those that `mutation_subjects.py` names, `--most=N` the first N mutants; `--workers=N` uses as many
-processes. `--save=FILE` keeps what came of them, and `--join=FILE,FILE` takes it from such files instead of running
-anything. `--evidence` writes the score and all mutants that are not reported to `evidence/mutation.json`.
+processes. `--save=FILE` keeps what came of them as it comes, and `--join=FILE,FILE` takes it from such files instead of
+running anything; with `--rest`, those that are not in them are run. `--evidence` writes the score and all mutants that
+are not reported to `evidence/mutation.json`.
 
 `--seeds=50 --originals=FILE` runs the asynchronous kernels as they are, under so many seeds, and writes to FILE how
 many findings there are; `--evidence --originals=FILE` takes that up.
@@ -14,9 +15,10 @@ import json
 import pickle
 import platform
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from itertools import chain, islice
@@ -24,8 +26,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TypeVar
 
+from ptxlab.emulate.translate import effort
 from ptxlab.measure.machine import commit
-from tests.emulate.mutants import Mutant, Outcome, judge, mutants_of, survivor_of, without_state
+from tests.emulate.mutants import MORE_SEEDS, Mutant, Outcome, judge, mutants_of, survivor_of, without_state
 from tests.emulate.mutation_subjects import Subject, subjects
 from tests.emulate.survivors import EQUIVALENT
 
@@ -139,11 +142,30 @@ def _in_parallel(function: Callable[[Item], Made], items: Iterable[Item], worker
         yield from pool.map(function, items)
 
 
+def _longest_first(mutants: Sequence[tuple[float, Mutant]], workers: int) -> Iterator[Outcome]:
+    """What comes of mutants, each with how long it may take, as it comes."""
+    ordered = [mutant for _, mutant in sorted(mutants, key=lambda one: -one[0])]
+    if workers == 1:
+        yield from map(judge, ordered)
+        return
+    with ProcessPoolExecutor(workers, get_context("spawn"), _compile_soon) as pool:
+        for future in as_completed([pool.submit(judge, mutant) for mutant in ordered]):
+            yield future.result()
+
+
+def _compile_soon() -> None:
+    """Most mutants run once or twice: LLVM would take longer to optimise them than that saves."""
+    effort.HIGHEST = 0
+
+
 def outcomes_of(options: dict[str, str]) -> Iterator[Outcome]:
-    """What comes of all mutants that are asked for, in their order; of those of earlier runs, what was saved."""
-    if "join" in options:
-        for name in options["join"].split(","):
-            yield from pickle.loads(Path(name).read_bytes())["outcomes"]
+    """What comes of all mutants that are asked for, as it comes; of those of earlier runs, what was saved."""
+    known = set()
+    for name in options["join"].split(",") if "join" in options else ():
+        for outcome in pickle.loads(Path(name).read_bytes())["outcomes"]:
+            known.add(_key(outcome.mutant))
+            yield outcome
+    if "join" in options and "rest" not in options:
         return
     chosen = [subject for subject in subjects() if options.get("only", "") in subject.name]
     if "listed" in options:
@@ -154,7 +176,12 @@ def outcomes_of(options: dict[str, str]) -> Iterator[Outcome]:
     workers = int(options.get("workers", 1))
     each = _in_parallel(_all_mutants_of, chosen, workers)
     made = islice(chain.from_iterable(each), int(options["most"]) if "most" in options else None)
-    yield from _in_parallel(judge, made, workers)
+    yield from _longest_first([one for one in made if _key(one[1]) not in known], workers)
+
+
+def _key(mutant: Mutant) -> tuple[str, int, str, str]:
+    """The kernel, the line and the change: no other mutant has the same."""
+    return mutant.subject.name, mutant.line, mutant.kind, mutant.after
 
 
 def save(outcomes: list[Outcome], name: str) -> None:
@@ -179,8 +206,13 @@ def platforms(options: dict[str, str]) -> str:
     return "; ".join(dict.fromkeys(found))
 
 
-def _all_mutants_of(subject: Subject) -> list[Mutant]:
-    return list(mutants_of(subject))
+def _all_mutants_of(subject: Subject) -> list[tuple[float, Mutant]]:
+    """All of a kernel, each with how long it may take: as long as the kernel itself, or if it survives, more often."""
+    _compile_soon()
+    start = time.perf_counter()
+    found = list(mutants_of(subject))
+    once = time.perf_counter() - start
+    return [(once * (1 if survivor_of(mutant) is None else MORE_SEEDS.stop), mutant) for mutant in found]
 
 
 def main(arguments: list[str]) -> int:
@@ -200,6 +232,7 @@ def main(arguments: list[str]) -> int:
         print(f"{len(outcomes)} {outcome.verdict}: {outcome.mutant.name}: {why}", flush=True)
         if "save" in options and len(outcomes) % 20 == 0:
             save(outcomes, options["save"])
+    outcomes.sort(key=lambda outcome: _key(outcome.mutant))
     if "save" in options:
         save(outcomes, options["save"])
     score = Score(outcomes)
