@@ -35,6 +35,7 @@ from ptxlab.emulate.runtime.schedule.grid import continue_alone, end_broken, run
 from ptxlab.emulate.runtime.schedule.search import run_search
 from ptxlab.emulate.translate.compile import Compiled
 from ptxlab.ir.origin import Origins
+from ptxlab.native import environment
 from ptxlab.native.checking import share
 from ptxlab.native.functions import signature
 from ptxlab.report import Span
@@ -268,6 +269,7 @@ class RunningLaunch:
     def _work(self, worker: HostWorker) -> None:
         """Have one core run blocks; that this is a method keeps all memory alive as long as it takes."""
         try:
+            environment.use_default()
             self.call(run_search if self.seed else run_grid, worker)
         finally:
             worker.end.set()
