@@ -22,7 +22,7 @@ def test_barriers_that_wait_for_each_other() -> None:
     found = problem(wrong, grid=3, block=64, blocks=[(2, 0, 0)])
     assert labels(found) == {
         "@%p1 bar.sync 1, 64;": "warp 0 of block (2,0,0) waits here at barrier 1",
-        "@!%p1 bar.sync 2, 64;": "warp 1 waits here at barrier 2",
+        "@!%p1 bar.sync 2, 64;": "warp 1 waits here at barrier 2: 32 of 64 threads have arrived",
     }
 
 

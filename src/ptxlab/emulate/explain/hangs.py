@@ -119,13 +119,23 @@ def _mma(launch: RunningLaunch, group: Group) -> _Cause:
     )
 
 
+def _arrivals(group: Group) -> str:
+    """`32 of 64 threads have arrived`: at the barrier that a group waits at."""
+    barrier = group.snapshot.barrier(group.first.barrier)
+    expected = barrier.get("expected") or group.snapshot.record.get("live")
+    return f"{barrier.get('arrived')} of {expected} threads have arrived"
+
+
+def _count_arrivals(group: Group) -> str:
+    """The same after a description of its wait; nothing for other waits."""
+    return f": {_arrivals(group)}" if group.status == thread_parts.AT_BARRIER else ""
+
+
 def _barrier(group: Group, is_alone: bool) -> _Cause:
     number = group.first.barrier
-    barrier = group.snapshot.barrier(number)
-    expected = barrier.get("expected") or group.snapshot.record.get("live")
     return _Cause(
         f"at barrier {number} for threads that never arrive",
-        [f"{barrier.get('arrived')} of {expected} threads have arrived at barrier {number}", *exited(group.snapshot)],
+        [f"{_arrivals(group)} at barrier {number}", *exited(group.snapshot)],
         "let all threads that the barrier counts arrive, or lower its count" if is_alone else
         "let all threads arrive at the same barrier",
     )  # fmt: skip
@@ -177,7 +187,7 @@ def _labels(launch: RunningLaunch, groups: Sequence[Group], cause: Group) -> lis
         span = launch.span_of(group.instruction)
         of = "" if group.snapshot is cause.snapshot else f" of {group.snapshot.name}"
         if span is not None:
-            found.append(Label(span, describe_wait(launch, group, of)))
+            found.append(Label(span, describe_wait(launch, group, of) + _count_arrivals(group)))
     return found
 
 

@@ -89,6 +89,9 @@ def explain_no_memory(fault: FaultSnapshot) -> Diagnostic:
 def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
     """Which memory was missed, and by how far."""
     launch, address, space = fault.launch, fault.address, fault.record.get("space")
+    if _is_generic(address, space):
+        name = _SPACES.get(space, "shared")
+        return f"{name} memory", [f"the address is a generic one of {name} memory: `cvta.to.{name}` converts it"]
     rank = (address >> address_spaces.RANK_SHIFT) - 1
     if space == address_spaces.CLUSTER_SPACE and rank >= launch.cluster_size:
         return "the cluster", [f"it has {launch.cluster_size} blocks, none of rank {rank}"]
@@ -113,3 +116,13 @@ def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
     else:
         start = f"starts {past - region.size} bytes past its end" if past > region.size else "starts at its end"
     return region.name, [f"{region.name} has {region.size} bytes; the access {start}"]
+
+
+def _is_generic(address: int, space: int) -> bool:
+    """Whether an address that is used in a state space is a generic address in it."""
+    windows = {
+        address_spaces.SHARED_SPACE: address_spaces.SHARED_WINDOW,
+        address_spaces.CLUSTER_SPACE: address_spaces.SHARED_WINDOW,
+        address_spaces.LOCAL_SPACE: address_spaces.LOCAL_WINDOW,
+    }
+    return space in windows and windows[space] <= address < windows[space] + address_spaces.SHARED_WINDOW
