@@ -237,6 +237,64 @@ def test_a_file_with_host_code_and_headers_runs(compiler: str) -> None:
     assert "scale.cu:8:5: error[" in wrong.output
 
 
+DEDUCED = """\
+#include <cstdio>
+#include <cublas_v2.h>
+#include <iostream>
+#include <map>
+#include <thrust/device_vector.h>
+#include <thrust/host_vector.h>
+#include "timer.h"
+
+template <class Shape, class T> __global__ void fill(Shape shape, T *x) { x[threadIdx.x] = shape.rows * UNKNOWN; }
+
+struct Shape { int rows; };
+static std::map<int, int> seen;
+
+template <class T> void start(int rows, T *x)
+{
+    Timer timer;
+    auto kernel = fill<Shape, T>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 0);
+    kernel<<<1, 32>>>(Shape{rows}, x);
+}
+
+int main(int argc, char **argv)
+{
+    thrust::host_vector<float> h(32);
+    thrust::device_vector<float> d = h;
+    if (argc > 1 && seen.count(argc)) {
+        std::cerr << "no" << std::endl;
+    } else {
+        start(atoi(argv[1]), thrust::raw_pointer_cast(d.data()));
+    }
+    return gettimeofday(nullptr, nullptr);
+}
+"""
+TIMER = """\
+#include <sys/time.h>
+struct Timer {
+    Timer() { cudaEventCreate(&event); }
+    double seconds() { struct timeval now; gettimeofday(&now, 0); return now.tv_sec; }
+    cudaEvent_t event;
+};
+inline double now() { struct timeval now; gettimeofday(&now, 0); return now.tv_sec; }
+"""
+
+
+def test_nvrtc_makes_the_kernels_that_host_code_launches() -> None:
+    Path("timer.h").write_text(TIMER)
+    Path("deduced.cu").write_text(DEDUCED)
+    launch = ["run", "deduced.cu", "--block", "4", "--arg", "(5)", "--arg", "f32[4]=zeros", "--format", "json"]
+    result = run(*launch, "--", "-DUNKNOWN=2")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["title"] == "fill<Shape, float>"
+    assert [change["first"] for change in found["arguments"]] == [[10, 10, 10, 10]]
+    result = run("check", "deduced.cu", "--format", "concise")
+    assert result.stdout == "deduced.cu:9:105: error[cuda-error]: identifier `UNKNOWN` is undefined\n"
+
+
 @pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])
 def test_a_kernel_is_made_of_its_template(compiler: str) -> None:
     Path("plain.cu").write_text("template <int N> __global__ void add(int *x) { x[threadIdx.x] += N; }\n")

@@ -166,7 +166,10 @@ def test_random_integers_stay_within_their_limits() -> None:
     ("arguments", "said"),
     [
         (["--block", 1, "--arg", "f32"], "is not like `f32=2.0`"),
-        (["--block", 1, "--arg", "(f32=1, f32=2)"], "a structure is given by its bytes"),
+        (
+            ["--block", 1, "--arg", "(f32=1, f32=2)"],
+            "a structure is given by its numbers, `(256, 128, 0.5)`, or its bytes",
+        ),
         (["--block", 1, "--arg", "int=3"], "there is no type `int`"),
         (["--block", 1, "--arg", "u64=-1"], "-1 does not fit `u64` (0 to "),
         (["--block", 1, "--arg", "f32[2]=1,2,3"], "3 values for 2 elements"),

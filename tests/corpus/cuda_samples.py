@@ -1,57 +1,19 @@
-"""Kernels of NVIDIA's cuda-samples, each from its `.cu` file: compiled, run with all detectors, compared with NumPy.
-
-    python -m tests.corpus.cuda_samples PATH/TO/cuda-samples [--only NAME] [--compiler nvcc] [--output FILE.json]
-
-The samples are not part of this repository: their folder is given. What is found is written as JSON, one row a kernel.
-"""
+"""Kernels of NVIDIA's cuda-samples; `tests.corpus.cuda_files` runs them."""
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
-from collections.abc import Callable, Sequence
-from contextlib import chdir
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-import ptxlab
-from ptxlab.report import Diagnostic, KernelError, PtxError, render
-from ptxlab.toolchain import compilation, find
+from tests.corpus.cuda_sample import RANDOM, Array, Sample, floats, zeros
 
-CONCEPTS, FEATURES, DOMAINS = "2_Concepts_and_Techniques", "3_CUDA_Features", "5_Domain_Specific"
-Array = np.ndarray[Any, Any]
-RANDOM = np.random.default_rng(1)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A kernel of a file, how it is launched, and what it must compute: `wanted` takes the arguments as they were."""
-
-    file: str
-    entry: str
-    grid: Any
-    block: Any
-    args: Sequence[Any]
-    result: int  # the argument that holds the result
-    wanted: Callable[..., Array]
-    target: str = "sm_80"
-    tolerance: float = 1e-5
-    launch: dict[str, Any] = field(default_factory=dict)
-    variables: dict[str, Array] = field(default_factory=dict)
-    known: str = ""  # what is wrong with the sample itself
-
-
-def floats(*shape: int) -> Array:
-    return RANDOM.random(shape, np.float32)
-
-
-def zeros(*shape: int) -> Array:
-    return np.zeros(shape, np.float32)
+CONCEPTS, FEATURES, DOMAINS = (
+    "Samples/2_Concepts_and_Techniques",
+    "Samples/3_CUDA_Features",
+    "Samples/5_Domain_Specific",
+)
 
 
 def product(_: Array, a: Array, b: Array, *rest: Any) -> Array:
@@ -97,13 +59,14 @@ ASYNCHRONOUS = f"{FEATURES}/globalToShmemAsyncCopy/globalToShmemAsyncCopy.cu"
 FILTER = floats(17)
 MATRICES = [zeros(32, 32), floats(32, 32), floats(32, 32), 32, 32]
 SAMPLES = [
-    Sample("0_Introduction/vectorAdd/vectorAdd.cu", "vectorAdd", 4, 256,
+    Sample("Samples/0_Introduction/vectorAdd/vectorAdd.cu", "vectorAdd", 4, 256,
            [floats(1000), floats(1000), zeros(1000), 1000],
            2, lambda a, b, *_: a + b),
-    Sample("0_Introduction/matrixMul/matrixMul.cu", "MatrixMulCUDA<16>", (2, 2), (16, 16), MATRICES, 0, product),
-    Sample("6_Performance/transpose/transpose.cu", "transposeNoBankConflicts", (2, 2), (32, 16),
+    Sample("Samples/0_Introduction/matrixMul/matrixMul.cu", "MatrixMulCUDA<16>", (2, 2), (16, 16), MATRICES, 0,
+           product),
+    Sample("Samples/6_Performance/transpose/transpose.cu", "transposeNoBankConflicts", (2, 2), (32, 16),
            [zeros(64, 64), floats(64, 64), 64, 64], 0, lambda _, given, *rest: given.T),
-    Sample("6_Performance/transpose/transpose.cu", "transposeDiagonal", (2, 2), (32, 16),
+    Sample("Samples/6_Performance/transpose/transpose.cu", "transposeDiagonal", (2, 2), (32, 16),
            [zeros(64, 64), floats(64, 64), 64, 64], 0, lambda _, given, *rest: given.T),
     Sample(f"{CONCEPTS}/shfl_scan/shfl_scan.cu", "shfl_scan_test", 1, 256,
            [RANDOM.integers(0, 9, 256).astype(np.int32), 32, np.zeros(1, np.int32)], 0,
@@ -150,67 +113,7 @@ SAMPLES = [
            0, black_scholes, tolerance=1e-3),
     Sample(f"{DOMAINS}/fastWalshTransform/fastWalshTransform.cu", "fwtBatch1Kernel", 1, 128,
            [zeros(512), floats(512), 9], 0, walsh, launch={"shared": 2048}),
-    Sample("0_Introduction/simpleAWBarrier/simpleAWBarrier.cu", "normVecByDotProductAWBarrier", 2, 128,
+    Sample("Samples/0_Introduction/simpleAWBarrier/simpleAWBarrier.cu", "normVecByDotProductAWBarrier", 2, 128,
            [floats(500), floats(500), np.zeros(2), 500], 0,
            lambda a, b, *_: a / np.sqrt((a.astype(np.float64) * b).sum()), launch={"shared": 256, "cooperative": True}),
 ]  # fmt: skip
-
-
-def run(sample: Sample) -> dict[str, Any]:
-    """Compile and run one kernel, from the folder of the samples; what came of it."""
-    row: dict[str, Any] = {"file": sample.file, "kernel": sample.entry, "target": sample.target, "findings": []}
-    if sample.known:
-        row["known"] = sample.known
-    wanted = [sample.entry] if sample.entry.endswith(">") else []
-    args = [value.copy() if isinstance(value, np.ndarray) else value for value in sample.args]
-    started = time.monotonic()
-    try:
-        module = ptxlab.cuda(
-            Path("Samples", sample.file), sample.target, ["-ICommon", "-std=c++17"], instantiate=wanted
-        )
-        for name, value in sample.variables.items():
-            module.set(name, value)
-        row["compiled"] = round(time.monotonic() - started, 1)
-        result = module[sample.entry].launch(
-            sample.grid, sample.block, args, device="cpu", on_error="collect", **sample.launch
-        )
-        row["findings"] = _lines(result.diagnostics)
-    except (PtxError, KernelError) as wrong:
-        row["refused"] = _lines(wrong.diagnostics)
-        return row
-    expected = np.asarray(sample.wanted(*sample.args), np.float64).reshape(-1)
-    found = np.asarray(args[sample.result], np.float64).reshape(-1)[: expected.size]
-    row["error"] = float(np.abs(found - expected).max() / max(1.0, float(np.abs(expected).max())))
-    row["right"] = row["error"] <= sample.tolerance
-    return row
-
-
-def _lines(found: Sequence[Diagnostic]) -> list[str]:
-    return render(found, "concise").splitlines()
-
-
-def main() -> None:
-    """Run the samples that are asked for, and say how many are right."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("samples", type=Path)
-    parser.add_argument("--only", default="")
-    parser.add_argument("--compiler", choices=["nvcc", "nvrtc"], default="nvcc")
-    parser.add_argument("--output", type=Path)
-    asked = parser.parse_args()
-    compilation.choose = lambda is_file, options=(): find(asked.compiler)
-    rows = []
-    for sample in SAMPLES:
-        if asked.only in sample.entry:
-            with chdir(asked.samples):
-                rows.append(run(sample))
-            print(json.dumps(rows[-1]), flush=True)
-    right = sum(bool(row.get("right")) and not row["findings"] for row in rows)
-    known = sum("known" in row for row in rows)
-    print(f"{right} of {len(rows)} right and without findings, {known} wrong themselves; {find(asked.compiler)}")
-    if asked.output:
-        about = {"compiler": f"{asked.compiler} {find(asked.compiler).version}", "rows": rows}
-        asked.output.write_text(json.dumps(about, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

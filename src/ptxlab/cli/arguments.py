@@ -1,12 +1,13 @@
-"""Arguments of a kernel on the command line: `f32=2.0`, `f16[64,64]=random`, `u32[256]=@counts.npy`.
+"""Arguments of a kernel on the command line: `f32=2.0`, `f16[64,64]=random`, `u32[256]=@counts.npy`, `(64, 64, 8)`.
 
-`parse_argument` reads one, `Argument.make` gives what a launch takes: an array, or the bytes of a number. What a
+`parse_argument` reads one, `Argument.make` gives what a launch takes: an array, the bytes of a number, a tuple. What a
 variable is set to is written in the same way, after its name: `parse_setting` reads it.
 """
 
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, isinf, prod
@@ -30,6 +31,7 @@ _NUMPY = {
     **{f"b{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 _ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+STRUCTURE = "a structure"
 TYPES = (*_NUMPY, *_ML_DTYPES)
 _FLOATS = ("f16", "f32", "f64", *_ML_DTYPES)
 
@@ -48,10 +50,12 @@ class Argument:
     value: str
     option: str = "--arg"
 
-    def make(self, seed: Seed) -> ndarray[Any, Any] | bytes:
-        """The array, or the bytes of the number; `random` is the same for the same seed."""
+    def make(self, seed: Seed) -> ndarray[Any, Any] | bytes | tuple[Any, ...]:
+        """The array, the bytes of the number, or a structure's numbers; `random` is the same for the same seed."""
         import numpy
 
+        if self.type == STRUCTURE:
+            return _numbers_of(self.value)
         if self.type == "bytes":
             return self._bytes()
         kind = type_of(self.type)
@@ -65,12 +69,13 @@ class Argument:
         except MemoryError:
             raise self.problem(f"{count * kind.itemsize:,} bytes are more than there is memory for") from None
 
-    def make_typed(self, seed: Seed) -> ndarray[Any, Any] | bytes:
+    def make_typed(self, seed: Seed) -> ndarray[Any, Any] | bytes | tuple[Any, ...]:
         """The same, with a number as an array of one, which knows its type."""
         import numpy
 
         made = self.make(seed)
-        return numpy.frombuffer(made, type_of(self.type)) if self.shape is None and self.type != "bytes" else made
+        is_number = self.shape is None and self.type in TYPES
+        return numpy.frombuffer(made, type_of(self.type)) if is_number and isinstance(made, bytes) else made
 
     def _fill(self, kind: dtype[Any], count: int, seed: Seed) -> ndarray[Any, Any]:
         import numpy
@@ -184,7 +189,7 @@ class Argument:
 
     def check_parameter(self, parameter: Variable) -> None:
         """Refuse a number for a parameter of another kind; its bits would mean something else there."""
-        if self.shape is not None or self.type == "bytes" or parameter.dimensions:
+        if self.shape is not None or self.type not in TYPES or parameter.dimensions:
             return
         wanted = parameter.type
         kind = "f" if self.type in _FLOATS else self.type[0]
@@ -209,11 +214,7 @@ def parse_argument(text: str, option: str = "--arg") -> Argument:
     """`f16[64,64]=random` as an argument; what is wrong with it is a usage error."""
     found = _ARGUMENT.fullmatch(text)
     if text.startswith(("(", "{")):
-        raise click.BadParameter(
-            f"`{text}`: a structure is given by its bytes, `bytes=0100…` or `bytes=@FILE`; "
-            "a tuple with arrays is for Python's `launch`",
-            param_hint=option,
-        )
+        return _parse_structure(text, option)
     if found is None:
         raise click.BadParameter(f"`{text}` is not like `f32=2.0` or `f32[1024]=random`", param_hint=option)
     type, shape = found["type"], found["shape"]
@@ -229,6 +230,33 @@ def parse_argument(text: str, option: str = "--arg") -> Argument:
     if not all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents) or prod(map(int, extents)) >= 1 << 59:
         raise click.BadParameter(f"`{text}`: `{shape}` is not a shape such as `[64,64]`", param_hint=option)
     return Argument(text, type, tuple(map(int, extents)), found["value"], option)
+
+
+def _parse_structure(text: str, option: str) -> Argument:
+    """`(256, 128, 64)`, the numbers of a structure, or `()`."""
+    try:
+        _numbers_of(text)
+    except (ValueError, SyntaxError):
+        raise click.BadParameter(
+            f"`{text}`: a structure is given by its numbers, `(256, 128, 0.5)`, or its bytes, `bytes=0100…` or "
+            "`bytes=@FILE`; a tuple with arrays is for Python's `launch`",
+            param_hint=option,
+        ) from None
+    return Argument(text, STRUCTURE, None, text, option)
+
+
+def _numbers_of(text: str) -> tuple[Any, ...]:
+    """The numbers of a structure, nested as they are."""
+    found = literal_eval(text.strip())
+    found = found if isinstance(found, tuple) else (found,)
+    inner = list(found)
+    while inner:
+        one = inner.pop()
+        if isinstance(one, tuple):
+            inner += one
+        elif type(one) not in (int, float):
+            raise ValueError
+    return found
 
 
 def parse_setting(text: str) -> tuple[str, Argument]:

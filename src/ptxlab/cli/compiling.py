@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptxlab.ir.mangled import ELLIPSIS
 from ptxlab.report import Diagnostic, PtxError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def compile_file(path: Path, target: str | None, entry: str | None) -> Compilati
 
     project = Project.of(path)
     options = ["-lineinfo", *project.options, *_without_ptxas(options_given())]
-    wanted = [entry] if entry is not None and entry.endswith(">") else []
+    wanted = [entry] if entry is not None and entry.endswith(">") and ELLIPSIS not in entry else []
     compilation = compile_cuda(path, target or project.target or DEFAULT_TARGET, options, instantiate=wanted)
     if compilation.text is None:
         raise PtxError(compilation.diagnostics)

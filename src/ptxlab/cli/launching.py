@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+_LIBRARIES = ("cub::", "thrust::")  # their kernels are made with those of a file that includes them
 
 
 def extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
@@ -95,23 +96,24 @@ def check_first(module: Module) -> list[Diagnostic]:
 
 def choose(module: Module, entry: str | None, path: Path | None = None) -> Function:
     """The kernel of that name, or the only one."""
-    from ptxlab.ir.mangled import matches, titles
+    from ptxlab.ir.mangled import matches, plain, titles
 
     names = module.entries
     if not names:
         is_cuda = path is not None and path.suffix == CUDA
         templates = "; a template needs its arguments, as `--entry 'gemm<128, float>'`" if is_cuda else ""
         raise click.UsageError(f"there is no kernel in the file: none of its functions is an `.entry`{templates}")
-    if entry is None and len(names) != 1:
-        raise click.UsageError(f"`--entry` is required: the kernels are {_listed(names)}")
+    own = [name for name in names if not plain(name).startswith(_LIBRARIES)] or names
+    if entry is None and len(own) != 1:
+        raise click.UsageError(f"`--entry` is required: the kernels are {_listed(own)}")
     if entry is None or entry in names:
-        return module[entry or names[0]]
+        return module[entry or own[0]]
     meant = matches(entry, names)  # the name in C++, of which PTX has the mangled one
     if len(meant) > 1:
         raise click.UsageError(f"`{entry}` is one of several kernels: {_listed(meant)}")
     if not meant:
         close = nearest(entry, titles(names))
-        other = f"did you mean `{close}`?" if close else f"the kernels are {_listed(names)}"
+        other = f"did you mean `{close}`?" if close else f"the kernels are {_listed(own)}"
         raise click.UsageError(f"there is no kernel `{entry}`; {other}")
     return module[meant[0]]
 

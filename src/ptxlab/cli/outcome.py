@@ -66,7 +66,7 @@ def watched_arguments(
     return [
         Observed(parameter.title, argument.type, *values)
         for parameter, argument, *values in zip(kernel.parameters, arguments, before, after, strict=True)
-        if not isinstance(values[0], bytes)
+        if not isinstance(values[0], bytes | tuple)
     ]
 
 

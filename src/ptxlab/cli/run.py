@@ -202,7 +202,8 @@ def command(context: click.Context, /, **given: Any) -> None:
 
     An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
     between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape).
-    TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits; bytes=HEX is an aggregate.
+    TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits. A structure is (64, 64, 0.5),
+    its numbers in their order, () if it has none, or bytes=HEX.
     Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'. After its name, a `.global` or `.const` variable
     takes the same: --set filter=f32[3]=1,2,1.
 

@@ -80,7 +80,7 @@ def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOpt
 
     def run(seed: int) -> Tried:
         given = inputs.make(module, seed)
-        before = [value if isinstance(value, bytes) else value.copy() for value in given]
+        before = [value if isinstance(value, bytes | tuple) else value.copy() for value in given]
         held = variables.written(module)
         with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
             result = launch(kernel, given, replace(options, seed=seed, progress=progress))

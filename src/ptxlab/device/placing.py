@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 from typing import Any
 
 from ptxlab import ir
@@ -21,6 +22,7 @@ from ptxlab.device.tensor_maps import TensorMap
 
 POINTER_BYTES = 8
 MAP_ALIGNMENT = 64
+_MOST_LAYOUTS = 4096
 
 
 class PlacingError(ValueError):
@@ -55,10 +57,16 @@ def place(parameter: ir.Variable, fields: Sequence[Field], value: Any) -> list[P
     if isinstance(value, dict) and all(isinstance(key, int) for key in value) and value:
         return [one for start, part in value.items() for one in _place_at(fields, start, part, size)]
     values = list(values_of(value))
-    alignment = layout.alignment_of(parameter)
-    for candidate in (fields, _with_gaps(fields, size, alignment, 8), _with_gaps(fields, size, alignment, 4)):
-        if (found := _matched(candidate, values)) is not None:
-            return found
+    if (exact := _matched(fields, values)) is not None:
+        return exact
+    widest = min(layout.alignment_of(parameter), POINTER_BYTES)
+    found = [one for way in _with_gaps(fields, size, widest) if (one := _matched(way, values)) is not None]
+    ways = {tuple(number for number, one in enumerate(way) if one.field in fields) for way in found}
+    if len(ways) == 1:
+        return found[0]
+    if len(ways) > 1:
+        problem = f"{len(values)} values for `{parameter.title}`, and which of them the kernel reads is not clear"
+        raise PlacingError(problem, [describe(parameter, fields)], [_HELP])
     if not values:
         return []  # an empty structure of C++ has a byte that nothing reads
     raise PlacingError(_problem(parameter, fields, values), [describe(parameter, fields)], [_HELP])
@@ -177,20 +185,31 @@ def _field_of(value: Any, at: int) -> Field:
     return Field(at, width, f"b{8 * width}")
 
 
-def _with_gaps(fields: Sequence[Field], size: int, alignment: int, most: int) -> list[Field]:
-    """The fields and, for what is not read between them, words as large as the alignment allows."""
-    found: list[Field] = []
+def _with_gaps(fields: Sequence[Field], size: int, widest: int) -> Iterator[list[Field]]:
+    """Layouts of the fields and of words between them that are not read; a gap may be padding, and have none."""
+    gaps: list[list[list[Field]]] = []
     at = 0
     for field in (*fields, Field(size, 0, "b8")):
-        while at < field.offset:
-            width = min(alignment, most)
-            while at % width or at + width > field.offset:
-                width //= 2
-            found.append(Field(at, width, f"b{8 * width}"))
-            at += width
-        if field.size:
-            found.append(field)
+        words = [_words(at, field.offset, min(widest, most)) for most in (8, 4)]
+        aligned = field.size or widest
+        if 0 < field.offset - at < aligned and field.offset % aligned == 0:
+            words += [[], _words(at, -(-at // 4) * 4 + 4, 4)] if field.offset - at > 4 else [[]]
+        gaps.append([ways for number, ways in enumerate(words) if ways not in words[:number]])
         at = field.offset + field.size
+    for chosen in islice(product(*gaps), _MOST_LAYOUTS):
+        parts = zip(chosen, [*([field] for field in fields), []], strict=True)
+        yield [field for gap, own in parts for field in (*gap, *own)]
+
+
+def _words(start: int, end: int, width: int) -> list[Field]:
+    """Words from here to there, as large as their alignment allows."""
+    found = []
+    while start < end:
+        size = width
+        while start % size or start + size > end:
+            size //= 2
+        found.append(Field(start, size, f"b{8 * size}"))
+        start += size
     return found
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import ctypes
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
 _LIBRARIES = {"linux": "libstdc++.so.6", "darwin": "libc++.1.dylib"}
 _OPEN, _CLOSE = "(<[{", ")>]}"
 _PARAMETER = re.compile(r"_Z.*_(param_\d+)")
+ELLIPSIS = "..."  # any text, in a name that someone writes
 _WIDEST = 60  # CuTe's kernels have names of thousands of characters
 
 
@@ -47,7 +48,7 @@ def plain(name: str) -> str:
     """
     declared = demangle(name)
     if declared == name:
-        return name
+        return _read_names(name)
     depth, end = 0, len(declared)
     if declared.endswith(")"):
         for end in range(len(declared) - 1, -1, -1):
@@ -63,6 +64,20 @@ def plain(name: str) -> str:
     return head[start:]
 
 
+def _read_names(mangled: str) -> str:
+    """The names at the beginning of a mangled one that the library does not take apart, as of some enumerators.
+
+    >>> _read_names("_ZN1a4gemmIXtl1bEEvv")
+    'a::gemm<...>'
+    """
+    rest, found = mangled.removeprefix("_Z").removeprefix("N"), []
+    while is_mangled(mangled) and (length := re.match(r"[1-9]\d*", rest)):
+        end = length.end() + int(length[0])
+        found.append(rest[length.end() : end])
+        rest = rest[end:]
+    return "::".join(found) + (f"<{ELLIPSIS}>" if rest.startswith("I") else "") if found else mangled
+
+
 def title(name: str) -> str:
     """What to call a function in a message: as in C++, and without its template arguments where these are long.
 
@@ -76,15 +91,63 @@ def title(name: str) -> str:
 
 
 def titles(names: Iterable[str]) -> list[str]:
-    """What to call several functions, with their parameters where they differ in nothing else."""
+    """What to call several functions: where some have the same title, with a part that differs.
+
+    That is a template argument, `gemm<..., float, ...>`, or where they differ in nothing else, their parameters.
+    """
     given = list(names)
     called = list(map(title, given))
-    return [demangle(name) if called.count(one) > 1 else one for name, one in zip(given, called, strict=True)]
+    return [_apart(name, given) if called.count(one) > 1 else one for name, one in zip(given, called, strict=True)]
+
+
+def _apart(name: str, names: Sequence[str]) -> str:
+    """A short pattern that only this one of some names fits: of a template argument, or what differs; or what it is."""
+    called = plain(name)
+    others = [plain(other) for other in names if other != name]
+    for part in (*sorted(_arguments(called), key=len), *_differences(called, others)):
+        for pattern in (f"<{part}, {ELLIPSIS}>", f"<{ELLIPSIS}, {part}, {ELLIPSIS}>", f"<{ELLIPSIS}{part}{ELLIPSIS}>"):
+            whole = _without_arguments(called) + pattern
+            own, *rest = (_fits(_spaced(whole), _spaced(one)) for one in (called, *others))
+            if own and not any(rest) and len(whole) <= _WIDEST + len(_without_arguments(called)):
+                return whole
+    return demangle(name)
+
+
+def _differences(name: str, others: Sequence[str]) -> Iterator[str]:
+    """Parts of a name around the first character in which it differs from each of some others, ever longer."""
+    for other in others:
+        at = next((at for at, pair in enumerate(zip(name, other, strict=False)) if pair[0] != pair[1]), 0)
+        start = max((found.start() for found in re.finditer(r"\w[\w:]*", name[:at])), default=0)
+        for end in re.finditer(r"\w+|[^\w\s]", name[at:]):
+            yield name[start : at + end.end()]
+            if at + end.end() - start > _WIDEST:
+                break
+
+
+def _arguments(name: str) -> list[str]:
+    """The template arguments of a name.
+
+    >>> _arguments("a::gemm<128, tuple<int, int>>")
+    ['128', 'tuple<int, int>']
+    """
+    found, depth = [""], 0
+    for character in name[_start_of_arguments(name) + 1 : -1]:
+        depth += (character in _OPEN) - (character in _CLOSE)
+        if character == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += character
+    return [part.strip() for part in found if part]
 
 
 def matches(wanted: str, names: Iterable[str]) -> list[str]:
-    """The names that someone means who writes `wanted`: `gemm`, `a::gemm`, `gemm<128,float>`; the closest ones only."""
+    """The names that someone means who writes `wanted`: `gemm`, `a::gemm`, `gemm<128,float>`; the closest ones only.
+
+    There `...` is any text: `gemm<..., float, ...>`.
+    """
     asked = _spaced(wanted)
+    if ELLIPSIS in asked:
+        return [name for name in names if is_mangled(name) and _fits(asked, _spaced(plain(name)))]
     ways = (lambda name: name, _without_arguments, _last_part, lambda name: _last_part(_without_arguments(name)))
     mangled = [name for name in names if is_mangled(name)]
     for way in ways:
@@ -92,6 +155,12 @@ def matches(wanted: str, names: Iterable[str]) -> list[str]:
         if found:
             return found
     return []
+
+
+def _fits(pattern: str, name: str) -> bool:
+    """Whether a name, or its last part, is one that a pattern means, where `...` is any text."""
+    wanted = re.compile(".*".join(map(re.escape, pattern.split(ELLIPSIS))))
+    return any(wanted.fullmatch(one) for one in (name, _last_part(name)))
 
 
 def _spaced(name: str) -> str:

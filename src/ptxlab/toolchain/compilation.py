@@ -16,8 +16,8 @@ from ptxlab.ir.origin import at_origin
 from ptxlab.report import Diagnostic, PtxError, Source, error, render
 from ptxlab.syntax import read, read_text
 from ptxlab.toolchain.compiler_messages import near, read_log
+from ptxlab.toolchain.device_part import run_nvrtc
 from ptxlab.toolchain.nvcc import has_host_compiler, run_nvcc
-from ptxlab.toolchain.nvrtc import run_nvrtc
 from ptxlab.toolchain.tools import Tool, can_find, find
 
 DEFAULT_TARGET = "sm_80"

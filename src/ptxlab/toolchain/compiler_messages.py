@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class Message:
     line: int
     text: str
     rows: Sequence[str]
+    whole: str = ""
 
 
 def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: Sequence[str] = ()) -> list[Diagnostic]:
@@ -74,7 +75,12 @@ def messages(log: str) -> Iterator[Message]:
         closing = _END.search(log, start.end(), end)
         text, *rows = log[start.end() : closing.start() if closing else end].split("\n")
         level, file, line = (start[name] or start[f"{name}2"] for name in ("level", "file", "line"))
-        yield Message(level.endswith("error"), file, int(line), text, rows)
+        yield Message(level.endswith("error"), file, int(line), text, rows, log[start.start() : end])
+
+
+def without(log: str, is_dropped: Callable[[Message], bool]) -> str:
+    """A log without some of its messages."""
+    return "".join(message.whole for message in messages(log) if not is_dropped(message))
 
 
 def near(file: str) -> str:

@@ -4,59 +4,36 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from ptxlab.report import PtxError, error
-from ptxlab.toolchain.compiler_messages import messages
-from ptxlab.toolchain.host_code import blank, calls_host, host_functions, launched
 from ptxlab.toolchain.standard_headers import standard_headers
 from ptxlab.toolchain.tools import Tool, wheel_folders
 
 _SUCCESS = 0
 _COMPILATION = 6  # NVRTC_ERROR_COMPILATION: the log says; any other failure is ours or the library's
 _NAME = 7  # NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID
-_TRIES = 8  # of a file whose host code is left out function by function: a log ends after a hundred errors
 # Options of nvcc about the host, the linker and ptxas, which NVRTC does not have.
 _ALONE = re.compile(r"-O\w*|-g|-w|-L.+|-l(?!ineinfo).+|--?expt-relaxed-constexpr|--compiler-bindir=.+")
 _WITH_VALUE = ("-Xcompiler", "--compiler-options", "-Xptxas", "-Xlinker", "-ccbin", "--compiler-bindir", "-L")
 
 
-def run_nvrtc(
-    tool: Tool, source: str, name: str, options: Sequence[str], instantiate: Sequence[str]
+def compile_program(
+    tool: Tool, source: str, name: str, options: Sequence[str], instantiate: Sequence[str], headers: Mapping[str, str]
 ) -> tuple[str | None, str]:
-    """The PTX, if the source is right, and what NVRTC said of it.
+    """The PTX, if the source is right, and what NVRTC said; `headers` are texts that `#include` finds by these names.
 
-    Functions of the host that NVRTC can't compile are left out, and the kernels of templates that they launch are made.
+    `instantiate` names kernels to make of templates.
     """
-    host = host_functions(source)
-    left_out = [function for function in host if calls_host(source[function.start : function.end])]
-    for _ in range(_TRIES):
-        text, wanted = blank(source, left_out), list(instantiate)
-        for function in left_out:
-            wanted += [kernel for kernel in launched(source[function.start : function.end]) if kernel not in wanted]
-        ptx, log = _compile(tool, text, name, options, wanted)
-        if ptx is None and len(wanted) > len(instantiate):  # an argument may be a name of the function that launches
-            ptx, log = _compile(tool, text, name, options, instantiate)
-        lines = {message.line for message in messages(log) if message.is_error and message.file == name}
-        more = [one for one in host if one not in left_out and lines & set(range(one.first_line, one.last_line + 1))]
-        if ptx is not None or not more:
-            break
-        left_out += more
-    return ptx, log
-
-
-def _compile(
-    tool: Tool, source: str, name: str, options: Sequence[str], instantiate: Sequence[str]
-) -> tuple[str | None, str]:
     library = _load(tool.path)
     program = ctypes.c_void_p()
     folders = include_folders(tool)
-    headers = list(standard_headers(folders))
-    names, texts = (_strings([pair[part] for pair in headers]) for part in (0, 1))
+    known = {**standard_headers(tuple(folders)), **headers}
+    names, texts = _strings(list(known)), _strings(list(known.values()))
     created = library.nvrtcCreateProgram(
-        ctypes.byref(program), source.encode("utf-8", "surrogateescape"), name.encode(), len(headers), texts, names
+        ctypes.byref(program), source.encode("utf-8", "surrogateescape"), name.encode(), len(known), texts, names
     )
     _require(created, library, tool, "nvrtcCreateProgram")
     try:
@@ -97,7 +74,7 @@ def _for_nvrtc(options: Sequence[str]) -> list[str]:
 
 
 def _strings(texts: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:
-    return (ctypes.c_char_p * len(texts))(*[text.encode() for text in texts])
+    return (ctypes.c_char_p * len(texts))(*[text.encode("utf-8", "surrogateescape") for text in texts])
 
 
 def library_version(path: Path) -> str:
