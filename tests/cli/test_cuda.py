@@ -238,12 +238,10 @@ def test_a_file_with_host_code_and_headers_runs(compiler: str) -> None:
 
 
 DEDUCED = """\
-#include <cstdio>
 #include <cublas_v2.h>
 #include <iostream>
 #include <map>
-#include <thrust/device_vector.h>
-#include <thrust/host_vector.h>
+#include <vector>
 #include "timer.h"
 
 template <class Shape, class T> __global__ void fill(Shape shape, T *x) { x[threadIdx.x] = shape.rows * UNKNOWN; }
@@ -261,12 +259,11 @@ template <class T> void start(int rows, T *x)
 
 int main(int argc, char **argv)
 {
-    thrust::host_vector<float> h(32);
-    thrust::device_vector<float> d = h;
+    std::vector<float> d(32);
     if (argc > 1 && seen.count(argc)) {
         std::cerr << "no" << std::endl;
     } else {
-        start(atoi(argv[1]), thrust::raw_pointer_cast(d.data()));
+        start(atoi(argv[1]), d.data());
     }
     return gettimeofday(nullptr, nullptr);
 }
@@ -291,8 +288,14 @@ def test_nvrtc_makes_the_kernels_that_host_code_launches() -> None:
     found = json.loads(result.stdout)
     assert found["title"] == "fill<Shape, float>"
     assert [change["first"] for change in found["arguments"]] == [[10, 10, 10, 10]]
+
+
+@pytest.mark.bulk
+def test_an_error_in_a_kernel_that_host_code_makes_is_reported() -> None:
+    Path("timer.h").write_text(TIMER)
+    Path("deduced.cu").write_text(DEDUCED)
     result = run("check", "deduced.cu", "--format", "concise")
-    assert result.stdout == "deduced.cu:9:105: error[cuda-error]: identifier `UNKNOWN` is undefined\n"
+    assert result.stdout == "deduced.cu:7:105: error[cuda-error]: identifier `UNKNOWN` is undefined\n"
 
 
 @pytest.mark.parametrize("compiler", ["nvcc", "nvrtc"])

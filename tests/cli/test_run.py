@@ -144,11 +144,14 @@ def test_arrays_come_from_files_and_go_to_files(saxpy: Path, tmp_path: Path) -> 
         ("f32=-inf", np.float32(-np.inf).tobytes()),
         ("f16=65519", np.float16(65504).tobytes()),
         ("bytes=00ff", b"\x00\xff"),
+        ("(1, (2, 0.5))", (1, (2, 0.5))),
+        ("(7)", (7,)),
+        ("()", ()),
     ],
 )
-def test_values_of_arguments(text: str, expected: np.ndarray | bytes) -> None:
+def test_values_of_arguments(text: str, expected: np.ndarray | bytes | tuple) -> None:
     made = parse_argument(text).make((0, 0))
-    if isinstance(expected, bytes):
+    if isinstance(expected, bytes | tuple):
         assert made == expected
     else:
         assert (made.dtype, made.shape) == (expected.dtype, expected.shape)

@@ -3,7 +3,7 @@
 import pytest
 
 import ptxlab
-from ptxlab.ir.mangled import matches, plain, title
+from ptxlab.ir.mangled import matches, plain, title, titles
 
 NAMES = {  # what the Itanium ABI's own examples and nvcc make of these declarations
     "_Z4gemmILi128EfEvPT0_j": "gemm<128, float>",
@@ -14,6 +14,7 @@ NAMES = {  # what the Itanium ABI's own examples and nvcc make of these declarat
     "_Z6reduceIfLj64EEvPT_": "reduce<float, 64u>",
     "twice": "twice",
     "_Zwrong": "_Zwrong",
+    "_ZN1a4takeIXtl1bEEvv": "a::take<...>",  # which the library does not take apart
 }
 
 
@@ -39,10 +40,18 @@ def test_a_long_name_is_without_its_arguments() -> None:
         ("reduce<float, 64>", ["_Z6reduceIfLj64EEvPT_"]),
         ("twice", ["_Z5twicePf"]),
         ("gem", []),
+        ("gemm<..., float>", ["_Z4gemmILi128EfEvPT0_j"]),
+        ("map<...pair<float...>", ["_Z3mapI4pairIiS0_IfdEEEvPT_"]),
     ],
 )
 def test_the_closest_kernels_are_meant(wanted: str, meant: list[str]) -> None:
     assert matches(wanted, NAMES) == meant
+
+
+def test_several_kernels_are_called_by_what_differs() -> None:
+    names = [f"_Z4gemmI{'Li1E' * 40}{last}EvPf" for last in ("f", "d", "Li12345E")]
+    assert titles(names) == ["gemm<...float...>", "gemm<...double...>", "gemm<...12345...>"]
+    assert [matches(called, names) for called in titles(names)] == [[name] for name in names]
 
 
 def test_a_module_knows_its_kernels_by_both_names() -> None:

@@ -24,9 +24,6 @@ _HOST = "ptxlab_host.h"
 # Host code as device code: `__host__` means nothing, and functions of CUDA that the host calls take anything.
 _HOST_AS_DEVICE = ("-default-device", "-rdc=true", f"--pre-include={_HOST}")
 _PRELUDE = """\
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #undef __host__
 #define __host__
 template <class... Arguments> __device__ cudaError_t ptxlab_host(Arguments&&...) { return cudaError_t(); }

@@ -50,12 +50,12 @@ namespace ptxlab {
 template <class T> struct pointer {
   T* at; __device__ T* get() const { return at; } __device__ operator T*() const { return at; }
 };
-template <class T> struct vector {
+template <class T, class Pointer = T*> struct vector {
   typedef T value_type; typedef T* iterator;
   template <class... Arguments> __device__ vector(const Arguments&...) : at(nullptr), count(0) {}
   template <class Argument> __device__ vector& operator=(const Argument&) { return *this; }
   __device__ T& operator[](unsigned long n) const { return at[n]; }
-  __device__ pointer<T> data() const { return {at}; }
+  __device__ Pointer data() const { return {at}; }
   __device__ T* begin() const { return at; }
   __device__ T* end() const { return at + count; }
   __device__ unsigned long size() const { return count; }
@@ -75,9 +75,11 @@ _VECTORS = {
     "vector": "namespace std { template <class T, class... Rest> using vector = ptxlab::vector<T>; }\n",
     **{
         f"thrust/{name}_vector.h": f"""\
-namespace thrust {{ template <class T, class... Rest> using {name}_vector = ptxlab::vector<T>; }}
+#include <cmath>
+#include <cstdint>
+namespace thrust {{ template <class T, class... Rest> using {name}_vector = ptxlab::vector<T{pointer}>; }}
 """
-        for name in ("host", "device", "universal")
+        for name, pointer in (("host", ""), ("device", ", ptxlab::pointer<T>"), ("universal", ", ptxlab::pointer<T>"))
     },
 }
 
