@@ -363,14 +363,6 @@ ret;
     assert sizes.tolist() == [15, 7]
 
 
-@pytest.mark.parametrize(("given", "read"), [((7,), 7), ((1, 2, 7, 4), 7)])
-def test_fields_that_are_not_read_may_be_given(given: tuple[int, ...], read: int) -> None:
-    y = np.zeros(1, np.uint32)
-    body = "ld.param.u32 %r0, [p+8]; ld.param.u64 %rd0, [y]; st.global.u32 [%rd0], %r0;"
-    launch(body, ".align 4 .b8 p[16], .u64 y", [given, y], block=1)
-    assert y[0] == read
-
-
 def test_values_of_which_those_that_are_read_are_not_clear_are_refused() -> None:
     body = "ld.param.u32 %r0, [p+8]; ld.param.u64 %rd0, [p+16]; st.global.u32 [%rd0], %r0;"
     found = problem(body, ".align 8 .b8 p[24]", [(1, 2, 3, np.zeros(1, np.uint32))], block=1)
