@@ -39,9 +39,7 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     races = [
         number
         for number in numbers
-        if kinds[number] in _RACES
-        and number not in overlapping
-        and not misread & {found.get(name, number) for name in ("instruction", "other_instruction")}
+        if kinds[number] in _RACES and number not in overlapping and not _is_misread(found, number, misread)
     ]
     reported = []
     for cause in causes_of(launch, found, races):
@@ -93,6 +91,12 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
             "this kernel",
             helps=["launch fewer blocks, with `blocks=`, or smaller arrays"],
         )
+
+
+def _is_misread(found: StructArray, number: int, misread: set[int]) -> bool:
+    """Whether a race is of an MMA that reads other shared memory than it should; in tensor memory it races anyway."""
+    both = {found.get(name, number) for name in ("instruction", "other_instruction")}
+    return bool(misread & both) and found.get("space", number) != address_spaces.TENSOR_SPACE
 
 
 def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:

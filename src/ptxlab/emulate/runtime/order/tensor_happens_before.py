@@ -68,11 +68,12 @@ def is_pipelined(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -
     """Whether the second of two pieces of work waits for the first by itself (PTX ISA 9.7.16.6.2).
 
     Of copies after products, and after copies that a product has read, the manual says nothing; that they wait is what
-    CUTLASS's products with scale factors need.
+    CUTLASS's products with scale factors need. A product that writes over a matrix that one before it reads waits, too:
+    in the attention kernels of CUTLASS and ThunderKittens new scores overwrite the probabilities of the last product.
     """
     first: u32 = (access.flags & SIZE) >> SIZE_SHIFT
     second: u32 = (flags & SIZE) >> SIZE_SHIFT
-    if first == PRODUCT and second == PRODUCT:
+    if first == PRODUCT and second == PRODUCT and access.flags & KIND != LOAD:
         accumulators = thread.block.tensor.accumulators
         if thread.starting.number - access.epoch >= RECENT:
             return True  # not remembered
