@@ -10,49 +10,9 @@ import pytest
 from ptxlab.kernels.functions import calls, operators
 from ptxlab.kernels.functions.callees import Argument, Declaration, calls_of
 from ptxlab.kernels.functions.calls import Call, Calls, Step
-from ptxlab.kernels.functions.matrices import Matrix, dense
+from ptxlab.kernels.functions.matrices import Matrix
 from ptxlab.kernels.functions.operators import Gradient, Operator
-
-
-class Tensor:
-    """What calls ask of a tensor on a GPU."""
-
-    is_cuda = True
-    device = "cuda:0"
-    made = 0x10_000
-
-    def __init__(self, address: int, *shape: int, dtype: str = "torch.float32", requires_grad: bool = False) -> None:
-        self.address, self.shape, self.dtype, self.requires_grad = address, shape, dtype, requires_grad
-
-    def stride(self) -> tuple[int, ...]:
-        return dense(self.shape)
-
-    def data_ptr(self) -> int:
-        return self.address
-
-    def element_size(self) -> int:
-        return 4
-
-    def get_device(self) -> int:
-        return 0
-
-    def new_empty(self, shape: tuple[int, ...], dtype: str | None = None) -> "Tensor":
-        Tensor.made += 0x1000
-        return Tensor(Tensor.made, *shape, dtype=dtype or self.dtype)
-
-
-class Torch(SimpleNamespace):
-    """What calls ask of torch."""
-
-    uint8, float32, float8_e4m3fn = "torch.uint8", "torch.float32", "torch.float8_e4m3fn"
-    is_recording = True
-
-    def is_grad_enabled(self) -> bool:
-        return self.is_recording
-
-    def empty_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, device: Any) -> Tensor:
-        assert strides == dense(shape)
-        return Tensor(0, dtype=dtype).new_empty(shape)
+from tests.kernels.fake_torch import Tensor, be_torch
 
 
 @pytest.fixture
@@ -68,11 +28,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
             found.append([addresses[number] for _, number in self.changing])
 
     monkeypatch.setattr(calls, "Ready", Ready)
-    monkeypatch.setattr(calls, "stream_of", lambda array, gpu: 0)
-    monkeypatch.setattr(calls, "streams_of_torch", lambda: lambda gpu: 0)
-    monkeypatch.setattr(calls, "register", lambda: True)
-    monkeypatch.setitem(sys.modules, "torch", Torch())
     monkeypatch.setattr(operators, "_known", {})
+    be_torch(monkeypatch)
     return found
 
 

@@ -115,7 +115,7 @@ def test_weights_that_are_refused(wrong: Quantized, message: str) -> None:
             None,
             "`x` has gaps between its elements, or is transposed: pass a contiguous array",
         ),
-        (np.zeros(257, BF16)[1:], None, "`x` does not start at a multiple of 16 bytes"),
+        (np.zeros(257, BF16)[1:], None, "`x` does not begin at a multiple of 16 bytes"),
         (np.zeros(256, BF16), np.zeros(5, BF16), "`out` is 5 long, and must be 4 long"),
         ([1.0], None, "`x` is a list, not an array of torch, CuPy, JAX or NumPy"),
     ],

@@ -11,7 +11,15 @@ import numpy as np
 
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
 from ptxlab.kernels.functions.calls import Call, Step
-from ptxlab.kernels.functions.checks import Named, check_apart, check_extents, check_gpu, require
+from ptxlab.kernels.functions.checks import (
+    Named,
+    check_apart,
+    check_dense,
+    check_extents,
+    check_gpu,
+    check_result,
+    require,
+)
 from ptxlab.kernels.functions.matrices import ROW, Matrix, argument, empty, filled, look
 from ptxlab.kernels.functions.ready import Workspace
 
@@ -36,6 +44,23 @@ def _nothing(given: Sequence[Any], written: Sequence[Any], rows: tuple[int, ...]
     return Call([answer, *(filled(q, rows, -math.inf, "f32") for _ in written[1:])])
 
 
+def _check_nothing(read: Sequence[Named], target: Matrix) -> None:
+    """Whether arrays go together of which one has no elements, as the kernels check it of others."""
+    (_, q), (_, k), (_, v) = read
+    check_gpu(read[0], [*read[1:], ("out", target)])
+    if (
+        len(q.shape) != 4
+        or len(k.shape) != 4
+        or k.shape != v.shape
+        or (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3])
+    ):
+        shapes = f"queries {q.shape}, keys {k.shape}, values {v.shape}"
+        raise ValueError(f"arrays are batch × heads × length × head size, and these do not fit: {shapes}")
+    if not q.shape[3] or q.type != k.type or q.type != v.type:
+        raise ValueError("queries, keys and values are of one type, and heads have elements")
+    require("out", target, q.shape, q.type)
+
+
 def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
     """Attention; `written` is the answer, and log-sum-exps if they are asked for."""
     q, (causal, window) = given[0], how
@@ -43,8 +68,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int])
     made = empty(q, tuple(q.shape)) if written[0] is None else written[0]
     target = look(made, "out")
     if any(0 in one.shape for _, one in read):
-        check_gpu(read[0], [*read[1:], ("out", target)])
-        check_extents("out", target, read[0][1].shape)
+        _check_nothing(read, target)
         return _nothing(given, [made, *written[1:]], tuple(q.shape[:-1]))
     check(read, [("out", target)])
     lse = empty(q, tuple(q.shape[:3]), "f32") if len(written) > 1 else None
@@ -75,8 +99,7 @@ def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool
     for name, one, side in zip(names, starts, read, strict=False):
         _check_starts(name, one, starts[0], side[1])
     if any(0 in one.shape for _, one in read):
-        check_gpu(read[0], [*read[1:], ("out", target)])
-        check_extents("out", target, read[0][1].shape)
+        _check_nothing(read, target)
         return _nothing(given, [made, *written[1:]], rows)
     check(read, [("out", target)])
     views = dict(zip("qkvo", (one.view() for _, one in [*read, ("out", target)]), strict=True))
@@ -115,8 +138,10 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
     for name in ("o", "do"):
         require(name, sides[name], sides["q"].shape, sides["q"].type, ", as `q` is")
     check_extents("lse", logs, sides["q"].shape[:3])
+    check_dense("lse", logs)
     check_gpu(read[0], [*read[1:], ("lse", logs)])
     if any(0 in one.shape for one in sides.values()):
+        _check_nothing(read[:3], sides["q"])
         return Call([filled(one, tuple(one.shape), 0.0) for one in given[:3]])
     results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
     check(read, results)
@@ -156,6 +181,7 @@ def check(read: Sequence[Named], written: Sequence[Named]) -> None:
         if one.strides[-1:] != (1,) or any(steps) or one.address % ROW:
             raise ValueError(f"`{name}` is not in rows that begin at multiples of {ROW} bytes: pass a contiguous array")
     for name, one in written:
+        check_result(name, one)
         check_apart(one, read, name)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.kernels.functions.calls import Call, Calls, Step
-from ptxlab.kernels.functions.checks import check_apart, check_dense, check_gpu, require
+from ptxlab.kernels.functions.checks import check_address, check_apart, check_dense, check_gpu, check_result, require
 from ptxlab.kernels.functions.matrices import Matrix, empty, look
 from ptxlab.kernels.functions.operators import Operator
 from ptxlab.kernels.functions.ready import Workspace
@@ -30,6 +30,8 @@ class Argument:
     """What a result may be written over: each thread then reads what it writes over."""
     is_dense: bool = True
     """Whether it must be without gaps, the last dimension's elements after each other."""
+    is_aligned: bool = False
+    """Whether it must begin at a multiple of 16 bytes."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ def calls_of(declared: Declaration, operator: Operator) -> Calls:
         for (name, wanted), one in zip(declared.read.items(), seen, strict=True):
             if one is not None and wanted.is_dense:
                 check_dense(name, one)
+            if one is not None and wanted.is_aligned:
+                check_address(name, one)
         declared.check(*seen, *how)
         forms = declared.results(*seen, *how)
         made = [_result(read[0], form, one) for form, one in zip(forms, written, strict=True)]
@@ -94,6 +98,9 @@ def _check_result(name: str, wanted: Argument, given: Any, form: Form) -> Matrix
     if form is not None:
         require(name, one, *form)
     check_dense(name, one)
+    check_result(name, one)
+    if wanted.is_aligned:
+        check_address(name, one)
     return one
 
 

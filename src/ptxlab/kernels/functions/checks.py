@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.kernels.functions.matrices import Matrix, dense, look
+from ptxlab.kernels.functions.matrices import ROW, Matrix, dense, look
 from ptxlab.measure.data import TORCH_NAMES
 
 Named = tuple[str, Matrix]
@@ -71,6 +71,25 @@ def check_apart(target: Matrix, others: Sequence[Named], named: str = "out") -> 
 def overlap(one: Matrix, other: Matrix) -> bool:
     """Whether two arrays have memory in common."""
     return one.address < other.end and other.address < one.end and 0 not in (*one.shape, *other.shape)
+
+
+def check_result(name: str, one: Matrix) -> None:
+    """Whether a result that is given can be written: it is not read-only, and no element is in the place of another."""
+    if one.gpu is None and not one.array.flags.writeable:
+        raise ValueError(f"`{name}` is read-only: pass another array, or none")
+    reach = 1
+    for step, extent in sorted(
+        (step, extent) for step, extent in zip(one.strides, one.shape, strict=True) if extent > 1
+    ):
+        if step < reach and 0 not in one.shape:
+            raise ValueError(f"elements of `{name}` are in the place of others: pass a contiguous array")
+        reach += step * (extent - 1)
+
+
+def check_address(name: str, one: Matrix) -> None:
+    """Whether an array begins where vectors of 16 bytes do."""
+    if one.address % ROW:
+        raise ValueError(f"`{name}` does not begin at a multiple of {ROW} bytes: pass a copy of it")
 
 
 def check_dense(name: str, one: Matrix) -> None:

@@ -7,7 +7,16 @@ from typing import Any
 
 from ptxlab.kernels import wgmma_dual_gemm
 from ptxlab.kernels.functions.calls import Call, Calls, Step
-from ptxlab.kernels.functions.checks import Named, check_apart, check_extents, check_gpu, check_type, scales_of, times
+from ptxlab.kernels.functions.checks import (
+    Named,
+    check_apart,
+    check_extents,
+    check_gpu,
+    check_result,
+    check_type,
+    scales_of,
+    times,
+)
 from ptxlab.kernels.functions.matrices import HALVES, Matrix, argument, empty, look, padded
 from ptxlab.kernels.functions.operators import Operator, is_compiling
 from ptxlab.kernels.functions.products import flattened, one_matrix
@@ -69,6 +78,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
     check_extents("w2", second, first.shape)
     check_extents("out", target, extents)
     target = one_matrix("out", target)
+    check_result("out", target)
     check_apart(target, read)
     scales = scales_of(read[0], [(name, one, (1,)) for name, one in zip(NAMES[3:], given[3:] or EMPTY, strict=True)])
     if not m or not n:

@@ -8,7 +8,15 @@ from typing import Any
 
 from ptxlab.kernels import wgmma_grouped_gemm
 from ptxlab.kernels.functions.calls import Call, Calls, Step
-from ptxlab.kernels.functions.checks import check_apart, check_extents, check_gpu, check_type, scales_of, times
+from ptxlab.kernels.functions.checks import (
+    check_apart,
+    check_extents,
+    check_gpu,
+    check_result,
+    check_type,
+    scales_of,
+    times,
+)
 from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, argument, empty, look
 from ptxlab.kernels.functions.operators import Operator, is_compiling
 from ptxlab.kernels.parts.formats import Formats
@@ -47,6 +55,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Any = None) -> Ca
     check_type(("a", left), [("b", right)])
     check_gpu(("a", left), [("b", right), ("offsets", ends), ("out", target)])
     check_extents("out", target, (m, n))
+    check_result("out", target)
     check_apart(target, [("a", left), ("b", right), ("offsets", ends)])
     shapes = ("scale_a", (m,)), ("scale_b", (groups, n))
     wanted = zip(shapes, given[3:] or (None, None), strict=True)

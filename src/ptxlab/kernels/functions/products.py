@@ -12,7 +12,7 @@ from math import prod
 from typing import Any
 
 from ptxlab.kernels.functions.calls import Call, Calls, Step
-from ptxlab.kernels.functions.checks import check_apart, check_extents, times
+from ptxlab.kernels.functions.checks import check_apart, check_extents, check_result, times
 from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded
 from ptxlab.kernels.functions.operators import Operator, is_compiling
 from ptxlab.kernels.functions.ready import Workspace
@@ -187,6 +187,7 @@ def check_arrays(
             raise ValueError(f"`{name}` is {times(one.shape)}, and must be {times(shape)}")
         if name != "b" and one.strides[-1] != 1 and one.shape[-1] > 1 and 0 not in one.shape:
             raise ValueError(f"rows of `{name}` have gaps: pass a contiguous array")
+    check_result("out", target)
     check_apart(target, [("a", left), ("b", right), *((name, one) for name, (one, _) in added.items())])
 
 

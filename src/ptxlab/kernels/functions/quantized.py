@@ -9,8 +9,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.kernels.functions.calls import Call, Calls, Step
-from ptxlab.kernels.functions.checks import check_apart, check_dense, check_extents, check_gpu, times
-from ptxlab.kernels.functions.matrices import ROW, empty, look
+from ptxlab.kernels.functions.checks import (
+    check_address,
+    check_apart,
+    check_dense,
+    check_extents,
+    check_gpu,
+    check_result,
+    times,
+)
+from ptxlab.kernels.functions.matrices import empty, look
 from ptxlab.kernels.functions.operators import Operator, is_compiling
 from ptxlab.kernels.quantized_gemv import product
 from ptxlab.kernels.quantized_gemv.packing import Packed
@@ -51,8 +59,8 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Any) -> Call:
     for name, one in (*read, ("out", target)):
         check_dense(name, one)
     for name, one in read:
-        if one.address % ROW:
-            raise ValueError(f"`{name}` does not start at a multiple of {ROW} bytes")
+        check_address(name, one)
+    check_result("out", target)
     check_apart(target, read)
     if 0 in vectors.shape:
         return Call([made])
