@@ -137,7 +137,7 @@ def measure(torch: Any, actions: dict[str, Action]) -> dict[str, float]:
 
 
 def compiled(torch: Any, function: Callable[..., Any], given: tuple[Any, ...]) -> Action:
-    made = torch.compile(lambda *arrays: function(*arrays), fullgraph=True)
+    made = torch.compile(lambda *arrays: function(*arrays), fullgraph=True, dynamic=False)
     return lambda: made(*given)
 
 

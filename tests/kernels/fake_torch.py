@@ -60,4 +60,5 @@ def be_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "stream_of", lambda array, gpu: 0)
     monkeypatch.setattr(calls, "streams_of_torch", lambda: lambda gpu: 0)
     monkeypatch.setattr(calls, "register", lambda: True)
+    monkeypatch.setattr(calls, "describe_tensors", lambda: None)
     monkeypatch.setitem(sys.modules, "torch", Torch())

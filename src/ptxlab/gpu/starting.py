@@ -96,7 +96,7 @@ def start(given: Object, addresses: Object) -> Object:
     return PyLong_FromLong(s64(status))
 
 
-class _Method(ctypes.Structure):
+class Method(ctypes.Structure):
     """`PyMethodDef`."""
 
     _fields_ = [
@@ -107,11 +107,18 @@ class _Method(ctypes.Structure):
     ]
 
 
+def make_function(method: Method, given: bytes) -> Any:
+    """A function for Python, which gives these bytes to the machine code and keeps them; `method` must stay."""
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    return make(ctypes.addressof(method), given, None)
+
+
 @cache
-def _method() -> tuple[_Method, Any]:
+def _method() -> tuple[Method, Any]:
     """How Python calls the machine code, and the machine code, which stays."""
     library = build([start])
-    return _Method(b"start", library.address(signature(start).symbol), _TAKES_ONE, None), library
+    return Method(b"start", library.address(signature(start).symbol), _TAKES_ONE, None), library
 
 
 @cache
@@ -147,7 +154,5 @@ def starting(
     places, numbers = zip(*changing, strict=True) if changing else ((), ())
     words = *(driver or _driver()), *launch, *counts, *offsets, *places, *numbers
     record = packing.pack(f"<{len(words)}Q", *words) + data
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    found: Start = make(ctypes.addressof(_method()[0]), record, None)  # which keeps the record
+    found: Start = make_function(_method()[0], record)
     return found

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import call, current
-from ptxlab.kernels.functions.matrices import ROW, Matrix, address_of, empty, stream_of, streams_of_torch
+from ptxlab.gpu.exchange import Describe
+from ptxlab.kernels.functions.forms import describe_tensors, forms_of
+from ptxlab.kernels.functions.matrices import Matrix, address_of, empty, stream_of, streams_of_torch
 from ptxlab.kernels.functions.operators import Operator, is_grad_enabled, register
 from ptxlab.kernels.functions.ready import Ready, Workspace
 from ptxlab.measure import Launch
@@ -49,7 +51,8 @@ class Call(NamedTuple):
 
 class _Kept(NamedTuple):
     ready: Sequence[Ready]
-    needs_gradient: bool
+    is_recording: Callable[[], bool]
+    """Whether torch records what is computed."""
     new: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], dict[str, Any]]]
     """The number of each result that is made, its extents, its strides, and its type and device."""
     apart: Sequence[tuple[int, int, int, int, bool]]
@@ -67,30 +70,25 @@ class Calls:
     def __init__(self, prepare: Callable[[Sequence[Any], Sequence[Any], Any], Call], operator: Operator) -> None:
         self.prepare, self.operator = prepare, operator
         self.kept: dict[Any, _Kept] = {}
+        self.describe: Describe = forms_of  # until there is a tensor
 
     def __call__(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any] | None:
         """Start the work, and return its results: those of `written`, and new arrays where that has None.
 
         None if torch records what is computed: then the operator is to be differentiated.
         """
-        key, addresses = [how], []
+        arrays: list[Any] = [*read, *written]
+        addresses: list[int] = []
         try:
-            for one in (*read, *written):
-                if one is None:
-                    key.append(None)
-                    addresses.append(0)
-                else:
-                    address = one.data_ptr()
-                    addresses.append(address)
-                    key += one.shape, one.stride(), one.dtype, one.device, one.requires_grad, address % ROW
-            forms = tuple(key)
-            kept = self.kept.get(forms)
+            forms = self.describe(arrays, addresses) or forms_of(arrays, addresses := [])
+            key = forms, how
+            kept = self.kept.get(key)
         except (AttributeError, RuntimeError, TypeError):  # not all of them are tensors with memory, or options are odd
             return self._begin(read, written, how, None)
         if kept is None:
-            return self._begin(read, written, how, forms)
-        ready, needs_gradient, new, apart, scratch, make, as_bytes, stream_of_gpu, gpu = kept
-        if needs_gradient and is_grad_enabled():
+            return self._begin(read, written, how, key)
+        ready, is_recording, new, apart, scratch, make, as_bytes, stream_of_gpu, gpu = kept
+        if is_recording() and needs_gradient(read):
             self._refuse(written)
             return None
         results = [*written]
@@ -106,8 +104,8 @@ class Calls:
             first = memory.data_ptr()
             addresses += [first + offset for offset in scratch[:-1]]
         stream = stream_of_gpu(gpu)
-        for one in ready:
-            one.start(addresses, stream)
+        for launch in ready:
+            launch.start(addresses, stream)
         return results
 
     def compute(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any]:
@@ -127,10 +125,10 @@ class Calls:
     def _begin(self, read: Sequence[Any], written: Sequence[Any], how: Any, key: Any) -> Sequence[Any] | None:
         """A call that is not ready yet."""
         tensors = [one for one in read if is_torch(one.__class__)]
-        needs_gradient = any(one.requires_grad for one in tensors)
         if tensors:
             register()
-        if needs_gradient and is_grad_enabled():
+            self.describe = describe_tensors() or forms_of
+        if needs_gradient(tensors) and is_grad_enabled():
             self._refuse(written)
             return None
         found = self.prepare(read, written, how)
@@ -145,7 +143,7 @@ class Calls:
         if key is not None and found.is_kept:
             if len(self.kept) >= MOST:
                 self.kept.clear()
-            self.kept[key] = _keep(found, ready, read, written, needs_gradient)
+            self.kept[key] = _keep(found, ready, read, written)
         addresses = [0 if one is None else one.address for one in found.arrays]
         memory = empty(read[0], (sum(found.scratch),), "u8") if found.scratch else None
         if memory is not None:
@@ -159,9 +157,15 @@ class Calls:
         return found.results
 
 
-def _keep(
-    found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Sequence[Any], needs_gradient: bool
-) -> _Kept:
+def needs_gradient(read: Sequence[Any]) -> bool:
+    """Whether what is computed of these tensors has a gradient."""
+    for one in read:  # noqa: SIM110 - `any` of a generator takes three times as long
+        if one is not None and one.requires_grad:
+            return True
+    return False
+
+
+def _keep(found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Sequence[Any]) -> _Kept:
     """What later calls need of one with tensors of torch."""
     torch, device = import_module("torch"), read[0].device
     new = [
@@ -180,5 +184,13 @@ def _keep(
     scratch = list(accumulate([0, *found.scratch])) if found.scratch else []
     as_bytes = {"dtype": torch.uint8, "device": device}
     return _Kept(
-        ready, needs_gradient, new, apart, scratch, torch.empty_strided, as_bytes, streams_of_torch(), ready[0].gpu
+        ready,
+        torch.is_grad_enabled,
+        new,
+        apart,
+        scratch,
+        torch.empty_strided,
+        as_bytes,
+        streams_of_torch(),
+        ready[0].gpu,
     )

@@ -14,10 +14,21 @@ from typing import Any, NamedTuple
 _known: dict[str, Operator] = {}  # by name
 
 
-def is_compiling() -> bool:
-    """Whether torch traces this code now."""
-    compiler: Any = sys.modules.get("torch.compiler")
-    return compiler is not None and compiler.is_compiling()
+def _look_for_torch() -> bool:
+    """Whether torch, which was imported after this module, traces the code that calls this now.
+
+    `torch.compile` does not trace this function: it calls it, and takes the answer for a constant.
+    """
+    torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "compiler"):
+        return False
+    return bool(torch.compiler.is_compiling() or torch._guards.TracingContext.try_get() is not None)
+
+
+_look_for_torch._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_torch: Any = sys.modules.get("torch")
+is_compiling: Callable[[], bool] = _torch.compiler.is_compiling if hasattr(_torch, "compiler") else _look_for_torch
+"""Whether torch traces this code now."""
 
 
 def is_grad_enabled() -> bool:
@@ -45,6 +56,7 @@ class Operator:
     ) -> None:
         self.name, self.schema, self.function, self.describe, self.gradient = name, schema, function, describe, gradient
         self.library: Any = None
+        self.made: Any = None
         self._differentiable: Any = None
         _known[name] = self
         if hasattr(sys.modules.get("torch"), "compiler"):
@@ -53,7 +65,7 @@ class Operator:
     def __call__(self, *given: Any) -> Any:
         """Call it as torch does: this is what a traced call becomes."""
         register()
-        return getattr(sys.modules["torch"].ops.ptxlab, self.name)(*given)
+        return self.made(*given)
 
     def define(self) -> None:
         """Register it. `torch.library.custom_op` would wrap the function, which costs more than a launch."""
@@ -67,6 +79,7 @@ class Operator:
         if self.gradient is not None:
             backward, keep = self.gradient
             torch.library.register_autograd(name, backward, setup_context=keep, lib=self.library)
+        self.made = getattr(torch.ops.ptxlab, self.name)
 
     def differentiate(self, *given: Any) -> Any:
         """Compute it so that autograd knows its gradient; a call of the operator would cost more time than this."""

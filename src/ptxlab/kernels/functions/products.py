@@ -53,7 +53,8 @@ def matmul_of_tensors(
     a: Any, b: Any, bias: Any = None, activation: Any = None, residual: Any = None, allow_tf32: bool = False
 ) -> Any:
     """The operator: `matmul` without `out`."""
-    return matmul(a, b, bias=bias, activation=activation, residual=residual, allow_tf32=allow_tf32)
+    given = (a, b) if bias is residual is None else (a, b, bias, residual)
+    return _calls.compute(given, (None,), (activation, allow_tf32))[0]
 
 
 def describe(
