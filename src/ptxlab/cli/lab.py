@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ptxlab.cli import lessons
 from ptxlab.cli.bench import read_size
 from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.debug import Session
@@ -21,14 +22,32 @@ from ptxlab.report import KernelError, PtxError
 from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
+    from ptxlab.device.record import Record
     from ptxlab.lab import Views
     from ptxlab.trace import Trace
 
 _LIMIT = 20_000_000
 
 
+def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
+    """Print what opens by its name, and end."""
+    if not is_asked or context.resilient_parsing:
+        return
+    from ptxlab import kernels
+
+    click.echo("kernels of the gallery:")
+    for name in kernels.names():
+        click.echo(f"  {name:<32} {kernels.readme(name).partition(chr(10))[0].lstrip('# ')}")
+    click.echo("pages of the documentation (`--variant` chooses the launch: wrong, wrong-2, right):")
+    for page in lessons.pages().values():
+        click.echo(f"  {page.name:<32} {page.title}")
+    context.exit()
+
+
 @click.command("lab", cls=Compiling)
 @click.argument("what", metavar="PATH|NAME")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list,
+              help="List the kernels and the lessons that open by their names.")  # fmt: skip
 @target_option
 @launch_options
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=block_indices, help="Record only these blocks of the grid.")
@@ -36,7 +55,7 @@ _LIMIT = 20_000_000
               help="Record only this warp of each block; may be repeated.")  # fmt: skip
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=_LIMIT, show_default=True,
               help="Steps of threads that are recorded at most.")  # fmt: skip
-@click.option("--variant", metavar="NAME", help="Of a kernel of the gallery.")
+@click.option("--variant", metavar="NAME", help="Of a kernel of the gallery, or the launch of a lesson.")
 @click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
               help="Of a kernel of the gallery; by default the first that its tests have.")  # fmt: skip
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
@@ -50,9 +69,9 @@ def command(
 ) -> None:  # fmt: skip
     """Inspect a run of a kernel in the browser: step by step, lane by lane, forwards and backwards.
 
-    PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery. The kernel runs
-    once on the emulator and is recorded; the page is served on this machine alone until Ctrl-C. Arguments are as
-    for `ptxlab run`.
+    PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery or a lesson of the
+    documentation, of which `--list` has the names. The kernel runs once on the emulator and is recorded; the page is
+    served on this machine alone until Ctrl-C. Arguments are as for `ptxlab run`.
 
     \b
     Examples:
@@ -61,15 +80,18 @@ def command(
       ptxlab lab run.ptxtrace
       ptxlab lab mma_gemm --size type=bf16,m=64,n=128,k=256
       ptxlab lab tcgen05_gemm --blocks 0 --html tile.html
+      ptxlab lab lessons/08-phases --variant right
     """
-    path = Path(what)
-    if not path.exists() and not path.suffix:
+    path, page = Path(what), lessons.named(what)
+    if page is not None:
+        trace, owner = _lesson(page, variant, sizes, given)
+    elif not path.exists() and not path.suffix:
         trace, owner = _gallery(what, variant, sizes, given)
     elif not path.is_file():
         raise click.UsageError(f"there is no file `{what}`")
     else:
         if variant or sizes:
-            raise click.UsageError("`--variant` and `--size` are for kernels of the gallery")
+            raise click.UsageError("`--variant` and `--size` are for what opens by its name: see `--list`")
         trace, owner = _recorded(context, path, given)
     from ptxlab.lab import Views
 
@@ -101,7 +123,6 @@ def _gallery(
 ) -> tuple[Trace, Any]:  # fmt: skip
     """A kernel of the gallery, recorded at a small size."""
     from ptxlab import kernels
-    from ptxlab.device.record import Record
     from ptxlab.measure import Host
 
     known = kernels.names()
@@ -121,10 +142,26 @@ def _gallery(
     *first, last = entry.launches(chosen, entry.arrays(Host(given["seed"]), **size))
     for launch in first:
         launch.run(device="cpu", checks=False)
-    record = Record(blocks=given["blocks"], warps=given["warps"] or None, limit=given["limit"])
-    result = last.run(device="cpu", on_error="collect", seed=given["seed"], record=record)
+    result = last.run(device="cpu", on_error="collect", seed=given["seed"], record=_record(given))
     assert result.trace is not None
     return result.trace, result
+
+
+def _lesson(
+    page: lessons.Page, variant: str | None, sizes: Sequence[dict[str, Any]], given: dict[str, Any]
+) -> tuple[Trace, Any]:  # fmt: skip
+    """A launch of a page of the documentation."""
+    if given["arguments"] or sizes:
+        raise click.UsageError(f"`{page.name}` has its own arguments; `--variant` chooses the launch: wrong, right")
+    result = lessons.launch_of(page, variant, _record(given))
+    assert result.trace is not None
+    return result.trace, result
+
+
+def _record(given: dict[str, Any]) -> Record:
+    from ptxlab.device.record import Record
+
+    return Record(blocks=given["blocks"], warps=given["warps"] or None, limit=given["limit"])
 
 
 def _write(views: Views, path: Path) -> None:

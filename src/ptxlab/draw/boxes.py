@@ -49,7 +49,7 @@ class Copy:
 
     map: Any
     transfer: Any
-    said: TensorMap
+    said: TensorMap | None
 
     @property
     def each(self) -> int:
@@ -152,10 +152,26 @@ def _copy(
         given = [0, *given]
     moved = _offsets(plain, number, offsets)
     coordinates = given + [0] * (6 - len(given))
-    transfer = SimpleNamespace(map=plain, mode=number, rank=rank, coordinates=coordinates, offsets=moved)
-    transfer.rows = int(rows_of(plain, number, moved[0]))
+    transfer = _transfer(plain, number, coordinates, moved)
     _check(transfer)
     return Copy(plain, transfer, map)
+
+
+def _transfer(plain: Any, mode: int, coordinates: Sequence[int], offsets: Sequence[int]) -> Any:
+    return SimpleNamespace(map=plain, mode=mode, rank=int(plain.rank), coordinates=coordinates, offsets=offsets,
+                           rows=int(rows_of(plain, mode, offsets[0])))  # fmt: skip
+
+
+def executed(encoded: bytes, mode: str, coordinates: Sequence[int], offsets: Sequence[int]) -> Copy | None:
+    """The copy of an instruction, by the bytes of its tensor map and its operands; None if they are not of a copy."""
+    plain, wrong = encoded_maps.read(encoded)
+    if wrong:
+        return None
+    given = [*([0] if plain.dimensions != plain.rank else []), *(value & 0xFFFFFFFF for value in coordinates)]
+    transfer = _transfer(plain, MODES[mode], (given + [0] * 6)[:6], ([*offsets] + [0] * 3)[:3])
+    if unfit_field(transfer)[0]:
+        return None
+    return Copy(plain, transfer, None)
 
 
 def _first(map: TensorMap, rank: int) -> list[int]:
@@ -196,6 +212,7 @@ def _signed(value: int) -> int:
 def _named(copy: Copy) -> str:
     """What is copied: extents in the order of the array."""
     said = copy.said
+    assert said is not None
     shape = "x".join(map(str, reversed(said.sizes)))
     if said.pixels:
         mode = next(name for name, number in MODES.items() if number == copy.transfer.mode)

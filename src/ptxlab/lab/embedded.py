@@ -90,6 +90,8 @@ def names_of(views: Views) -> Iterator[str]:
     yield from (f"line/{line}" for line in run["counts"])
     for block in run["blocks"]:
         yield f"tensor/{block['number']}"
+        yield f"copies/{block['number']}"
+        yield from (f"copy/{block['number']}/{one['number']}" for one in views.get(f"copies/{block['number']}")[:TIMES])
         yield from _timelines(views, block)
     yield from _tiles(views, run)
     for window in windows:

@@ -13,6 +13,7 @@ from ptxlab.debug.lines import Lines
 from ptxlab.device.layout import shared_variables, size_of_variable
 from ptxlab.ir.mangled import title
 from ptxlab.isa.held import Held
+from ptxlab.lab.copies import is_copy
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.tensor_memory import does
 from ptxlab.lab.tiles import is_tile
@@ -50,6 +51,7 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
         "registers": [{name: register.type.name for name, register in own.items()} for own in trace.program.registers],
         "layouts": _Layouts(steps).found,
         "hasTiles": any(is_tile(match) for match in matches),
+        "hasCopies": any(is_copy(match) for match in matches),
         "hasTensorMemory": any(match is not None and does(match) is not None for match in matches),
         "arrays": _arrays(steps),
         "shared": _shared(steps),
@@ -88,7 +90,7 @@ def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, Any]]:
         if written:
             one["writes"] = written
         if places:
-            one["source"] = [places[0].file, places[0].line]
+            one["sources"] = [[place.file, place.line] for place in places]
         if is_tile(match):
             one["tile"] = True
         found.append(one)
@@ -131,9 +133,10 @@ class _Layouts:
 
 def _sources(lines: Lines) -> list[dict[str, Any]]:
     """The files that the PTX was compiled from, where they can be read."""
-    used = {places[0].file for places in lines.sources if places}
+    used = {place.file for places in lines.sources for place in places}
+    outer = [places[-1].file for places in lines.sources if places]  # first the file that the kernel starts in
     found = []
-    for name in sorted(used):
+    for name in sorted(used, key=lambda name: (name != outer[0], name)):
         path = Path(name)
         if path.is_file() and path.stat().st_size < 1 << 20:
             found.append({"file": name, "text": path.read_text(encoding="utf-8", errors="replace")})
@@ -203,7 +206,7 @@ def _changed(steps: WarpSteps, lines: Lines) -> list[str]:
     if is_there and path.read_text(encoding="utf-8", errors="replace") != trace.description["text"]:
         found.append(f"{path} has changed since this launch was recorded; the recorded text is shown")
     recorded = trace.path.stat().st_mtime if trace.path is not None and trace.path.is_file() else None
-    for name in sorted({places[0].file for places in lines.sources if places}):
+    for name in sorted({place.file for places in lines.sources for place in places}):
         source = Path(name)
         if recorded is not None and source.is_file() and source.stat().st_mtime > recorded:
             found.append(f"{name} has changed since this launch was recorded; its lines may not fit")

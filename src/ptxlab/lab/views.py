@@ -13,6 +13,7 @@ from typing import Any
 
 from ptxlab.lab import windows
 from ptxlab.lab.barriers import Barriers
+from ptxlab.lab.copies import Copies
 from ptxlab.lab.memory import Memory
 from ptxlab.lab.origins import Origins
 from ptxlab.lab.program import describe
@@ -47,6 +48,8 @@ class Views:
             "origin": self._origin,
             "tensor": lambda block: self._tensor_memory_of.uses(block),
             "tiles": lambda step: self._tiles_of.read_by(step),
+            "copies": lambda block: self._copies_of.listed(block),
+            "copy": lambda block, number: self._copies_of.shown(block, number),
             "timeline": lambda block, level, tile: self._timeline_of.tile(block, level, tile),
         }
 
@@ -112,6 +115,10 @@ class Views:
     @cached_property
     def _tiles_of(self) -> Tiles:
         return Tiles(self.steps, self._memory_of)
+
+    @cached_property
+    def _copies_of(self) -> Copies:
+        return Copies(self.steps, self._barriers_of)
 
     @cached_property
     def _timeline_of(self) -> Timeline:

@@ -17,6 +17,7 @@ from ptxlab.device.result import Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
 from ptxlab.launch.contexts import Context, context_of
+from ptxlab.launch.recorded import keep, with_record
 from ptxlab.report import KernelError, error
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _emulate(
         return raised(follow(Program(emulated, kernel, options), values, steps), options.on_error)
     if options.seeds is not None:
         return try_seeds(emulated, kernel, values, options)
-    return emulate(emulated, kernel, values, options)
+    return keep(emulate(emulated, kernel, values, with_record(options)))
 
 
 def prepare(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> gpu.Prepared:

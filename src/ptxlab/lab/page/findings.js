@@ -1,7 +1,7 @@
 /** Findings: what went wrong, the accesses that it is about, and why nothing orders them. */
 
 import { fill, h } from "lab/dom.js";
-import { colored } from "lab/code.js";
+import { colored } from "lab/listing.js";
 import { grouped } from "lab/format.js";
 
 export class Findings {

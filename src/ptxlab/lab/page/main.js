@@ -8,6 +8,7 @@ import { State, remembered } from "lab/state.js";
 import { Arrays } from "lab/arrays.js";
 import { Barriers } from "lab/barriers.js";
 import { Code } from "lab/code.js";
+import { Copies } from "lab/copies.js";
 import { Findings } from "lab/findings.js";
 import { Fragments } from "lab/fragments.js";
 import { Origin } from "lab/origin.js";
@@ -76,6 +77,7 @@ function viewsOf(run, state) {
     ...(hasMatrices ? { fragments: new Fragments(run, state) } : {}),
     ...(info.shared.size ? { shared: new Shared(run, state) } : {}),
     ...(info.hasTiles ? { tiles: new Tiles(run, state) } : {}),
+    ...(info.hasCopies ? { copies: new Copies(run, state) } : {}),
     ...(info.hasTensorMemory ? { tensor: new Tensor(run, state) } : {}),
     arrays: new Arrays(run, state),
     barriers: new Barriers(run, state),

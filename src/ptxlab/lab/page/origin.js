@@ -1,7 +1,7 @@
 /** Where a value comes from: a path of values, from the one that was asked for to arrays and constants. */
 
 import { fill, h, svg } from "lab/dom.js";
-import { colored } from "lab/code.js";
+import { colored } from "lab/listing.js";
 import { grouped } from "lab/format.js";
 import { Panel } from "lab/panel.js";
 

@@ -7,7 +7,7 @@ import { tuple } from "lab/format.js";
 import { bytes } from "lab/source.js";
 
 /**
- * @typedef {{ line: number, function: number, reads?: string[], writes?: string[], source?: [string, number], tile?: boolean }} Instruction
+ * @typedef {{ line: number, function: number, reads?: string[], writes?: string[], sources?: [string, number][], tile?: boolean }} Instruction
  * @typedef {{ number: number, index: number[], warps: number[], first: number, last: number }} Block
  * @typedef {{ level: string, code: string, message: string, line: number, text: string, labels?: [number, string][], notes?: string[],
  *   helps?: string[], accesses?: any[] }} Finding

@@ -2,7 +2,7 @@
 
 import { fill, h } from "lab/dom.js";
 import { bitCount } from "lab/run.js";
-import { colored } from "lab/code.js";
+import { colored } from "lab/listing.js";
 import { grouped } from "lab/format.js";
 import { Panel } from "lab/panel.js";
 
