@@ -67,6 +67,18 @@ class Registers:
                 })  # fmt: skip
         return found
 
+    def named(self, warp: int, names: list[str], position: int) -> dict[str, npt.NDArray[np.uint32]]:
+        """What some registers of 32 bits hold in all lanes of a warp, of those that are known; 0 where one is not."""
+        found: dict[str, npt.NDArray[np.uint32]] = {}
+        for (_, name), writers in self._writers.items():
+            if name in names and writers[0].slot.bytes == 4:
+                values, when = np.zeros((LANES, 4), np.uint8), np.full(LANES, -2, np.int64)
+                for writer in writers:
+                    self._last(warp, writer, position, values, when)
+                if (when > -2).any():
+                    found[name] = values.view("<u4")[:, 0]
+        return found
+
     def _last(self, warp: int, writer: _Writer, position: int, values: npt.NDArray[np.uint8], when: Numbers) -> None:
         """Keep what a slot wrote last in each lane, where that is later than what is known."""
         steps, groups = self.steps, self._groups_of(warp, writer.segment)

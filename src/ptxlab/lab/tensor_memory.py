@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ptxlab.isa import Match
-from ptxlab.isa.tensor_memory import LANES
+from ptxlab.isa.tensor_memory import LANES, TWO_BLOCKS
+from ptxlab.lab.registers import Registers
+from ptxlab.lab.tensor_words import TensorWords
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.finder import Finder
@@ -25,43 +28,60 @@ MOST = 20_000  # uses that are listed
 class TensorMemory:
     """What the instructions of a launch do to tensor memory."""
 
-    def __init__(self, steps: WarpSteps) -> None:
+    def __init__(self, steps: WarpSteps, registers: Registers) -> None:
         self.steps = steps
         self.finder = Finder(steps.trace)
+        self._words = TensorWords(steps, registers, self.finder)
+        self._executed = lru_cache(maxsize=16)(self._find_executed)
 
     def uses(self, block: int) -> list[dict[str, Any]]:
         """All uses in a block, by their steps."""
-        found: list[dict[str, Any]] = []
+        return [use for one in self._executed(block) for use in self._use(*one)]
+
+    def words(self, block: int, step: int) -> dict[str, Any]:
+        """What is known of the words of a block after the use of a step."""
+        return self._words.after(block, step, self._executed(block))
+
+    def _find_executed(self, block: int) -> list[tuple[int, Executed, str]]:
+        """The instructions that access the tensor memory of a block: the step, the first lane, and what it does."""
+        found: list[tuple[int, Executed, str]] = []
         program = self.steps.trace.program
-        own = range(block * self.steps.warps_in_block, (block + 1) * self.steps.warps_in_block)
+        near = self.steps.warps_in_block
+        own = range((block & ~1) * near, (block | 1) * near + near)  # an MMA of a pair writes both
         for number, table in enumerate(self.steps.tables):
             for index, instruction in enumerate(table.tolist()):
                 match = program.match(instruction)
                 word = None if match is None else does(match)
                 if match is None or word is None:
                     continue
+                is_pair = TWO_BLOCKS in program.instructions[instruction][1].opcode.modifiers
                 for group in np.flatnonzero(self.steps.segment == number).tolist():
                     warp = int(self.steps.warp[group])
-                    if warp in own and len(found) < MOST:
-                        found += self._use(group, index, instruction, match, word)
-        return sorted(found, key=lambda one: one["step"])
+                    is_own = warp // near == block or (is_pair and word in ("multiply", "copy"))
+                    if warp in own and is_own and len(found) < MOST:
+                        found += self._step(group, index, instruction, word)
+        return sorted(found, key=lambda one: one[0])
 
-    def _use(self, group: int, index: int, instruction: int, match: Match, word: str) -> Iterator[dict[str, Any]]:
+    def _step(self, group: int, index: int, instruction: int, word: str) -> Iterator[tuple[int, Executed, str]]:
         columns = self.steps.trace.columns
         _, guard = columns.segments[int(self.steps.segment[group])].steps[index]
         entries = columns.held(self.steps.entries(group), guard)
-        if not len(entries):
-            return
-        entry = int(entries[0])
-        key = 2 * (int(columns.first_step[entry]) + index) + 1
-        step = Executed(int(columns.thread[entry]), entry, instruction, key)
-        extent = self._extent(step, match, word)
+        if len(entries):
+            entry = int(entries[0])
+            key = 2 * (int(columns.first_step[entry]) + index) + 1
+            executed = Executed(int(columns.thread[entry]), entry, instruction, key)
+            yield int(self.steps.first[group]) + index, executed, word
+
+    def _use(self, step: int, executed: Executed, word: str) -> Iterator[dict[str, Any]]:
+        match = self.steps.trace.program.match(executed.instruction)
+        assert match is not None
+        extent = self._extent(executed, match, word)
         if extent is not None:
             lane, lanes, column, count = extent
             yield {
-                "step": int(self.steps.first[group]) + index, "kind": WORDS[word], "warp": int(self.steps.warp[group]),
-                "line": self.steps.trace.program.line(instruction), "lane": lane, "lanes": lanes, "column": column,
-                "columns": count,
+                "step": step, "kind": WORDS[word], "warp": int(self.steps.warp_of_entry[executed.entry]),
+                "line": self.steps.trace.program.line(executed.instruction), "lane": lane, "lanes": lanes,
+                "column": column, "columns": count,
             }  # fmt: skip
 
     def _extent(self, step: Executed, match: Match, word: str) -> tuple[int, int, int, int] | None:

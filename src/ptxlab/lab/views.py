@@ -47,6 +47,7 @@ class Views:
             "sass": self._sass,
             "origin": self._origin,
             "tensor": lambda block: self._tensor_memory_of.uses(block),
+            "words": lambda block, step: self._tensor_memory_of.words(block, step),
             "tiles": lambda step: self._tiles_of.read_by(step),
             "copies": lambda block: self._copies_of.listed(block),
             "copy": lambda block, number: self._copies_of.shown(block, number),
@@ -110,7 +111,7 @@ class Views:
 
     @cached_property
     def _tensor_memory_of(self) -> TensorMemory:
-        return TensorMemory(self.steps)
+        return TensorMemory(self.steps, self._registers_of)
 
     @cached_property
     def _tiles_of(self) -> Tiles:

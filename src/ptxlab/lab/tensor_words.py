@@ -1,0 +1,171 @@
+"""The words of tensor memory of a block at any time, as far as loads, stores and copies of warps say them.
+
+An MMA leaves its results in tensor memory, where a recording does not follow it. They are known from the load that reads
+them, back to the MMA: what is between two MMAs without a load is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.isa.descriptor import tensor_chunk_offset
+from ptxlab.isa.tcgen05 import SPREAD
+from ptxlab.isa.tensor_memory import BAND, LANES
+from ptxlab.lab.encoding import packed
+from ptxlab.lab.registers import Registers
+from ptxlab.lab.warp_steps import WarpSteps
+from ptxlab.trace.accesses import SHARED
+from ptxlab.trace.columns import Numbers
+from ptxlab.trace.finder import Finder
+from ptxlab.trace.lanes import Executed, matrices_of, registers_of, words_in
+from ptxlab.trace.tensor_memory import COLUMNS, FEW_ROWS, Words, address_of, lanes_of, routed, tile_of
+
+MOST = 4000  # uses that are inspected for one answer
+Values = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What an instruction does to a rectangle of words; the values of an MMA are not known."""
+
+    step: int
+    loads: bool
+    lanes: Numbers
+    columns: Numbers
+    values: Values | None
+
+    @property
+    def place(self) -> Any:
+        """Its words in an array of all."""
+        return np.ix_(self.lanes, self.columns)
+
+
+class TensorWords:
+    """What the tensor memory of blocks holds."""
+
+    def __init__(self, steps: WarpSteps, registers: Registers, finder: Finder) -> None:
+        self.steps = steps
+        self.registers = registers
+        self.finder = finder
+        self._known: dict[tuple[int, int, int], Transfer | None] = {}
+
+    def after(self, block: int, step: int, uses: list[tuple[int, Executed, str]]) -> dict[str, Any]:
+        """The words of a block after the step of a use: the columns that have any that is known, and which are.
+
+        `uses` are all instructions that access tensor memory: the step, the instruction, and what it does.
+        """
+        values, known = np.zeros((LANES, COLUMNS), np.uint32), np.zeros((LANES, COLUMNS), np.bool_)
+        unseen = np.ones(known.shape, np.bool_)  # what none of those inspected has accessed
+        at = next((index for index, one in enumerate(uses) if one[0] > step), len(uses))
+        is_open = np.zeros(known.shape, np.bool_)  # what an MMA has written last
+        for use in reversed(uses[max(at - MOST, 0) : at]):
+            self._take(block, use, unseen, values, known, is_open)
+        is_open |= unseen
+        for use in uses[at : at + MOST]:
+            if not is_open.any():
+                break
+            one = self._transfer(block, *use)
+            if one is None:
+                continue
+            fresh = is_open[one.place]
+            if one.loads and one.values is not None:
+                values[one.place] = np.where(fresh, one.values, values[one.place])
+                known[one.place] |= fresh
+            is_open[one.place] = False
+        return _packed(values, known)
+
+    def _take(self, block: int, use: Any, unseen: Any, values: Values, known: Any, is_open: Any) -> None:
+        """What is known of words by a use before, unless a later one has said it."""
+        one = self._transfer(block, *use)
+        if one is None:
+            return
+        fresh = unseen[one.place]
+        if not fresh.any():
+            return
+        unseen[one.place] = False
+        if one.values is None:
+            is_open[one.place] |= fresh
+            return
+        values[one.place] = np.where(fresh, one.values, values[one.place])
+        known[one.place] |= fresh
+
+    def _transfer(self, block: int, step: int, executed: Executed, kind: str) -> Transfer | None:
+        key = block, step, executed.instruction
+        if key not in self._known:
+            make = {"load": self._moved, "store": self._moved, "multiply": self._multiplied, "copy": self._copied}
+            self._known[key] = make[kind](block, step, executed) if kind in make else None
+        return self._known[key]
+
+    def _moved(self, block: int, step: int, executed: Executed) -> Transfer | None:
+        """A load or a store of a warp: its registers, as words."""
+        finder = self.finder
+        address, match = address_of(finder, executed, "taddr"), finder.program.match(executed.instruction)
+        warp, held = executed.thread, matrices_of(match)
+        count = self.steps.trace.accesses.threads_in_block
+        warp = warp // count * self.steps.warps_in_block + warp % count // 32
+        if address is None or warp // self.steps.warps_in_block != block:
+            return None
+        loads = "d" in held
+        layout = held["d" if loads else "a"].layout
+        names = registers_of(finder, executed.instruction, "d" if loads else "a")
+        when = max(step + 1, self.steps.around(warp, step + 1)[1]) if loads else step
+        found = self.registers.named(warp, list(names.values()), when)
+        values = np.zeros((layout.rows, layout.columns), np.uint32)
+        for lane, register, row, column in words_in(layout):
+            name = names.get(register)
+            if name in found:
+                values[row, column] = found[name][lane]
+        lanes = ((routed(finder, executed, address) >> 16) + np.arange(layout.rows)) % LANES
+        return Transfer(step, loads, lanes, _columns(address, layout.columns), values)
+
+    def _multiplied(self, block: int, step: int, executed: Executed) -> Transfer | None:
+        """An MMA: the words of its results."""
+        address = address_of(self.finder, executed, "d")
+        found = None if address is None else tile_of(self.finder, Words(executed, "multiply", address), block)
+        if found is None or address is None:
+            return None
+        return Transfer(step, False, np.array(lanes_of(found[1])) % LANES, _columns(address, found[1].width), None)
+
+    def _copied(self, block: int, step: int, executed: Executed) -> Transfer | None:
+        """A copy of shared memory, as scale factors are: its words; those of a copy that converts are not known."""
+        finder, trace = self.finder, self.steps.trace
+        match, address = finder.program.match(executed.instruction), address_of(finder, executed, "taddr")
+        descriptor = finder.operand(executed.thread, executed.instruction, "s_desc", executed.key)
+        if match is None or address is None or descriptor is None:
+            return None
+        m = match.candidate.modifiers
+        rows, bits = (int(number) for number in m.shape.removesuffix("b").split("x"))
+        spread, further, copies = SPREAD[m.multicast]
+        group = 1 if rows == FEW_ROWS else BAND
+        row = np.arange(rows)
+        lanes = [(address >> 16) + row % group + row // group * spread + index * further for index in range(copies)]
+        columns = _columns(address, bits // 32)
+        if getattr(m, "from"):
+            return Transfer(step, False, np.concatenate(lanes) % LANES, columns, None)
+        shared = np.zeros(trace.accesses.shared_size, np.uint8)
+        trace.accesses.image(SHARED, block, 0, shared, executed.key)
+        starts = [
+            [int(tensor_chunk_offset(descriptor, r, c // 4, 0)) + c % 4 * 4 for c in range(bits // 32)] for r in row
+        ]
+        at = np.minimum(np.array(starts)[:, :, None] + np.arange(4), len(shared) - 1)
+        values = np.ascontiguousarray(shared[at]).view("<u4")[:, :, 0]
+        return Transfer(step, False, np.concatenate(lanes) % LANES, columns, np.concatenate([values] * copies))
+
+
+def _columns(address: int, count: int) -> Numbers:
+    found: Numbers = ((address & 0xFFFF) + np.arange(count)) % COLUMNS
+    return found
+
+
+def _packed(values: Values, known: npt.NDArray[np.bool_]) -> dict[str, Any]:
+    """The columns from the first to the last that has a known word."""
+    some = np.flatnonzero(known.any(axis=0))
+    first, past = (int(some[0]), int(some[-1]) + 1) if len(some) else (0, 0)
+    return {
+        "column": first, "columns": past - first, "data": packed(values[:, first:past]),
+        "known": packed(np.packbits(known[:, first:past], bitorder="little")),
+    }  # fmt: skip
