@@ -1,7 +1,7 @@
 """Bulk copies: where their box is in the tensor, which bytes of shared memory it fills, and when it arrives.
 
-What a copy read and wrote is recorded piece by piece; the tensor map, read as copies read it, says what these pieces are
-in the tensor, and what of the box is outside of it.
+What a copy read and wrote is recorded piece by piece; the tensor map, read as copies read it, says what these pieces
+are in the tensor, and what of the box is outside of it.
 """
 
 from __future__ import annotations
@@ -143,7 +143,9 @@ class Copies:
         starts = [self._values(thread, key, part) for part in (*operand.arguments, given.get("offsets"))]
         if encoded is None or None in starts[0]:
             return None, {}
-        copy = executed(encoded, getattr(match.candidate.modifiers, "mode", None) or "tile", starts[0], starts[-1] or [])
+        copy = executed(
+            encoded, getattr(match.candidate.modifiers, "mode", None) or "tile", starts[0], starts[-1] or []
+        )
         if copy is None:
             return None, {}
         said = {field.name: field.says for field in explain_map(encoded).fields}
@@ -153,7 +155,8 @@ class Copies:
             "sizes": [int(size) for size in reversed(copy.map.sizes[first : copy.map.dimensions])],
             "box": [int(size) for size in reversed(copy.map.box[first : copy.map.dimensions])],
             "type": said["tensorDataType"], "swizzle": said["swizzle"], "interleave": said["interleave"],
-            "tiled": copy.transfer.mode < IM2COL, "each": copy.each, "first": copy.first, "fill": "NaN" if copy.map.fills else "zeros",
+            "tiled": copy.transfer.mode < IM2COL, "each": copy.each, "first": copy.first,
+            "fill": "NaN" if copy.map.fills else "zeros",
         }  # fmt: skip
 
     def _key(self, step: int, thread: int) -> int | None:

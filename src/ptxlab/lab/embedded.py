@@ -90,6 +90,8 @@ def names_of(views: Views) -> Iterator[str]:
     yield from (f"line/{line}" for line in run["counts"])
     for block in run["blocks"]:
         yield f"tensor/{block['number']}"
+        used = [one["step"] for one in views.get(f"tensor/{block['number']}")]
+        yield from (f"words/{block['number']}/{step}" for step in [-1, *used[:TIMES]])
         yield f"copies/{block['number']}"
         yield from (f"copy/{block['number']}/{one['number']}" for one in views.get(f"copies/{block['number']}")[:TIMES])
         yield from _timelines(views, block)

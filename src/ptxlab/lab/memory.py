@@ -15,6 +15,7 @@ from ptxlab.trace.accesses import GLOBAL, Rows
 from ptxlab.trace.columns import Numbers
 
 PAGE = 8192  # bytes
+_TOGETHER = 1024  # writes that are inspected at a time
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,18 @@ class Memory:
         }
 
     def _fill(self, rows: Rows, address: int, content: npt.NDArray[np.uint8], known: npt.NDArray[np.bool_]) -> None:
-        if not len(rows):
-            return
-        values, at = self._bytes(rows)
-        at -= address
-        inside = (at >= 0) & (at < len(content))
-        content[at[inside]] = values[inside]
-        known[at[inside]] = True
+        fresh = np.zeros(len(content), np.bool_)  # what these have written
+        for past in range(len(rows), 0, -_TOGETHER):  # the last first: there is no need for those that they overwrite
+            if fresh.all():
+                break
+            values, at = self._bytes(rows.take(slice(max(past - _TOGETHER, 0), past)))
+            at -= address
+            inside = (at >= 0) & (at < len(content))
+            at, values = at[inside], values[inside]
+            is_first = ~fresh[at]
+            content[at[is_first]] = values[is_first]
+            fresh[at] = True
+        known |= fresh
 
     def _bytes(self, rows: Rows) -> tuple[npt.NDArray[np.uint8], Numbers]:
         """The bytes of some writes, one after the other, and the address of each."""
@@ -97,14 +103,14 @@ class Memory:
                       if len(columns.events) else 0, columns.thread[np.maximum(rows.entry, 0)])  # fmt: skip
         kinds = np.stack([after, rows.instruction, is_event.astype(np.int64), rows.size], axis=1)
         cuts = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1)) + 1
+        values, _ = self._bytes(rows)
+        ends = np.cumsum(rows.size)
         found = []
         for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(rows)], strict=True):
-            chosen = rows.take(slice(start, end))
-            values, _ = self._bytes(chosen)
             found.append({
-                "after": int(after[start]), "instruction": int(chosen.instruction[0]),
+                "after": int(after[start]), "instruction": int(rows.instruction[start]),
                 "asynchronous": bool(is_event[start]), "threads": by[start:end].tolist(),
-                "size": int(chosen.size[0]), "addresses": (chosen.address - address).tolist(),
-                "data": packed(values),
+                "size": int(rows.size[start]), "addresses": (rows.address[start:end] - address).tolist(),
+                "data": packed(values[ends[start] - rows.size[start] : ends[end - 1]]),
             })  # fmt: skip
         return found

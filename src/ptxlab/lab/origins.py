@@ -13,6 +13,7 @@ from ptxlab.trace.accesses import GLOBAL, SHARED, SPACES, dtype_named
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.origin import Origin, Stored
 from ptxlab.trace.registers import Written
+from ptxlab.trace.tensor_memory import of_word, writers
 
 MOST, DEPTH, WIDEST = 80, 16, 6  # values of a graph, how far they are followed, and sources of one that are
 _THREAD = re.compile(r" of thread \d+( of block \d+)?$")
@@ -43,6 +44,13 @@ class Origins:
         before = rows.take(self.steps.when(rows) < position)
         key = int(before.key.max()) + 1 if len(before) else 0
         return self._graph(self.finder.of_memory(code, owner, address, size, key))
+
+    def of_tensor(self, block: int, lane: int, column: int, position: int) -> dict[str, Any]:
+        """Of a word of tensor memory."""
+        before = [
+            one.step.key for one in writers(self.finder, block) if self.steps.position_of(one.step.key // 2) < position
+        ]
+        return self._graph(of_word(self.finder, block, lane, column, max(before, default=-1) + 1))
 
     def _graph(self, root: Origin) -> dict[str, Any]:
         """The values that are nearest, with the sources of each by their numbers."""

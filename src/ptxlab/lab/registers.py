@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ptxlab.lab.encoding import packed
 from ptxlab.lab.warp_steps import LANES, WarpSteps, mask_of
 from ptxlab.trace.columns import Numbers, Slot
 
+ALL = (1 << LANES) - 1
 _BACK = 6  # groups that are inspected one by one before all of them are
 
 
@@ -32,6 +33,7 @@ class Registers:
     def __init__(self, steps: WarpSteps) -> None:
         self.steps = steps
         self._groups: dict[tuple[int, int], Numbers] = {}
+        self._payload = lru_cache(maxsize=256)(self._find_payload)
 
     @cached_property
     def _writers(self) -> dict[tuple[int, str], list[_Writer]]:
@@ -53,18 +55,63 @@ class Registers:
     def at(self, warp: int, position: int) -> list[dict[str, Any]]:
         """All registers of a warp that are known at a position: the lanes that have a value, and the values."""
         found = []
+        latest = self._latest(warp, position)
         for (function, name), writers in self._writers.items():
-            values = np.zeros((LANES, writers[0].slot.bytes), np.uint8)
-            when = np.full(LANES, -2, np.int64)
-            for writer in writers:
-                self._last(warp, writer, position, values, when)
-            known = np.flatnonzero(when > -2)
-            if len(known):
-                times = np.maximum(when[known], -1)
-                found.append({
-                    "function": function, "name": name, "lanes": mask_of(known), "data": packed(values[known]),
-                    "after": int(times[0]) if (times == times[0]).all() else times.tolist(),
-                })  # fmt: skip
+            one = self._in_all_lanes(writers, latest) or self._in_some_lanes(warp, writers, position)
+            if one is not None:
+                found.append({"function": function, "name": name, **one})
+        return found
+
+    def _latest(self, warp: int, position: int) -> dict[int, tuple[int, int, int]]:
+        """By segment: when its last group before a position starts, this group, and the one before it (or -1)."""
+        groups = self.steps.groups_of(warp)
+        groups = groups[: int(np.searchsorted(self.steps.first[groups], position, "right"))]
+        found = {}
+        for segment in np.unique(self.steps.segment[groups]).tolist():
+            own = self._groups_of(warp, segment)
+            past = int(np.searchsorted(own, groups[-1], "right"))
+            group = int(own[past - 1])
+            found[segment] = position - int(self.steps.first[group]), group, int(own[past - 2]) if past > 1 else -1
+        return found
+
+    def _in_all_lanes(
+        self, writers: list[_Writer], latest: dict[int, tuple[int, int, int]]
+    ) -> dict[str, Any] | None:  # fmt: skip
+        """A register that all lanes have written together last; None if it is not so simple."""
+        last, chosen, by = -1, -1, writers[0]
+        for writer in writers:
+            inside, group, before = latest.get(writer.segment, (0, -1, -1))
+            group = group if writer.after < inside else before
+            after = int(self.steps.first[group]) + writer.after if group >= 0 else -1
+            if after > last:
+                last, chosen, by = after, group, writer
+        if chosen < 0 or by.slot.guard >= 0 or self.steps.start[chosen + 1] - self.steps.start[chosen] != LANES:
+            return None
+        data = self._payload(chosen)[:, by.slot.offset : by.slot.offset + by.slot.bytes]
+        return {"lanes": ALL, "data": packed(data), "after": last}
+
+    def _in_some_lanes(self, warp: int, writers: list[_Writer], position: int) -> dict[str, Any] | None:
+        """A register that lanes have written at different times, or not all."""
+        values = np.zeros((LANES, writers[0].slot.bytes), np.uint8)
+        when = np.full(LANES, -2, np.int64)
+        for writer in writers:
+            self._last(warp, writer, position, values, when)
+        known = np.flatnonzero(when > -2)
+        if not len(known):
+            return None
+        times = np.maximum(when[known], -1)
+        return {
+            "lanes": mask_of(known), "data": packed(values[known]),
+            "after": int(times[0]) if (times == times[0]).all() else times.tolist(),
+        }  # fmt: skip
+
+    def _find_payload(self, group: int) -> npt.NDArray[np.uint8]:
+        """What the entries of a group have written down, a row for each."""
+        columns = self.steps.trace.columns
+        size = columns.segments[int(self.steps.segment[group])].size
+        found: npt.NDArray[np.uint8] = columns.payload[
+            columns.offset[self.steps.entries(group)][:, None] + np.arange(size)
+        ]
         return found
 
     def named(self, warp: int, names: list[str], position: int) -> dict[str, npt.NDArray[np.uint32]]:
@@ -125,16 +172,19 @@ class Registers:
         found: list[tuple[int, dict[str, Any]]] = []
         for group in groups[low:high].tolist():
             segment = columns.segments[int(steps.segment[group])]
-            first = int(steps.first[group])
+            first, lanes = int(steps.first[group]), steps.lane_of_entry[steps.entries(group)]
+            every = mask_of(lanes)
             for slot in segment.slots:
                 after = first + segment.index(slot) - (slot.instruction not in segment.index_of)
                 if slot.role != "register" or not start <= after < end:
                     continue
-                entries = columns.held(steps.entries(group), slot.guard)
-                if len(entries):
-                    mask = mask_of(steps.lane_of_entry[entries])
+                payload, mask = self._payload(group), every
+                if slot.guard >= 0:
+                    held = payload[:, slot.guard] != 0
+                    payload, mask = payload[held], mask_of(lanes[held])
+                if mask:
                     found.append((after, {
                         "after": after, "function": segment.function, "name": slot.what, "lanes": mask,
-                        "data": packed(self._bytes(entries, slot)),
+                        "data": packed(payload[:, slot.offset : slot.offset + slot.bytes]),
                     }))  # fmt: skip
         return (one for _, one in sorted(found, key=lambda one: one[0]))

@@ -1,7 +1,7 @@
 """The words of tensor memory of a block at any time, as far as loads, stores and copies of warps say them.
 
-An MMA leaves its results in tensor memory, where a recording does not follow it. They are known from the load that reads
-them, back to the MMA: what is between two MMAs without a load is not.
+An MMA leaves its results in tensor memory, where a recording does not follow it. They are known from the load that
+reads them, back to the MMA: what is between two MMAs without a load is not.
 """
 
 from __future__ import annotations

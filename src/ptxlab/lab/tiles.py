@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class Tiles:
         self.steps = steps
         self.memory = memory
         self.finder = Finder(steps.trace)
-        self._reads: dict[tuple[int, int], Numbers] | None = None
+        self._reads = lru_cache(maxsize=8)(self._find_reads)
 
     def read_by(self, step: int) -> list[dict[str, Any]]:
         """The tiles that the instruction of a warp step reads, each chunk with the array that it comes from."""
@@ -177,23 +178,23 @@ class Tiles:
                 found.append(None)
         return found
 
+    def _find_reads(self, block: int) -> tuple[Numbers, Numbers]:
+        """What asynchronous copies of a block read, ordered by thread and operation, and these."""
+        own, events = self.steps.events_of(block), self.steps.trace.columns.events
+        reads = own[events["kind"][own] == READ]
+        known = events["thread"][reads].astype(np.int64) << 32 | events["operation"][reads].astype(np.int64)
+        order = np.argsort(known, kind="stable")
+        return reads[order], known[order]
+
     def _read_by(self, event: int, offset: int) -> Any:
         """The element that an asynchronous copy read for a byte that it wrote."""
         events = self.steps.trace.columns.events
         written = events[event]
         start = int(written["offset"]) + offset
-        if self._reads is None:
-            self._reads = {}
-            reads = np.flatnonzero(events["kind"] == READ)
-            keys = np.stack([events["thread"][reads], events["operation"][reads].astype(np.uint64)], axis=1)
-            found, inverse = np.unique(keys, axis=0, return_inverse=True)
-            order = np.argsort(inverse.reshape(-1), kind="stable")
-            cuts = np.searchsorted(inverse.reshape(-1)[order], np.arange(len(found) + 1))
-            for number, (thread, operation) in enumerate(found.tolist()):
-                self._reads[int(thread), int(operation)] = reads[order[cuts[number] : cuts[number + 1]]]
-        own = self._reads.get((int(written["thread"]), int(written["operation"])))
-        if own is None:
-            return None
+        thread = int(written["thread"])
+        reads, known = self._reads(thread // self.steps.trace.accesses.threads_in_block)
+        key = thread << 32 | int(written["operation"])
+        own = reads[np.searchsorted(known, key) : np.searchsorted(known, key, "right")]
         low = events["offset"][own].astype(np.int64)
         inside = np.flatnonzero((low <= start) & (start < low + events["size"][own]))
         if not len(inside):

@@ -5,7 +5,6 @@ At level n, what is shorter than 2 ** n steps is drawn as one with what is besid
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -88,10 +87,9 @@ class Timeline:
 
     def _copies(self, block: int) -> list[tuple[int, int, int]]:
         """Asynchronous copies: from their issue to their last byte."""
-        events, when = self.steps.trace.columns.events, self.steps.event_steps
-        of = events["thread"].astype(np.int64) // self.steps.trace.accesses.threads_in_block == block
-        issued = np.flatnonzero(of & (events["kind"] == ISSUED))
-        written = np.flatnonzero(of & (events["kind"] == WRITTEN))
+        own = self.steps.events_of(block)
+        events, when = self.steps.trace.columns.events[own], self.steps.event_steps[own]
+        issued, written = (np.flatnonzero(events["kind"] == kind) for kind in (ISSUED, WRITTEN))
         if not len(issued):
             return []
         operation = events["operation"].astype(np.int64)
@@ -101,8 +99,8 @@ class Timeline:
         known = (at < len(order)) & (operation[order[np.minimum(at, len(order) - 1)]] == operation[written])
         np.maximum.at(ends, at[known], when[written[known]] + 1)
         ends = np.where(ends < 0, self._last(block), ends)
-        given = zip(when[order].tolist(), ends.tolist(), events["instruction"][order].tolist(), strict=True)
-        return _together((start, max(end, start + 1), instruction) for start, end, instruction in given)
+        starts = when[order]
+        return _together(starts, np.maximum(ends, starts + 1), events["instruction"][order].astype(np.int64))
 
     def _last(self, block: int) -> int:
         own = range(block * self.steps.warps_in_block, (block + 1) * self.steps.warps_in_block)
@@ -113,18 +111,15 @@ class Timeline:
         """The steps of a warp whose instruction does something, and the instruction."""
         steps, found = self.steps, []
         groups = steps.groups_of(warp)
-        for number, table in enumerate(steps.tables):
-            for index, instruction in enumerate(table.tolist()):
-                match = steps.trace.program.match(instruction)
-                if match is not None and any(match.effects.does(subject, action) for action in actions):
-                    own = groups[steps.segment[groups] == number]
-                    found += [(int(at) + index, instruction) for at in steps.first[own]]
+        for number, index, instruction in steps.places(subject, *actions):
+            own = groups[steps.segment[groups] == number]
+            found += [(int(at) + index, instruction) for at in steps.first[own]]
         return sorted(found)
 
     def _products(self, warps: range) -> list[tuple[int, int, int]]:
         """MMAs: by `wgmma` until the warp waits for them, by `tcgen05` until their commit has arrived."""
         found: list[tuple[int, int, int]] = []
-        commits = self._commits(warps)
+        commits = self._commits(warps) if self.steps.places("tensor_memory", "multiply") else np.zeros(0, np.int64)
         for warp in warps:
             waits = np.array([step for step, _ in self._steps_that(warp, "wgmma", "wait")])
             for step, instruction in self._steps_that(warp, "wgmma", "start"):
@@ -133,7 +128,8 @@ class Timeline:
             for step, instruction in self._steps_that(warp, "tensor_memory", "multiply"):
                 after = commits[commits > step]
                 found.append((step, int(after[0]) if len(after) else step + 1, instruction))
-        return _together(found)
+        starts, ends, instructions = np.array(found, np.int64).reshape(-1, 3).T
+        return _together(starts, ends, instructions)
 
     def _commits(self, warps: range) -> Numbers:
         """When mbarriers' phases are complete: a commit's arrival is one of those."""
@@ -158,12 +154,12 @@ class Timeline:
         return found[:16]
 
 
-def _together(periods: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+def _together(starts: Numbers, ends: Numbers, instructions: Numbers) -> list[tuple[int, int, int]]:
     """Operations that end at the same time, as those of a stage, are one; its instruction is that of the first."""
-    merged: dict[int, tuple[int, int, int]] = {}
-    for period in sorted(periods):
-        merged.setdefault(period[1], period)
-    return sorted(merged.values())
+    order = np.lexsort((instructions, ends, starts))
+    _, first = np.unique(ends[order], return_index=True)
+    chosen = order[np.sort(first)]
+    return list(zip(starts[chosen].tolist(), ends[chosen].tolist(), instructions[chosen].tolist(), strict=True))
 
 
 def _beside(name: str, periods: list[tuple[int, int, int]]) -> list[Track]:

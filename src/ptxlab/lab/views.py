@@ -56,8 +56,11 @@ class Views:
 
     def prepare(self) -> None:
         """Make what many answers need, so that the first of them is fast."""
-        self._memory_of.writes(SHARED, self.trace.blocks[0] if self.trace.blocks else 0)
+        first = self.trace.blocks[0] if self.trace.blocks else 0
+        self._memory_of.writes(SHARED, first)
         len(self._barriers_of.histories)
+        self._timeline_of.tile(first, 0, 0)
+        self._tensor_memory_of.words(first, self.steps.count)
 
     def get(self, name: str) -> Any:
         """The answer of a name; `KeyError` if there is none."""
@@ -101,9 +104,9 @@ class Views:
         return {"title": f"{listing.assembly.target} by {tool.name} {tool.version}", "lines": lines}
 
     def _origin(self, kind: str, *given: Any) -> Any:
-        if kind == "register":
-            return self._origins_of.of_register(*given)
-        return self._origins_of.of_memory(*given)
+        find = {"register": self._origins_of.of_register, "tensor": self._origins_of.of_tensor,
+                "memory": self._origins_of.of_memory}  # fmt: skip
+        return find[kind](*given)
 
     @cached_property
     def _origins_of(self) -> Origins:

@@ -143,6 +143,22 @@ class WarpSteps:
     def _starts(self) -> Numbers:
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
+    def all_active(self, start: int, groups: Numbers) -> list[int]:
+        """The lanes that execute each of some steps one after the other, whose groups are given."""
+        if not len(groups):
+            return []
+        columns, first, last = self.trace.columns, int(groups[0]), int(groups[-1])
+        members = self.members[self.start[first] : self.start[last + 1]]
+        bits = np.bitwise_or.reduceat(np.int64(1) << self.lane_of_entry[members], self.start[first : last + 1]
+                                      - self.start[first])  # fmt: skip
+        inside = (start + np.arange(len(groups)) - self.first[groups]).tolist()
+        is_end = columns.first_step[members + 1].max() > self.trace.steps  # the last may have failed
+        found = []
+        for group, index in zip(groups.tolist(), inside, strict=True):
+            _, guard = columns.segments[int(self.segment[group])].steps[index]
+            found.append(self.active(group, index) if guard >= 0 or is_end else int(bits[group - first]))
+        return found
+
     def active(self, group: int, index: int) -> int:
         """The lanes that execute a step, a bit for each: those whose guard held."""
         columns, entries = self.trace.columns, self.entries(group)
@@ -244,6 +260,38 @@ class WarpSteps:
             is_there = (columns.thread[entries] == thread) & (index >= 0)
             found = np.where(is_there, self.first[self.group_of[entries]] + index, found)
         return self._after_issue(found)
+
+    def events_of(self, block: int) -> Numbers:
+        """The events that threads of a block have caused, in order."""
+        order, blocks = self._events_by_block
+        low, high = (int(np.searchsorted(blocks, block, side)) for side in ("left", "right"))
+        return order[low:high]
+
+    @cached_property
+    def _events_by_block(self) -> tuple[Numbers, Numbers]:
+        blocks = self.trace.columns.events["thread"].astype(np.int64) // self.trace.accesses.threads_in_block
+        order = np.argsort(blocks, kind="stable")
+        return order, blocks[order]
+
+    def places(self, subject: str, *actions: str) -> list[tuple[int, int, int]]:
+        """Where instructions are that do something: the segment, which of its steps, and the instruction."""
+        known = (subject, *actions)
+        if known not in self._places:
+            self._places[known] = [
+                (number, index, instruction)
+                for number, table in enumerate(self.tables)
+                for index, instruction in enumerate(table.tolist())
+                if self._does(instruction, subject, actions)
+            ]
+        return self._places[known]
+
+    def _does(self, instruction: int, subject: str, actions: tuple[str, ...]) -> bool:
+        match = self.trace.program.match(instruction)
+        return match is not None and any(match.effects.does(subject, action) for action in actions)
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, ...], list[tuple[int, int, int]]]:
+        return {}
 
     def _index_in(self, segment: Numbers, instruction: Numbers) -> Numbers:
         """Which step of a segment each instruction is; -1 if it is not one of them."""

@@ -26,13 +26,11 @@ def window_of(steps: WarpSteps, window: int) -> dict[str, Any]:
     """What is executed in a window, step by step."""
     start, end = bounds(steps, window)
     groups, instructions = steps.range(start, end)
-    inside = np.arange(start, end) - steps.first[groups]
-    active = [steps.active(group, index) for group, index in zip(groups.tolist(), inside.tolist(), strict=True)]
     return {
         "start": start,
         "warps": steps.warp[groups].tolist(),
         "instructions": instructions.tolist(),
-        "active": active,
+        "active": steps.all_active(start, groups),
         "accesses": list(_accesses(steps, start, end)),
     }
 

@@ -23,7 +23,9 @@ export class Arrays {
     this.pages = new Map();
     this.head = h("div", { class: "tools" });
     this.rows = new Rows(22, (index) => this.row(index), { class: "array-rows" }, (index) => this.sign(index));
-    this.rows.element.addEventListener("scroll", () => this.update(this.state.now), { passive: true });
+    this.left = this.width = 0;
+    this.rows.element.addEventListener("scroll", () => { this.left = this.rows.element.scrollLeft; this.update(this.state.now); }, { passive: true });
+    new ResizeObserver(([entry]) => { this.width = entry.contentRect.width; this.rows.refresh(); }).observe(this.rows.element);
     this.rows.element.addEventListener("click", (event) => {
       const cell = event.target instanceof Element ? event.target.closest("[data-element]") : null;
       const size = this.list[this.chosen]?.itemsize ?? 1;
@@ -58,10 +60,10 @@ export class Arrays {
   async load(now) {
     const one = this.list[this.chosen];
     if (!one) return;
-    const { scrollTop, clientHeight } = this.rows.element;
+    const [top, bottom] = this.rows.range;
     const bytes = (this.columns ?? 1) * one.itemsize;
-    const first = Math.floor((Math.floor(scrollTop / 22) * bytes) / this.run.info.page);
-    const last = Math.floor(Math.min(one.size - 1, (Math.ceil((scrollTop + (clientHeight || 500)) / 22) + 1) * bytes) / this.run.info.page);
+    const first = Math.floor((Math.floor(top / 22) * bytes) / this.run.info.page);
+    const last = Math.floor(Math.min(one.size - 1, (Math.ceil(bottom / 22) + 1) * bytes) / this.run.info.page);
     const numbers = [];
     for (let page = first; page <= Math.min(last, first + 24); page++) numbers.push(page);
     const pages = await Promise.all(numbers.map((page) => this.run.page("global", this.chosen, page, now.position)));
@@ -80,7 +82,7 @@ export class Arrays {
 
   /** The columns that are seen. @returns {[number, number]} */
   seen() {
-    const { scrollLeft, clientWidth } = this.rows.element;
+    const [scrollLeft, clientWidth] = [this.left, this.width];
     const first = Math.max(0, Math.floor(scrollLeft / WIDTH) - 1);
     return [first, Math.min(this.columns ?? 1, first + Math.ceil((clientWidth || 700) / WIDTH) + 2)];
   }
@@ -94,7 +96,7 @@ export class Arrays {
       const at = (index * (this.columns ?? 1) + column) * one.itemsize;
       const page = this.pages.get(Math.floor(at / this.run.info.page));
       if (!page) continue;
-      const write = page.recent.get((at - page.base) & ~3);
+      const write = page.last(at - page.base);
       for (let byte = 0; byte < one.itemsize; byte++) found.push(page.data[at - page.base + byte]);
       if (write) found.push(-1, Number(write.after === this.state.now.position - 1));
     }
@@ -128,7 +130,7 @@ export class Arrays {
     if (!page || inside + one.itemsize > page.data.length) return h("i", {}, "");
     const value = number(one.dtype || "uint8", page.view, inside);
     const shown = typeof value === "number" && /float/.test(one.dtype) ? float(value) : String(value ?? "?");
-    const write = page.recent.get(inside & ~3);
+    const write = page.last(inside);
     const isFresh = write && write.after === this.state.now.position - 1;
     const name = one.shape.length > 1 ? `${one.name}[${row}, ${column}]` : `${one.name}[${element}]`;
     return tipped(h("i", { class: `origin-link ${isFresh ? "fresh" : ""} ${write ? "written" : ""}`, "data-element": element }, shown),

@@ -76,9 +76,22 @@ export class Rows {
     this.known = new Map();
     this.inner = h("div", { class: "rows-inner" });
     this.element = h("div", { ...given, class: `rows ${given.class ?? ""}` }, this.inner);
-    this.element.addEventListener("scroll", () => this.draw(), { passive: true });
-    new ResizeObserver(() => this.draw()).observe(this.element);
+    this.top = 0;
+    this.seen = 0; // its height; to ask the browser for these in between has it lay out the page
+    this.element.addEventListener("scroll", () => { this.top = this.element.scrollTop; this.draw(); }, { passive: true });
+    new ResizeObserver(([entry]) => { this.seen = entry.contentRect.height; this.top = this.element.scrollTop; this.draw(); }).observe(this.element);
     this.drawn = "";
+  }
+
+  /** The part that is seen, in pixels: its start and its end. */
+  get range() {
+    return [this.top, this.top + (this.seen || 600)];
+  }
+
+  /** @param {number} top */
+  scroll(top) {
+    this.top = Math.max(0, Math.min(top, this.count * this.height - (this.seen || 600)));
+    this.element.scrollTop = this.top;
   }
 
   /** @param {number} count */
@@ -96,8 +109,8 @@ export class Rows {
   }
 
   draw() {
-    const top = Math.max(0, Math.floor(this.element.scrollTop / this.height) - 2);
-    const past = Math.min(this.count, Math.ceil((this.element.scrollTop + (this.element.clientHeight || 600)) / this.height) + 2);
+    const top = Math.max(0, Math.floor(this.range[0] / this.height) - 2);
+    const past = Math.min(this.count, Math.ceil(this.range[1] / this.height) + 2);
     const drawn = `${top}-${past}`;
     if (drawn === this.drawn) return;
     this.drawn = drawn;
@@ -125,11 +138,9 @@ export class Rows {
    * @param {number} index
    */
   show(index) {
-    const top = index * this.height;
-    const { scrollTop, clientHeight } = this.element;
-    if (top < scrollTop + 2 * this.height || top > scrollTop + clientHeight - 3 * this.height) {
-      this.element.scrollTop = Math.max(0, top - clientHeight / 3);
-    }
+    const at = index * this.height;
+    const [top, bottom] = this.range;
+    if (at < top + 2 * this.height || at > bottom - 3 * this.height) this.scroll(at - (bottom - top) / 3);
     this.draw();
   }
 }
@@ -146,6 +157,18 @@ const tips = new WeakMap();
 export function tipped(element, tip) {
   tips.set(element, tip);
   return element;
+}
+
+/** @type {WeakMap<Element, (target: Element, event: PointerEvent) => string>} the same of all that is in an element */
+const tipsOf = new WeakMap();
+
+/**
+ * @param {Element} element
+ * @param {(target: Element, event: PointerEvent) => string} tip
+ */
+export function tipsIn(element, tip) {
+  element.classList.add("has-tips");
+  tipsOf.set(element, tip);
 }
 
 /**
@@ -172,13 +195,11 @@ export function startTips() {
   const tip = /** @type {HTMLElement} */ (document.getElementById("tip"));
   document.addEventListener("pointermove", (event) => {
     const target = event.target instanceof Element ? event.target : null;
-    const over = target && tips.has(target) ? target : target?.closest("[data-tip]");
-    if (!over) {
-      tip.hidden = true;
-      return;
-    }
-    tip.textContent = tips.get(over)?.() ?? over.getAttribute("data-tip");
-    tip.hidden = false;
+    const around = target?.closest(".has-tips");
+    const text = target && (tips.get(target)?.() || (around && tipsOf.get(around)?.(target, event)) || target.closest("[data-tip]")?.getAttribute("data-tip"));
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
     const x = Math.min(event.clientX + 14, window.innerWidth - tip.offsetWidth - 8);
     const y = event.clientY + 18 + tip.offsetHeight > window.innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18;
     tip.style.transform = `translate(${Math.max(4, x)}px, ${y}px)`;

@@ -1,6 +1,7 @@
 /** Values as text, by the type of a register or of an element. */
 
 const scratch = new DataView(new ArrayBuffer(8));
+const digits = new Intl.NumberFormat("en-US");
 
 /** @param {number} bits */
 export function half(bits) {
@@ -106,6 +107,10 @@ export function text(type, view, at, size) {
     const of = type === "f16x2" ? half : bfloat;
     return `${float(of(view.getUint16(at, true)))} ${float(of(view.getUint16(at + 2, true)))}`;
   }
+  if (type === "e4m3x4" || type === "ue8m0x4") {
+    const of = (/** @type {number} */ byte) => (type === "e4m3x4" ? small(byte, 4, 7, true) : byte === 255 ? NaN : 2 ** (byte - 127));
+    return [0, 1, 2, 3].map((index) => brief(of(view.getUint8(at + index)))).join(" ");
+  }
   if (type !== "hex") {
     const found = sizeOf(type) <= size ? number(type, view, at) : null;
     if (typeof found === "boolean") return found ? "true" : "false";
@@ -131,7 +136,7 @@ export function unsigned(view, at, size) {
 
 /** @param {number} value */
 export function grouped(value) {
-  return value.toLocaleString("en-US");
+  return digits.format(value);
 }
 
 /** @param {number[]} index */

@@ -55,6 +55,7 @@ export async function start() {
   const timeline = new Timeline(part("timeline"), run, state);
   const views = viewsOf(run, state);
   inspector(part("inspector"), views, state);
+  if (source.kind === "served") state.listen(() => source.prepareNext(run.windowOf(run.count) + 1));
   divider();
   panes();
   Object.assign(window, { lab: { run, state, time, timeline, views } });

@@ -15,7 +15,8 @@ import { bytes } from "lab/source.js";
  * @typedef {{ step: number, kind: string, space: string, size: number, lanes: number[], owners: number[], addresses: number[] }} Access
  * @typedef {{ start: number, warps: number[], instructions: number[], active: number[], accesses: Access[] }} Window
  * @typedef {{ warp: number, step: number, instruction: number, before: number, instructionBefore: number, ended: boolean }} Place
- * @typedef {{ base: number, data: Uint8Array, view: DataView, known: Uint8Array, recent: Map<number, any> }} Page
+ * @typedef {{ after: number, instruction: number, asynchronous: boolean }} MemoryWrite
+ * @typedef {{ base: number, data: Uint8Array, view: DataView, known: Uint8Array, last: (at: number) => MemoryWrite | undefined }} Page
  */
 
 export class Run {
@@ -164,6 +165,12 @@ export class Run {
       register = { name: one.name, type, size, lanes: 0, data, view: new DataView(data.buffer), after: new Array(32).fill(-1) };
       found.set(one.name, register);
     }
+    if (count === 32 && !Array.isArray(after)) {
+      register.data.set(given);
+      register.after.fill(after);
+      register.lanes = 0xffffffff;
+      return;
+    }
     for (let lane = 0, at = 0; lane < 32; lane++) {
       if (!(one.lanes >>> lane & 1)) continue;
       register.after[lane] = Array.isArray(after) ? after[at] : after;
@@ -173,7 +180,7 @@ export class Run {
   }
 
   /**
-   * A page of memory; `recent` has the last write of each byte that was written in this window.
+   * A page of memory; `last` is the last write in this window of a word at a byte of the page.
    * @param {string} space
    * @param {number} owner
    * @param {number} page
@@ -184,23 +191,22 @@ export class Run {
     const given = await this.source.get(`memory/${space}/${owner}/${page}/${this.windowOf(position)}`);
     given.initial ??= bytes(given.data);
     const data = given.initial.slice();
-    const known = bytes(given.known);
-    /** @type {Map<number, any>} */
-    const recent = new Map();
-    for (const write of given.writes) {
-      if (write.after >= position) break;
+    const known = (given.initiallyKnown ??= bytes(given.known)).slice();
+    const last = new Int32Array((data.length >> 2) + 1); // of each word the number of its last write, from 1 on
+    for (let number = 0; number < given.writes.length && given.writes[number].after < position; number++) {
+      const write = given.writes[number];
       const from = write.bytes ??= bytes(write.data);
-      write.addresses.forEach((/** @type {number} */ address, /** @type {number} */ index) => {
-        for (let byte = 0; byte < write.size; byte++) {
-          const at = address + byte;
-          if (at < 0 || at >= data.length) continue;
-          data[at] = from[index * write.size + byte];
+      for (let index = 0; index < write.addresses.length; index++) {
+        const address = write.addresses[index];
+        const past = Math.min(address + write.size, data.length);
+        for (let at = Math.max(address, 0); at < past; at++) {
+          data[at] = from[index * write.size + at - address];
           known[at >> 3] |= 1 << (at & 7);
-          if ((at & 3) === 0 || byte === 0) recent.set(at & ~3, { ...write, thread: write.threads[index] });
+          last[at >> 2] = number + 1;
         }
-      });
+      }
     }
-    return { base: given.base, data, view: new DataView(data.buffer), known, recent };
+    return { base: given.base, data, view: new DataView(data.buffer), known, last: (at) => given.writes[last[at >> 2] - 1] };
   }
 
   /** @param {number} warp */

@@ -1,6 +1,6 @@
 /** Shared memory as banks and rows of 128 bytes: what is there, what the next instruction accesses, and its conflicts. */
 
-import { choice, fill, h, Rows, tipped } from "lab/dom.js";
+import { choice, fill, h, Rows, tipsIn } from "lab/dom.js";
 import { grouped, number, text } from "lab/format.js";
 import { select } from "lab/registers.js";
 import { latest } from "lab/state.js";
@@ -10,6 +10,7 @@ const ROW = 128;
 const AS = ["b32", "f32", "s32", "f16x2", "bf16x2", "hex"];
 
 /** @typedef {import("lab/run.js").Access} Access */
+/** @typedef {{ color: string, landed: boolean, html: string, mark: string }} Cell */
 
 export class Shared {
   title = "Shared";
@@ -35,6 +36,7 @@ export class Shared {
     this.about = h("div", { class: "about" });
     this.banks = h("div", { class: "banks" });
     this.rows = new Rows(20, (index) => this.row(index), { class: "bank-rows" }, (index) => this.sign(index));
+    tipsIn(this.rows.element, (target, event) => this.tip(this.addressAt(target, event)));
     this.rows.element.addEventListener("click", (event) => this.clicked(event));
     this.rows.element.addEventListener("scroll", () => this.update(this.state.now), { passive: true });
     this.element = h("div", { class: "view shared" }, this.head, this.about, this.banks, this.rows.element);
@@ -52,11 +54,10 @@ export class Shared {
       this.followed = place.step;
       this.accesses = accesses;
       const first = Math.min(...accesses.flatMap((one) => one.addresses), ...tiles.flatMap((/** @type {any} */ one) => one.addresses.filter((/** @type {number} */ at) => at >= 0)));
-      if (Number.isFinite(first) && !this.isSeen(first)) this.rows.element.scrollTop = Math.max(0, Math.floor(first / ROW) * 20 - 40);
+      if (Number.isFinite(first) && !this.isSeen(first)) this.rows.scroll(Math.floor(first / ROW) * 20 - 40);
     }
     const each = this.run.info.page;
-    const top = Math.floor((this.rows.element.scrollTop / 20) * ROW / each);
-    const past = Math.floor(((this.rows.element.scrollTop + (this.rows.element.clientHeight || 600)) / 20) * ROW / each);
+    const [top, past] = this.rows.range.map((at) => Math.floor((at / 20) * ROW / each));
     const last = Math.ceil(this.run.info.shared.size / each) - 1;
     const numbers = [];
     for (let page = top; page <= Math.min(past, last); page++) numbers.push(page);
@@ -67,9 +68,9 @@ export class Shared {
 
   /** @param {number} address */
   isSeen(address) {
-    const top = Math.floor(address / ROW) * 20;
-    const { scrollTop, clientHeight } = this.rows.element;
-    return top >= scrollTop && top + 20 <= scrollTop + clientHeight;
+    const at = Math.floor(address / ROW) * 20;
+    const [top, bottom] = this.rows.range;
+    return at >= top && at + 20 <= bottom;
   }
 
   /**
@@ -104,7 +105,7 @@ export class Shared {
       h("label", {}, "as ", select(AS, this.as, (value) => { this.as = value; this.update(this.state.now); })),
       h("span", { class: "space" }),
       this.run.info.shared.variables.slice(0, 8).map((/** @type {any} */ one) => h("button", {
-        type: "button", class: "link", "data-tip": `${one.type}, from byte ${one.start}`, onclick: () => { this.rows.element.scrollTop = Math.floor(one.start / ROW) * 20; },
+        type: "button", class: "link", "data-tip": `${one.type}, from byte ${one.start}`, onclick: () => { this.rows.scroll(Math.floor(one.start / ROW) * 20); },
       }, one.name)));
   }
 
@@ -140,6 +141,7 @@ export class Shared {
     }, h("u", { style: `height:${Math.round((12 * count) / most)}px` }), h("span", {}, bank % 4 ? "" : bank))));
   }
 
+  /** What colors are between: powers of two, so that few steps change them. */
   rangeOf() {
     let low = Infinity;
     let high = -Infinity;
@@ -152,7 +154,9 @@ export class Shared {
         if (value > high) high = value;
       }
     }
-    return { low, span: high - low };
+    const size = 2 ** Math.ceil(Math.log2(Math.max(Math.abs(low), Math.abs(high), 2 ** -24)));
+    if (!Number.isFinite(size)) return { low: 0, span: 0 };
+    return low < 0 ? { low: -size, span: 2 * size } : { low: 0, span: size };
   }
 
   /** What a row shows. @param {number} index */
@@ -165,7 +169,7 @@ export class Shared {
     for (let address = index * ROW; address < (index + 1) * ROW; address += 4) {
       const lanes = this.accessed.get(address);
       const tile = this.tile.get(address);
-      const write = page.recent.get(address - page.base);
+      const write = page.last(address - page.base);
       if (lanes || tile || write) found += `|${address}:${lanes ?? ""}/${tile?.hue ?? ""}/${write?.asynchronous ?? ""}${write?.after === this.state.now.position - 1}`;
     }
     return found;
@@ -173,54 +177,93 @@ export class Shared {
 
   /** @param {MouseEvent} event */
   clicked(event) {
-    const cell = event.target instanceof Element ? event.target.closest("[data-address]") : null;
-    if (!cell) return;
-    this.state.set({ tab: "origin", subject: { origin: `origin/memory/shared/${this.block}/${cell.getAttribute("data-address")}/4/${this.state.now.position}` } });
+    const address = event.target instanceof Element ? this.addressAt(event.target, event) : -1;
+    if (address >= 0) this.state.set({ tab: "origin", subject: { origin: `origin/memory/shared/${this.block}/${address}/4/${this.state.now.position}` } });
+  }
+
+  /**
+   * The word at a pointer; -1 if there is none.
+   * @param {Element} target
+   * @param {MouseEvent} event
+   */
+  addressAt(target, event) {
+    const own = target.closest("[data-address]")?.getAttribute("data-address");
+    if (own) return Number(own);
+    const row = target.closest("[data-row]");
+    if (!row) return -1;
+    const box = row.getBoundingClientRect();
+    return Number(row.getAttribute("data-row")) + 4 * Math.max(0, Math.min(31, Math.floor((32 * (event.clientX - box.left)) / box.width)));
   }
 
   /** @param {number} index */
   row(index) {
     const address = index * ROW;
     const page = this.pages.get(Math.floor(address / this.run.info.page));
-    const cells = [];
-    for (let bank = 0; bank < 32; bank++) cells.push(this.cell(page, address + 4 * bank));
-    return h("div", { class: "bank-row" }, h("b", {}, grouped(address)), cells);
+    const row = h("div", { class: "bank-row" });
+    const cells = Array.from({ length: 32 }, (_, bank) => this.cell(page, address + 4 * bank));
+    const inside = this.wide === "values" ? cells.map((one) => one.html).join("") : overview(cells, address);
+    row.innerHTML = `<b>${grouped(address)}</b>${inside}`; // numbers only: many elements at once
+    return row;
   }
 
   /** What is said of a cell. @param {number} address */
   tip(address) {
     const page = this.pages.get(Math.floor(address / this.run.info.page));
-    if (!page) return "";
+    if (!page || address < 0) return "";
     const at = address - page.base;
     const known = page.known[at >> 3] >> (at & 7) & 1;
-    const [lanes, tile, write] = [this.accessed.get(address), this.tile.get(address), page.recent.get(at)];
+    const [lanes, tile, write] = [this.accessed.get(address), this.tile.get(address), page.last(at)];
     return [`byte ${address}, bank ${(address / 4) % 32}`, known ? `${this.as} ${text(this.as, page.view, at, 4)}` : "never written",
       lanes ? `accessed by lane${lanes.length > 1 ? "s" : ""} ${lanes.join(", ")}` : "", tile ? `${tile.tile.operand}: row ${tile.row}, chunk ${tile.chunk}` : "",
       write ? `${write.asynchronous ? "landed" : "written"} at step ${write.after}, line ${this.run.instructions[write.instruction]?.line}` : ""].filter(Boolean).join("\n");
   }
 
   /**
+   * A word: its colors, what is written on it, and all of it as HTML.
    * @param {import("lab/run.js").Page | undefined} page
    * @param {number} address
+   * @returns {Cell}
    */
   cell(page, address) {
     const at = page ? address - page.base : 0;
-    if (!page || at + 4 > page.data.length) return h("i", { class: "none" });
+    if (!page || at + 4 > page.data.length) return { color: "transparent", landed: false, html: '<i class="none"></i>', mark: "" };
     const known = page.known[at >> 3] >> (at & 7) & 1;
     const lanes = this.accessed.get(address);
     const tile = this.tile.get(address);
-    const write = page.recent.get(at);
+    const write = page.last(at);
     const isFresh = write && write.after === this.state.now.position - 1;
     const shown = known && this.wide === "values" ? text(this.as, page.view, at, 4) : "";
     const value = known ? Number(number(kindOf(this.as), page.view, at)) : NaN;
     const { low, span } = this.range ?? { low: 0, span: 0 };
     const heat = Number.isFinite(value) ? Math.round(12 + 60 * (span > 0 ? (value - low) / span : 0)) : 0;
-    return tipped(h("i", {
-      class: `${known ? "" : "unknown"} ${lanes ? "accessed" : ""} ${isFresh ? "fresh" : ""} ${tile ? "in-tile" : ""} ${write?.asynchronous ? "landed" : ""}`,
-      style: tile ? `--hue:${tile.hue}` : `--heat:${heat}%`,
-      "data-address": address,
-    }, this.wide === "values" ? shown : lanes ? lanes[0] : ""), () => this.tip(address));
+    const kind = `${known ? "" : "unknown"} ${lanes ? "accessed" : ""} ${isFresh ? "fresh" : ""} ${tile ? "in-tile" : ""} ${write?.asynchronous ? "landed" : ""}`;
+    return {
+      color: tile ? `hsl(${tile.hue} 60% 80%)` : known ? `color-mix(in srgb, var(--accent) ${heat}%, var(--sunk))` : "transparent",
+      landed: Boolean(write?.asynchronous),
+      html: `<i class="${kind}" style="${tile ? `--hue:${tile.hue}` : `--heat:${heat}%`}" data-address="${address}">${shown}</i>`,
+      mark: lanes ? `<i class="accessed">${lanes[0]}</i>` : isFresh ? '<i class="fresh"></i>' : "",
+    };
   }
+}
+
+/**
+ * A row of words as one element, so that a page of them is laid out in little time; marks are on top of it.
+ * @param {Cell[]} cells
+ * @param {number} address
+ */
+function overview(cells, address) {
+  const part = 100 / cells.length;
+  const stripes = (/** @type {string[]} */ colors) => {
+    const stops = [];
+    for (let start = 0, end = 0; start < colors.length; start = end) {
+      while (end < colors.length && colors[end] === colors[start]) end++;
+      stops.push(`${colors[start]} ${start * part}% ${end * part}%`);
+    }
+    return `linear-gradient(90deg, ${stops.join(", ")})`;
+  };
+  const landed = cells.some((one) => one.landed) ? `${stripes(cells.map((one) => (one.landed ? "var(--good)" : "transparent")))} 0 100% / 100% 2px no-repeat, ` : "";
+  const marks = cells.map((one, bank) => one.mark.replace("<i", `<i style="left:${bank * part}%"`)).join("");
+  return `<span class="bank-cells" data-row="${address}"><u style="background:${landed}${stripes(cells.map((one) => one.color))}"></u>${marks}</span>`;
 }
 
 /** The number type that colors are by. @param {string} as */

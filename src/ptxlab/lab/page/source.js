@@ -6,6 +6,8 @@
 /** @typedef {{ get(name: string): Promise<any>, kind: string }} Source */
 
 const KEPT = 300; // answers
+const REST = 300; // milliseconds without a change, after which what is near is asked for
+const WINDOWED = /^(steps|warps|registers|memory|barriers)\//;
 
 /** Answers of the server that the page came from. */
 class Served {
@@ -88,6 +90,26 @@ export class Kept {
     this.kind = source.kind;
     /** @type {Map<string, Promise<any>>} */
     this.known = new Map();
+    /** @type {Set<string>} names with a window that were asked for since the position changed */
+    this.asked = new Set();
+    /** @type {number | undefined} */
+    this.timer = undefined;
+  }
+
+  /** What is needed when the position leaves its window: asked for when nothing else is. @param {number} windows */
+  prepareNext(windows) {
+    clearTimeout(this.timer);
+    const near = [...this.asked];
+    this.asked.clear();
+    this.timer = setTimeout(() => {
+      for (const name of near) {
+        const at = name.lastIndexOf("/");
+        for (const window of [Number(name.slice(at + 1)) + 1, Number(name.slice(at + 1)) - 1]) {
+          if (window >= 0 && window < windows) this.get(`${name.slice(0, at)}/${window}`).catch(() => {});
+        }
+      }
+      this.asked.clear();
+    }, REST);
   }
 
   /**
@@ -95,6 +117,7 @@ export class Kept {
    * @returns {Promise<any>}
    */
   get(name) {
+    if (WINDOWED.test(name)) this.asked.add(name);
     const known = this.known.get(name);
     if (known) {
       this.known.delete(name);

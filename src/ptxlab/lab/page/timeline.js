@@ -40,9 +40,14 @@ export class Timeline {
     fill(element, this.scroll, this.tools, this.hint);
     this.element = element;
     this.listen();
-    new ResizeObserver(() => this.draw()).observe(element);
-    document.addEventListener("theme", () => this.draw());
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    this.isNarrow = window.matchMedia("(max-width: 820px)");
+    this.wide = this.scroll.clientWidth;
+    new ResizeObserver(() => { this.wide = this.scroll.clientWidth; this.draw(); }).observe(element);
+    /** @type {Map<string, string>} of the style, by name; to ask for one has the browser compute it */
+    this.colors = new Map();
+    const restyle = () => { this.colors.clear(); this.draw(); };
+    document.addEventListener("theme", restyle);
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
     state.listen((now, before) => this.follow(now, before));
     this.follow(state.now, null);
   }
@@ -105,7 +110,7 @@ export class Timeline {
   }
 
   get width() {
-    return Math.max(40, this.scroll.clientWidth - NAMES);
+    return Math.max(40, this.wide - NAMES);
   }
 
   /** The tiles that are seen. */
@@ -138,11 +143,15 @@ export class Timeline {
   }
 
   paint() {
-    const style = getComputedStyle(document.documentElement);
-    const color = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
-    const width = this.scroll.clientWidth;
+    const color = (/** @type {string} */ name) => {
+      const known = this.colors.get(name) ?? getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+      this.colors.set(name, known);
+      return known;
+    };
+    const width = this.wide;
     const height = this.tracks.length * ROW + 24;
-    this.element.style.height = window.innerWidth > 820 ? `${Math.max(64, Math.min(height, 196))}px` : "100%";
+    const tall = this.isNarrow.matches ? "100%" : `${Math.max(64, Math.min(height, 196))}px`;
+    if (this.element.style.height !== tall) this.element.style.height = tall;
     const ratio = window.devicePixelRatio || 1;
     if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
       this.canvas.width = Math.round(width * ratio);
@@ -152,7 +161,7 @@ export class Timeline {
     const context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
-    context.font = `11px ${style.getPropertyValue("--sans")}`;
+    context.font = `11px ${color("sans")}`;
     context.textBaseline = "middle";
     this.paintScale(context, color, height);
     const { warp, position } = this.state.now;
