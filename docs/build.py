@@ -33,6 +33,7 @@ BENCHES = HERE.parent / "evidence" / "bench"
 TEXT = HERE.parent / "evidence" / "optimisation_text.json"
 LAUNCHES = HERE.parent / "evidence" / "launch.json"
 SANITIZER = HERE.parent / "evidence" / "sanitizer.json"
+LAB = HERE.parent / "evidence" / "lab.json"
 
 
 def by_chapter() -> Iterator[tuple[str, Iterable[Form]]]:
@@ -274,6 +275,29 @@ def found_by(kernels: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> str:
     return " | ".join(cells)
 
 
+def lab_speed(path: Path = LAB) -> str:
+    """How fast the page of `ptxlab lab` is in a browser, view by view."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    about, load, steps = found["about"], found["load"], found["steps"]
+    lines = [
+        f"{about['cores']} {about['machine']} cores, {about['chromium']}, commit {about['commit']}, {about['date']}; "
+        f"{steps['threads']:,} steps of threads, {steps['warps']:,} of warps:\n",
+        "| view | a step: median | longest | a jump to any block: median | longest |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for view, times in found["views"].items():
+        cells = [f"{times[kind][name]:.0f} ms" for kind in ("step", "jump") for name in ("median", "longest")]
+        lines.append(f"| {view} | {' | '.join(cells)} |")
+    tabs = found["tabs"]
+    lines += [
+        "",
+        f"Another view: {tabs['median']:.0f} ms, at most {tabs['longest']:.0f} ms. Opening the recording: "
+        f"{load['all']:.1f} s, of which {load['file']:.1f} s decompress it in as many threads as there are cores, "
+        f"{load['order']:.1f} s order it by warps, and {load['page']:.1f} s pass until the page has answers.",
+    ]
+    return "\n".join([*lines, ""])
+
+
 def index(pages: Mapping[str, str]) -> str:
     """The title of each page, and where it is."""
     titles = {name: text.partition("\n")[0].lstrip("# ") for name, text in pages.items()}
@@ -293,6 +317,10 @@ def write_measured() -> None:
         text = re.sub(rf"({words}\s+medians\s+of\s+)\d+", rf"\g<1>{rounds}", text)
     path.write_text(text, encoding="utf-8")
     (BENCHES / "README.md").write_text(benchmarks(), encoding="utf-8")
+    if LAB.exists():  # it takes a browser, and a machine with nothing else on it
+        page = HERE / "lab.md"
+        mark = r"(?<=<!-- measured: lab -->\n).*?(?=<!-- end -->)"
+        page.write_text(re.sub(mark, lambda _: lab_speed(), page.read_text("utf-8"), flags=re.DOTALL), "utf-8")
 
 
 def benchmarks() -> str:

@@ -1,4 +1,4 @@
-"""Kernels that the tests of the page show: a ring, a hang, a product with a wrong swizzle, an MMA by `tcgen05`."""
+"""Kernels that the tests of the page show: a ring, a hang, a product with a wrong swizzle, a box, `tcgen05`, Python."""
 
 from functools import cache
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab.author import Kernel, b32, kernel, pointer, ptx
 from ptxlab.lab import Views
 from tests.debug.kernels import EXCHANGE, RACE
 
@@ -89,6 +90,45 @@ filled:
 """
 HANG = RING.replace("[full+8], 32", "[full+8], 33")
 
+# A box of a tensor, most of which is outside: it begins at row 24 and column 16 of 32 by 32.
+BOX = """.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry box(.param .align 64 .b8 source[128]) {
+  .reg .pred %first, %done;
+  .reg .b32 %t, %column;
+  .reg .b64 %map;
+  .shared .align 1024 .b8 tile[4096];
+  .shared .align 8 .b64 full;
+  mov.u32 %t, %tid.x;
+  mov.u32 %column, 16;
+  mov.b64 %map, source;
+  cvta.param.u64 %map, %map;
+  setp.eq.u32 %first, %t, 0;
+  @%first mbarrier.init.shared.b64 [full], 1;
+  bar.sync 0;
+  @%first mbarrier.arrive.expect_tx.shared.b64 _, [full], 4096;
+  @%first cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes
+    [tile], [%map, {%column, 24}], [full];
+wait:
+  mbarrier.try_wait.parity.shared.b64 %done, [full], 0;
+  @!%done bra wait;
+  ret;
+}
+"""
+TENSOR_WORDS = (ROOT / "tests/cases/tensor/fence_after_barrier.ptx").read_text(encoding="ascii")
+
+
+@kernel(target="sm_80")
+def shift(out: pointer[b32]):
+    """Each thread reads what its neighbour writes; nothing orders the two."""
+    slots = ptx.shared(b32, 64)
+    slots[ptx.tid.x] = ptx.tid.x
+    out[ptx.tid.x] = slots[ptx.tid.x ^ 32]
+
+
+TILE = np.arange(1024, dtype=np.float32).reshape(32, 32)
+
 
 def _product() -> list[Any]:
     draw = np.random.default_rng(7)
@@ -96,7 +136,7 @@ def _product() -> list[Any]:
     return [a, b, np.zeros((16, 8), np.float32)]
 
 
-_LAUNCHES: dict[str, tuple[str, int, Any]] = {
+_LAUNCHES: dict[str, tuple[str | Kernel, int, Any]] = {
     "exchange": (EXCHANGE, 64, lambda: [np.zeros(64, np.uint32)]),
     "race": (RACE, 64, lambda: [np.zeros(64, np.uint32)]),
     "ring": (RING, 64, lambda: [np.zeros(32, np.uint32)]),
@@ -104,16 +144,24 @@ _LAUNCHES: dict[str, tuple[str, int, Any]] = {
     "swizzle": (SWIZZLE, 32, _product),
     "right swizzle": (SWIZZLE.replace(WRONG, RIGHT), 32, _product),
     "tcgen05": (TENSOR, 32, list),
+    "tensor words": (TENSOR_WORDS, 256, lambda: [np.zeros(1, np.uint32)]),
+    "box": (BOX, 32, lambda: [ptxlab.tensor_map(TILE, box=(32, 32), swizzle="128B")]),
+    "python": (shift, 64, lambda: [np.zeros(64, np.uint32)]),
 }
+
+
+def _kernel(name: str, text: str | Kernel) -> Any:
+    if isinstance(text, Kernel):
+        return text
+    module = ptxlab.parse(text, name=f"{name}.ptx")
+    return module[module.entries[0]]
 
 
 @cache
 def launched(name: str) -> tuple[Views, ptxlab.Result, list[Any]]:
     """A launch of one of them as the page shows it, its result, and the arguments after it."""
     text, block, arguments = _LAUNCHES[name]
-    module = ptxlab.parse(text, name=f"{name}.ptx")
     given = arguments()
-    kernel = module[module.entries[0]]
-    result = kernel.launch(1, block, given, device="cpu", on_error="collect", record=ptxlab.Record())
+    result = _kernel(name, text).launch(1, block, given, device="cpu", on_error="collect", record=ptxlab.Record())
     assert result.trace is not None
     return Views(result.trace), result, given

@@ -1,4 +1,7 @@
-"""The page in a real Chromium: loaded, stepped, scrubbed, clicked; on a race, a hang, a ring, an MMA and `tcgen05`."""
+"""The page in a real Chromium: loaded, stepped, scrubbed, clicked; on a race, a hang, a ring, an MMA and `tcgen05`.
+
+All views are shown of all launches. What takes how long on ten million steps, `benchmarks/lab.py` measures.
+"""
 
 import json
 import shutil
@@ -124,9 +127,14 @@ def test_a_race_shows_both_accesses(pages: Pages) -> None:
 def test_a_hang_shows_the_barrier(pages: Pages) -> None:
     with pages.shown("hang") as page:
         assert "32 of 33 arrivals" in page.text(".finding.open")
+        page.click('.access [data-last="53"]')
+        page.wait("document.querySelector('.line.current')?.dataset.line === '53'")
         page.press("End")
         page.click("#tab-barriers")
         page.wait("document.querySelector('.ring')?.innerText.includes('32 of 33 arrived')")
+        ring = page.text(".ring")
+        assert "warp 1\n for parity 0, line 53" in ring.replace("\n\n", "\n") or "for parity 0, line 53" in ring
+        assert "for parity 0, line 33" in ring
 
 
 def test_a_ring_is_a_table_of_stages(pages: Pages) -> None:
@@ -160,6 +168,51 @@ def test_the_right_swizzle_is_in_order(pages: Pages) -> None:
         assert "no bank conflict" in page.text("#conflict")
 
 
+def test_a_box_lands(pages: Pages) -> None:
+    with pages.shown("box") as page:
+        page.click("#tab-copies")
+        assert page.text("#copy-title") == "source[24:56, 16:48]"
+        page.wait("document.querySelector('.copy-row .state')?.innerText === 'not issued'")
+        page.press("End")
+        page.wait("document.querySelector('.copy-row .state')?.innerText === 'landed'")
+        assert "224 of 256 chunks are outside of the tensor" in page.text(".copy .outside")
+        assert "4,096 bytes have landed and count on full, phase 0" in page.text(".moments")
+        first = "[...document.querySelectorAll('.copy-parts section:last-child .box-row')][2]"  # the second of the box
+        assert page.evaluate(f"[...{first}.querySelectorAll('i')].map((one) => one.innerText).slice(0, 4)") == [
+            "1.1", "1.0", "1.3", "1.2"
+        ]  # fmt: skip
+        page.evaluate("document.querySelector('.moments .link').click()")
+        assert page.wait("document.querySelector('.line.current')?.innerText.includes('cp.async.bulk.tensor')")
+
+
+def test_words_of_tensor_memory(pages: Pages) -> None:
+    with pages.shown("tensor words") as page:
+        page.press("End")
+        page.click("#tab-tensor")
+        cell = 'document.querySelector(\'.word-row[data-lane="5"] [data-column="3"]\')'
+        page.evaluate("lab.views.tensor.as = 'u32'; lab.views.tensor.arrange()")
+        page.wait(f"{cell}?.innerText === '5'")
+        page.click('.word-row[data-lane="5"] [data-column="3"]')
+        assert page.text(".origin-head strong") == "tensor memory of block 0, lane 5, column 3"
+
+
+def test_a_kernel_in_python_beside_its_ptx(pages: Pages) -> None:
+    with pages.shown("python") as page:
+        page.wait("document.querySelectorAll('.line.marked').length === 2")
+        marked = page.evaluate(
+            "[...document.querySelectorAll('.line.marked .words')].map((one) => one.innerText.trim())"
+        )
+        assert marked == ["slots[ptx.tid.x] = ptx.tid.x", "out[ptx.tid.x] = slots[ptx.tid.x ^ 32]"]
+        assert page.evaluate("document.querySelector('.line .flag.error').innerText") == "data-race"
+        assert "kernels.py:" in page.text(".finding.open .code.source")
+        page.click("#ptx")
+        page.wait("document.querySelectorAll('.listings .rows').length === 2")
+        page.wait("document.querySelectorAll('.listings .rows:last-child .line.marked').length === 2")
+        page.click(".access button.link")
+        page.wait("document.querySelectorAll('.listings .line.current').length === 2")
+        page.click("#ptx")
+
+
 def test_tensor_memory(pages: Pages) -> None:
     with pages.shown("tcgen05") as page:
         page.click("#tab-tensor")
@@ -184,9 +237,15 @@ EVERYWHERE = """(async () => {
 })()"""
 
 
-@pytest.mark.parametrize("name", ["race", "hang", "ring", "swizzle", "tcgen05"])
-def test_every_view_shows_every_launch(pages: Pages, name: str) -> None:
+@pytest.mark.parametrize(("name", "shown"), [
+    ("race", "findings"), ("hang", "findings"), ("ring", "barriers"), ("swizzle", "fragments tiles"),
+    ("tcgen05", "tensor tiles"), ("box", "copies"), ("python", "findings"), ("tensor words", "tensor fragments"),
+])  # fmt: skip
+def test_every_view_shows_every_launch(pages: Pages, name: str, shown: str) -> None:
+    """At the start, in the middle and at the end; each launch has the views that it is there for."""
     with pages.shown(name) as page:
+        views = page.evaluate("Object.keys(lab.views)")
+        assert {*shown.split(), "registers", "warps", "arrays", "barriers", "origin"} <= {*views}
         assert page.evaluate(EVERYWHERE) == []
 
 

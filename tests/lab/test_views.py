@@ -86,7 +86,7 @@ def test_a_barrier_says_who_waits() -> None:
     (barrier,) = views.get("barriers/0/0")
     assert (barrier["name"], barrier["mbarrier"]) == ("barrier 0", False)
     assert barrier["events"][-1][1:2] == ["phase"]
-    assert {warp for warp, _, _ in barrier["waits"]} <= {0, 1}
+    assert {warp for warp, *_ in barrier["waits"]} <= {0, 1}
 
 
 def test_where_warps_are() -> None:

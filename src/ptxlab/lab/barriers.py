@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxlab.device.layout import shared_variables
 from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALISED, OBSERVED, OPENED, PHASE
+from ptxlab.lab.waiting import Waiting
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.columns import Numbers
 
@@ -107,29 +108,39 @@ class Barriers:
             ]  # fmt: skip
             found.append({
                 "name": self.name(history), "address": history.address, "mbarrier": history.is_mbarrier,
-                "state": state, "events": happens, "waits": self._waits(history, start, end),
+                "state": state, "events": happens,
+                "waits": [one for one in self._waits(history) if one[1] <= end and one[2] >= start][:MOST],
             })  # fmt: skip
         return found
 
     def _state(self, history: History, index: int) -> list[int]:
         return [int(column[index]) for column in (history.expected, history.missing, history.bytes, history.phase)]
 
-    def _waits(self, history: History, start: int, end: int) -> list[list[int]]:
-        """Warps that wait there in a window: the warp, from when, until when."""
+    def _waits(self, history: History) -> list[list[int]]:
+        """Warps that wait there: the warp, from when, until when, the line, and the parity that is awaited, or -1."""
+        if history.is_mbarrier:
+            found: list[list[int]] = self.waiting.at_mbarriers().get((history.block, history.address), [])
+            return found
+        return self._at_barrier(history)
+
+    @cached_property
+    def waiting(self) -> Waiting:
+        """Which warps wait at mbarriers."""
+        return Waiting(self.steps)
+
+    def _at_barrier(self, history: History) -> list[list[int]]:
+        """Warps that wait at a barrier of the block."""
         given = self.steps.trace.columns.events[history.events]
-        kind = OBSERVED if history.is_mbarrier else AT_BARRIER
-        seen = np.flatnonzero(given["kind"] == kind)
+        seen = np.flatnonzero(given["kind"] == AT_BARRIER)
         if not len(seen):
             return []
-        count = self.steps.trace.accesses.threads_in_block
-        thread = given["thread"][seen].astype(np.int64)
-        warp = thread // count * self.steps.warps_in_block + thread % count // 32
-        pairs = np.unique(np.stack([history.after[seen], warp], axis=1), axis=0)
-        near = pairs[(pairs[:, 0] >= start) & (pairs[:, 0] < end + (end - start))]
+        warp = self.steps.warps_of(given["thread"][seen].astype(np.int64))
+        each = np.stack([history.after[seen], warp, given["instruction"][seen].astype(np.int64)], axis=1)
         found = []
-        for at, number in near[:MOST].tolist():
-            before, after = self.steps.around(number, at + (0 if history.is_mbarrier else 1))
-            until = at if history.is_mbarrier else after
-            if until > before + 1 and before < end:
-                found.append([number, before + 1, until])
+        for at, number, instruction in np.unique(each, axis=0).tolist():
+            before, after = self.steps.around(number, at + 1)
+            is_stuck = after < 0 and not self.steps.trace.is_complete
+            until = self.steps.count if is_stuck else after
+            if until > before + 1 or is_stuck:
+                found.append([number, before + 1, until, self.steps.trace.program.line(instruction), -1])
         return found

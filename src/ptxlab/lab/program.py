@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from ptxlab.device.layout import shared_variables, size_of_variable
 from ptxlab.ir.mangled import title
 from ptxlab.isa.held import Held
 from ptxlab.lab.copies import is_copy
+from ptxlab.lab.findings import findings
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.tensor_memory import does
 from ptxlab.lab.tiles import is_tile
@@ -55,7 +55,7 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
         "hasTensorMemory": any(match is not None and does(match) is not None for match in matches),
         "arrays": _arrays(steps),
         "shared": _shared(steps),
-        "findings": _findings(steps),
+        "findings": findings(steps),
         "remarks": [*remarks, *_changed(steps, lines)],
     }
 
@@ -170,31 +170,6 @@ def _shared(steps: WarpSteps) -> dict[str, Any]:
         for variable, start in shared_variables(steps.trace.program.variables)
     ]
     return {"size": steps.trace.accesses.shared_size, "variables": variables}
-
-
-def _findings(steps: WarpSteps) -> list[dict[str, Any]]:
-    return [
-        {**asdict(one), "accesses": [{**access, **_when(steps, access)} for access in one.accesses]}
-        for one in steps.trace.findings
-    ]
-
-
-def _when(steps: WarpSteps, access: dict[str, int]) -> dict[str, int]:
-    """The first step at which a thread executes the line of an access, if that is recorded."""
-    trace = steps.trace
-    number = trace.number_of(access["thread"], access["block"])
-    own = trace.columns.entries_by(number)
-    lines = {at for at in range(len(trace.program.instructions)) if trace.program.line(at) == access["line"]}
-    for entry in own.tolist():
-        for index, (instruction, _) in enumerate(trace.columns.segment_of(entry).steps):
-            if instruction in lines:
-                warp = int(steps.warp_of_entry[entry])
-                return {
-                    "step": int(steps.first[steps.group_of[entry]]) + index,
-                    "warp": warp,
-                    "lane": number % trace.accesses.threads_in_block % 32,
-                }
-    return {}
 
 
 def _changed(steps: WarpSteps, lines: Lines) -> list[str]:

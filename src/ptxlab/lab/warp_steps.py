@@ -261,6 +261,12 @@ class WarpSteps:
             found = np.where(is_there, self.first[self.group_of[entries]] + index, found)
         return self._after_issue(found)
 
+    def warps_of(self, threads: Numbers) -> Numbers:
+        """The warps of threads, both counted through the grid."""
+        block, own = np.divmod(threads, self.trace.accesses.threads_in_block)
+        found: Numbers = block * self.warps_in_block + own // LANES
+        return found
+
     def events_of(self, block: int) -> Numbers:
         """The events that threads of a block have caused, in order."""
         order, blocks = self._events_by_block

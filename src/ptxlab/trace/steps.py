@@ -41,7 +41,7 @@ class Finding:
     notes: Sequence[str] = ()
     helps: Sequence[str] = ()
     accesses: Sequence[dict[str, int]] = ()
-    """The accesses that it is about: `line`, `block` and `thread` of each."""
+    """The accesses that it is about: `line`, `block` and `thread` of each; of a race `address` and `bytes`, too."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,11 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     for cause in causes_of(launch, found, races):
         diagnostic = _RACES[kinds[cause[0]]](launch, found, cause[0])
         notes = (*describe_wait(launch, found, cause[0]), *other_lines(launch, found, cause))
-        facts = {**diagnostic.facts, "accesses": [one.fact(launch) for one in parties_of(found, cause[0])]}
+        place = {name: found.get(name, cause[0]) for name in ("address", "bytes")}
+        facts = {
+            **diagnostic.facts,
+            "accesses": [{**one.fact(launch), **place} for one in parties_of(found, cause[0])],
+        }
         apart = {tuple(party.instruction for party in parties_of(found, one)): one for one in cause[1:]}
         if apart:
             facts["others"] = [[one.fact(launch) for one in parties_of(found, other)] for other in apart.values()]

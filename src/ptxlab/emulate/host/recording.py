@@ -195,9 +195,12 @@ def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
 
 
 def _describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]:
-    """A finding, with its line in the PTX: a label may also be of what that was compiled from."""
-    spans = [label.span for label in found.labels if label.span.source is source]
-    line = spans[0].source.position(spans[0].start)[0] if spans else 0
+    """A finding, with its line in the PTX: where that was compiled from something, the texts are on the lines there."""
+    labels = [label for label in found.labels if label.span.source is source]
+    line = labels[0].span.source.position(labels[0].span.start)[0] if labels else 0
+    above = [label.text for label in found.labels if label.span.source is not source]
+    if len(above) != len(labels):
+        above = [""] * len(labels)
     return {
         "level": found.level,
         "code": found.code,
@@ -205,9 +208,8 @@ def _describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any
         "line": line,
         "text": render([found]),
         "labels": [
-            [label.span.source.position(label.span.start)[0], label.text]
-            for label in found.labels
-            if label.span.source is source
+            [label.span.source.position(label.span.start)[0], label.text or text]
+            for label, text in zip(labels, above, strict=True)
         ],
         "notes": list(found.notes),
         "helps": [one.text for one in found.helps],

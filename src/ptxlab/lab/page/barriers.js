@@ -5,7 +5,7 @@ import { grouped } from "lab/format.js";
 import { Panel } from "lab/panel.js";
 
 /** @typedef {{ name: string, address: number, mbarrier: boolean, state: number[], events: any[][], waits: number[][] }} Given */
-/** @typedef {{ name: string, address: number, mbarrier: boolean, expected: number, missing: number, bytes: number, phase: number, waits: number[], recent: any[][], most: number }} Barrier */
+/** @typedef {{ name: string, address: number, mbarrier: boolean, expected: number, missing: number, bytes: number, phase: number, waits: number[][], recent: any[][], most: number }} Barrier */
 
 export class Barriers extends Panel {
   title = "Barriers";
@@ -50,7 +50,24 @@ export class Barriers extends Panel {
       h("span", { class: `phase ${one.phase % 2 ? "odd" : ""}`, "data-tip": one.mbarrier ? `phases complete: ${one.phase}; a wait for parity ${(one.phase + 1) % 2} passes` : `complete ${one.phase} times` }, one.mbarrier ? `phase ${one.phase}` : `${one.phase}×`),
       meter("arrivals", arrived, expected, one.mbarrier ? `${arrived} of ${expected}` : `${arrived}`),
       one.most || one.bytes ? meter("bytes", Math.max(0, one.most - one.bytes), Math.max(one.most, 1), one.bytes ? `${grouped(one.bytes)} bytes pending` : "no bytes pending") : null,
-      one.waits.length ? h("span", { class: "waiting" }, "waits: ", one.waits.map((warp) => h("button", { type: "button", class: `chip ${warp === now.warp ? "own" : ""}`, onclick: () => this.state.set({ warp }) }, `warp ${this.run.warpInBlock(warp)}`))) : null);
+      ...this.waiting(one, now));
+  }
+
+  /**
+   * Who waits, and for what: warps that do it by the same line are together.
+   * @param {Barrier} one
+   * @param {import("lab/state.js").Looked} now
+   */
+  waiting(one, now) {
+    /** @type {Map<string, number[]>} */
+    const together = new Map();
+    for (const [warp, , , line, parity] of one.waits) {
+      const what = parity >= 0 ? `for parity ${parity}, line ${line}` : `line ${line}`;
+      together.set(what, [...(together.get(what) ?? []), warp]);
+    }
+    return [...together].map(([what, warps]) => h("span", { class: "waiting" }, "waits: ",
+      warps.map((warp) => h("button", { type: "button", class: `chip ${warp === now.warp ? "own" : ""}`, onclick: () => this.state.set({ warp }) }, `warp ${this.run.warpInBlock(warp)}`)),
+      ` ${what}`));
   }
 
   /** The last events. @param {Barrier[]} barriers */
@@ -112,8 +129,8 @@ function at(given, position) {
     most = Math.max(most, bytes);
     if (event[1] !== "arrived" || given.mbarrier) recent.push(event);
   }
-  const waits = [...new Set(given.waits.filter(([, from, until]) => from <= position && position <= until).map(([warp]) => warp))];
-  return { name: given.name, address: given.address, mbarrier: given.mbarrier, expected, missing, bytes, phase, waits, recent: recent.slice(-64), most };
+  const waits = given.waits.filter(([, from, until]) => from <= position && position <= until);
+  return { name: given.name, address: given.address, mbarrier: given.mbarrier, expected, missing, bytes, phase, waits, recent: recent.slice(-512), most };
 }
 
 /**

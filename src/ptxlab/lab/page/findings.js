@@ -55,25 +55,47 @@ export class Findings {
 
   /** @param {import("lab/run.js").Finding} finding */
   detail(finding) {
-    const accesses = finding.accesses ?? [];
     const labels = finding.labels ?? [];
     return h("div", { class: "finding-detail" },
-      labels.map(([line, text], index) => {
-        const access = accesses.find((one) => one.line === line);
-        const isTimed = access?.step !== undefined;
-        return h("div", { class: "access" },
-          h("span", { class: "order" }, index + 1),
-          h("div", {},
-            h("div", { class: "code" }, h("span", { class: "number" }, line), colored((this.run.lines[line - 1] ?? "").trim())),
-            h("div", { class: "label" }, ticked(text)),
-            isTimed ? h("button", {
-              type: "button", class: "link", "data-step": access.step,
-              onclick: () => this.state.set({ position: access.step, warp: access.warp, lane: access.lane }),
-            }, `go to step ${grouped(access.step)}, ${this.run.nameOf(access.warp)} lane ${access.lane}`) : null));
-      }),
+      labels.map(([line, text], index) => h("div", { class: "access" },
+        h("span", { class: "order" }, index + 1),
+        h("div", {},
+          this.source(line),
+          h("div", { class: "code" }, h("span", { class: "number" }, line), colored((this.run.lines[line - 1] ?? "").trim())),
+          h("div", { class: "label" }, ticked(text)),
+          this.times(finding, line)))),
       (finding.notes ?? []).map((note) => h("p", { class: "why-not" }, ticked(note))),
       (finding.helps ?? []).map((help) => h("p", { class: "help" }, h("b", {}, "Help: "), ticked(help))),
       labels.length ? null : h("pre", {}, finding.text));
+  }
+
+  /** The line of the user's file, above that of the PTX. @param {number} line of the PTX */
+  source(line) {
+    const found = this.run.sourceOf(line);
+    return found ? h("div", { class: "code source" }, h("span", { class: "number" }, `${found.file.split("/").pop()}:${found.line}`), colored(found.text, found.file)) : null;
+  }
+
+  /**
+   * Buttons that go to the accesses of a line; where none is known, to the last time that it was executed.
+   * @param {import("lab/run.js").Finding} finding
+   * @param {number} line
+   */
+  times(finding, line) {
+    const accesses = (finding.accesses ?? []).filter((one) => one.line === line && one.step !== undefined);
+    if (accesses.length) {
+      return accesses.map((one) => h("button", {
+        type: "button", class: "link", "data-step": one.step,
+        onclick: () => this.state.set({ position: one.step, warp: one.warp, lane: one.lane }),
+      }, `go to step ${grouped(one.step)}, ${this.run.nameOf(one.warp)} lane ${one.lane}`));
+    }
+    return this.run.info.counts[line] ? h("button", { type: "button", class: "link", "data-last": line, onclick: () => this.goToLast(line) }, `go to the last time that line ${line} is executed`) : null;
+  }
+
+  /** @param {number} line */
+  async goToLast(line) {
+    const { steps, warps } = await this.run.source.get(`line/${line}`);
+    const last = steps.length - 1;
+    if (last >= 0) this.state.set({ position: steps[last], warp: warps[last] });
   }
 }
 

@@ -159,7 +159,7 @@ export class Listing {
     const here = (this.warps.get(line) ?? []).map((one) => one.warp);
     const current = line === this.current ? (this.ended ? "ended" : "current") : this.related.has(line) ? "related" : "";
     const mark = this.mark(line);
-    return `${line}|${sass}|${here}|${here.includes(warp) ? warp : ""}|${current}|${mark ? marks?.kind + mark : ""}`;
+    return `${line}|${sass}|${here}|${here.includes(warp) ? warp : ""}|${current}|${mark === undefined ? "" : marks?.kind + mark}`;
   }
 
   /** @param {number} index */
@@ -174,7 +174,7 @@ export class Listing {
     const finding = this.findings.get(line);
     const heat = counts ? Math.round(100 * Math.log1p(counts[0]) / Math.log1p(this.most)) : 0;
     return h("div", {
-      class: `line ${isCurrent ? (this.ended ? "ended" : "current") : this.related.has(line) ? "related" : ""} ${counts ? "runs" : ""} ${mark ? `marked ${marks?.kind}` : ""} ${finding ? finding.level : ""}`,
+      class: `line ${isCurrent ? (this.ended ? "ended" : "current") : this.related.has(line) ? "related" : ""} ${counts ? "runs" : ""} ${mark === undefined ? "" : `marked ${marks?.kind}`} ${finding ? finding.level : ""}`,
       "data-line": line, "aria-current": isCurrent || undefined,
     },
     h("span", {

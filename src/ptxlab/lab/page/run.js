@@ -209,6 +209,19 @@ export class Run {
     return { base: given.base, data, view: new DataView(data.buffer), known, last: (at) => given.writes[last[at >> 2] - 1] };
   }
 
+  /**
+   * The line of a file that a line of the PTX was compiled from: the first of its places that can be shown.
+   * @param {number} line
+   * @returns {{ file: string, line: number, text: string } | null}
+   */
+  sourceOf(line) {
+    for (const [file, at] of this.instructions.find((one) => one.line === line && one.sources)?.sources ?? []) {
+      const source = this.info.sources.find((/** @type {any} */ one) => one.file === file);
+      if (source) return { file, line: at, text: (source.text.split("\n")[at - 1] ?? "").trim() };
+    }
+    return null;
+  }
+
   /** @param {number} warp */
   nameOf(warp) {
     const block = this.blocks.find((one) => one.number === this.blockOf(warp));
