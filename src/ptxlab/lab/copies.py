@@ -15,10 +15,11 @@ import numpy as np
 
 from ptxlab import ir
 from ptxlab.device.trace_format import COMPLETED, ISSUED, NO_BLOCK, OBSERVED, PHASE, READ, WRITTEN
-from ptxlab.draw.boxes import CHUNK, Copy, executed
+from ptxlab.draw.boxes import Copy, executed
 from ptxlab.emulate.abi.bulk import IM2COL
 from ptxlab.emulate.explain.encoded_maps import explain_map
 from ptxlab.isa import Match
+from ptxlab.isa.descriptor import CHUNK
 from ptxlab.isa.tensor_map import BYTES
 from ptxlab.lab.barriers import Barriers
 from ptxlab.lab.warp_steps import WarpSteps

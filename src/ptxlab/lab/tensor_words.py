@@ -149,7 +149,8 @@ class TensorWords:
         shared = np.zeros(trace.accesses.shared_size, np.uint8)
         trace.accesses.image(SHARED, block, 0, shared, executed.key)
         starts = [
-            [int(tensor_chunk_offset(descriptor, r, c // 4, 0)) + c % 4 * 4 for c in range(bits // 32)] for r in row
+            [int(tensor_chunk_offset(descriptor, r, c // 4, 0)) + c % 4 * 4 for c in range(bits // 32)]
+            for r in range(rows)
         ]
         at = np.minimum(np.array(starts)[:, :, None] + np.arange(4), len(shared) - 1)
         values = np.ascontiguousarray(shared[at]).view("<u4")[:, :, 0]

@@ -104,8 +104,10 @@ class Views:
         return {"title": f"{listing.assembly.target} by {tool.name} {tool.version}", "lines": lines}
 
     def _origin(self, kind: str, *given: Any) -> Any:
-        find = {"register": self._origins_of.of_register, "tensor": self._origins_of.of_tensor,
-                "memory": self._origins_of.of_memory}  # fmt: skip
+        find: dict[str, Callable[..., Any]] = {
+            "register": self._origins_of.of_register, "tensor": self._origins_of.of_tensor,
+            "memory": self._origins_of.of_memory,
+        }  # fmt: skip
         return find[kind](*given)
 
     @cached_property

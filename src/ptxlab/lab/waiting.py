@@ -70,11 +70,11 @@ class Waiting:
             and not steps.trace.is_complete
             and steps.around(warp, steps.count)[0] <= polls[-1][0] + _LOOP
         ):
-            place = self._place(warp, *first)
-            if place is not None:
+            stuck_at = self._place(warp, *first)
+            if stuck_at is not None:
                 start = steps.around(warp, first[0])[0] + 1
                 line = steps.trace.program.line(first[1])
-                yield place, [warp, start, steps.count, line, self._parity(warp, *first)]
+                yield stuck_at, [warp, start, steps.count, line, self._parity(warp, *first)]
 
     def _executed(self, step: int) -> tuple[int, int]:
         """A thread that executes a step, and before when its registers count."""
