@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
-from ptxlab.kernels.cross_entropy.kernel import cross_entropy, gradient
+from ptxlab.kernels.cross_entropy.kernel import THREADS, cross_entropy, gradient, sum_losses
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
 from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents
@@ -33,6 +34,13 @@ def find_gradient(x: Any, targets: Any, logarithms: Any, factors: Any, y: Any, i
     rows, columns = extents(x)
     arguments = [x, targets, logarithms, factors, y, rows, columns, ignored]
     return launch_rows(gradient, Spread.of(GRADIENT, columns, x, y), rows, arguments, index=type_of(targets))
+
+
+def sum_up(losses: Any, targets: Any, total: Any, count: Any, ignored: int, is_mean: bool) -> Launch:
+    """The sum of the losses, or their mean over rows that are not ignored, always in the same order."""
+    rows = math.prod(targets.shape)
+    made = sum_losses.specialise(INDEX=type_of(targets), IS_MEAN=is_mean)
+    return Launch(made, 1, THREADS, [losses, targets, total, count, rows, ignored])
 
 
 def expression(torch: Any, x: Any, targets: Any, loss: Any, logarithms: Any) -> Any:

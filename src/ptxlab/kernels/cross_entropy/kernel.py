@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ptxlab.author import b32, f32, pointer, ptx, s32, s64, u32, u64
+from ptxlab.author import b32, f32, kernel, pointer, ptx, s32, s64, u32, u64
 from ptxlab.kernels.parts.elements import element_pointer, load
+from ptxlab.kernels.parts.reductions import add, over_block
 from ptxlab.kernels.parts.rows import Row, own_row
 from ptxlab.kernels.parts.spreads import Spread
 from ptxlab.kernels.softmax.kernel import Together, power, sum_powers
 
 LN_2 = math.log(2)
+THREADS = 1024  # of the block that sums losses
 
 
 def cross_entropy(
@@ -38,9 +40,14 @@ def cross_entropy(
 
 def read_target(targets: Any, row: Row, index: str) -> Any:
     """The class that a row is of, as s64."""
+    return target_of(targets, row.number, index)
+
+
+def target_of(targets: Any, number: Any, index: str) -> Any:
+    """The class of the row of a number."""
     if index == "s64":
-        return targets.view(s64)[row.number]
-    return ptx.cvt.s64.s32(targets.view(s32)[row.number])
+        return targets.view(s64)[number]
+    return ptx.cvt.s64.s32(targets.view(s32)[number])
 
 
 def loss_of(x: Any, row: Row, target: Any, logarithm: Any, ignored: Any) -> Any:
@@ -51,6 +58,30 @@ def loss_of(x: Any, row: Row, target: Any, logarithm: Any, ignored: Any) -> Any:
     (logit,) = load(ptx.ld.global_, chosen, spread.type, 1, math.inf, inside)
     loss = ptx.selp.f32(logarithm - logit, math.nan, inside)
     return ptx.selp.f32(0.0, loss, target == ignored)
+
+
+@kernel(target="sm_90a", maxntid=THREADS)
+def sum_losses(
+    losses: pointer[f32],
+    targets: pointer[b32],
+    total: pointer[f32],
+    count: pointer[f32],
+    rows: u32,
+    ignored: s64,
+    *,
+    INDEX: str,  # noqa: N803
+    IS_MEAN: bool,  # noqa: N803
+) -> None:
+    """The sum of all losses, or their mean over rows that are not ignored, and how many these are, by one block."""
+    own, counted = f32(0.0), f32(0.0)
+    for row in ptx.range(ptx.tid.x, rows, THREADS):
+        target = target_of(targets, row, INDEX)
+        own += losses[row]
+        counted += ptx.selp.f32(0.0, 1.0, target == ignored)
+    found, seen = over_block((own, counted), lambda one, other: tuple(map(add, one, other)), THREADS)
+    with ptx.when(ptx.tid.x == 0):
+        count[0] = seen
+        total[0] = ptx.div.rn.f32(found, seen) if IS_MEAN else found
 
 
 def gradient(

@@ -52,8 +52,16 @@ class Declaration:
     finish: Callable[..., None] = lambda *results: None
 
 
+Prepare = Callable[[Sequence[Any], Sequence[Any], tuple[Any, ...]], Call]
+
+
 def calls_of(declared: Declaration, operator: Operator) -> Calls:
     """The function that starts it; options are a tuple."""
+    return Calls(prepare_of(declared), operator)
+
+
+def prepare_of(declared: Declaration) -> Prepare:
+    """What checks a call of it and prepares its launch."""
 
     def prepare(read: Sequence[Any], written: Sequence[Any], how: tuple[Any, ...]) -> Call:
         named = zip(declared.read.items(), read, strict=True)
@@ -83,7 +91,7 @@ def calls_of(declared: Declaration, operator: Operator) -> Calls:
         workspace = None if is_host else declared.workspace(read[0], first.gpu)  # type: ignore[misc,arg-type]
         return Call(made, [Step(launch, changing)], arrays, workspace=workspace, in_place=in_place)
 
-    return Calls(prepare, operator)
+    return prepare
 
 
 def _result(like: Any, form: Form, given: Any) -> Any:

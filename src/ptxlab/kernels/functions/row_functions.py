@@ -88,13 +88,13 @@ def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: 
         raise ValueError(f"reduction={reduction!r}: there are {', '.join(map(repr, REDUCTIONS))}")
     if is_compiling():
         losses, _ = _cross_entropy.operator(x, targets, ignore_index)
-    else:
-        found = _cross_entropy((x, targets), (None, None), (ignore_index,))
-        losses, _ = _cross_entropy.operator.differentiate(x, targets, ignore_index) if found is None else found
-    if reduction == "none":
-        return losses
-    total = losses.sum()
-    return total if reduction == "sum" else total / (targets != ignore_index).sum()
+        if reduction == "none":
+            return losses
+        total = losses.sum()  # which the compiler joins with what comes after
+        return total if reduction == "sum" else total / (targets != ignore_index).sum()
+    calls, how = (_cross_entropy, ()) if reduction == "none" else (_summed_cross_entropy, (reduction == "mean",))
+    found = calls((x, targets), (None,) * (2 + len(how)), (ignore_index, *how))
+    return (calls.operator.differentiate(x, targets, ignore_index, *how) if found is None else found)[0]
 
 
 def _quantised_of_tensors(x: Any, weight: Any, eps: float, residual: Any, scale: Any) -> Any:
@@ -166,6 +166,16 @@ _cross_entropy: Calls = calls_of(
         lambda x, targets, ignored: tuple(_cross_entropy.compute((x, targets), (None, None), (ignored,))),
         lambda x, targets, ignored: tuple(empty(x, targets.shape, "f32") for _ in range(2)),
         gradients.CROSS_ENTROPY,
+    ),
+)
+_summed_cross_entropy: Calls = Calls(
+    kernels.prepare_sum,
+    Operator(
+        "summed_cross_entropy",
+        "(Tensor x, Tensor targets, int ignored, bool is_mean) -> (Tensor, Tensor, Tensor)",
+        lambda x, targets, *how: tuple(_summed_cross_entropy.compute((x, targets), (None,) * 3, how)),
+        lambda x, targets, *how: tuple(empty(x, shape, "f32") for shape in ((), targets.shape, ())),
+        gradients.SUMMED_CROSS_ENTROPY,
     ),
 )
 _gradient: Calls = calls_of(

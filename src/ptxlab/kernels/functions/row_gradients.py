@@ -25,6 +25,12 @@ def _keep_sum(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(output[1], inputs[2])
 
 
+def _keep_sum_of_losses(ctx: Any, inputs: Any, output: Any) -> None:
+    x, targets, ctx.ignored, ctx.is_mean = inputs
+    ctx.save_for_backward(x, targets, *output[1:])
+    ctx.mark_non_differentiable(*output[1:])
+
+
 def _keep_losses(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.ignored = inputs[2]
     ctx.save_for_backward(inputs[0], inputs[1], output[1])
@@ -78,8 +84,17 @@ def _cross_entropy_backward(ctx: Any, grad: Any, _: Any) -> Any:
     return gradient(x, targets, logarithms, factors, ctx.ignored), None, None
 
 
+def _summed_cross_entropy_backward(ctx: Any, grad: Any, *others: Any) -> Any:
+    x, targets, logarithms, count = ctx.saved_tensors
+    factor = grad / count if ctx.is_mean else grad
+    gradient = import_module("torch").ops.ptxlab.cross_entropy_gradient
+    factors = factor.expand(targets.shape).contiguous()
+    return gradient(x, targets, logarithms, factors, ctx.ignored), None, None, None
+
+
 SOFTMAX = Gradient(_softmax_backward, _keep_output)
 LAYER_NORM = Gradient(_layer_norm_backward, _keep_inputs)
 RMS_NORM = Gradient(_rms_norm_backward, _keep_inputs)
 ADD_RMS_NORM = Gradient(_add_rms_norm_backward, _keep_sum)
 CROSS_ENTROPY = Gradient(_cross_entropy_backward, _keep_losses)
+SUMMED_CROSS_ENTROPY = Gradient(_summed_cross_entropy_backward, _keep_sum_of_losses)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.kernels.cross_entropy import find_gradient, read_once
-from ptxlab.kernels.functions.callees import Argument, Declaration, Form
+from ptxlab.kernels.cross_entropy import find_gradient, read_once, sum_up
+from ptxlab.kernels.functions.callees import Argument, Declaration, Form, prepare_of
+from ptxlab.kernels.functions.calls import Call, Step
 from ptxlab.kernels.functions.checks import require
-from ptxlab.kernels.functions.matrices import Matrix
+from ptxlab.kernels.functions.matrices import Matrix, filled, look
 from ptxlab.kernels.layer_norm import read_once as layer_norm_of_rows
 from ptxlab.kernels.rms_norm import fused
 from ptxlab.kernels.rms_norm.kernel import Form as Fusion
@@ -133,6 +135,29 @@ CROSS_ENTROPY = Declaration(
     lambda x, targets, _: [(targets.shape, "f32")] * 2,
     read_once,
 )
+_LOSS, _SCRATCH = (
+    2,
+    5,
+)  # numbers of a call's arrays: the first result, and what comes after x, targets and three results
+
+
+def prepare_sum(read: Sequence[Any], written: Sequence[Any], how: tuple[int, bool]) -> Call:
+    """The sum or the mean of losses, the logarithms, and how many rows count: a second kernel after that of rows."""
+    x, (ignored, is_mean) = read[0], how
+    rows = prepare_of(CROSS_ENTROPY)(read, (None, None), (ignored,))
+    logarithms = rows.results[1]
+    total, count = (filled(x, (), 0.0, "f32") for _ in range(2))
+    if not rows.steps:
+        return Call([filled(x, (), math.nan if is_mean else 0.0, "f32"), logarithms, count])
+    made = [look(one, "the loss", ("f32",)) for one in (total, count)]
+    seen, classes, each, logs = (one for one in rows.arrays if one is not None)
+    launch = sum_up(each.view(), classes.view(), made[0].view(), made[1].view(), ignored, is_mean)
+    first = [(parameter, _SCRATCH if number == _LOSS else number) for parameter, number in rows.steps[0].changing]
+    steps = [Step(rows.steps[0].launch, first), Step(launch, [(0, _SCRATCH), (1, 1), (2, _LOSS), (3, 4)])]
+    arrays = [seen, classes, made[0], logs, made[1]]
+    return Call([total, logarithms, count], steps, arrays, scratch=[4 * math.prod(classes.shape)])
+
+
 CROSS_ENTROPY_GRADIENT = Declaration(
     {
         "x": _X,
