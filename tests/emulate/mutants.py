@@ -227,18 +227,16 @@ def _shows(found: list[Diagnostic], mutant: Mutant) -> bool:
 
 
 def _is_between(diagnostic: Diagnostic, mutant: Mutant) -> bool:
-    """Whether a line is between the accesses that labels show; the later one, shown first, may be above in a loop."""
+    """Whether a line is between the accesses that labels show; one of them may be in the next iteration of a loop."""
     lines = [label.span.source.position(label.span.start)[0] for label in diagnostic.labels]
     if not lines or min(lines) < mutant.line < max(lines):
         return bool(lines)
-    if lines[0] != min(lines):
-        return False
     text = mutant.text.splitlines()
     labels = {name: at for at, line in enumerate(text, 1) for name in re.findall(r"^\s*([\w$]+):", line)}
     branches = [
         (at, labels[name]) for at, line in enumerate(text, 1) for name in BRANCH.findall(line) if name in labels
     ]
-    return any(start <= lines[0] and max(lines) <= end and start < mutant.line < end for end, start in branches)
+    return any(start <= min(lines) and max(lines) <= end and start < mutant.line < end for end, start in branches)
 
 
 def survivor_of(mutant: Mutant) -> Survivor | None:

@@ -91,7 +91,10 @@ EQUIVALENT = [
     Survivor(
         "wgmma_grouped_gemm", (), BARRIER, "barriers of all threads follow, where tiles are counted", "bar.sync 0"
     ),
-    Survivor("ring", (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync"),
+    *(
+        Survivor(case, (), ("remove warp barrier",), "a barrier of all threads follows", "bar.warp.sync")
+        for case in ("ring", "tcgen05_gemm pair")
+    ),
     Survivor("ring", (), ("acquire to relaxed", "narrow scope"), LOADED, "[%read]"),
     Survivor("ring", (), ("release to relaxed", "narrow scope"), LOADED, "mbarrier.arrive.release.cluster"),
     *(Survivor(case, (), WAIT, AT_END, "cp.async.bulk.wait_group") for case in ("wgmma", "scaled_gemm")),

@@ -41,15 +41,30 @@ def explain_stale_phase(launch: RunningLaunch, found: StructArray, number: int) 
 
 def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
     """Notes on the waits of a race that were over too early, if there are any."""
+    if found.get("kind", number) == reports.COLLECTIVE_ONLY:
+        return _awaited_phase(launch, found, number)
     if found.get("kind", number) != reports.RACE:
         return []
     groups = []
     if not race_of(launch, found, number).is_of_next:
-        missing = _missing_wait(launch, found, number)
+        missing = _missing_commit(launch, found, number) or _missing_wait(launch, found, number)
         if missing and launch.compiled.effects(found.get("other_instruction", number)).uses("wgmma"):
-            return missing  # then the stage was released too early, and the wait for that is right
+            # Then the stage was released too early, and the wait for that is right, unless it was over at once.
+            return [*missing, *(_mbarrier_wait(launch, found, number) if not found.get("wait_phases", number) else [])]
         groups = missing or _group_wait(launch, found, number)
     return [*groups, *_mbarrier_wait(launch, found, number), *_commit(launch, found, number)]
+
+
+def _missing_commit(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
+    """A note on an MMA that is in no group when its thread waits for groups."""
+    earlier, later = parties_of(found, number)
+    if not launch.compiled.effects(earlier.instruction).does("wgmma", "start"):
+        return []
+    ends = Paths(launch.compiled).uncommitted(earlier.instruction, "wgmma")
+    if ends is None:
+        return []
+    last, wait = (launch.name_line(at, later.instruction) for at in ends)
+    return [f"the wait on {wait} is not for the MMA: no `wgmma.commit_group` comes after {last}"]
 
 
 def _missing_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
@@ -121,6 +136,16 @@ def _mbarrier_wait(launch: RunningLaunch, found: StructArray, number: int) -> li
         f"the wait on {line} was over by phase {phases - 1} of {mbarrier}{_completed(launch, found, number)}; "
         "what is awaited here comes with a later one"
     ]
+
+
+def _awaited_phase(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
+    """A note on the wait of the later access on an mbarrier, and on what arrived there."""
+    wait, phases = found.get("third_instruction", number), found.get("wait_phases", number)
+    if not wait or not phases:
+        return []
+    line = launch.name_line(wait - 1, found.get("instruction", number))
+    mbarrier = name_mbarrier(launch, found.get("wait", number))
+    return [f"the wait on {line} is for phase {phases - 1} of {mbarrier}{_completed(launch, found, number)}"]
 
 
 def _commit(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:

@@ -134,6 +134,26 @@ class Paths:
                 pending += [(other, flow.blocks[other].start) for other in later]
         return Signals(sorted(found), sorted(short), is_awaited)
 
+    def uncommitted(self, number: int, unit: str) -> tuple[int, int] | None:
+        """Of an operation that is in no group at the next wait for groups: the last one started before it, the wait."""
+        flow, first, _ = self._flow(number)
+        seen: set[int] = set()
+        pending = [(flow.block_at(number - first), number + 1 - first, number)]
+        while pending:
+            block, start, last = pending.pop()
+            for at in range(first + start, first + flow.blocks[block].end):
+                effects = self.effects(at)
+                if effects.does(unit, "wait"):
+                    return last, at
+                if effects.does(unit, "commit"):
+                    break
+                last = at if effects.does(unit, "start") else last
+            else:
+                later = [other for other in flow.blocks[block].successors if other not in seen]
+                seen.update(later)
+                pending += [(other, flow.blocks[other].start, last) for other in later]
+        return None
+
     def is_separated(self, start: int, end: int) -> bool:
         """Whether all paths of a function from one instruction to another pass a barrier of all threads of a block."""
         flow, first, _ = self._flow(start)

@@ -138,21 +138,21 @@ def _reason(race: Race) -> str:
 
 
 def _relaxed(race: Race) -> list[str]:
-    """A note on strong accesses by which blocks seem to synchronize, where the kernel has nothing that orders."""
+    """A note on strong accesses by which blocks seem to synchronize, where nothing from one to the other orders."""
     paths, effects = Paths(race.launch.compiled), race.launch.compiled.effects
     first, last = race.earlier.instruction, race.later.instruction
-    everything = range(len(paths.instructions))
-    if race.in_block or any(effects(number).synchronizes for number in everything):
-        return []
     between = [
         number
-        for number in everything
+        for number in range(len(paths.instructions))
         if number not in (first, last)
-        and any(access.order not in ("weak", "constant") for access in effects(number).accesses)
+        and (
+            effects(number).synchronizes
+            or any(access.order not in ("weak", "constant") for access in effects(number).accesses)
+        )
         and paths.reaches(first, [number])
         and paths.reaches(number, [last])
     ]
-    if not between:
+    if race.in_block or not between or any(effects(number).synchronizes for number in between):
         return []
     lines = " and ".join(race.launch.name_line(number, last) for number in between[:2])
     text = (

@@ -10,7 +10,7 @@ from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD,
 from ptxlab.emulate.abi.clocks import Access, Finding, History
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
-from ptxlab.emulate.runtime.order.last_waits import note_last_wait
+from ptxlab.emulate.runtime.order.last_waits import add_wait, note_last_wait
 from ptxlab.emulate.runtime.order.map_uses import is_read_of_map
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
@@ -94,6 +94,8 @@ def report_race(
     found.other_block = u64(other.block)
     found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
     note_last_wait(thread, other, flags, found)
+    if kind == COLLECTIVE_ONLY and found.third_instruction == 0 and thread.order.wait != 0:
+        add_wait(found, thread)
 
 
 @native
