@@ -4,6 +4,7 @@ import math
 import subprocess
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,13 @@ from ..tools import needs_ptxas
 SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 300, "size": 64}
 PLANS = [
     replace(choose(size, type, bool(mask), mask == "window", queries), ordered=type == "f16")
-    for size, type, queries in ((64, "bf16", 4096), (128, "bf16", 4096), (64, "f16", 4096), (128, "f16", 16384))
+    for size, type, queries in (
+        (64, "bf16", 4096),
+        (128, "bf16", 4096),
+        (64, "f16", 4096),
+        (128, "f16", 16384),
+        (256, "bf16", 4096),
+    )
     for mask in ("", "causal", "window")
 ]
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
@@ -75,7 +82,7 @@ def test_what_is_left_out_is_found(lost: str | None) -> None:
 
 @pytest.mark.bulk
 @pytest.mark.parametrize("window", [1, 40, 130, 1000])
-@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("size", [64, 128, 256])
 def test_windows(size: int, window: int) -> None:
     arrays = problem(size=size, causal=True, window=window, heads=(2, 1))
     for launch in differentiate(**arrays):
@@ -93,11 +100,11 @@ def test_many_seeds(size: int) -> None:
 
 
 @pytest.mark.bulk
-@pytest.mark.parametrize("window", [0, 40])
-def test_in_one_order_bits_do_not_depend_on_the_schedule(window: int) -> None:
+@pytest.mark.parametrize(("window", "size"), [(0, 64), (40, 64), (0, 256)])
+def test_in_one_order_bits_do_not_depend_on_the_schedule(window: int, size: int) -> None:
     found = []
     for seed in range(5):
-        arrays = problem(causal=True, window=window)
+        arrays = problem(causal=True, window=window, size=size)
         assert [codes(launch, seed) for launch in differentiate(**arrays, ordered=True)] == [[], [], []]
         assert max(errors(arrays)) < 1e-3
         found.append(arrays["sums"].tobytes())
@@ -140,6 +147,41 @@ def test_the_functions_follow_each_other() -> None:
     assert max(errors(arrays)) < 1e-3
 
 
+def packed(lengths: list[int], key_lengths: list[int], size: int = 64, **how: Any) -> float:
+    """How far the gradients of packed sequences are from those of float64, each for itself."""
+    rng = np.random.default_rng(0)
+    counts = lengths, lengths, key_lengths, key_lengths
+    q, do, k, v = (rng.standard_normal((sum(n), h, size)).astype(np.float16)
+                   for n, h in zip(counts, (2, 2, 1, 1), strict=True))  # fmt: skip
+    starts, key_starts = (np.cumsum([0, *n]).astype(np.int32) for n in (lengths, key_lengths))
+    both: dict[str, Any] = {"cu_seqlens_q": starts, "cu_seqlens_k": key_starts, "causal": how.get("causal", False)}
+    if "spoil" in how:
+        lost, its_keys = (slice(*one[how["spoil"] :][:2]) for one in (starts, key_starts))
+        q[lost], do[lost], k[its_keys], v[its_keys] = np.nan, np.inf, np.nan, np.inf
+    o, lse = attention(q, k, v, return_lse=True, **both)
+    dq, dk, dv = attention_backward(do, q, k, v, o, lse, **both)
+    most = 0.0
+    for number, ((a, b), (c, d)) in enumerate(zip(pairwise(starts), pairwise(key_starts), strict=True)):
+        if number == how.get("spoil"):
+            continue
+        is_attended = np.tri(b - a, d - c, dtype=bool) if both["causal"] else np.ones((b - a, d - c), bool)
+        parts = [exact_gradients(q[a:b, h], k[c:d, 0], v[c:d, 0], do[a:b, h], is_attended) for h in range(2)]
+        pairs = [(dq[a:b, h], parts[h][0]) for h in range(2)]
+        pairs += [(dk[c:d, 0], parts[0][1] + parts[1][1]), (dv[c:d, 0], parts[0][2] + parts[1][2])]
+        most = max(most, *(largest_error(one, wanted) for one, wanted in pairs))
+    return most
+
+
+def test_packed_sequences() -> None:
+    assert packed([70, 0, 1, 33, 5], [70, 3, 1, 0, 5], causal=True) < 1e-3
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("how", [{}, {"spoil": 1}, {"size": 256, "causal": True}], ids=str)
+def test_packed_sequences_of_other_keys(how: dict[str, Any]) -> None:
+    assert packed([200, 40, 0, 40], [150, 130, 20, 0], **how) < 1e-3
+
+
 def test_nothing_has_a_gradient_of_nothing() -> None:
     q, none = np.ones((1, 2, 5, 64), np.float16), np.ones((1, 1, 0, 64), np.float16)
     o, lse = attention(q, none, none, return_lse=True)
@@ -152,13 +194,13 @@ def test_nothing_has_a_gradient_of_nothing() -> None:
 
 def test_what_the_function_refuses() -> None:
     q = np.zeros((1, 2, 40, 64), np.float16)
-    lse, large = np.zeros((1, 2, 40), np.float32), np.zeros((1, 2, 40, 256), np.float16)
+    lse, odd = np.zeros((1, 2, 40), np.float32), np.zeros((1, 2, 40, 96), np.float16)
     for given, message in (
         ((q, q, q, q, q, lse[:, 0]), "`lse` is 1 by 40, and must be 1 by 2 by 40"),
         ((q, q, q, q, q, lse.astype(np.float64)), "`lse` has elements of type float64"),
         ((q[:, :1], q, q, q, q, lse), "`do` is 1 by 1 by 40 by 64, and must be 1 by 2 by 40 by 64, as `q` is"),
         ((q[..., ::-1], q, q, q, q, lse), "`do` is not in rows"),
-        ((large, large, large, large, large, lse), "heads of 256 elements: gradients are for 64 and 128"),
+        ((odd, odd, odd, odd, odd, lse), "heads of 96 elements: this kernel is for 64, 128 and 256"),
     ):
         with pytest.raises((TypeError, ValueError, UnsuitedError), match=message):
             attention_backward(*given)
@@ -182,6 +224,28 @@ def test_torch_differentiates_it() -> None:
             assert (found - wanted.grad).norm() / wanted.grad.norm() < 2e-3
     with pytest.raises(ValueError, match="a result in `out` has no gradient"):
         attention(q, k, v, torch.empty_like(q))
+
+
+@needs_torch
+def test_torch_differentiates_packed_sequences() -> None:
+    """They are those of one sequence after the other."""
+    import torch
+
+    q, k, v = (torch.randn(40, heads, 64).half().requires_grad_() for heads in (2, 1, 1))
+    starts = torch.tensor([0, 25, 40], dtype=torch.int32)
+
+    def loss(q: Any, k: Any, v: Any) -> Any:
+        return attention(q, k, v, causal=True, cu_seqlens_q=starts).float().square().sum()
+
+    wanted = [torch.zeros_like(one) for one in (q, k, v)]
+    for a, b in ((0, 25), (25, 40)):
+        parts = [one.detach()[None, a:b].transpose(1, 2).contiguous().requires_grad_() for one in (q, k, v)]
+        single = attention(*parts, causal=True).float().square().sum()
+        for whole, part in zip(wanted, torch.autograd.grad(single, parts), strict=True):
+            whole[a:b] = part[0].transpose(0, 1)
+    for function in (loss, torch.compile(loss, fullgraph=True, backend="aot_eager")):
+        for found, one in zip(torch.autograd.grad(function(q, k, v), (q, k, v)), wanted, strict=True):
+            assert (found - one).norm() / one.norm() < 2e-3
 
 
 @needs_ptxas

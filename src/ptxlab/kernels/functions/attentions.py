@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ptxlab.kernels.functions.attention_launches import prepare, prepare_gradients, prepare_packed
+from ptxlab.kernels.functions import packed_attention
+from ptxlab.kernels.functions.attention_launches import prepare, prepare_gradients
 from ptxlab.kernels.functions.calls import Calls
 from ptxlab.kernels.functions.matrices import empty
 from ptxlab.kernels.functions.operators import Gradient, Operator, is_compiling
@@ -18,10 +19,6 @@ BACKWARD = (
     "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal=False, int window=0,"
     " bool ordered=False)"
     " -> (Tensor, Tensor, Tensor)"
-)
-PACKED = (
-    "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, bool causal=False, int window=0)"
-    " -> (Tensor, Tensor)"
 )
 
 
@@ -43,37 +40,23 @@ def attention(
     heads, each for as many of q. With `causal`, a query attends to the keys up to its own, and with a `window` of n to
     the last n of these. The result is a new array, or `out`; with `return_lse` the log-sum-exp of each row's scores
     comes after it, which `attention_backward` needs. Work starts on the stream that the framework uses now; arrays of
-    the host run on the emulator. Under torch's autograd it has a gradient, for heads of 64 and 128 elements.
+    the host run on the emulator. Under torch's autograd it has a gradient.
 
     With `cu_seqlens_q`, arrays are sequences of unequal lengths one after the other: length × heads × head size, as
     `flash_attn_varlen_func` takes them, and log-sum-exps are heads × length. Sequence i has the queries from
     `cu_seqlens_q[i]` up to but without `cu_seqlens_q[i + 1]`, in int32, and the keys by `cu_seqlens_k`, or the same;
     either may be none. Only the kernel reads these numbers, and a call does not wait for the GPU; where they decrease,
-    results are wrong, and queries of no sequence are not written. There is no gradient.
+    results are wrong, and queries of no sequence are not written, nor are gradients of such elements.
     """
-    if cu_seqlens_q is not None or cu_seqlens_k is not None:
-        return _attend_packed((q, k, v), (cu_seqlens_q, cu_seqlens_k), out, (causal, window), return_lse)
+    if any_given(cu_seqlens_q, cu_seqlens_k):
+        starts = cu_seqlens_q, cu_seqlens_k
+        return packed_attention.attend((q, k, v), starts, out, (causal, window), return_lse)
     if out is None and is_compiling():
         found = _calls.operator(q, k, v, causal, window)
     else:
         found = _calls((q, k, v), (out, None) if return_lse else (out,), (causal, window))
         if found is None:
             found = _calls.operator.differentiate(q, k, v, causal, window)
-    return tuple(found) if return_lse else found[0]
-
-
-def _attend_packed(
-    given: tuple[Any, ...], starts: tuple[Any, Any], out: Any, how: tuple[bool, int], return_lse: bool
-) -> Any:
-    """Sequences of unequal lengths."""
-    queries, keys = starts
-    if queries is None:
-        raise ValueError("`cu_seqlens_k` goes with `cu_seqlens_q`")
-    arrays = *given, queries, queries if keys is None else keys
-    if out is None and is_compiling():
-        found = _packed.operator(*arrays, *how)
-    else:
-        found = _packed.compute(arrays, (out, None) if return_lse else (out,), how)
     return tuple(found) if return_lse else found[0]
 
 
@@ -88,13 +71,18 @@ def attention_backward(
     causal: bool = False,
     window: int = 0,
     deterministic: bool = False,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
 ) -> tuple[Any, Any, Any]:
-    """The gradients of q, k and v, from that of `o = attention(q, k, v)`, for heads of 64 or 128 elements.
+    """The gradients of q, k and v, from that of `o = attention(q, k, v)`, in f16 or bf16.
 
-    `o` and `lse` are what `attention(..., return_lse=True)` returned, `causal` and `window` as they were there. The
+    `o` and `lse` are what `attention(..., return_lse=True)` returned, and all options are as they were there. The
     gradient of q is summed in f32 by blocks in the order in which they run: its last bits differ from run to run. With
     `deterministic` they wait for each other, and add in one order.
     """
+    if any_given(cu_seqlens_q, cu_seqlens_k):
+        how = causal, window, deterministic
+        return packed_attention.differentiate((do, q, k, v, o, lse), (cu_seqlens_q, cu_seqlens_k), how)
     if is_compiling():
         found = _backward.operator(do, q, k, v, o, lse, causal, window, deterministic)
     else:
@@ -103,14 +91,13 @@ def attention_backward(
     return dq, dk, dv
 
 
+def any_given(*arrays: Any) -> bool:
+    """Whether some of what may be left out is given."""
+    return any(one is not None for one in arrays)
+
+
 def _of_tensors(q: Any, k: Any, v: Any, causal: bool = False, window: int = 0) -> tuple[Any, ...]:
     return tuple(_calls.compute((q, k, v), (None, None), (causal, window)))
-
-
-def _packed_of_tensors(
-    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, causal: bool = False, window: int = 0
-) -> tuple[Any, ...]:
-    return tuple(_packed.compute((q, k, v, cu_seqlens_q, cu_seqlens_k), (None, None), (causal, window)))
 
 
 def _backward_of_tensors(
@@ -121,8 +108,6 @@ def _backward_of_tensors(
 
 def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
     q, k, v, ctx.causal, ctx.window = inputs
-    if q.shape[-1] > 128:
-        raise ValueError(f"heads of {q.shape[-1]} elements have no gradient: call this under `torch.no_grad()`")
     ctx.save_for_backward(q, k, v, *output)
     ctx.mark_non_differentiable(output[1])
     ctx.set_materialize_grads(False)
@@ -154,14 +139,5 @@ _backward = Calls(
         BACKWARD,
         _backward_of_tensors,
         lambda do, q, k, v, *others: tuple(one.new_empty(one.shape) for one in (q, k, v)),
-    ),
-)
-_packed = Calls(
-    prepare_packed,
-    Operator(
-        "packed_attention",
-        PACKED,
-        _packed_of_tensors,
-        lambda q, *others: (q.new_empty(q.shape), empty(q, (q.shape[1], q.shape[0]), "f32")),
     ),
 )

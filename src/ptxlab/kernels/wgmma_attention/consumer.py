@@ -57,7 +57,7 @@ class Consumer:
         self.layout = ptx.warpgroup_fragments(plan.scores).d
         self.scores = [f32() for _ in self.layout.offsets]
         self.sums = [f32() for _ in ptx.warpgroup_fragments(plan.answer).d.offsets]
-        self.weights = [b32() for _ in range(len(self.scores) // 2)]
+        self.weights = [b32() for _ in range(len(self.scores) * plan.bytes // 4)]
         self.adds = ptx.setp.ne.u32(self.group, self.group)  # whether the sums have a value
 
     def run(self, order: Order) -> None:
@@ -92,10 +92,10 @@ class Consumer:
         upcoming.find(numbers.next())
         with ptx.loop():
             self.finish_keys(order, tile)
-            self.queries.release()
+            self.release_queries()
             ptx.leave_when(upcoming.number >= order.count)
             ahead = Current(upcoming, own)
-            self.queries.wait()
+            self.take_queries()
             self.multiply_keys()
             self.multiply_values()
             upcoming.find(numbers.next())
@@ -104,10 +104,9 @@ class Consumer:
             ptx.wgmma.wait_group.sync.aligned(1)
             self.keys.release()
             self.softmax.reset()
-            self.weigh(order, ahead, masked=True)
+            grows, _ = self.weigh(order, ahead, masked=True)
             packed = self.packed() if self.plan.packs_early else None
-            ptx.wgmma.wait_group.sync.aligned(0)
-            self.values.release()
+            self.await_sums(grows)
             ptx.setp.ne.u32(self.group, self.group, out=self.adds)
             self.store(tile, inverses)
             self.set_weights(packed or self.packed())
@@ -118,7 +117,7 @@ class Consumer:
         """The weights of the first keys."""
         self.softmax.reset()
         ptx.setp.ne.u32(self.group, self.group, out=self.adds)
-        self.queries.wait()
+        self.take_queries()
         self.multiply_keys()
         ptx.wgmma.wait_group.sync.aligned(0)
         self.keys.release()
@@ -161,12 +160,25 @@ class Consumer:
         self.keys.release()
         grows, factors = self.weigh(order, tile, masked=masked)
         packed = self.packed() if self.plan.packs_early else None
+        self.await_sums(grows, factors)
+        self.set_weights(packed or self.packed())
+
+    def take_queries(self) -> None:
+        """Wait for the queries of a tile."""
+        self.queries.wait()
+
+    def release_queries(self) -> None:
+        """The queries of a tile have been multiplied."""
+        self.queries.release()
+
+    def await_sums(self, grows: Any, factors: list[Any] | None = None) -> None:
+        """Wait for the sums, and scale them where a maximum has grown."""
         ptx.wgmma.wait_group.sync.aligned(0)
         self.values.release()
-        with ptx.when(grows):
-            for number, sum in enumerate(self.sums):
-                sum *= factors[row_of(number)]
-        self.set_weights(packed or self.packed())
+        if factors:
+            with ptx.when(grows):
+                for number, sum in enumerate(self.sums):
+                    sum *= factors[row_of(number)]
 
     def multiply_keys(self) -> None:
         """Scores: the queries times a tile of keys."""
@@ -229,31 +241,33 @@ class Consumer:
         warp, first = ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP == 0
         ptx.cp.async_.bulk.wait_group.read(0, when=first)
         self.synchronize()
-        part = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32[plan.type][plan.type])
-        block = part.d.packed(f16)
+        block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16).d.packed(f16)
         each = 2 * block.registers
-        for number in range(0, len(self.sums), each):
+        for number in range(0, plan.size // 2, each):
             box, column = divmod(number // each * 16, BOX)
-            at = tile.matrices(block, ptx.laneid, warp * 16, column, self.group * plan.boxes + box)
-            pairs = [(pair, self.sums[pair : pair + 2]) for pair in range(number, number + each, 2)]
-            scaled = [[value * inverses[row_of(pair)] for value in values] for pair, values in pairs]
-            block.store(at, [pack(plan.type, low, high) for low, high in scaled])
+            at = tile.matrices(block, ptx.laneid, warp * 16, column, self.group * plan.answer_boxes + box)
+            block.store(at, [self.rounded(pair, inverses[row_of(pair)]) for pair in range(number, number + each, 2)])
         ptx.fence.proxy.async_["shared::cta"]()
         self.synchronize()
         with ptx.when(first):
             own, head, batch = work.order.queries_at(work)
             row, there_is = own + (self.group * GROUP_ROWS).view(s32), work.order.answer_map(work, self.o)
-            for box in range(plan.boxes):
+            for box in range(plan.answer_boxes):
                 there = s32(box * BOX), row, head.view(s32), batch.view(s32)
-                COPY_BACK((there_is, there), tile.at(0, 0, self.group * plan.boxes + box))
+                COPY_BACK((there_is, there), tile.at(0, 0, self.group * plan.answer_boxes + box))
             ptx.cp.async_.bulk.commit_group()
 
-    def store_logs(self, order: Order, tile: Current) -> None:
+    def rounded(self, pair: int, inverse: Any) -> Any:
+        """Two neighbours of the answer."""
+        low, high = (value * inverse for value in self.sums[pair : pair + 2])
+        return pack(self.plan.type, low, high)
+
+    def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
         """The log-sum-exp of each row: the first of the four lanes that share it stores it."""
         if not self.plan.logs:
             return
         first, rows = order.logs_at(tile, tile.first)
-        for down, log in zip((0, 8), self.softmax.logs(), strict=True):
+        for down, log in zip((0, 8), logs or self.softmax.logs(), strict=True):
             inside = (ptx.laneid % 4 == 0) & (tile.first + down < rows)
             ptx.st["global"].f32(self.lse + first + down, log, when=inside)
 

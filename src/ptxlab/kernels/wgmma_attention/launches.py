@@ -98,6 +98,13 @@ def workspace(shape: tuple[int, ...], sequences: int) -> tuple[int, int]:
 
 def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
     """Refuse what the kernel does not do."""
+    check_extents(q, k, v, o, causal, window)
+    if len({half_of(array) for array in (q, k, v, o)}) > 1:
+        raise UnsuitedError("queries, keys, values and the answer are of one type")
+
+
+def check_extents(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
+    """Refuse arrays that do not fit together, and masks that the kernel does not have."""
     shapes = f"queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}, answer {tuple(o.shape)}"
     if len(q.shape) != 4 or len(k.shape) != 4 or k.shape != v.shape or o.shape != q.shape:
         raise UnsuitedError(f"arrays are batch × heads × length × head size, and these do not fit: {shapes}")
@@ -109,8 +116,6 @@ def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
         raise UnsuitedError(f"heads of {q.shape[3]} elements: this kernel is for 64, 128 and 256")
     if q.shape[1] % k.shape[1]:
         raise UnsuitedError(f"{q.shape[1]} heads of queries are not a multiple of {k.shape[1]} heads of keys")
-    if len({half_of(array) for array in (q, k, v, o)}) > 1:
-        raise UnsuitedError("queries, keys, values and the answer are of one type")
     if window < 0 or (window and not causal):
         raise UnsuitedError(f"a window of {window} keys: it has 1 or more, and goes with a causal mask")
 

@@ -8,7 +8,8 @@ from typing import Any
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 
-BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
+LINE = 128  # bytes of a row that one copy moves: the width of the swizzle
+BOX = 64  # elements of 2 bytes in them
 GROUP_ROWS = 64  # rows that a warpgroup multiplies
 
 
@@ -35,8 +36,23 @@ class Plan:
         return self.groups * GROUP_ROWS
 
     @property
+    def bytes(self) -> int:
+        """Bytes of an element of queries, keys and values."""
+        return 2
+
+    @property
+    def box(self) -> int:
+        """Columns that one copy moves."""
+        return min(self.size, LINE // self.bytes)
+
+    @property
     def boxes(self) -> int:
         """Copies that a row of a head takes."""
+        return self.size // self.box
+
+    @property
+    def answer_boxes(self) -> int:
+        """Copies that a row of the answer takes."""
         return self.size // BOX
 
     @property
@@ -93,13 +109,13 @@ class Plan:
 
     @property
     def query_bytes(self) -> int:
-        """Bytes of a tile of queries, or of the answer."""
-        return self.rows * self.size * 2
+        """Bytes of a tile of queries."""
+        return self.rows * self.size * self.bytes
 
     @property
     def key_bytes(self) -> int:
         """Bytes of a tile of keys, or of values."""
-        return self.keys * self.size * 2
+        return self.keys * self.size * self.bytes
 
     @property
     def shared(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxlab.author import ptx, s32, u32
 from ptxlab.kernels.wgmma_attention.order import Dealt, Found, Order
-from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
+from ptxlab.kernels.wgmma_attention.plan import GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
 COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
@@ -77,7 +77,7 @@ class Producer:
         stage.expect(plan.query_bytes)
         for number in range(plan.groups * plan.boxes):
             group, box = divmod(number, plan.boxes)
-            at = s32(box * BOX), row + group * GROUP_ROWS, head.view(s32), batch.view(s32)
+            at = s32(box * plan.box), row + group * GROUP_ROWS, head.view(s32), batch.view(s32)
             copy = stage.index * (plan.groups * plan.boxes) + number
             COPY(self.tiles.q.at(0, 0, copy), (self.maps[0], at), stage.barrier)
         stage.advance()
@@ -88,6 +88,6 @@ class Producer:
         stage.wait()
         stage.expect(self.plan.key_bytes)
         for box in range(self.plan.boxes):
-            at = s32(box * BOX), row, head.view(s32), batch.view(s32)
+            at = s32(box * self.plan.box), row, head.view(s32), batch.view(s32)
             COPY(tile.at(0, 0, stage.index * self.plan.boxes + box), (source, at), stage.barrier)
         stage.advance()

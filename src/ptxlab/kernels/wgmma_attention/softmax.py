@@ -25,15 +25,17 @@ def row_of(number: int) -> int:
 class Softmax:
     """Maxima and totals of the rows of a lane, in registers."""
 
+    least = LEAST
+
     def __init__(self, size: int) -> None:
-        self.scale = math.log2(math.e) / math.sqrt(size)
+        self.scale: Any = math.log2(math.e) / math.sqrt(size)
         self.maxima = [f32() for _ in range(ROWS)]
         self.totals = [f32() for _ in range(ROWS)]  # of the lane's own keys
 
     def reset(self) -> None:
         """Begin with other rows."""
         for maximum, total in zip(self.maxima, self.totals, strict=True):
-            maximum.set(LEAST)
+            maximum.set(self.least)
             total.set(0.0)
 
     def mask(self, scores: list[Any], offsets: Any, starts: list[Any] | None, ends: list[Any]) -> None:
@@ -55,7 +57,7 @@ class Softmax:
         any_grows = ptx.vote.sync.any.pred(grows[0] | grows[1], ALL)
         factors = []
         for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
-            offset = new * -self.scale
+            offset = self.offset(new)
             factor = ptx.ex2.approx.ftz.f32((maximum - new) * self.scale)  # exactly 1 where it does not grow
             maximum.set(new)
             for score in own:
@@ -63,6 +65,10 @@ class Softmax:
             ptx.fma.rn.f32(total, factor, combine(ptx.add.rn.f32, own), out=total)
             factors.append(factor)
         return any_grows, factors
+
+    def offset(self, maximum: Any) -> Any:
+        """What is added to a scaled score: the weight of the maximum is 1."""
+        return maximum * -self.scale
 
     def _maximum(self, own: list[Any], old: Any) -> Any:
         most = combine(ptx.max.f32, own)

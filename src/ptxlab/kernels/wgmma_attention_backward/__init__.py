@@ -10,106 +10,41 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-import ptxlab
 from ptxlab.kernels import wgmma_attention
-from ptxlab.kernels.mma_attention import half_of
 from ptxlab.kernels.wgmma_attention import attended, sized
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan
-from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, convert, prepare
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.kernels.wgmma_attention_backward.launches import (
+    check,
+    choose,
+    differentiate,
+    differentiate_packed,
+    packed_workspace,
+    workspace,
+)
+from ptxlab.kernels.wgmma_attention_backward.packed_kernels import specialize_packed
+from ptxlab.measure import Draw, Entry, UnsuitedError, Work
 from ptxlab.measure.checking import as_float64
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.measure.entry import Arrays
 
-L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2
-LONG = 4096  # from so many queries on, 80 at a time are faster than 64 for heads of 128 elements
-
-
-def differentiate(
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
-    lse: Any,
-    do: Any,
-    dq: Any,
-    dk: Any,
-    dv: Any,
-    sums: Any,
-    offsets: Any,
-    totals: Any,
-    turns: Any,
-    causal: bool = False,
-    window: int = 0,
-    ordered: bool = False,
-    plan: Plan | None = None,
-) -> list[Launch]:
-    """The three launches; `sums`, `offsets`, `totals` and `turns` are memory for as many numbers as `workspace` says.
-
-    With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits.
-    """
-    check(q, k, v, causal, window)
-    (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), ordered=ordered)
-    tiles = ceil_div(queries, chosen.rows)
-    grid = tiles, heads, batch
-    steps = [step for array in (o, do) for step in strides(array)[2::-1]]
-    args = [flat(o), flat(do), lse, offsets, totals, sums, turns, queries, *steps]
-    first = Launch(prepare(chosen), grid, ROW_THREADS, args)
-    boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
-    maps = [
-        ptxlab.tensor_map(array, box=(1, 1, count, BOX), swizzle="128B", l2_promotion="256B") for array, count in boxes
-    ]
-    shared_by = heads // key_heads
-    together = max(1, L2 // (8 * queries * size * shared_by))
-    sizes = [queries, keys, key_heads, batch * key_heads, shared_by, together, window]
-    args = [*maps, sums, offsets, totals, *sizes, turns]
-    blocks = batch * key_heads * ceil_div(keys, KEYS)
-    second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared, overlap=True)
-    map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
-    return [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map], overlap=True)]
-
-
-def check(q: Any, k: Any, v: Any, causal: bool, window: int) -> None:
-    """Refuse what the kernels do not do."""
-    wgmma_attention.check(q, k, v, q, causal, window)
-    if q.shape[3] > 128:
-        raise UnsuitedError(f"heads of {q.shape[3]} elements: gradients are for 64 and 128")
-
-
-def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
-    """The plan that was fastest on an H200 for such a problem."""
-    rows = 128 if size == 64 else 80 if queries >= LONG else 64
-    return Plan(size, type, causal, window, rows)
-
-
-def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
-    """How many numbers the kernels need memory for, for queries of a shape in tiles of so many rows."""
-    batch, heads, queries, size = shape
-    tiles = batch * heads * ceil_div(queries, rows)
-    return [tiles * rows * size, tiles * rows, tiles * rows, tiles]
-
-
-def strides(array: Any) -> list[int]:
-    """Steps along each dimension, in elements."""
-    if hasattr(array, "stride"):
-        return list(array.stride())
-    return [step // array.itemsize for step in array.strides]
-
-
-def flat(array: Any) -> Any:
-    """The memory of an array; the kernel knows its strides."""
-    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
-        return array
-    last = sum((extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True))
-    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))
+__all__ = [
+    "arrays",
+    "check",
+    "choose",
+    "differentiate",
+    "differentiate_packed",
+    "entry",
+    "packed_workspace",
+    "reference",
+    "specialize",
+    "specialize_packed",
+    "workspace",
+]
 
 
 def torch_baseline(backend: str, torch: Any, causal: bool, window: int, **arrays: Any) -> Callable[[], Any]:

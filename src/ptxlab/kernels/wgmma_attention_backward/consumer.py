@@ -39,7 +39,7 @@ class Consumer:
         self.key = work.key + self.group * GROUP_KEYS + self.warp * 16 + down  # the lane's first
         down, right = self.part.transposed.row_of(ptx.laneid)
         self.written = tiles.ds.at(down, right + self.warp * 16, self.group)
-        self.dq = dq + self.group * (plan.rows * plan.size // GROUPS) + self.thread * 4
+        self.dq = dq + (work.part * GROUPS + self.group) * (plan.rows * plan.own // GROUPS) + self.thread * 4
         self.turn = u32(0)  # counts tiles of queries: stages follow from it
 
     def run(self, once: Any, dk: Any, dv: Any) -> None:
@@ -50,8 +50,8 @@ class Consumer:
             self.iterate(step)
             self.turn += 1
         ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
-        self.store(self.tiles.v, self.dv, dv, 1.0)
-        self.store(self.tiles.k, self.dk, dk, 1 / math.sqrt(self.plan.size))
+        self.store(self.tiles.v, self.dv, self.work.map_of("dv", dv), 1.0)
+        self.store(self.tiles.k, self.dk, self.work.map_of("dk", dk), 1 / math.sqrt(self.plan.size))
         ptx.cp.async_.bulk.wait_group(0, when=self.thread == 0)
 
     def iterate(self, step: Step) -> None:
@@ -175,7 +175,8 @@ class Consumer:
     def add(self, sums: list[Any], weights: list[Any], queries: Any) -> None:
         """Add a product with a tile, whose rows are summed over."""
         plan = self.plan
-        right = ptx.descriptor(queries, copy=self.stage() * plan.boxes, transposed=True)
+        first = self.stage() * plan.boxes + self.work.part * (plan.own // BOX)
+        right = ptx.descriptor(queries, copy=first, transposed=True)
         ptx.wgmma.fence.sync.aligned()
         for number in range(plan.rows // 16):
             left = weights[4 * number :][:4]
@@ -188,7 +189,8 @@ class Consumer:
         A warpgroup has 64 of the columns of a head, or where there are no more, its part of the queries.
         """
         plan, tiles = self.plan, self.tiles
-        left = ptx.descriptor(tiles.k, copy=self.group * GROUPS if plan.boxes > 1 else 0, transposed=True)
+        box = self.work.part * GROUPS + self.group if plan.boxes > 1 else u32(0)
+        left = ptx.descriptor(tiles.k, copy=box * GROUPS, transposed=True)
         right = ptx.descriptor(tiles.ds, copy=self.stage() * GROUPS)
         if plan.split > 1:
             part = plan.rows // plan.split * 2 * BOX >> 4
@@ -211,7 +213,11 @@ class Consumer:
             ptx.red.relaxed.gpu["global"].add.v4.f32(target + number * 4 * GROUP, vector)
         if plan.ordered:
             ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
-            ptx.red.release.gpu["global"].add.u32(self.turns + step.number, 1, when=ptx.tid.x == GROUP)
+            ptx.red.release.gpu["global"].add.u32(self.turn_of(step), 1, when=ptx.tid.x == GROUP)
+
+    def turn_of(self, step: Step) -> Any:
+        """What counts the blocks that have added to these columns of the tile."""
+        return self.turns + (step.number * self.plan.parts + self.work.part)
 
     def await_turn(self, step: Step) -> None:
         """Wait until the blocks with the keys before have added to this tile: they started before this one."""
@@ -220,7 +226,7 @@ class Consumer:
         if self.plan.window:  # the first keys that some query of the tile attends to
             before = before - (ptx.max.u32(row + 1, work.window) - work.window) // KEYS
         with ptx.when(ptx.tid.x == GROUP), ptx.loop():
-            ptx.repeat_when(ptx.ld.acquire.gpu["global"].u32(self.turns + step.number) != before)
+            ptx.repeat_when(ptx.ld.acquire.gpu["global"].u32(self.turn_of(step)) != before)
         ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
 
     def store(self, tile: Any, sums: list[Any], target: Any, scale: float) -> None:
@@ -238,10 +244,15 @@ class Consumer:
         ptx.fence.proxy.async_["shared::cta"]()
         ptx.barrier.sync.aligned(self.group + OWN, GROUP)
         with ptx.when(self.thread == 0):
-            row = (self.work.key + self.group * GROUP_KEYS).view(s32)
-            for box in range(plan.boxes):
-                there = s32(box * BOX), row, self.work.head.view(s32), self.work.batch.view(s32)
-                COPY_BACK((target.generic, there), tile.at(0, 0, self.group + box * GROUPS))
+            row = (self.work.first_key + self.work.key + self.group * GROUP_KEYS).view(s32)
+            for box in range(plan.own // BOX):
+                there = (
+                    (self.work.part * plan.own + box * BOX).view(s32),
+                    row,
+                    self.work.head.view(s32),
+                    self.work.batch.view(s32),
+                )
+                COPY_BACK((target, there), tile.at(0, 0, self.group + box * GROUPS))
             ptx.cp.async_.bulk.commit_group()
 
 

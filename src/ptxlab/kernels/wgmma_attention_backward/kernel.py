@@ -6,7 +6,9 @@ warpgroups, the consumers, have 64 keys each. They add to the gradient of the qu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from ptxlab.author import Kernel, b64, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.parts.warpgroups import GROUP, start_block
@@ -42,23 +44,33 @@ def specialize(plan: Plan) -> Kernel:
         window: u32,
         turns: pointer[u32],
     ) -> None:
-        thread = ptx.tid.x
-        tiles = Tiles(plan)
-        barriers = ptx.shared(b64, 2, name="once")
-        once = [barriers.at(number) for number in range(2)]
-        for barrier in once:
-            ptx.mbarrier.init.shared.b64(barrier, 1, when=thread == 0)
-        pipelines = [ptx.barrier_pipeline(STAGES, fills=1, reads=4 * GROUPS, when=thread == 0) for _ in range(2)]
-        start_block(thread, [map.generic for map in (q, k, v, do, dk, dv)])
-        work = Work(plan, (queries, keys, heads, all_heads), shared_by, together, window)
-        with ptx.when(thread < GROUP):
-            ptx.setmaxnreg.dec.sync.aligned.u32(KEPT)
-            with ptx.when(thread == 0):
-                sides = [pipeline.producer() for pipeline in pipelines]
-                Producer(plan, work, tiles, (q, k, v, do), (lse, d)).run(once, *sides)
-        with ptx.otherwise():
-            ptx.setmaxnreg.inc.sync.aligned.u32(TAKEN)
-            Consumer(plan, work, tiles, pipelines, dq, turns).run(once, dk, dv)
+        def work() -> Work:
+            return Work(plan, (queries, keys, heads, all_heads), shared_by, together, window)
+
+        compute(plan, (q, k, v, do, dk, dv), work, (dq, lse, d, turns))
 
     found: Kernel = wgmma_attention_backward
     return found
+
+
+def compute(plan: Plan, maps: tuple[Any, ...], find: Callable[[], Work], memory: tuple[Any, ...]) -> None:
+    """The body of both; `find` finds the keys of this block."""
+    q, k, v, do, dk, dv = maps
+    dq, lse, d, turns = memory
+    thread = ptx.tid.x
+    tiles = Tiles(plan)
+    barriers = ptx.shared(b64, 2, name="once")
+    once = [barriers.at(number) for number in range(2)]
+    for barrier in once:
+        ptx.mbarrier.init.shared.b64(barrier, 1, when=thread == 0)
+    pipelines = [ptx.barrier_pipeline(STAGES, fills=1, reads=4 * GROUPS, when=thread == 0) for _ in range(2)]
+    start_block(thread, [map.generic for map in maps if map is not None])
+    work = find()
+    with ptx.when(thread < GROUP):
+        ptx.setmaxnreg.dec.sync.aligned.u32(KEPT)
+        with ptx.when(thread == 0):
+            sides = [pipeline.producer() for pipeline in pipelines]
+            Producer(plan, work, tiles, (q, k, v, do), (lse, d)).run(once, *sides)
+    with ptx.otherwise():
+        ptx.setmaxnreg.inc.sync.aligned.u32(TAKEN)
+        Consumer(plan, work, tiles, pipelines, dq, turns).run(once, dk, dv)

@@ -16,19 +16,21 @@ class Work:
     """
 
     def __init__(self, plan: Plan, sizes: tuple[Any, ...], shared_by: Any, together: Any, window: Any) -> None:
-        queries, self.keys, heads, all_heads = sizes
         self.plan, self.shared_by, self.window = plan, shared_by, window
-        self.tiles = (queries + (plan.rows - 1)) // plan.rows  # of the queries of a head
-        down = (self.keys + (KEYS - 1)) // KEYS
+        self.queries, self.keys, heads, all_heads = sizes
+        self.tiles, down = self.count_tiles()
         size = together * down
-        section, within = ptx.ctaid.x // size, ptx.ctaid.x % size
+        number = ptx.ctaid.x // plan.parts
+        self.part = ptx.ctaid.x % plan.parts  # the columns whose gradients this block has
+        section, within = number // size, number % size
         first = section * together
         several = ptx.min.u32(all_heads - first, together)
         head = first + within % several
         self.head, self.batch = head % heads, head // heads
         self.first_query_head = head * shared_by  # counted over the batch
-        self.key = within // several * KEYS
-        start, end = u32(0), self.tiles
+        self.first_tile, self.first_query, self.first_key = u32(0), u32(0), u32(0)  # of a sequence
+        self.key = self.find(within // several)
+        start, end = u32(0), (self.queries + (plan.rows - 1)) // plan.rows
         if plan.causal:
             start = ptx.min.u32(self.key // plan.rows, end)
         if plan.window:
@@ -36,6 +38,18 @@ class Work:
             end = ptx.max.u32(ptx.min.u32(end, last // plan.rows + 1), start)
         self.start, self.end = start, end
         self.count = (end - start) * shared_by
+
+    def count_tiles(self) -> tuple[Any, Any]:
+        """How many tiles of queries a head has, and how many of keys."""
+        return (self.queries + (self.plan.rows - 1)) // self.plan.rows, (self.keys + (KEYS - 1)) // KEYS
+
+    def find(self, tile: Any) -> Any:
+        """The first key of a tile of keys."""
+        return tile * KEYS
+
+    def map_of(self, name: str, whole: Any) -> Any:
+        """The address of the tensor map of an array."""
+        return whole.generic
 
     def each(self) -> Any:
         """The tiles of queries, of each head that shares these keys: a loop on the GPU."""
@@ -67,4 +81,5 @@ class Step:
     @property
     def number(self) -> Any:
         """The tile among those of all heads."""
-        return (self.work.first_query_head + self.head) * self.work.tiles + self.tile
+        work = self.work
+        return (work.first_query_head + self.head) * work.tiles + work.first_tile + self.tile

@@ -13,6 +13,7 @@ GROUPS = 2  # warpgroups that multiply
 GROUP_KEYS = 64  # keys of each of them
 KEYS = GROUPS * GROUP_KEYS  # of a block
 STAGES = 2  # tiles of queries in shared memory
+WIDEST = 128  # columns at most whose gradients a block has
 THREADS = (GROUPS + 1) * GROUP
 
 
@@ -42,7 +43,17 @@ class Plan:
     @property
     def split(self) -> int:
         """How many parts of a tile's queries the warpgroups have, where they do not have columns of their own."""
-        return GROUPS // self.boxes
+        return GROUPS // (self.own // BOX)
+
+    @property
+    def own(self) -> int:
+        """Columns whose gradients a block has: all, or half of them where there are no registers for more."""
+        return min(self.size, WIDEST)
+
+    @property
+    def parts(self) -> int:
+        """Blocks that share the columns of a tile of keys; each computes the weights."""
+        return self.size // self.own
 
     @property
     def vectors(self) -> int:
@@ -67,7 +78,7 @@ class Plan:
     @property
     def sums(self) -> Any:
         """The gradients of keys and values."""
-        return self.mma(self.size)
+        return self.mma(self.own)
 
     @property
     def queries(self) -> Any:

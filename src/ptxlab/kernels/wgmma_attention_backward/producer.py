@@ -9,6 +9,7 @@ from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
 
 COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+NAMES = ("q", "k", "v", "do")
 COPY_ROW = ptx.cp.async_.bulk["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
 
 
@@ -17,7 +18,7 @@ class Producer:
 
     def __init__(self, plan: Plan, work: Work, tiles: Tiles, maps: tuple[Any, ...], rows: tuple[Any, ...]) -> None:
         self.plan, self.work, self.tiles = plan, work, tiles
-        self.q, self.k, self.v, self.do = (map.generic for map in maps)
+        self.q, self.k, self.v, self.do = (work.map_of(name, map) for name, map in zip(NAMES, maps, strict=True))
         self.lse, self.d = rows
 
     def run(self, once: Any, queries: Any, gradients: Any) -> None:
@@ -34,7 +35,7 @@ class Producer:
         ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, KEYS * self.plan.size * 2)
         for number in range(self.plan.boxes * GROUPS):
             box, group = divmod(number, GROUPS)
-            row = (self.work.key + group * GROUP_KEYS).view(s32)
+            row = (self.work.first_key + self.work.key + group * GROUP_KEYS).view(s32)
             at = s32(box * BOX), row, self.work.head.view(s32), self.work.batch.view(s32)
             COPY(tile.at(0, 0, number), (source, at), barrier)
 
@@ -45,8 +46,9 @@ class Producer:
         bytes = plan.rows * 4
         ptx.mbarrier.arrive.expect_tx.shared.b64(stage.barrier, plan.tile_bytes + bytes)
         head = work.head * work.shared_by + step.head
+        row = work.first_query + step.tile * plan.rows
         for box in range(plan.boxes):
-            at = s32(box * BOX), (step.tile * plan.rows).view(s32), head.view(s32), work.batch.view(s32)
+            at = s32(box * BOX), row.view(s32), head.view(s32), work.batch.view(s32)
             COPY(tile.at(0, 0, stage.index * plan.boxes + box), (source, at), stage.barrier)
         COPY_ROW(memory.at(stage.index * plan.rows), rows + step.number * plan.rows, bytes, stage.barrier)
         stage.advance()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, pointer, ptx, s32, tensor_map, u32, u64
 from ptxlab.kernels.mma_attention.softmax import combine, exchange
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
+from ptxlab.kernels.wgmma_attention_backward.packed import Sequences
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, Plan
 
 ROW_THREADS = 256
@@ -16,14 +18,31 @@ VECTOR = 8  # elements that a thread reads at a time
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 
 
+class Rows(NamedTuple):
+    """A tile of queries: its number, the head among all, its first row in memory, the row that ends its sequence."""
+
+    number: Any
+    head: Any
+    first: Any
+    end: Any
+    sequence: Any = None
+
+    @classmethod
+    def of(cls, plan: Plan, queries: Any, sequences: Sequences | None = None) -> Rows:
+        """The tile that this block has."""
+        tile, head = ptx.ctaid.x, ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
+        number = head * ptx.nctaid.x + tile
+        if sequences is None:
+            return cls(number, head, tile * plan.rows, queries)
+        sequence = ptx.ld["global"].u32(sequences.owners + tile)
+        own = sequences.range(0, sequence)
+        first = own.start + (tile - sequences.first(0, sequence, plan.rows)) * plan.rows
+        return cls(number, head, first, own.end, sequence)
+
+
 @cache
 def prepare(plan: Plan) -> Kernel:
-    """A block has a tile of queries: the sums of answer × its gradient over each row, offsets of scores, zeros.
-
-    Rows after the last get offsets that make their weights 0, and so do rows that attend to no key.
-    """
-    lanes = plan.size // VECTOR  # that share a row
-    at_a_time = ROW_THREADS // lanes
+    """A block has a tile of queries: the sums of answer × its gradient over each row, offsets of scores, zeros."""
 
     @kernel(target="sm_90a", maxntid=ROW_THREADS)
     def prepare_attention_backward(
@@ -43,38 +62,45 @@ def prepare(plan: Plan) -> Kernel:
         do_batch: u64,
     ) -> None:
         ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
-        thread, tile = ptx.tid.x, ptx.ctaid.x
-        head = ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
-        number = head * ptx.nctaid.x + tile
-        zeros = dq + number * (plan.rows * plan.size) + thread * 4
-        for start in range(0, plan.rows * plan.size, ROW_THREADS * 4):
-            ptx.st["global"].v4.f32(zeros + start, tuple(f32(0.0) for _ in range(4)))
-        ptx.st["global"].u32(turns + number, 0, when=thread == 0)
-        within = ptx.cvt.u64.u32(thread % lanes * VECTOR).view(u64)
-        sides = [
-            array + (wide(ptx.ctaid.z) * batch + wide(ptx.ctaid.y) * head_step + within)
-            for array, batch, head_step in ((o, o_batch, o_head), (do, do_batch, do_head))
-        ]
-        for start in range(0, plan.rows, at_a_time):
-            own = thread // lanes + start
-            row = tile * plan.rows + own
-            inside = row < queries
-            total = dot(
-                plan.type, [side + wide(row) * step for side, step in zip(sides, (o_row, do_row), strict=True)], inside
-            )
-            distance = 1
-            while distance < lanes:
-                total = total + exchange(total, distance)
-                distance *= 2
-            with ptx.when(thread % lanes == 0):
-                found = f32(-math.inf)
-                ptx.ld["global"].f32(lse + head * queries + row, out=found, when=inside)
-                offset = ptx.selp.f32(found, found * -math.log2(math.e), found == -math.inf)
-                offsets[number * plan.rows + own] = offset
-                d[number * plan.rows + own] = total
+        steps = (o_row, o_head, o_batch), (do_row, do_head, do_batch)
+        prepare_rows(plan, Rows.of(plan, queries), (o, do), steps, (lse, queries), (offsets, d, dq, turns))
 
     found: Kernel = prepare_attention_backward
     return found
+
+
+def prepare_rows(
+    plan: Plan, tile: Rows, arrays: Any, steps: Any, logs: tuple[Any, Any], written: tuple[Any, ...]
+) -> None:
+    """The body of both; rows after the last get offsets that make their weights 0, as rows that attend to no key."""
+    lanes = plan.size // VECTOR  # that share a row
+    at_a_time = ROW_THREADS // lanes
+    thread, (lse, queries), (offsets, d, dq, turns) = ptx.tid.x, logs, written
+    zeros = dq + tile.number * (plan.rows * plan.size) + thread * 4
+    for start in range(0, plan.rows * plan.size, ROW_THREADS * 4):
+        ptx.st["global"].v4.f32(zeros + start, tuple(f32(0.0) for _ in range(4)))
+    for part in range(plan.parts):
+        ptx.st["global"].u32(turns + tile.number * plan.parts + part, 0, when=thread == 0)
+    within = ptx.cvt.u64.u32(thread % lanes * VECTOR).view(u64)
+    sides = [
+        array + (wide(ptx.ctaid.z) * batch + wide(ptx.ctaid.y) * head + within)
+        for array, (_, head, batch) in zip(arrays, steps, strict=True)
+    ]
+    for start in range(0, plan.rows, at_a_time):
+        own = thread // lanes + start
+        row = tile.first + own
+        inside = row < tile.end
+        total = dot(plan.type, [side + wide(row) * step[0] for side, step in zip(sides, steps, strict=True)], inside)
+        distance = 1
+        while distance < lanes:
+            total = total + exchange(total, distance)
+            distance *= 2
+        with ptx.when(thread % lanes == 0):
+            found = f32(-math.inf)
+            ptx.ld["global"].f32(lse + tile.head * queries + row, out=found, when=inside)
+            offset = ptx.selp.f32(found, found * -math.log2(math.e), found == -math.inf)
+            offsets[tile.number * plan.rows + own] = offset
+            d[tile.number * plan.rows + own] = total
 
 
 def wide(value: Any) -> Any:
@@ -104,30 +130,38 @@ def convert(plan: Plan) -> Kernel:
 
     @kernel(target="sm_90a", maxntid=ROW_THREADS)
     def convert_attention_backward(sums: pointer[f32], dq: tensor_map) -> None:
-        tile = ptx.tile(b16, plan.rows, BOX, swizzle="128B", copies=plan.boxes)
-        part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16).transposed
-        number = (ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y) * ptx.nctaid.x + ptx.ctaid.x
-        group, thread, warp = ptx.tid.x // GROUP, ptx.tid.x % GROUP, ptx.tid.x >> 5 & 3
-        own = sums + number * (plan.rows * plan.size) + group * (plan.rows * plan.size // 2) + thread * 4
-        down, right = part.row_of(ptx.laneid)
-        if plan.split > 1:
-            down = down + group * (plan.rows // plan.split)
-        at = tile.at(down, right + warp * 16, group if plan.boxes > 1 else 0)
-        scale = 1 / math.sqrt(plan.size)
-        ptx.griddepcontrol.wait()
-        loaded = [ptx.ld["global"].nc.v4.f32(own + vector * 4 * GROUP) for vector in range(plan.vectors)]
-        for start in range(0, plan.vectors, 2):
-            values = [value * scale for vector in loaded[start:][:2] for value in vector]
-            part.store(at.move(rows=8 * start), [pack(plan.type, *values[pair:][:2]) for pair in range(0, 8, 2)])
-        ptx.fence.proxy.async_["shared::cta"]()
-        ptx.bar.sync(0)
-        with ptx.when(ptx.tid.x == 0):
-            for box in range(plan.boxes):
-                row = (ptx.ctaid.x * plan.rows).view(s32)
-                there = s32(box * BOX), row, ptx.ctaid.y.view(s32), ptx.ctaid.z.view(s32)
-                COPY_BACK((dq.generic, there), tile.at(0, 0, box))
-            ptx.cp.async_.bulk.commit_group()
-            ptx.cp.async_.bulk.wait_group(0)
+        rows = Rows.of(plan, None)
+        convert_rows(plan, rows, sums, lambda: dq.generic)
 
     found: Kernel = convert_attention_backward
     return found
+
+
+def convert_rows(plan: Plan, rows: Rows, sums: Any, map_of: Callable[[], Any]) -> None:
+    """The body of both."""
+    tile = ptx.tile(b16, plan.rows, BOX, swizzle="128B", copies=plan.boxes)
+    part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16).transposed
+    group, thread, warp = ptx.tid.x // GROUP, ptx.tid.x % GROUP, ptx.tid.x >> 5 & 3
+    own = sums + rows.number * (plan.rows * plan.size) + group * (plan.rows * plan.own // 2) + thread * 4
+    down, right = part.row_of(ptx.laneid)
+    if plan.split > 1:
+        down = down + group * (plan.rows // plan.split)
+    at = tile.at(down, right + warp * 16, group if plan.boxes > 1 else 0)
+    scale = 1 / math.sqrt(plan.size)
+    ptx.griddepcontrol.wait()
+    for number in range(plan.parts):
+        first = own + number * (plan.rows * plan.own)
+        loaded = [ptx.ld["global"].nc.v4.f32(first + vector * 4 * GROUP) for vector in range(plan.vectors)]
+        for start in range(0, plan.vectors, 2):
+            values = [value * scale for vector in loaded[start:][:2] for value in vector]
+            written = at.move(rows=8 * start, copy=2 * number)
+            part.store(written, [pack(plan.type, *values[pair:][:2]) for pair in range(0, 8, 2)])
+    ptx.fence.proxy.async_["shared::cta"]()
+    ptx.bar.sync(0)
+    with ptx.when(ptx.tid.x == 0):
+        map = map_of()
+        for box in range(plan.boxes):
+            there = s32(box * BOX), rows.first.view(s32), ptx.ctaid.y.view(s32), ptx.ctaid.z.view(s32)
+            COPY_BACK((map, there), tile.at(0, 0, box))
+        ptx.cp.async_.bulk.commit_group()
+        ptx.cp.async_.bulk.wait_group(0)

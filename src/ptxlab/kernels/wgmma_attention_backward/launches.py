@@ -1,0 +1,177 @@
+"""The launches of the gradients: what kernels are specialized for, their tensor maps, their grids."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+import ptxlab
+from ptxlab.kernels import wgmma_attention
+from ptxlab.kernels.mma_attention import half_of
+from ptxlab.kernels.wgmma_attention.packed import LANES
+from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
+from ptxlab.kernels.wgmma_attention_backward.packed import LISTING_THREADS, MAPS, capacity
+from ptxlab.kernels.wgmma_attention_backward.packed_kernels import KERNELS, specialize_packed
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan
+from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, convert, prepare
+from ptxlab.measure import Launch
+from ptxlab.measure.entry import ceil_div
+
+MOST_PARTS = 2  # blocks that share the columns of a tile of keys
+L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2
+LONG = 4096  # from so many queries on, 80 at a time are faster than 64 for heads of 128 elements
+
+
+def differentiate(
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    do: Any,
+    dq: Any,
+    dk: Any,
+    dv: Any,
+    sums: Any,
+    offsets: Any,
+    totals: Any,
+    turns: Any,
+    causal: bool = False,
+    window: int = 0,
+    ordered: bool = False,
+    plan: Plan | None = None,
+) -> list[Launch]:
+    """The three launches; `sums`, `offsets`, `totals` and `turns` are memory for as many numbers as `workspace` says.
+
+    With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits.
+    """
+    check(q, k, v, causal, window)
+    (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
+    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), ordered=ordered)
+    tiles = ceil_div(queries, chosen.rows)
+    grid = tiles, heads, batch
+    steps = [step for array in (o, do) for step in strides(array)[2::-1]]
+    args = [flat(o), flat(do), lse, offsets, totals, sums, turns, queries, *steps]
+    first = Launch(prepare(chosen), grid, ROW_THREADS, args)
+    boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
+    maps = [map_of(array, count) for array, count in boxes]
+    shared_by = heads // key_heads
+    together = max(1, L2 // (8 * queries * size * shared_by))
+    sizes = [queries, keys, key_heads, batch * key_heads, shared_by, together, window]
+    args = [*maps, sums, offsets, totals, *sizes, turns]
+    blocks = batch * key_heads * ceil_div(keys, KEYS) * chosen.parts
+    second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared, overlap=True)
+    map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
+    return [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map], overlap=True)]
+
+
+def differentiate_packed(
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    do: Any,
+    dq: Any,
+    dk: Any,
+    dv: Any,
+    starts: tuple[Any, Any],
+    sequences: int,
+    memory: tuple[Any, ...],
+    causal: bool = False,
+    window: int = 0,
+    ordered: bool = False,
+    plan: Plan | None = None,
+) -> list[Launch]:
+    """The four launches for sequences of unequal lengths: batch is 1, and each head has all of them.
+
+    `starts` are two arrays of s32, of where sequences start among the queries and among the keys, and where the last
+    one ends. `memory` is for as many numbers as `packed_workspace` says.
+    """
+    check(q, k, v, causal, window)
+    (_, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
+    mean = ceil_div(queries, sequences)
+    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), mean), ordered=ordered)
+    boxes = [(array, chosen.rows) for array in (q, do, dq)] + [(array, GROUP_KEYS) for array in (k, v, dk, dv)]
+    steps = [step for array in (o, do) for step in strides(array)[2:0:-1]]
+    shared_by = heads // key_heads
+    together = max(1, L2 // (8 * queries * size * shared_by))
+    sizes = [queries, keys, key_heads, shared_by, together, window]
+    maps = [map_of(array, count) for array, count in boxes]
+    args = [*maps, flat(o), flat(do), lse, *steps, *sizes, *starts, sequences, *memory]
+    tiles = capacity(queries, sequences, chosen.rows), heads
+    grids: dict[str, Any] = {
+        "list": ceil_div(sequences, LISTING_THREADS // LANES),
+        "prepare": tiles,
+        "compute": key_heads * capacity(keys, sequences, KEYS) * chosen.parts,
+        "convert": tiles,
+    }
+    return [
+        Launch(
+            specialize_packed(chosen, step),
+            grids[step],
+            threads,
+            args,
+            shared=chosen.shared if step == "compute" else 0,
+            overlap=step != "list",
+        )
+        for step, threads in KERNELS.items()
+    ]
+
+
+def packed_workspace(queries: Any, keys: Any, sequences: int, rows: int) -> list[int]:
+    """How many numbers of 4 bytes packed sequences need memory for, in its parts: the first begins at 128 bytes.
+
+    `queries` and `keys` are the extents of arrays: 1 × heads × length × head size.
+    """
+    tiles = capacity(queries[2], sequences, rows)
+    owners = ceil_div(tiles + capacity(keys[2], sequences, KEYS), LANES) * LANES
+    number = queries[1] * tiles
+    return [
+        MAPS // 4 * sequences,
+        owners,
+        number * rows * queries[3],
+        number * rows,
+        number * rows,
+        number * MOST_PARTS,
+    ]
+
+
+def map_of(array: Any, rows: int) -> Any:
+    """The tensor map of an array, for copies of so many rows."""
+    return ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
+
+
+def check(q: Any, k: Any, v: Any, causal: bool, window: int) -> None:
+    """Refuse what the kernels do not do."""
+    wgmma_attention.check(q, k, v, q, causal, window)
+
+
+def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
+    """The plan that was fastest on an H200 for such a problem."""
+    rows = {64: 128, 256: 32}.get(size, 80 if queries >= LONG else 64)
+    return Plan(size, type, causal, window, rows)
+
+
+def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
+    """How many numbers the kernels need memory for, for queries of a shape in tiles of so many rows."""
+    batch, heads, queries, size = shape
+    tiles = batch * heads * ceil_div(queries, rows)
+    return [tiles * rows * size, tiles * rows, tiles * rows, tiles * MOST_PARTS]
+
+
+def strides(array: Any) -> list[int]:
+    """Steps along each dimension, in elements."""
+    if hasattr(array, "stride"):
+        return list(array.stride())
+    return [step // array.itemsize for step in array.strides]
+
+
+def flat(array: Any) -> Any:
+    """The memory of an array; the kernel knows its strides."""
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return array
+    last = sum((extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True))
+    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))
