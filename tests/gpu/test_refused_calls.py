@@ -1,4 +1,4 @@
-"""What functions of `ptxlab.kernels` refuse of tensors on GPUs: other devices, other GPUs; without a GPU."""
+"""Functions of `ptxlab.kernels` on tensors of other devices and other GPUs: what is refused, where work starts."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -46,6 +46,26 @@ def test_arrays_on_different_devices(monkeypatch: pytest.MonkeyPatch) -> None:
             call()
     with pytest.raises(ValueError, match="only CUDA and the CPU are supported"):
         kernels.softmax(half(0x1000, 8, 64, kind=OnHost))
+
+
+def test_arrays_on_the_second_of_two_gpus(fake: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    be_torch(monkeypatch)
+    asked: list[int] = []
+    monkeypatch.setattr(Driver, "_cuDeviceGetCount", lambda self: (2,))
+
+    def get(self: Driver, number: int) -> tuple[int]:
+        asked.append(number)
+        return (number,)
+
+    monkeypatch.setattr(Driver, "_cuDeviceGet", get, raising=False)
+    monkeypatch.setattr(Driver, "_cuPointerGetAttribute", lambda self, name, address: (1,), raising=False)
+    x, out = half(0x1000, 8, 64, kind=OnSecond), half(0x2000, 8, 64, kind=OnSecond)
+    fake.kernel = None
+    fake.parameters = 4
+    for _ in range(2):
+        kernels.softmax(x, out)
+    assert set(asked) == {1}
+    assert len(fake.configs) == 2
 
 
 def test_a_gpu_that_is_not_of_hopper(fake: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

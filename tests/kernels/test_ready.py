@@ -42,7 +42,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> dict[int, Prepared]:
 
 
 def launch_with(prepared: dict[int, Prepared]) -> Any:
-    return SimpleNamespace(prepare=lambda stream: prepared.setdefault(stream, Prepared()))
+    return SimpleNamespace(prepare=lambda stream, device: prepared.setdefault(stream, Prepared()))
 
 
 def test_addresses_go_where_their_parameters_are(prepared: dict[int, Prepared]) -> None:

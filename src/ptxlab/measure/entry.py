@@ -82,8 +82,8 @@ class Launch:
         assert found is not None
         return found
 
-    def prepare(self, stream: Any = None, compile: Path | None = None) -> gpu.Prepared:
-        """The launch with its arguments packed, for the first GPU; `compile` is a cubin to load."""
+    def prepare(self, stream: Any = None, compile: Path | None = None, device: str = "cuda") -> gpu.Prepared:
+        """The launch with its arguments packed, for the first GPU or another; `compile` is a cubin to load."""
         options = LaunchOptions(
             self.grid,
             self.block,
@@ -92,6 +92,7 @@ class Launch:
             overlap=self.overlap,
             stream=stream,
             compile=compile,
+            device=device,
         )
         return prepare(self.function, self.args, options)
 

@@ -84,7 +84,7 @@ class Ready:
 
     def _prepare(self, stream: int) -> _OnStream:
         with current(self.gpu):
-            prepared = self.launch.prepare(stream)
+            prepared = self.launch.prepare(stream, device=f"cuda:{self.gpu}")
         offsets = [offset for offset, _ in prepared.signature.slots]
         template = bytearray(prepared.parameters)
         addresses, owner = ({}, None) if self.workspace is None else self.workspace.on(stream)
