@@ -57,6 +57,8 @@ class Operator:
         self.name, self.schema, self.function, self.describe, self.gradient = name, schema, function, describe, gradient
         self.library: Any = None
         self.made: Any = None
+        self.plain: Any = None
+        self.is_recording: Callable[[], bool] = bool
         self._differentiable: Any = None
         _known[name] = self
         if hasattr(sys.modules.get("torch"), "compiler"):
@@ -65,21 +67,27 @@ class Operator:
     def __call__(self, *given: Any) -> Any:
         """Call it as torch does: this is what a traced call becomes."""
         register()
-        return self.made(*given)
+        is_recorded = self.is_recording() and any(getattr(one, "requires_grad", False) for one in given)
+        return (self.made if is_recorded else self.plain)(*given)
 
     def define(self) -> None:
-        """Register it. `torch.library.custom_op` would wrap the function, which costs more than a launch."""
+        """Register it, and if it has a gradient also without: torch asks in Python whether that is wanted."""
         torch = import_module("torch")
         self.library = torch.library.Library("ptxlab", "FRAGMENT")  # operators are gone with their library
-        self.library.define(self.name + self.schema, tags=(torch.Tag.pt2_compliant_tag,))
-        for device in ("CUDA", "CPU"):
-            self.library.impl(self.name, self.function, device)
-        name = f"ptxlab::{self.name}"
-        torch.library.register_fake(name, self.describe, lib=self.library)
+        self.made = self.plain = self._define(torch, self.name)
         if self.gradient is not None:
             backward, keep = self.gradient
-            torch.library.register_autograd(name, backward, setup_context=keep, lib=self.library)
-        self.made = getattr(torch.ops.ptxlab, self.name)
+            torch.library.register_autograd(f"ptxlab::{self.name}", backward, setup_context=keep, lib=self.library)
+            self.plain = self._define(torch, f"{self.name}_without_gradient")
+        self.is_recording = torch.is_grad_enabled
+
+    def _define(self, torch: Any, name: str) -> Any:
+        """An operator; `torch.library.custom_op` would wrap the function, which costs more than a launch."""
+        self.library.define(name + self.schema, tags=(torch.Tag.pt2_compliant_tag,))
+        for device in ("CUDA", "CPU"):
+            self.library.impl(name, self.function, device)
+        torch.library.register_fake(f"ptxlab::{name}", self.describe, lib=self.library)
+        return getattr(torch.ops.ptxlab, name)
 
     def differentiate(self, *given: Any) -> Any:
         """Compute it so that autograd knows its gradient; a call of the operator would cost more time than this."""
