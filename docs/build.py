@@ -255,7 +255,29 @@ def sanitizer(path: Path = SANITIZER) -> str:
         kinds[", ".join(f"`{code}`" for code in kernel["emulator"]) or "nothing: a report is false"].append(kernel)
     order = sorted(kinds, key=lambda name: (not name.startswith("`"), name))
     lines += [f"| {kind} | {found_by(kinds[kind], tools)} |" for kind in order]
+    lines += reports_on_right_kernels(found["kernels"], tools)
     return "\n".join([*lines, ""])
+
+
+def reports_on_right_kernels(kernels: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> list[str]:
+    """What tools say of kernels that are right, kernel by kernel, and why that is."""
+    rows = [
+        f"| {kernel['test'].replace('|', chr(92) + '|')} | {tool} | {kernel['tools'][tool].get('said', '')} |"
+        for kernel in kernels
+        for tool in tools
+        if not kernel["emulator"] and kernel["tools"].get(tool, {}).get("verdict") == "found"
+    ]
+    if not rows:
+        return []
+    return [
+        "\nEach report on a kernel that is right, in the tool's words. `racecheck` follows barriers, not the order "
+        "that releases and acquires, relaxed accesses with fences, or one lane for its warp make in shared memory. "
+        "`synccheck` wants all warps at the same `bar` instruction, where PTX counts threads that come to a barrier of "
+        "the same number, and a wait for every phase of an mbarrier, where a phase may complete unseen.\n",
+        "| kernel | tool | it says |",
+        "|---|---|---|",
+        *rows,
+    ]
 
 
 def found_by(kernels: Sequence[Mapping[str, Any]], tools: Sequence[str]) -> str:

@@ -148,6 +148,8 @@ def test_who_finds_what(build: ModuleType, tmp_path: Path) -> None:
     assert rows[1:] == [
         "| `data-race` | 2 | 2 | 0 | 1 | 0 | 0 of 0 | 1 | 1 hangs, 1 silent |",
         "| nothing: a report is false | 1 | 0 | 0 | 0 | 1 | 0 | 1 | 1 silent |",
+        "| kernel | tool | it says |",
+        "|  | synccheck |  |",
     ]
 
 
