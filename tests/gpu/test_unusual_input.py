@@ -27,7 +27,8 @@ def on_gpu(array: Any) -> Any:
     span = 1 + sum((extent - 1) * step for extent, step in zip(array.shape, steps, strict=True)) if array.size else 1
     memory = torch.zeros(first + span, dtype=numbers.dtype, device="cuda")
     found = memory.as_strided(array.shape, steps, first)
-    found.copy_(numbers.cuda())
+    if all(step for step, extent in zip(steps, array.shape, strict=True) if extent > 1):  # else rows are one row
+        found.copy_(numbers.cuda().reshape(array.shape))
     return found.view(type) if found.shape else memory[first:].view(type)[0].reshape(())
 
 

@@ -55,6 +55,8 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Any) -> Call:
     target = look(made, "out", ("bf16",))
     check_extents("out", target, extents)
     read = [("x", vectors), ("weights", weights), ("scales", scales)]
+    for (name, one), wanted in zip(read[1:], Packed(format, rows, columns, None, None, factor).extents, strict=True):
+        check_extents(name, one, wanted)
     check_gpu(read[0], [*read[1:], ("out", target)])
     for name, one in (*read, ("out", target)):
         check_dense(name, one)

@@ -37,6 +37,14 @@ class Packed:
     factor: float
 
     @property
+    def extents(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What the extents of `weights` and `scales` are."""
+        layout = FORMATS[self.format]
+        tiles, chunks = -(-self.rows // ROWS), self.columns // layout.depth
+        scales = (tiles, chunks, layout.scale_bytes) if layout.group else (self.rows,)
+        return (tiles, chunks, CHUNK), scales
+
+    @property
     def nbytes(self) -> int:
         """Bytes that a product reads."""
         return int(self.weights.nbytes + self.scales.nbytes)
