@@ -76,6 +76,7 @@ def test_what_cannot_be_adopted_says_why() -> None:
 def test_listings_of_cuobjdump() -> None:
     text = "Fatbin ptx code:\n====\n.version 8.0\n.target sm_80\nFatbin elf code:\n.version 9.0\nmore\n"
     assert _listings(text) == [".version 8.0\n.target sm_80\n", ".version 9.0\nmore\n"]
+    assert _listings("Fatbin elf code:\n====\n") == []
 
 
 def test_arrays_of_numba_become_seven_parameters_and_more() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ptxlab.kernels.functions import calls
+from ptxlab.kernels.functions import calls, matrices
 from ptxlab.kernels.functions.matrices import dense
 
 
@@ -58,7 +58,8 @@ class Torch(SimpleNamespace):
 def be_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the place of torch: its stream is 0, and it has no operators."""
     monkeypatch.setattr(calls, "stream_of", lambda array, gpu: 0)
-    monkeypatch.setattr(calls, "streams_of_torch", lambda: lambda gpu: 0)
+    monkeypatch.setattr(matrices, "streams_of_torch", lambda: lambda gpu: 0)
+    monkeypatch.setattr(calls, "has_no_memory", lambda tensor: False)
     monkeypatch.setattr(calls, "register", lambda: True)
     monkeypatch.setattr(calls, "describe_tensors", lambda: None)
     monkeypatch.setitem(sys.modules, "torch", Torch())

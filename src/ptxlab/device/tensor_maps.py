@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
+
 from ptxlab.device import tensor_map_checks as checks
 from ptxlab.isa import tensor_map as layout
 
@@ -251,13 +253,18 @@ def _layout(array: Any, wanted: str | None) -> tuple[str, int, tuple[int, ...]]:
     return type, width, tuple(int(stride) for stride in array.strides)
 
 
+def _is_whole(array: Any) -> bool:
+    return bool(getattr(getattr(array, "flags", None), "c_contiguous", False))
+
+
 def _owner(array: Any) -> tuple[Any, int]:
     """The array without gaps that a view of NumPy's belongs to, and where in it that starts, in bytes."""
     owner = array
-    while (
-        not getattr(getattr(owner, "flags", None), "c_contiguous", False) and getattr(owner, "base", None) is not None
-    ):
+    while not _is_whole(owner) and hasattr(getattr(owner, "base", None), "flags"):
         owner = owner.base
+    if isinstance(owner, numpy.ndarray) and not _is_whole(owner) and min(owner.strides, default=0) >= 0:
+        low, high = numpy.lib.array_utils.byte_bounds(owner)  # memory of another library, of which this is a part
+        owner = numpy.lib.stride_tricks.as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
     if owner is array:
         return array, 0
     return owner, array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]

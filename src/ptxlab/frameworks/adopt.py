@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -139,10 +140,8 @@ def _of_extension(path: Path) -> ir.Module:
 def _listings(text: str) -> Sequence[str]:
     """The modules in what cuobjdump prints."""
     starts = [found.start() for found in re.finditer(r"^\.version ", text, re.MULTILINE)]
-    ends = [*starts[1:], len(text)]
-    return [
-        re.split(r"^Fatbin ", text[start:end], flags=re.MULTILINE)[0] for start, end in zip(starts, ends, strict=True)
-    ]
+    parts = pairwise([*starts, len(text)])
+    return [re.split(r"^Fatbin ", text[start:end], flags=re.MULTILINE)[0] for start, end in parts]
 
 
 _REASONS = {

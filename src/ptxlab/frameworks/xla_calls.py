@@ -50,7 +50,7 @@ class XlaArray:
     Strides of `stride()` are in elements.
     """
 
-    is_cuda = True
+    is_cuda, requires_grad = True, False
 
     def __init__(self, address: int, shape: Sequence[int], dtype: Any, of: XlaCall, strides: Any = None) -> None:
         self.address, self.shape, self.dtype, self.call = address, tuple(shape), numpy.dtype(dtype), of
@@ -83,6 +83,13 @@ class XlaArray:
     def T(self) -> XlaArray:  # noqa: N802 - as NumPy calls it
         """Dimensions in the other order, in the same memory."""
         return XlaArray(self.address, self.shape[::-1], self.dtype, self.call, self._strides[::-1])
+
+    def swapaxes(self, one: int, other: int) -> XlaArray:
+        """Two dimensions exchanged, in the same memory."""
+        shape, strides = list(self.shape), list(self._strides)
+        for parts in (shape, strides):
+            parts[one], parts[other] = parts[other], parts[one]
+        return XlaArray(self.address, shape, self.dtype, self.call, strides)
 
     def __getitem__(self, number: int) -> XlaArray:
         address = self.address + number * self._strides[0] * self.itemsize
@@ -193,6 +200,15 @@ def _arrays(values: Any, of: XlaCall | None) -> list[Any]:
 
 current_call: ContextVar[XlaCall | None] = ContextVar("current_call", default=None)
 """The call by XLA on a GPU that this thread is in."""
+
+
+def call_of_xla() -> XlaCall:
+    """That call."""
+    found = current_call.get()
+    assert found is not None
+    return found
+
+
 _functions: list[Callable[..., None]] = []
 _numbers: dict[Hashable, int] = {}
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ptxlab.kernels.functions import packed_attention
+from ptxlab.kernels.functions import jax_functions, packed_attention
 from ptxlab.kernels.functions.attention_launches import prepare, prepare_gradients
 from ptxlab.kernels.functions.calls import Calls
 from ptxlab.kernels.functions.matrices import empty
-from ptxlab.kernels.functions.operators import Gradient, Operator, is_compiling
+from ptxlab.kernels.functions.operators import Gradient, Operator, is_traced, once
+from ptxlab.kernels.functions.xla import is_jax
 
 FORWARD = "(Tensor q, Tensor k, Tensor v, bool causal=False, int window=0) -> (Tensor, Tensor)"
 BACKWARD = (
@@ -48,16 +49,25 @@ def attention(
     either may be none. Only the kernel reads these numbers, and a call does not wait for the GPU; where they decrease,
     results are wrong, and queries of no sequence are not written, nor are gradients of such elements.
     """
+    if not is_traced() and is_jax(q.__class__):
+        answer, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
+        return (answer, lse) if return_lse else answer
     if any_given(cu_seqlens_q, cu_seqlens_k):
         starts = cu_seqlens_q, cu_seqlens_k
         return packed_attention.attend((q, k, v), starts, out, (causal, window), return_lse)
-    if out is None and is_compiling():
+    if out is None and is_traced():
         found = _calls.operator(q, k, v, causal, window)
     else:
         found = _calls((q, k, v), (out, None) if return_lse else (out,), (causal, window))
         if found is None:
             found = _calls.operator.differentiate(q, k, v, causal, window)
     return tuple(found) if return_lse else found[0]
+
+
+def _of_jax(given: tuple[Any, ...], starts: tuple[Any, Any], causal: bool, window: int, out: Any) -> tuple[Any, Any]:
+    if not any_given(*starts):
+        return jax_functions.attention(given, causal, window, out)
+    return jax_functions.packed_attention(given, packed_attention.both(starts), causal, window, out)
 
 
 def attention_backward(
@@ -80,13 +90,17 @@ def attention_backward(
     gradient of q is summed in f32 by blocks in the order in which they run: its last bits differ from run to run. With
     `deterministic` they wait for each other, and add in one order.
     """
+    given, how = (do, q, k, v, o, lse), (causal, window, deterministic)
     if any_given(cu_seqlens_q, cu_seqlens_k):
-        how = causal, window, deterministic
-        return packed_attention.differentiate((do, q, k, v, o, lse), (cu_seqlens_q, cu_seqlens_k), how)
-    if is_compiling():
-        found = _backward.operator(do, q, k, v, o, lse, causal, window, deterministic)
+        return packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), how)
+    if is_traced():
+        found = _backward.operator(*given, *how)
+    elif is_jax(q.__class__):
+        return jax_functions.attention_backward(given, how)
     else:
-        found = _backward.compute((q, k, v, o, do, lse), (None,) * 3, (causal, window, deterministic))
+        found = _backward((q, k, v, o, do, lse), (None,) * 3, how)
+        if found is None:
+            found = _backward.operator.differentiate(*given, *how)
     dq, dk, dv = found
     return dq, dk, dv
 
@@ -116,10 +130,10 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
 def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return None, None, None, None, None
-    torch: Any = sys.modules["torch"]
-    is_ordered = torch.are_deterministic_algorithms_enabled()
-    backward: Any = torch.ops.ptxlab.attention_backward if is_compiling() else _backward_of_tensors
-    return (*backward(do.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.window, is_ordered), None, None)
+    is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
+    how = {"causal": ctx.causal, "window": ctx.window, "deterministic": is_ordered}
+    with once():
+        return (*attention_backward(do.contiguous(), *ctx.saved_tensors, **how), None, None)
 
 
 _calls = Calls(

@@ -8,16 +8,14 @@ new arrays for results and writes addresses to the parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
-from ptxlab.gpu.driver import call, current
 from ptxlab.gpu.exchange import Describe
 from ptxlab.kernels.functions.forms import describe_tensors, forms_of
-from ptxlab.kernels.functions.matrices import Matrix, address_of, empty, stream_of, streams_of_torch
-from ptxlab.kernels.functions.operators import Operator, is_grad_enabled, register
+from ptxlab.kernels.functions.matrices import Matrix, address_of, empty, makers, stream_of
+from ptxlab.kernels.functions.operators import Operator, has_no_memory, is_grad_enabled, no_gradient, register
 from ptxlab.kernels.functions.ready import Ready, Workspace
 from ptxlab.measure import Launch
 
@@ -75,7 +73,7 @@ class Calls:
     def __call__(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any] | None:
         """Start the work, and return its results: those of `written`, and new arrays where that has None.
 
-        None if torch records what is computed: then the operator is to be differentiated.
+        None if torch records or transforms what is computed: then the operator is to be called.
         """
         arrays: list[Any] = [*read, *written]
         addresses: list[int] = []
@@ -118,7 +116,7 @@ class Calls:
         """Torch is to differentiate a call: return if there is a gradient."""
         name = self.operator.name
         if self.operator.gradient is None:
-            raise ValueError(f"`{name}` has no gradient: call it under `torch.no_grad()`, or detach its arguments")
+            raise no_gradient(name)
         if any(one is not None for one in written):
             raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
 
@@ -130,6 +128,8 @@ class Calls:
             self.describe = describe_tensors() or forms_of
         if needs_gradient(tensors) and is_grad_enabled():
             self._refuse(written)
+            return None
+        if any(map(has_no_memory, tensors)):
             return None
         found = self.prepare(read, written, how)
         if not found.steps:
@@ -151,9 +151,6 @@ class Calls:
         stream = stream_of(read[0], gpu)
         for one in ready:
             one.start(addresses, stream)
-        if hasattr(read[0], "unsafe_buffer_pointer"):  # JAX does not know of this work: it is completed now
-            with current(gpu):
-                call("cuStreamSynchronize", 0)
         return found.results
 
 
@@ -166,8 +163,8 @@ def needs_gradient(read: Sequence[Any]) -> bool:
 
 
 def _keep(found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Sequence[Any]) -> _Kept:
-    """What later calls need of one with tensors of torch."""
-    torch, device = import_module("torch"), read[0].device
+    """What later calls need of one with tensors of torch, or arrays of XLA."""
+    (make, stream, byte, is_recording), device = makers(read[0]), read[0].device
     new = [
         (number, tuple(one.shape), tuple(one.stride()), {"dtype": one.dtype, "device": device})
         for number, one in enumerate(found.results)
@@ -182,15 +179,5 @@ def _keep(found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Seq
         if other != one and sizes[other]
     ]
     scratch = list(accumulate([0, *found.scratch])) if found.scratch else []
-    as_bytes = {"dtype": torch.uint8, "device": device}
-    return _Kept(
-        ready,
-        torch.is_grad_enabled,
-        new,
-        apart,
-        scratch,
-        torch.empty_strided,
-        as_bytes,
-        streams_of_torch(),
-        ready[0].gpu,
-    )
+    as_bytes = {"dtype": byte, "device": device}
+    return _Kept(ready, is_recording, new, apart, scratch, make, as_bytes, stream, ready[0].gpu)

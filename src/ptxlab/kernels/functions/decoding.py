@@ -15,11 +15,13 @@ from ptxlab.kernels.decode_attention import (
     attend,
     workspace_of,
 )
+from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.callees import Argument, Declaration, calls_of
 from ptxlab.kernels.functions.calls import Calls
 from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix
-from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.operators import Operator, is_traced
 from ptxlab.kernels.functions.ready import Workspace
+from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.measure import Launch
 
 _PARTIAL, _COUNTERS = 6, 7  # parameters of the kernel
@@ -53,9 +55,12 @@ def decode_attention(
     """
     how = scale, float(k_scale), float(v_scale)
     given = q, k_cache, v_cache, lengths, block_table
-    if out is None and is_compiling():
+    if out is None and is_traced():
         return _calls.operator(*given, *how)
-    return _calls.compute(given, (out,), how)[0]
+    if is_jax(q.__class__):
+        return jax_functions.decode_attention(*given, *how, out=out)
+    found = _calls(given, (out,), how)
+    return _calls.operator.differentiate(*given, *how) if found is None else found[0]
 
 
 def _make(
@@ -116,9 +121,8 @@ def _check(
 
 
 def _finish(out: Any) -> None:
-    """Nothing is attended to: 0, as arrays of JAX are that nothing was written to."""
-    if not hasattr(out, "unsafe_buffer_pointer"):
-        out[...] = 0
+    """Nothing is attended to."""
+    out[...] = 0
 
 
 def _check_lengths(k: Any, lengths: Any, table: Any) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.kernels import wgmma_dual_gemm
+from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import (
     Named,
@@ -18,8 +19,10 @@ from ptxlab.kernels.functions.checks import (
     times,
 )
 from ptxlab.kernels.functions.matrices import HALVES, Matrix, argument, empty, look, padded
-from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.operators import Operator, is_traced
+from ptxlab.kernels.functions.product_gradients import GATED
 from ptxlab.kernels.functions.products import flattened, one_matrix
+from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.finishing import ACTIVATIONS
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.shapes import Layout
@@ -51,13 +54,16 @@ def gated_matmul(
     columns one after the other in memory. `activation` is "silu", "gelu", "gelu_tanh" or "relu". Of e4m3, each matrix
     has a scale, an array of one f32, the weights have their columns one after the other, and the result is bf16. The
     result is a new array, or `out`. Work starts on the stream that the framework uses now; arrays of the host run on
-    the emulator. There is no gradient.
+    the emulator. It has a gradient in torch and JAX, but not of e4m3.
     """
-    if out is None and is_compiling():
-        return calls.operator(x, w1, w2, activation, scale_x, scale_w1, scale_w2)
-    is_plain = scale_x is scale_w1 is scale_w2 is None
-    given = (x, w1, w2) if is_plain else (x, w1, w2, scale_x, scale_w1, scale_w2)
-    return calls.compute(given, (out,), activation)[0]
+    scales = scale_x, scale_w1, scale_w2
+    if out is None and is_traced():
+        return calls.operator(x, w1, w2, activation, *scales)
+    if is_jax(x.__class__):
+        return jax_functions.gated_matmul(x, w1, w2, activation, scales, out)
+    given = (x, w1, w2) if scale_x is scale_w1 is scale_w2 is None else (x, w1, w2, *scales)
+    found = calls(given, (out,), activation)
+    return calls.operator.differentiate(x, w1, w2, activation, *scales) if found is None else found[0]
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Call:
@@ -134,7 +140,9 @@ def of_tensors(
     x: Any, w1: Any, w2: Any, activation: str = "silu", scale_x: Any = None, scale_w1: Any = None, scale_w2: Any = None
 ) -> Any:
     """The operator: `gated_matmul` without `out`."""
-    return gated_matmul(x, w1, w2, activation, scale_x=scale_x, scale_w1=scale_w1, scale_w2=scale_w2)
+    is_plain = scale_x is scale_w1 is scale_w2 is None
+    given = (x, w1, w2) if is_plain else (x, w1, w2, scale_x, scale_w1, scale_w2)
+    return calls.compute(given, (None,), activation)[0]
 
 
-calls = Calls(prepare, Operator("gated_matmul", SCHEMA, of_tensors, describe))
+calls = Calls(prepare, Operator("gated_matmul", SCHEMA, of_tensors, describe, GATED))

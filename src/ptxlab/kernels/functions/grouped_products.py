@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.kernels import wgmma_grouped_gemm
+from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import (
     check_apart,
@@ -18,7 +19,8 @@ from ptxlab.kernels.functions.checks import (
     times,
 )
 from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, argument, empty, look
-from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.operators import Operator, is_traced
+from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.wgmma_gemm.shapes import Layout
 from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS
@@ -38,10 +40,13 @@ def grouped_matmul(a: Any, b: Any, offsets: Any, out: Any = None, *, scale_a: An
     result is bf16. The result is m by n, a new array, or `out`; rows after the last group are not written. Work starts
     on the stream that the framework uses now; arrays of the host run on the emulator. There is no gradient.
     """
-    if out is None and is_compiling():
+    if out is None and is_traced():
         return calls.operator(a, b, offsets, scale_a, scale_b)
+    if is_jax(a.__class__):
+        return jax_functions.grouped_matmul(a, b, offsets, scale_a, scale_b, out)
     given = (a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b)
-    return calls.compute(given, (out,))[0]
+    found = calls(given, (out,))
+    return calls.operator.differentiate(a, b, offsets, scale_a, scale_b) if found is None else found[0]
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], how: Any = None) -> Call:
@@ -124,7 +129,8 @@ def describe(a: Any, b: Any, offsets: Any, *scales: Any) -> Any:
 
 def of_tensors(a: Any, b: Any, offsets: Any, scale_a: Any = None, scale_b: Any = None) -> Any:
     """The operator: `grouped_matmul` without `out`."""
-    return grouped_matmul(a, b, offsets, scale_a=scale_a, scale_b=scale_b)
+    given = (a, b, offsets) if scale_a is scale_b is None else (a, b, offsets, scale_a, scale_b)
+    return calls.compute(given)[0]
 
 
 calls = Calls(prepare, Operator("grouped_matmul", SCHEMA, of_tensors, describe))

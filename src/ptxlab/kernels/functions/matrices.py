@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.frameworks.xla_calls import XlaArray, call_of_xla
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.measure.data import DTYPES, TORCH_NAMES
 
@@ -83,13 +84,9 @@ def look(array: Any, name: str, types: Sequence[str] = HALVES) -> Matrix:
         if gpu is None and array.device.type != "cpu":
             raise ValueError(f"`{name}` is on {array.device}: only CUDA and the CPU are supported")
         return _found(array.data_ptr(), array.shape, array.stride(), array.dtype, gpu, array, name, types)
-    if hasattr(array, "unsafe_buffer_pointer"):  # JAX
-        device = next(iter(array.devices()))
-        gpu = None if device.platform == "cpu" else int(device.local_hardware_id)
-        host = np.asarray(array) if gpu is None else array
-        return _found(
-            array.unsafe_buffer_pointer(), array.shape, dense(array.shape), array.dtype, gpu, host, name, types
-        )
+    if isinstance(array, XlaArray):
+        gpu = array.get_device()
+        return _found(array.data_ptr(), array.shape, array.stride(), array.dtype, gpu, array, name, types)
     if hasattr(array, "__cuda_array_interface__"):  # CuPy
         steps = [step // array.itemsize for step in array.strides]
         return _found(array.data.ptr, array.shape, steps, array.dtype, int(array.device.id), array, name, types)
@@ -141,26 +138,27 @@ def empty(like: Any, shape: tuple[int, ...], type: str | None = None) -> Any:
     """A new array of the same framework and device, and of the same type unless another is given."""
     if is_torch(like.__class__):
         return like.new_empty(shape, dtype=None if type is None else getattr(import_module("torch"), TORCH_NAMES[type]))
-    xp, dtype = framework(like), like.dtype if type is None else DTYPES[type]
-    if xp.__name__ == "jax.numpy":  # written by the kernel before any other code sees it
-        return import_module("jax").device_put(xp.empty(shape, dtype), next(iter(like.devices())))
-    return xp.empty(shape, dtype)
+    dtype = like.dtype if type is None else DTYPES[type]
+    return like.new_empty(shape, dtype) if isinstance(like, XlaArray) else framework(like).empty(shape, dtype)
 
 
 def zeros(like: Any, bytes: int) -> Any:
-    """So many bytes that are 0, of the same framework and device."""
+    """So many bytes that are 0, of the same framework and device, to keep."""
+    if isinstance(like, XlaArray):
+        return like.call.zeros(bytes)
     xp = framework(like)
     if is_torch(like.__class__):
         return xp.zeros(bytes, dtype=xp.uint8, device=like.device)
-    if xp.__name__ == "jax.numpy":
-        return import_module("jax").device_put(xp.zeros(bytes, "uint8"), next(iter(like.devices()))).block_until_ready()
     return xp.zeros(bytes, "uint8")
+
+
+def memory(like: Any, bytes: int) -> Any:
+    """So many bytes of any value, of the same framework and device, to keep."""
+    return like.call.zeros(bytes) if isinstance(like, XlaArray) else empty(like, (bytes,), "u8")
 
 
 def filled(like: Any, shape: tuple[int, ...], value: float, type: str | None = None, out: Any = None) -> Any:
     """An array like `empty` makes, or `out`, that holds one number everywhere."""
-    if hasattr(like, "unsafe_buffer_pointer"):
-        return framework(like).full(shape, value, like.dtype if type is None else DTYPES[type])
     made = empty(like, shape, type) if out is None else out
     made[...] = value
     return made
@@ -168,10 +166,8 @@ def filled(like: Any, shape: tuple[int, ...], value: float, type: str | None = N
 
 def address_of(array: Any) -> int:
     """Where an array begins."""
-    if is_torch(array.__class__):
+    if is_torch(array.__class__) or isinstance(array, XlaArray):
         return int(array.data_ptr())
-    if hasattr(array, "unsafe_buffer_pointer"):
-        return int(array.unsafe_buffer_pointer())
     return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
 
 
@@ -187,8 +183,6 @@ def padded(array: Any) -> Any:
     wide = -(-columns // each) * each
     if is_torch(array.__class__):
         copy = array.new_empty((rows, wide))
-    elif hasattr(array, "unsafe_buffer_pointer"):
-        return framework(array).pad(array, ((0, 0), (0, wide - columns)))
     else:
         copy = framework(array).empty((rows, wide), array.dtype)
     copy[:, :columns] = array
@@ -203,16 +197,28 @@ def streams_of_torch() -> Callable[[int], int]:
     return found or (lambda gpu: int(torch.cuda.current_stream(gpu).cuda_stream))
 
 
+def makers(like: Any) -> tuple[Callable[..., Any], Callable[[int], int], Any, Callable[[], bool]]:
+    """What makes arrays like a tensor, what gives the stream of its framework, the type of bytes, and whether there are
+    gradients now."""
+    if isinstance(like, XlaArray):
+        return _of_xla, lambda gpu: call_of_xla().stream, np.dtype(np.uint8), bool
+    torch = import_module("torch")
+    return torch.empty_strided, streams_of_torch(), torch.uint8, torch.is_grad_enabled
+
+
+def _of_xla(extents: tuple[int, ...], strides: Sequence[int], dtype: Any, device: Any) -> Any:
+    return call_of_xla().empty(extents, dtype)
+
+
 def is_capturing(array: Any) -> bool:
     """Whether torch records a graph now, if the array is torch's."""
     return is_torch(array.__class__) and bool(sys.modules["torch"].cuda.is_current_stream_capturing())
 
 
 def stream_of(array: Any, gpu: int) -> int:
-    """The stream that the array's framework works on now; JAX does not say, and has completed its work then."""
+    """The stream that the array's framework works on now."""
     if is_torch(array.__class__):
         return streams_of_torch()(gpu)
-    if hasattr(array, "unsafe_buffer_pointer"):
-        array.block_until_ready()
-        return 0
+    if isinstance(array, XlaArray):
+        return call_of_xla().stream
     return int(sys.modules["cupy"].cuda.get_current_stream().ptr)

@@ -7,11 +7,24 @@ else at the first call with a tensor, or when `torch.compile` meets a call.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from ptxlab.gpu.arrays import is_torch
+from ptxlab.kernels.functions.batches import torch_rule
+
 _known: dict[str, Operator] = {}  # by name
+
+
+@cache
+def _tracing_of(torch: Any) -> Callable[[], bool]:
+    """Whether torch compiles, traces or transforms the code that calls this now."""
+    is_compiling, count_modes = torch.compiler.is_compiling, torch._C._len_torch_dispatch_stack
+    find_transform = torch._C._functorch.peek_interpreter_stack
+    return lambda: is_compiling() or count_modes() > 0 or find_transform() is not None
 
 
 def _look_for_torch() -> bool:
@@ -22,13 +35,45 @@ def _look_for_torch() -> bool:
     torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "compiler"):
         return False
-    return bool(torch.compiler.is_compiling() or torch._guards.TracingContext.try_get() is not None)
+    return bool(_tracing_of(torch)() or torch._guards.TracingContext.try_get() is not None)
 
 
 _look_for_torch._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _torch: Any = sys.modules.get("torch")
-is_compiling: Callable[[], bool] = _torch.compiler.is_compiling if hasattr(_torch, "compiler") else _look_for_torch
-"""Whether torch traces this code now."""
+is_traced: Callable[[], bool] = _tracing_of(_torch) if hasattr(_torch, "compiler") else _look_for_torch
+"""Whether torch compiles, traces or transforms this code now: then it is to see an operator."""
+
+
+def is_transformed() -> bool:
+    """Whether a transform of `torch.func` runs this code now."""
+    return sys.modules["torch"]._C._functorch.peek_interpreter_stack() is not None
+
+
+@contextmanager
+def once() -> Iterator[None]:
+    """Where a gradient is computed that has no gradient itself; `torch.func` would ask for that of each."""
+    if not is_transformed():
+        yield
+        return
+    torch: Any = sys.modules["torch"]
+    functorch = torch._C._functorch
+    if [one.key() for one in functorch.get_interpreter_stack()].count(functorch.TransformType.Grad) > 1:
+        raise ValueError("this function has a gradient, and the gradient has none: differentiate once")
+    with torch.no_grad():
+        yield
+
+
+def no_gradient(name: str) -> ValueError:
+    """Says that an operator has no gradient."""
+    return ValueError(f"`{name}` has no gradient: call it under `torch.no_grad()`, or detach its arguments")
+
+
+def has_no_memory(tensor: Any) -> bool:
+    """Whether a tensor is an extent and a type only, or stands for others in a transform."""
+    torch: Any = sys.modules["torch"]
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        return True
+    return isinstance(tensor, import_module("torch._subclasses.fake_tensor").FakeTensor)
 
 
 def is_grad_enabled() -> bool:
@@ -65,8 +110,16 @@ class Operator:
             self.define()
 
     def __call__(self, *given: Any) -> Any:
-        """Call it as torch does: this is what a traced call becomes."""
+        """Call it as torch does: this is what a traced call becomes.
+
+        Gradients of `torch.library` are unknown to `torch.func`, those of a `torch.autograd.Function` are not.
+        """
         register()
+        if not sys.modules["torch.compiler"].is_compiling() and is_transformed():
+            if self.gradient is not None:
+                return self._function().apply(*given)
+            if is_grad_enabled() and any(one.requires_grad for one in filter(_is_tensor, given)):
+                raise no_gradient(self.name)
         is_recorded = self.is_recording() and any(getattr(one, "requires_grad", False) for one in given)
         return (self.made if is_recorded else self.plain)(*given)
 
@@ -87,16 +140,41 @@ class Operator:
         for device in ("CUDA", "CPU"):
             self.library.impl(name, self.function, device)
         torch.library.register_fake(f"ptxlab::{name}", self.describe, lib=self.library)
+        torch.library.register_vmap(f"ptxlab::{name}", torch_rule(self.name, self), lib=self.library)
         return getattr(torch.ops.ptxlab, name)
 
     def differentiate(self, *given: Any) -> Any:
         """Compute it so that autograd knows its gradient; a call of the operator would cost more time than this."""
+        if self.gradient is None or any(map(has_no_memory, filter(_is_tensor, given))):
+            return self(*given)
+        return self._function().apply(*given)
+
+    def _function(self) -> Any:
+        """It as a `torch.autograd.Function`."""
         if self._differentiable is None:
             assert self.gradient is not None
-            parts = {"forward": self.function, "setup_context": self.gradient.keep, "backward": self.gradient.backward}
+            parts = {
+                "forward": self._compute,
+                "setup_context": self.gradient.keep,
+                "backward": self.gradient.backward,
+                "vmap": torch_rule(self.name, self),
+            }
             function = import_module("torch").autograd.Function
             self._differentiable = type(self.name, (function,), {at: staticmethod(one) for at, one in parts.items()})
-        return self._differentiable.apply(*given)
+        return self._differentiable
+
+    def _compute(self, *given: Any) -> Any:
+        """Compute it, or let the next transform of `torch.func` see it."""
+        return self(*given) if any(map(has_no_memory, filter(_is_tensor, given))) else self.function(*given)
+
+
+def _is_tensor(one: Any) -> bool:
+    return is_torch(one.__class__)
+
+
+def function_of(name: str) -> Callable[..., Any]:
+    """What computes an operator."""
+    return _known[name].function
 
 
 def register() -> bool:

@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
+from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.attention_launches import check, check_nothing, counter, nothing, numbered
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import check_dense, check_extents, check_gpu, require
 from ptxlab.kernels.functions.matrices import Matrix, argument, empty, filled, look
-from ptxlab.kernels.functions.operators import Gradient, Operator, is_compiling
+from ptxlab.kernels.functions.operators import Gradient, Operator, is_traced, once
+from ptxlab.kernels.functions.xla import is_jax
 
 SCHEMA = (
     "(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, Tensor cu_seqlens_k, bool causal=False, int window=0)"
@@ -36,7 +38,7 @@ GRADIENT_STARTS, GRADIENT_MEMORY = (20, 21), range(23, 29)  # the same of the gr
 def attend(given: Sequence[Any], starts: tuple[Any, Any], out: Any, how: tuple[bool, int], return_lse: bool) -> Any:
     """The answer, and log-sum-exps if they are asked for."""
     arrays = *given, *both(starts)
-    if out is None and is_compiling():
+    if out is None and is_traced():
         found = _calls.operator(*arrays, *how)
     else:
         found = _calls(arrays, (out, None) if return_lse else (out,), how)
@@ -48,10 +50,14 @@ def attend(given: Sequence[Any], starts: tuple[Any, Any], out: Any, how: tuple[b
 def differentiate(given: Sequence[Any], starts: tuple[Any, Any], how: tuple[bool, int, bool]) -> tuple[Any, Any, Any]:
     """The gradients of q, k and v; given are that of the answer, q, k, v, the answer and log-sum-exps."""
     do, q, k, v, o, lse = given
-    if is_compiling():
+    if is_traced():
         found = _backward.operator(*given, *both(starts), *how)
+    elif is_jax(q.__class__):
+        return jax_functions.packed_attention_backward(given, both(starts), how)
     else:
-        found = _backward.compute((q, k, v, o, do, lse, *both(starts)), (None,) * 3, how)
+        found = _backward((q, k, v, o, do, lse, *both(starts)), (None,) * 3, how)
+        if found is None:
+            found = _backward.operator.differentiate(*given, *both(starts), *how)
     dq, dk, dv = found
     return dq, dk, dv
 
@@ -209,10 +215,11 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
 def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return (None,) * 7
-    torch: Any = sys.modules["torch"]
-    is_ordered = torch.are_deterministic_algorithms_enabled()
-    backward: Any = torch.ops.ptxlab.packed_attention_backward if is_compiling() else _backward_of_tensors
-    return (*backward(do.contiguous(), *ctx.saved_tensors, ctx.causal, ctx.window, is_ordered), *(None,) * 4)
+    is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
+    *kept, queries, keys = ctx.saved_tensors
+    with once():
+        found = differentiate((do.contiguous(), *kept), (queries, keys), (ctx.causal, ctx.window, is_ordered))
+    return (*found, *(None,) * 4)
 
 
 _calls = Calls(

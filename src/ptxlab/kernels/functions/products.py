@@ -11,11 +11,14 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
+from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import check_apart, check_extents, check_result, times
 from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded
-from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.operators import Operator, is_traced
+from ptxlab.kernels.functions.product_gradients import PRODUCT
 from ptxlab.kernels.functions.ready import Workspace
+from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.parts.finishing import ACTIVATIONS, Extras
@@ -81,12 +84,18 @@ def matmul(
 
     `a` is m by k and `b` is k by n, each with its rows or its columns one after the other in memory. `bias` has n
     elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh". The result is a new array,
-    or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator.
+    or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator. It has a
+    gradient in torch and JAX.
     """
-    if out is None and is_compiling():
+    if out is None and is_traced():
         return _calls.operator(a, b, bias, activation, residual, allow_tf32)
+    if is_jax(a.__class__):
+        return jax_functions.matmul(a, b, bias, activation, residual, allow_tf32, out)
     given = (a, b) if bias is residual is None else (a, b, bias, residual)
-    return _calls.compute(given, (out,), (activation, allow_tf32))[0]
+    found = _calls(given, (out,), (activation, allow_tf32))
+    if found is None:
+        return _calls.operator.differentiate(a, b, bias, activation, residual, allow_tf32)
+    return found[0]
 
 
 def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None, bool]) -> Call:
@@ -267,4 +276,4 @@ def _launch(
     )
 
 
-_calls = Calls(_prepare, Operator("matmul", SCHEMA, matmul_of_tensors, describe))
+_calls = Calls(_prepare, Operator("matmul", SCHEMA, matmul_of_tensors, describe, PRODUCT))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import (
     check_address,
@@ -19,7 +20,8 @@ from ptxlab.kernels.functions.checks import (
     times,
 )
 from ptxlab.kernels.functions.matrices import empty, look
-from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.operators import Operator, is_traced
+from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.quantized_gemv import product
 from ptxlab.kernels.quantized_gemv.packing import Packed
 
@@ -36,9 +38,13 @@ def quantized_matvec(matrix: Packed, x: Any, out: Any = None) -> Any:
     if not isinstance(matrix, Packed):
         raise TypeError(f"`matrix` is a {type(matrix).__name__}: pass what `Quantized.pack` returns")
     how = matrix.format, matrix.rows, matrix.columns, matrix.factor
-    if out is None and is_compiling():
-        return calls.operator(x, matrix.weights, matrix.scales, *how)
-    return calls.compute((x, matrix.weights, matrix.scales), (out,), how)[0]
+    given = x, matrix.weights, matrix.scales
+    if out is None and is_traced():
+        return calls.operator(*given, *how)
+    if is_jax(x.__class__):
+        return jax_functions.quantized_matvec(*given, how, out)
+    found = calls(given, (out,), how)
+    return calls.operator.differentiate(*given, *how) if found is None else found[0]
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], how: Any) -> Call:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from ptxlab.gpu.driver import current
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.starting import Start
-from ptxlab.kernels.functions.matrices import address_of, empty, is_capturing, zeros
+from ptxlab.kernels.functions.matrices import address_of, is_capturing, memory, zeros
 from ptxlab.measure import Launch
 
 
@@ -42,12 +42,12 @@ class Workspace:
         key = self.gpu, stream, self.role
         found = None if self.is_recorded else self.kept.get(key)
         sizes = list(self.bytes.values())
-        if found is None or any(memory.nbytes < size for memory, size in zip(found, sizes, strict=True)):
-            old = [0] * len(sizes) if found is None else [memory.nbytes for memory in found]
+        if found is None or any(one.nbytes < size for one, size in zip(found, sizes, strict=True)):
+            old = [0] * len(sizes) if found is None else [one.nbytes for one in found]
             found = [
                 zeros(self.like, max(size, least))
                 if parameter in self.counters
-                else empty(self.like, (max(size, least),), "u8")
+                else memory(self.like, max(size, least))
                 for (parameter, size), least in zip(self.bytes.items(), old, strict=True)
             ]
             if not self.is_recorded:

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.kernels.functions import jax_rows
 from ptxlab.kernels.functions import row_gradients as gradients
 from ptxlab.kernels.functions import row_kernels as kernels
 from ptxlab.kernels.functions.callees import calls_of
 from ptxlab.kernels.functions.calls import Calls
+from ptxlab.kernels.functions.jax_functions import refuse_out
 from ptxlab.kernels.functions.matrices import empty
-from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.operators import Operator, is_traced
+from ptxlab.kernels.functions.xla import is_jax
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -22,10 +25,13 @@ REDUCTIONS = ("mean", "sum", "none")
 def softmax(x: Any, out: Any = None) -> Any:
     """exp(x) / Σ exp(x) over the last dimension; the result is a new array, or `out`, which may be `x`.
 
-    A row with NaN or +inf, or of nothing but -inf, is NaN, as in torch. It has a gradient in torch.
+    A row with NaN or +inf, or of nothing but -inf, is NaN, as in torch. It has a gradient in torch and JAX.
     """
-    if out is None and is_compiling():
+    if out is None and is_traced():
         return _softmax.operator(x)
+    if is_jax(x.__class__):
+        refuse_out(out)
+        return jax_rows.softmax()(x)
     found = _softmax((x,), (out,), ())
     return _softmax.operator.differentiate(x) if found is None else found[0]
 
@@ -33,10 +39,13 @@ def softmax(x: Any, out: Any = None) -> Any:
 def layer_norm(x: Any, weight: Any, bias: Any, eps: float = 1e-5, out: Any = None) -> Any:
     """(x - mean) / √(variance + eps) · weight + bias over the last dimension, of which weight and bias are vectors.
 
-    The result is a new array, or `out`, which may be `x`. It has a gradient in torch.
+    The result is a new array, or `out`, which may be `x`. It has a gradient in torch and JAX.
     """
-    if out is None and is_compiling():
+    if out is None and is_traced():
         return _layer_norm.operator(x, weight, bias, eps)
+    if is_jax(x.__class__):
+        refuse_out(out)
+        return jax_rows.layer_norm(eps)(x, weight, bias)
     found = _layer_norm((x, weight, bias), (out,), (eps,))
     return _layer_norm.operator.differentiate(x, weight, bias, eps) if found is None else found[0]
 
@@ -51,29 +60,41 @@ def rms_norm(
     `quantise` an array of one f32, that is the scale of all rows, and what is too large becomes ±448. The first result
     is a new array or `out`, which may be `x` unless it is e4m3. Without `quantise` it has a gradient in torch.
     """
+    as_operator = out is None and is_traced()
+    if not as_operator and is_jax(x.__class__):
+        return _norm_of_jax(x, weight, eps, residual, quantise, out)
     if quantise is not None:
         return _quantised_norm(x, weight, eps, residual, quantise, out)
-    is_traced = out is None and is_compiling()
     if residual is None:
-        if is_traced:
+        if as_operator:
             return _rms_norm.operator(x, weight, eps)
         found = _rms_norm((x, weight), (out,), (eps,))
         return _rms_norm.operator.differentiate(x, weight, eps) if found is None else found[0]
-    if is_traced:
+    if as_operator:
         return _add_rms_norm.operator(x, residual, weight, eps)
     found = _add_rms_norm((x, residual, weight), (out, None), (eps,))
     return _add_rms_norm.operator.differentiate(x, residual, weight, eps) if found is None else tuple(found)
 
 
+def _norm_of_jax(x: Any, weight: Any, eps: float, residual: Any, quantise: Any, out: Any) -> Any:
+    refuse_out(out)
+    if quantise is not None:
+        return jax_rows.quantised_rms_norm(x, weight, eps, residual, quantise)
+    if residual is None:
+        return jax_rows.rms_norm(eps)(x, weight)
+    return jax_rows.add_rms_norm(eps)(x, residual, weight)
+
+
 def _quantised_norm(x: Any, weight: Any, eps: float, residual: Any, quantise: Any, out: Any) -> Any:
-    by_row = isinstance(quantise, str)
-    if by_row and quantise != "row":
-        raise ValueError(f'quantise={quantise!r}: it is "row", or an array of one float32, the scale')
+    by_row = kernels.is_by_row(quantise)
     scale = None if by_row else quantise
-    if out is None and is_compiling():
-        made, summed, scales = _quantised.operator(x, weight, eps, residual, scale)
+    if out is None and is_traced():
+        found = _quantised.operator(x, weight, eps, residual, scale)
     else:
-        made, summed, scales = _quantised.compute((x, weight, residual, scale), (out, None, None), (eps,))
+        found = _quantised((x, weight, residual, scale), (out, None, None), (eps,))
+        if found is None:
+            found = _quantised.operator.differentiate(x, weight, eps, residual, scale)
+    made, summed, scales = found
     results = (made, *([] if residual is None else [summed]), *([scales] if by_row else []))
     return results[0] if len(results) == 1 else results
 
@@ -82,19 +103,22 @@ def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: 
     """log Σ exp(x) - x[target] over the last dimension, with one class of `targets` for each row: its mean over rows.
 
     `reduction` is "mean", "sum" or "none", which gives the loss of each row. A row whose target is `ignore_index` has
-    no loss; another target that is not a class gives NaN. The loss is f32. It has a gradient in torch.
+    no loss; another target that is not a class gives NaN. The loss is f32. It has a gradient in torch and JAX.
     """
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction={reduction!r}: there are {', '.join(map(repr, REDUCTIONS))}")
-    if is_compiling():
+    if is_traced():
         losses, _ = _cross_entropy.operator(x, targets, ignore_index)
-        if reduction == "none":
-            return losses
-        total = losses.sum()  # which the compiler joins with what comes after
-        return total if reduction == "sum" else total / (targets != ignore_index).sum()
-    calls, how = (_cross_entropy, ()) if reduction == "none" else (_summed_cross_entropy, (reduction == "mean",))
-    found = calls((x, targets), (None,) * (2 + len(how)), (ignore_index, *how))
-    return (calls.operator.differentiate(x, targets, ignore_index, *how) if found is None else found)[0]
+    elif is_jax(x.__class__):
+        losses, _ = jax_rows.cross_entropy(ignore_index)(x, targets)
+    else:
+        calls, how = (_cross_entropy, ()) if reduction == "none" else (_summed_cross_entropy, (reduction == "mean",))
+        found = calls((x, targets), (None,) * (2 + len(how)), (ignore_index, *how))
+        return (calls.operator.differentiate(x, targets, ignore_index, *how) if found is None else found)[0]
+    if reduction == "none":
+        return losses
+    total = losses.sum()  # which the compiler joins with what comes after
+    return total if reduction == "sum" else total / (targets != ignore_index).sum()
 
 
 def _quantised_of_tensors(x: Any, weight: Any, eps: float, residual: Any, scale: Any) -> Any:

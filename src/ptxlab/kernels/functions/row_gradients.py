@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from ptxlab.kernels.functions.operators import Gradient
+from ptxlab.kernels.functions.operators import Gradient, once
 
 
 def _keep_output(ctx: Any, inputs: Any, output: Any) -> None:
@@ -81,7 +81,8 @@ def _cross_entropy_backward(ctx: Any, grad: Any, _: Any) -> Any:
     x, targets, logarithms = ctx.saved_tensors
     factors = grad.float().contiguous()
     gradient = import_module("torch").ops.ptxlab.cross_entropy_gradient
-    return gradient(x, targets, logarithms, factors, ctx.ignored), None, None
+    with once():
+        return gradient(x, targets, logarithms, factors, ctx.ignored), None, None
 
 
 def _summed_cross_entropy_backward(ctx: Any, grad: Any, *others: Any) -> Any:
@@ -89,7 +90,8 @@ def _summed_cross_entropy_backward(ctx: Any, grad: Any, *others: Any) -> Any:
     factor = grad / count if ctx.is_mean else grad
     gradient = import_module("torch").ops.ptxlab.cross_entropy_gradient
     factors = factor.expand(targets.shape).contiguous()
-    return gradient(x, targets, logarithms, factors, ctx.ignored), None, None, None
+    with once():
+        return gradient(x, targets, logarithms, factors, ctx.ignored), None, None, None
 
 
 SOFTMAX = Gradient(_softmax_backward, _keep_output)

@@ -170,3 +170,10 @@ CROSS_ENTROPY_GRADIENT = Declaration(
     _like_x,
     find_gradient,
 )
+
+
+def is_by_row(quantise: Any) -> bool:
+    """Whether each row of the quantised norm has a scale of its own; else `quantise` is the scale of all of them."""
+    if isinstance(quantise, str) and quantise != "row":
+        raise ValueError(f'quantise={quantise!r}: it is "row", or an array of one float32, the scale')
+    return isinstance(quantise, str)

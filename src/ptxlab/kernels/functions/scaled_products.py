@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.kernels import scaled_gemm, wgmma_gemm
+from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import check_apart, check_gpu, times
 from ptxlab.kernels.functions.matrices import Matrix, argument, empty, look
-from ptxlab.kernels.functions.operators import Operator, is_compiling
+from ptxlab.kernels.functions.operators import Operator, is_traced
 from ptxlab.kernels.functions.products import WORKSPACE, check_arrays, extents_of, source, workspace_of
+from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.scaled_gemm.choice import choose as choose_by_blocks
@@ -35,9 +37,12 @@ def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out: Any = None, *
     or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator. There is no
     gradient.
     """
-    if out is None and is_compiling():
+    if out is None and is_traced():
         return calls.operator(a, b, scale_a, scale_b, out_type)
-    return calls.compute((a, b, scale_a, scale_b), (out,), out_type)[0]
+    if is_jax(a.__class__):
+        return jax_functions.scaled_matmul(a, b, scale_a, scale_b, out_type, out)
+    found = calls((a, b, scale_a, scale_b), (out,), out_type)
+    return calls.operator.differentiate(a, b, scale_a, scale_b, out_type) if found is None else found[0]
 
 
 def of_tensors(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16") -> Any:

@@ -1,0 +1,92 @@
+"""The gradients of products, as torch's autograd takes them: made of products themselves.
+
+What an activation is of is not kept: it is computed again.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from ptxlab.kernels.functions.operators import Gradient
+
+
+def multiply(a: Any, b: Any, allow_tf32: bool = False) -> Any:
+    """A product; where there is nothing to add up, zeros."""
+    if 0 in (*a.shape, *b.shape):
+        return a.new_zeros((*a.shape[:-1], b.shape[1]))
+    matmul = import_module("ptxlab.kernels.functions.products").matmul
+    return matmul(a.contiguous() if a.dim() > 2 else a, b, allow_tf32=allow_tf32)
+
+
+def of_activation(name: str, before: Any, change: Any) -> Any:
+    """The gradient of what an activation is of, in f32."""
+    aten = import_module("torch").ops.aten
+    grad, x = change.float(), before.float()
+    if name == "relu":
+        return aten.threshold_backward(grad, x, 0)
+    if name == "silu":
+        return aten.silu_backward(grad, x)
+    return aten.gelu_backward(grad, x, approximate="tanh" if name == "gelu_tanh" else "none")
+
+
+def _rows(tensor: Any) -> Any:
+    return tensor.reshape(-1, tensor.shape[-1])
+
+
+def _needed(ctx: Any, count: int) -> list[bool]:
+    """Of which arguments gradients are wanted; those that were left out in a call are not among torch's flags."""
+    return [*ctx.needs_input_grad, *[False] * count][:count]
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    a, b, bias, ctx.activation, _, ctx.allow_tf32 = inputs
+    ctx.save_for_backward(a, b, bias if ctx.activation is not None else None)
+
+
+def _backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
+    a, b, bias = ctx.saved_tensors
+    for_a, for_b, for_bias, _, for_residual, _ = _needed(ctx, 6)
+    of_sum = grad.contiguous()
+    if ctx.activation is not None and 0 not in grad.shape:
+        matmul = import_module("ptxlab.kernels.functions.products").matmul
+        before = matmul(a, b, bias=bias, allow_tf32=ctx.allow_tf32)
+        of_sum = of_activation(ctx.activation, before, grad).to(grad.dtype)
+    return (
+        multiply(of_sum, b.T, ctx.allow_tf32) if for_a else None,
+        multiply(_rows(a).T, _rows(of_sum), ctx.allow_tf32) if for_b else None,
+        _rows(of_sum).float().sum(0).to(grad.dtype) if for_bias else None,
+        None,
+        grad if for_residual else None,
+        None,
+    )
+
+
+def _keep_gated(ctx: Any, inputs: Any, output: Any) -> None:
+    x, w1, w2, ctx.activation, *_ = inputs
+    if x.dtype.itemsize == 1:
+        raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
+    ctx.save_for_backward(x, w1, w2)
+
+
+def _backward_gated(ctx: Any, grad: Any) -> tuple[Any, ...]:
+    x, w1, w2 = ctx.saved_tensors
+    first, second = multiply(x, w1), multiply(x, w2)
+    functional = import_module("torch.nn.functional")
+    active = {"gelu_tanh": lambda y: functional.gelu(y, approximate="tanh")}.get(ctx.activation) or getattr(
+        functional, ctx.activation
+    )
+    wide = grad.float()
+    of_first = of_activation(ctx.activation, first, wide * second.float()).to(x.dtype)
+    of_second = (wide * active(first.float())).to(x.dtype)
+    for_x, for_first, for_second = _needed(ctx, 3)
+    return (
+        multiply(of_first, w1.T) + multiply(of_second, w2.T) if for_x else None,
+        multiply(_rows(x).T, _rows(of_first)) if for_first else None,
+        multiply(_rows(x).T, _rows(of_second)) if for_second else None,
+        *[None] * 4,
+    )
+
+
+PRODUCT = Gradient(_backward, _keep)
+GATED = Gradient(_backward_gated, _keep_gated)
