@@ -99,10 +99,10 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], Callable[..., Any],
 def test_gradients_and_batches_in_torch(name: str) -> None:
     torch: Any = pytest.importorskip("torch")
     torch.manual_seed(0)
-    function, meaning, extents, tolerance = cases(torch)[name]
+    function, reference, extents, tolerance = cases(torch)[name]
     given = [torch.randn(extent).bfloat16() for extent in extents]
     wide = [one.float().requires_grad_() for one in given]
-    wanted = meaning(*wide)
+    wanted = reference(*wide)
     factor = torch.cos(torch.arange(wanted.numel())).reshape(wanted.shape)
     gradients = torch.autograd.grad((wanted * factor).sum(), wide)
     leaves = [one.clone().requires_grad_() for one in given]
@@ -119,7 +119,9 @@ def test_gradients_and_batches_in_torch(name: str) -> None:
     batch = torch.stack([given[0], 2 * given[0]], -1)
     dimensions = (-1, *[None] * (len(given) - 1))
     found = torch.func.vmap(function, dimensions)(batch, *given[1:])
-    close(found, torch.stack([meaning(*(x.float() for x in (one, *given[1:]))) for one in batch.unbind(-1)]), tolerance)
+    close(
+        found, torch.stack([reference(*(x.float() for x in (one, *given[1:]))) for one in batch.unbind(-1)]), tolerance
+    )
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def no_gradient(name: str) -> ValueError:
 
 
 def has_no_memory(tensor: Any) -> bool:
-    """Whether a tensor is an extent and a type only, or stands for others in a transform."""
+    """Whether a tensor is an extent and a type only, or represents others in a transform."""
     torch: Any = sys.modules["torch"]
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return True

@@ -46,7 +46,7 @@ def shaped(shape: Sequence[int], dtype: Any) -> Any:
 
 @cache
 def is_jax(kind: type) -> bool:
-    """Whether values of this type are arrays of JAX, or stand for such arrays while it traces a function."""
+    """Whether values of this type are arrays of JAX, or represent such arrays while it traces a function."""
     return any(one.__module__.partition(".")[0] in ("jax", "jaxlib") for one in kind.__mro__)
 
 
