@@ -319,6 +319,30 @@ def test_what_nvcc_refuses_is_reported() -> None:
     assert result.stdout == "missing.cu:1:1: error[cuda-error]: not/there.h: No such file or directory\n"
 
 
+def test_what_is_missing_is_shown_where_it_belongs() -> None:
+    Path("missing.cu").write_text(RIGHT.replace("x[i] = r;", "x[i] = r // a result"))
+    result = run("check", "missing.cu", "--format", "concise")
+    assert result.stdout == "missing.cu:7:16: error[cuda-error]: expected a `;`\n"
+    Path("parallel.cu").write_text("__global__ void a() {}\n__global__ void b() { a<<<1, 32>>>(); }\n")
+    result = run("run", "parallel.cu", "--entry", "b", "--block", "1")
+    assert "help: ptxlab does not run a kernel that launches kernels" in result.output
+    Path("host.cu").write_text("int main() { return 0; }\n")
+    result = run("run", "host.cu", "--block", "1")
+    assert (result.exit_code, "no function is `__global__`" in result.output) == (2, True)
+
+
+def test_a_header_of_a_host_library_is_left_to_nvrtc(nvcc: None) -> None:
+    Path("library.cu").write_text("#include <torch/extension.h>\nvoid f(torch::Tensor x);\n" + RIGHT)
+    assert run("check", "library.cu").stdout == "no errors or warnings in library.cu\n"
+
+
+def test_without_a_compiler_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "can_find", lambda *names: False)
+    result = run("check", "right.cu")
+    assert (result.exit_code, "no compiler of CUDA C++ was found" in result.output) == (2, True)
+    assert "pip install 'ptxlab[toolchain]'" in result.output
+
+
 def test_options_of_the_project_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("headers").mkdir()
     Path("headers", "two.h").write_text("#define TWO 2.0f\n")

@@ -19,6 +19,7 @@ OPTIONS = ("-Iinclude", "-Itools/util/include", "-std=c++17", "--expt-relaxed-co
 TN = "gemm_device<..., cute::tuple<int, cute::C<1>>, ...>"
 NT = "gemm_device<..., cute::Layout<cute::tuple<cute::C<128>, cute::C<8>>, cute::tuple<cute::C<1>, cute::C<128>>>, ...>"
 WGMMA = "gemm_device<...64x64x16_F16F16F16_SS<(cute::SM90::GMMA::Major){}, ...>"
+UNORDERED = "each thread waits for its own copies, and nothing orders the MMA after those of other threads"
 FENCE = "no `tcgen05.fence::after_thread_sync` between the wait for the MMA and the loads of its result"
 
 
@@ -130,7 +131,7 @@ TUTORIALS = [
       for name, part in zip(("copy_if_kernel", "copy_if_kernel_vectorized"), PART, strict=True)),
     *(tutorial("hopper/wgmma_sm90.cu", WGMMA.format(int(is_nt)), (2, 1), 128,
                [*gemm(256, 128, 192, transposed=is_nt, made=small), (1,), 1.0, 0.0], 10, columns if is_nt else rows,
-               launch={"shared": 98304}, **HALF)
+               launch={"shared": 98304}, known=UNORDERED, **HALF)
       for is_nt in (True, False)),
     *(tutorial("hopper/wgmma_tma_sm90.cu", WGMMA.format(int(is_nt)), (2, 1), 128, tma(is_nt), 6,
                columns if is_nt else rows, launch={"shared": 98432, "cluster": 2}, **HALF)

@@ -100,9 +100,12 @@ def choose(module: Module, entry: str | None, path: Path | None = None) -> Funct
 
     names = module.entries
     if not names:
-        is_cuda = path is not None and path.suffix == CUDA
-        templates = "; a template needs its arguments, as `--entry 'gemm<128, float>'`" if is_cuda else ""
-        raise click.UsageError(f"there is no kernel in the file: none of its functions is an `.entry`{templates}")
+        if path is not None and path.suffix == CUDA:
+            raise click.UsageError(
+                "there is no kernel in the file: no function is `__global__`, or only templates, not instantiated; "
+                "a template needs its arguments, as `--entry 'gemm<128, float>'`"
+            )
+        raise click.UsageError("there is no kernel in the file: none of its functions is an `.entry`")
     own = [name for name in names if not plain(name).startswith(_LIBRARIES)] or names
     if entry is None and len(own) != 1:
         raise click.UsageError(f"`--entry` is required: the kernels are {_listed(own)}")

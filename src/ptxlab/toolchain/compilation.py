@@ -18,6 +18,7 @@ from ptxlab.syntax import read, read_text
 from ptxlab.toolchain.compiler_messages import near, read_log
 from ptxlab.toolchain.device_part import run_nvrtc
 from ptxlab.toolchain.nvcc import has_host_compiler, run_nvcc
+from ptxlab.toolchain.standard_headers import FOR_HOST
 from ptxlab.toolchain.tools import Tool, can_find, find
 
 DEFAULT_TARGET = "sm_80"
@@ -54,7 +55,9 @@ def compile_cuda(
     given = [*_architecture(target, options), *options]
     if chosen.name == "nvcc":
         ptx, log, called = run_nvcc(chosen, source, text.name, given, instantiate)
-    else:
+        if ptx is None and tool is None and _lacks_host_library(log) and can_find("nvrtc"):
+            chosen = find("nvrtc")
+    if chosen.name == "nvrtc":
         called = text.name
         ptx, log = run_nvrtc(chosen, text.text, called, given, instantiate)
     found = read_log(log, text, [called], instantiate)
@@ -64,12 +67,28 @@ def compile_cuda(
     return Compilation(ptx, tuple(found), chosen)
 
 
+def _lacks_host_library(log: str) -> bool:
+    """Whether nvcc stopped at a header of another library for the host, which NVRTC does without."""
+    missing = re.search(r"fatal error: (\S+): No such file", log)
+    return missing is not None and missing[1] in FOR_HOST
+
+
 def choose(is_file: bool, options: Sequence[str] = ()) -> Tool:
     """The compiler: nvcc for a file, where it finds a compiler for the host, and NVRTC for text; else the other."""
     has_nvcc = can_find("nvcc") and has_host_compiler(options)
     if has_nvcc and (is_file or not can_find("nvrtc")):
         return find("nvcc")
+    if not can_find("nvrtc"):
+        raise PtxError([_no_compiler()])
     return find("nvrtc")
+
+
+def _no_compiler() -> Diagnostic:
+    note = "searched for NVRTC and nvcc in the variables `PTXLAB_NVRTC` and `PTXLAB_NVCC`, on PATH and in wheels"
+    if can_find("nvcc"):
+        note = "there is an nvcc, but it needs g++ or clang++, and there is no NVRTC, which needs neither"
+    helps = ["run `pip install 'ptxlab[toolchain]'`, or put the `bin` folder of a CUDA toolkit on PATH"]
+    return error("missing-tool", "no compiler of CUDA C++ was found", None, notes=[note], helps=helps)
 
 
 def cuda(

@@ -23,6 +23,14 @@ _FATAL = re.compile(r"^(?:nvcc fatal *: |nvrtc: error: )(?P<text>.*)$", re.MULTI
 _END = re.compile(r"^(?:Remark: |\d+ errors? detected |compilation terminated)", re.MULTILINE)
 
 
+_MISSING_AFTER = re.compile(r'expected an? ";"')
+_PARALLELISM = "ptxlab does not run a kernel that launches kernels; launch the inner one by itself"
+_HELPS = {
+    "kernel launch from __device__ or __global__ functions requires": _PARALLELISM,
+    "device-side kernel launch could not be processed": _PARALLELISM,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One message: its level, the file and line it is about, its text, and the rows under it."""
@@ -58,9 +66,12 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
             span = _span(source, message.line, message.rows, caret)
         else:
             notes.insert(0, f"in `{near(message.file)}`, line {message.line}")
+        if span is not None and _MISSING_AFTER.match(message.text):
+            span = _end_of_code_before(span)
         say = error if message.is_error else warning
         code = "cuda-error" if message.is_error else "cuda-warning"
-        found.append(say(code, _sentence(message.text), span, notes=notes[:_NOTES]))
+        helps = [help for words, help in _HELPS.items() if words in message.text]
+        found.append(say(code, _sentence(message.text), span, notes=notes[:_NOTES], helps=helps))
     fatal = _FATAL.search(log)
     if not found and fatal:
         found.append(error("cuda-error", _sentence(fatal["text"]), None))
@@ -102,6 +113,15 @@ def _span(source: Source, line: int, rows: Sequence[str], caret: int | None) -> 
     stripped = code.strip()
     first = start + len(code) - len(code.lstrip())
     return Span(source, first, first + len(stripped))
+
+
+def _end_of_code_before(span: Span) -> Span:
+    """The last character of code before a place, where what is missing belongs; comments are not code."""
+    code = re.sub(
+        r"//[^\n]*|/\*.*?\*/", lambda comment: " " * len(comment[0]), span.source.text[: span.start], flags=re.S
+    )
+    end = len(code.rstrip())
+    return Span(span.source, end - 1, end) if end else span
 
 
 def _marked(code: str, echoed: str, column: int) -> re.Match[str] | None:

@@ -21,6 +21,29 @@ from ptxlab.toolchain.tools import Tool
 
 _TRIES = 12  # a log ends after a hundred errors, and one mistake hides others
 _HOST = "ptxlab_host.h"
+# Some headers of CUB do not include what says what the compiler is.
+_OF_CCCL = """\
+#if __has_include(<cuda/std/version>)
+#include <cuda/std/version>
+#endif
+"""
+# What every file that nvcc compiles has of `<math.h>` and `<sys/types.h>`, which it includes unasked.
+_IMPLICIT = "ptxlab_implicit.h"
+_OF_MATH_H = """\
+#ifndef INFINITY
+#define INFINITY __builtin_bit_cast(float, 0x7f800000)
+#define NAN __builtin_bit_cast(float, 0x7fffffff)
+#define HUGE_VALF INFINITY
+#define M_E 2.7182818284590452354
+#define M_LOG2E 1.4426950408889634074
+#define M_LN2 0.69314718055994530942
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+typedef unsigned int uint; typedef unsigned short ushort; typedef unsigned long ulong;
+#endif
+"""
 # Host code as device code: `__host__` means nothing, and functions of CUDA that the host calls take anything.
 _HOST_AS_DEVICE = ("-default-device", "-rdc=true", f"--pre-include={_HOST}")
 _PRELUDE = """\
@@ -64,7 +87,9 @@ class Program:
         self, source: str, instantiate: Sequence[str], headers: dict[str, str] | None = None, more: Sequence[str] = ()
     ) -> tuple[str | None, str]:
         """The PTX of a form of the source, and what NVRTC said."""
-        return compile_program(self.tool, source, self.name, [*self.options, *more], instantiate, headers or {})
+        options = [*self.options, f"--pre-include={_IMPLICIT}", *more]
+        texts = {**(headers or {}), _IMPLICIT: _OF_MATH_H + (_OF_CCCL if "#include" in source else "")}
+        return compile_program(self.tool, source, self.name, options, instantiate, texts)
 
     def headers(self) -> Iterator[Outline]:
         """The headers that the source itself includes, without those of the toolkit."""
@@ -91,15 +116,23 @@ def run_nvrtc(
             ptx, log = program.compile(device, instantiate)
         if ptx is not None and (instantiate or not _missing(ptx, [*starts, *_mentioned(outline, host)])):
             return ptx, log
-        if ptx is None and all(error.file == name for error in messages(log) if error.is_error):
+        if ptx is None and not any(_may_be_of_host(error, name, outline) for error in messages(log)):
             return ptx, log
     for text in [source] if ptx is not None else [source, device]:
         found, said = _Attempt(program, outline, text).run()
         if found is not None and (ptx is None or _kernels(found) > _kernels(ptx)):
             return found, said
-        if any(one.is_error and one.file == name and outline.is_device(one.line) for one in messages(said)):
-            return None, said
-    return (ptx, log) if ptx is not None else (None, said)
+        is_wrong = any(one.is_error and one.file == name and outline.is_device(one.line) for one in messages(said))
+        if is_wrong:
+            break
+    if ptx is not None and not is_wrong:
+        return ptx, log
+    return None, without(log, lambda message: not message.is_error or message.file != name) or said
+
+
+def _may_be_of_host(message: Message, name: str, outline: Outline) -> bool:
+    """Whether an error is about host code, or about a header, which may have some."""
+    return message.is_error and (message.file != name or bool(outline.host_part(message.line, is_own=True)))
 
 
 def _mentioned(outline: Outline, host: Sequence[Item]) -> list[str]:
@@ -152,7 +185,7 @@ class _Attempt:
             outline = self._outline(file)
             if outline is None:
                 continue
-            whole = outline.host_part(line, file == self.program.name)
+            whole = outline.host_part(line, is_own=file == self.program.name)
             heads = [part for item in whole for part in item.heads]
             for items in (heads, whole):
                 if new := [item for item in items if (file, item.start, item.end) not in self.left_out]:

@@ -81,7 +81,7 @@ class Outline:
         """The names of all functions that are defined here, outside of types."""
         return set(filter(None, (_name(item.head) for item in _declared(self.items) if item.is_function)))
 
-    def host_part(self, line: int, is_own: bool) -> list[Item]:
+    def host_part(self, line: int, *, is_own: bool) -> list[Item]:
         """The smallest parts at a line that run on the host; none where it is device code.
 
         A type, or a variable, is what device code may need: it counts in the headers of others only, unless `is_own`.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import lru_cache
 from pathlib import Path
+from threading import Thread
 
 from ptxlab.report import PtxError, error
 from ptxlab.toolchain.standard_headers import standard_headers
@@ -36,11 +38,11 @@ def compile_program(
         ctypes.byref(program), source.encode("utf-8", "surrogateescape"), name.encode(), len(known), texts, names
     )
     _require(created, library, tool, "nvrtcCreateProgram")
+    for kernel in instantiate:
+        _require(library.nvrtcAddNameExpression(program, kernel.encode()), library, tool, "nvrtcAddNameExpression")
+    arguments = [*(f"--include-path={folder}" for folder in folders), *_for_nvrtc(options)]
+    status = _interruptible(library.nvrtcCompileProgram, program, len(arguments), _strings(arguments))
     try:
-        for kernel in instantiate:
-            _require(library.nvrtcAddNameExpression(program, kernel.encode()), library, tool, "nvrtcAddNameExpression")
-        arguments = [*(f"--include-path={folder}" for folder in folders), *_for_nvrtc(options)]
-        status = library.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
         log = _read(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program, library, tool)
         if status not in (_SUCCESS, _COMPILATION, _NAME) and "error" not in log:
             _require(status, library, tool, "nvrtcCompileProgram", log)
@@ -49,6 +51,17 @@ def compile_program(
         return _read(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program, library, tool), log
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _interruptible(compile: Callable[..., int], *arguments: object) -> int:
+    """What a long call returns; Ctrl-C ends the wait for it. What it works on then stays in use, and is never freed."""
+    done: Future[int] = Future()
+
+    def call() -> None:
+        done.set_result(compile(*arguments))
+
+    Thread(target=call, daemon=True).start()
+    return done.result()
 
 
 def include_folders(tool: Tool) -> list[Path]:

@@ -47,14 +47,18 @@ def reached(text: str) -> str:
 def _pieces(text: str) -> Iterator[str]:
     """The declarations and functions of a text, and whatever is between them."""
     piece: list[str] = []
+    depth = 0
     for line in text.splitlines(keepends=True):
-        if piece and not _DECLARED.match(piece[0]) and _DECLARED.match(line):
+        starts = not depth and _DECLARED.match(line) is not None
+        if piece and starts and not _DECLARED.match(piece[0]):
             yield "".join(piece)
             piece = []
         piece.append(line)
-        is_variable = _DECLARED.match(piece[0]) is not None and not re.search(r"\.(?:entry|func)\b", piece[0])
-        ends = line.rstrip().endswith(";") if is_variable else line.startswith((";", "}"))
-        if _DECLARED.match(piece[0]) and ends:
+        depth += line.count("{") - line.count("}")  # inline PTX has blocks of its own, in any column
+        if depth or not _DECLARED.match(piece[0]):
+            continue
+        is_function = re.search(r"\.(?:entry|func)\b", piece[0]) is not None
+        if line.startswith((";", "}")) if is_function else line.rstrip().endswith(";"):
             yield "".join(piece)
             piece = []
     if piece:

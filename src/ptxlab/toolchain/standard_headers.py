@@ -30,7 +30,7 @@ _NOTHING = "#pragma once\n"
 # Headers of the CUDA runtime whose declarations NVRTC knows by itself; they need not be installed.
 _BUILT_IN = "cuda_runtime.h cuda_runtime_api.h device_launch_parameters.h vector_types.h vector_functions.h".split()
 # Headers that are for the host only: other libraries of CUDA, and of the system. What they declare is left out.
-_FOR_HOST = """cublas.h cublas_v2.h cublasLt.h cublasXt.h cudaProfiler.h cuda_profiler_api.h cudnn.h cudnn_frontend.h
+FOR_HOST = """cublas.h cublas_v2.h cublasLt.h cublasXt.h cudaProfiler.h cuda_profiler_api.h cudnn.h cudnn_frontend.h
 cufft.h cufftXt.h cufile.h curand.h cusolverDn.h cusolverSp.h cusparse.h cusparseLt.h cutensor.h helper_gl.h mpi.h
 nccl.h npp.h nvToolsExt.h nvjpeg.h nvml.h nvrtc.h nvtx3/nvToolsExt.h nvtx3/nvtx3.hpp nvToolsExtCuda.h Python.h
 pybind11/pybind11.h pybind11/numpy.h pybind11/stl.h torch/extension.h torch/torch.h torch/all.h torch/library.h
@@ -38,7 +38,7 @@ torch/python.h torch/types.h ATen/ATen.h ATen/cuda/CUDAContext.h c10/cuda/CUDAGu
 c10/cuda/CUDAException.h c10/util/Optional.h
 arpa/inet.h dirent.h dlfcn.h fcntl.h getopt.h immintrin.h libgen.h netdb.h netinet/in.h omp.h poll.h pthread.h sched.h
 semaphore.h strings.h sys/mman.h sys/resource.h sys/socket.h sys/stat.h sys/time.h sys/types.h sys/wait.h unistd.h
-windows.h x86intrin.h"""
+windows.h x86intrin.h""".split()
 # Of Thrust, what kernels can use; its containers and algorithms are for the host.
 _THRUST_FOR_DEVICES = "complex functional limits mr optional pair random swap tuple type_traits version".split()
 # A container of the host, of which its type matters: it says what templates of kernels are made of.
@@ -93,7 +93,7 @@ def standard_headers(folders: tuple[Path, ...]) -> dict[str, str]:
         has_own = any((folder / "cuda" / "std" / own).is_file() for folder in folders)
         text = _forwarding(own) if has_own else _INTEGERS if own == "cstdint" else _NOTHING
         found |= dict.fromkeys(called, text)
-    for name in (*_BUILT_IN, *_FOR_HOST.split()):
+    for name in (*_BUILT_IN, *FOR_HOST):
         if name not in _BUILT_IN or not any((folder / name).is_file() for folder in folders):
             found[name] = _NOTHING
     for folder in folders:
