@@ -54,8 +54,9 @@ def install() -> None:
         return
     print("installing ptxlab and its tools into .venv", flush=True)
     subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
-    packages = ["--editable", ".[dev,toolchain]"]
-    run(["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages])
+    # What is imported is compiled then; all of it before takes as long as the installation itself.
+    options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
+    run(["python", "-m", "pip", "install", *options, "--editable", ".[dev,toolchain]"])
     STAMP.write_text(wanted)
 
 
