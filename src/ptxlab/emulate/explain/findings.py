@@ -104,10 +104,12 @@ def _is_misread(found: StructArray, number: int, misread: set[int]) -> bool:
 
 
 def _most_severe(found: list[Diagnostic]) -> Iterator[Diagnostic]:
-    """Of several findings on the same lines one, an error if there is one; errors first."""
-    kept: dict[tuple[int, ...], Diagnostic] = {}
+    """Of several findings on the same lines one of each code, and no warning where there is an error; errors first."""
+    kept: dict[tuple[tuple[int, ...], str], Diagnostic] = {}
     for diagnostic in sorted(found, key=lambda diagnostic: diagnostic.level):
-        kept.setdefault(tuple(sorted(label.span.start for label in diagnostic.labels)), diagnostic)
+        lines = tuple(sorted(label.span.start for label in diagnostic.labels))
+        if diagnostic.level == "error" or all(other != lines for other, _ in kept):
+            kept.setdefault((lines, diagnostic.code), diagnostic)
     yield from kept.values()
 
 
