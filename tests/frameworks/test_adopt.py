@@ -43,6 +43,18 @@ def test_templates_of_a_raw_module_of_cupy() -> None:
     np.testing.assert_array_equal(x, 5)
 
 
+@pytest.mark.skipif(not is_there("nvrtc"), reason="no NVRTC: install `ptxlab[toolchain]`")
+def test_what_cupy_itself_makes() -> None:
+    cupy = pytest.importorskip("cupy")
+    kernel = cupy.RawKernel(SOURCE, "twice", options=("-DFACTOR=3",))
+    source = "template <typename T> __global__ void times(T *x) { x[threadIdx.x] *= 5; }"
+    modules = ptxlab.adopt(kernel), ptxlab.adopt(cupy.RawModule(code=source, name_expressions=["times<float>"]))
+    for module, name, wanted in zip(modules, ("twice", "times<float>"), (6, 5), strict=True):
+        x = np.ones(4, np.float32)
+        module[name].launch(1, 4, [x])
+        np.testing.assert_array_equal(x, wanted)
+
+
 def test_what_cupy_has_no_source_of() -> None:
     with pytest.raises(TypeError, match="there is no source"):
         ptxlab.adopt(RawKernel("", "k", file_path="k.cubin"))

@@ -60,10 +60,14 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 KERNELS = """
+import os
+import tempfile
 import cutlass
 from cutlass import cute
 import numpy as np
 import ptxlab
+
+os.chdir(tempfile.mkdtemp())
 
 @cute.kernel
 def add_kernel(a: cute.Tensor, b: cute.Tensor, n: cutlass.Int32):
@@ -83,6 +87,7 @@ try:
     ptxlab.cute.run(add, a, b, 1001)
 except ptxlab.KernelError as problem:
     print(problem.diagnostics[0].code, problem.diagnostics[0].line)
+assert not os.listdir()  # the compiler writes files, and not here
 """
 
 

@@ -40,7 +40,9 @@ class Operator:
 def saxpy(monkeypatch: pytest.MonkeyPatch) -> Any:
     library = ModuleType("torch.library")
     library.custom_op = Operator  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    torch = ModuleType("torch")
+    torch.library = library  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setitem(sys.modules, "torch.library", library)
     kernel = ptxlab.parse(SAXPY)["saxpy"]
 
@@ -57,6 +59,15 @@ def test_an_operator_runs_on_the_emulator(saxpy: Any) -> None:
     saxpy.compute(x, y)
     np.testing.assert_array_equal(y, 2 * x + 1)
     assert (saxpy.name, saxpy.mutates) == ("test::saxpy", ("y",))
+
+
+def test_torch_that_is_missing_or_old_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    old = ModuleType("torch")
+    old.__version__ = "2.1.0"  # type: ignore[attr-defined]
+    for there, wanted in ((None, "needs the package `torch`: pip install torch"), (old, "2.4 or later, and 2.1.0 is")):
+        monkeypatch.setitem(sys.modules, "torch", there)
+        with pytest.raises(ImportError, match=wanted):
+            torch_operator("test::missing")(print)
 
 
 def test_nothing_runs_where_only_the_result_is_described(saxpy: Any) -> None:

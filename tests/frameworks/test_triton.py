@@ -100,6 +100,12 @@ def test_wrong_arguments_are_explained(kernels: Any) -> None:
         ptxlab.triton.run(kernels.add, 1, x, x, x, 32, BLOCK=32, BLOK=1)
     with pytest.raises(TypeError, match=r"`run` takes a kernel, a function with @triton\.jit"):
         ptxlab.triton.run(print, 1)
+    with pytest.raises(TypeError, match=r"\[1, 2\] is not an argument of a kernel: those are tensors of torch's CPU"):
+        ptxlab.triton.run(kernels.add, 1, [1, 2], x, x, 32, BLOCK=32)
+    with pytest.raises(TypeError, match="grid='4': it is a number"):
+        ptxlab.triton.run(kernels.add, "4", x, x, x, 32, BLOCK=32)
+    with pytest.raises(ValueError, match="a GPU can't read an array of object"):
+        ptxlab.triton.run(kernels.add, 1, np.array([None]), x, x, 32, BLOCK=32)
     with pytest.raises(ValueError, match="configs='some': there are 'first' and 'all'"):
         ptxlab.triton.run(kernels.race, 1, np.zeros(1, np.int32), configs="some")
 

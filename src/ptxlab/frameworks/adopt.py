@@ -79,7 +79,7 @@ def _of_cute(given: Any) -> ir.Module:
     if not text:
         raise TypeError(
             "CuTe DSL has not kept the PTX of this function: compile it by "
-            'cute.compile(function, ..., options="--keep-ptx --gpu-arch sm_90a"), or set CUTE_DSL_KEEP=ptx'
+            'cute.compile(function, ..., options="--keep-ptx --dump-dir /tmp --gpu-arch sm_90a")'
         )
     return module_from(text.rstrip("\0"), f"{given.function_name}.ptx")
 

@@ -21,6 +21,8 @@ class NumpyArray:
     """An array of NumPy, with as much of a tensor's interface as compilers ask for."""
 
     def __init__(self, array: numpy.ndarray[Any, Any], arrays: Arrays) -> None:
+        if array.dtype.hasobject or not array.dtype.isnative:
+            raise ValueError(f"a GPU can't read an array of {array.dtype}")
         self.array, self.dtype, self.shape = array, array.dtype, array.shape
         self._arrays = arrays
 

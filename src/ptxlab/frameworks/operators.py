@@ -19,7 +19,10 @@ from typing import Any
 
 from ptxlab import author, gpu, ir
 from ptxlab.device.options import Extent
+from ptxlab.frameworks.packages import package
 from ptxlab.frameworks.xla_calls import current_call
+
+LEAST = (2, 4)  # `torch.library.custom_op`
 
 _is_described = ContextVar("_is_described", default=False)  # torch asks what comes out, and nothing is to run
 
@@ -39,7 +42,8 @@ def torch_operator(name: str, *, mutates: Iterable[str] = ()) -> Callable[[Calla
             finally:
                 _is_described.reset(token)
 
-        operator = import_module("torch.library").custom_op(name, function, mutates_args=tuple(mutates))
+        torch = package("torch", "torch", "`torch_operator`", LEAST)
+        operator = torch.library.custom_op(name, function, mutates_args=tuple(mutates))
         operator.register_fake(describe)
         return operator
 

@@ -144,7 +144,7 @@ def run(
         try:
             kernel.run(*args, grid=grid if callable(grid) else _extents(grid), warmup=False, **others)
         except TypeError as caught:
-            raise _plain(caught, kernel) from None
+            raise _plain(caught, kernel, [*args, *others.values()]) from None
         except KeyError as caught:
             raise _unknown(caught, known) from None
     if not session.launches:
@@ -191,11 +191,20 @@ def _names(kernel: Any) -> set[str]:
 
 
 def _extents(grid: Any) -> tuple[int, ...]:
-    return (int(grid),) if not isinstance(grid, (tuple, list)) else tuple(int(extent) for extent in grid)
+    extents = grid if isinstance(grid, (tuple, list)) else (grid,)
+    if any(isinstance(extent, str) or not hasattr(extent, "__index__") for extent in extents):
+        raise TypeError(
+            f"grid={grid!r}: it is a number, a tuple of up to three, or a function of the kernel's constants"
+        )
+    return tuple(int(extent) for extent in extents)
 
 
-def _plain(caught: TypeError, kernel: Any) -> TypeError:
+def _plain(caught: TypeError, kernel: Any, given: Sequence[Any]) -> TypeError:
     """What Python says of a call, with the kernel's name instead of that of Triton's generated function."""
+    if "failed to specialize" in str(caught):
+        wrong = next((one for one in given if isinstance(one, (list, str, bytes, set, dict))), None)
+        return TypeError(f"{wrong!r:.60} is not an argument of a kernel: those are tensors of torch's CPU, arrays of "
+                         "NumPy, tensor descriptors, numbers, and tuples of these")  # fmt: skip
     while not hasattr(kernel, "params"):
         kernel = kernel.fn
     text = str(caught).replace("dynamic_func()", f"`{kernel.__name__}`")
