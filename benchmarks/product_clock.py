@@ -18,13 +18,13 @@ from typing import Any
 
 from ptxlab.author import Kernel, kernel, pointer, ptx, tensor_map, u32, u64
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_stores import CopyBack
 from ptxlab.kernels.wgmma_gemm import product
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import block
 from ptxlab.kernels.wgmma_gemm.measured import arrays
-from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 from ptxlab.measure import Launch
 from ptxlab.measure.data import Device
 from ptxlab.measure.machine import commit, describe, require_torch

@@ -23,8 +23,8 @@ from typing import Any
 
 from ptxlab.author import kernel, pointer, ptx, u64
 from ptxlab.kernels import wgmma_gemm
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import product
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import measure
 from ptxlab.measure.data import Device
 from ptxlab.measure.machine import commit, describe, require_torch

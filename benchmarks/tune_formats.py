@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_formats import entry, problem_of, product
 from ptxlab.kernels.wgmma_gemm.candidates import SHARED, Problem, best
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, read_table, shape_of
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Tuned, tune
 from ptxlab.measure.machine import commit, describe, require_torch
 

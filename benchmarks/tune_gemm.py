@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab.gpu.loading import compile_text
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import entry, product
 from ptxlab.kernels.wgmma_gemm.candidates import SHARED, SMS, Problem, best, hints
 from ptxlab.kernels.wgmma_gemm.choice import TABLE, read_table, shape_of, tuned
 from ptxlab.kernels.wgmma_gemm.kernel import specialize
 from ptxlab.kernels.wgmma_gemm.measured import FUSED
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import WrongAnswerError, check
 from ptxlab.measure.checking import expect
 from ptxlab.measure.data import poison

@@ -18,8 +18,8 @@ import ptxlab
 from ptxlab import ir, kernels
 from ptxlab.device.result import Result
 from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
+from ptxlab.kernels.parts.shapes import Shape as WgmmaShape
 from ptxlab.kernels.tcgen05_gemm.parts import Shape
-from ptxlab.kernels.wgmma_gemm.shapes import Shape as WgmmaShape
 from ptxlab.measure import Host, Launch, check
 from ptxlab.measure.checking import WrongAnswerError, expect
 from ptxlab.measure.entry import Arrays, Size, UnsuitedError

@@ -79,8 +79,10 @@ def lines_left_out(launch: Launch) -> Iterator[LeftOut]:
 def without(launch: Launch, lost: str, number: int = 0) -> Launch:
     """The same launch of a kernel without the line that has `lost` in it, the first of them or another."""
     text = ptxlab.format(launch.module)
-    places = [*re.finditer(rf"\n[^\n]*{re.escape(lost)}[^\n]*;", text)]
-    text = text[: places[number].start()] + text[places[number].end() :]
+    place = [*re.finditer(rf"\n[^\n]*{re.escape(lost)}[^\n]*;", text)][number]
+    waits = WAIT.search(place[0])
+    instead = f"\nsetp.eq.u32 {waits[1]}, 0, 0;" if waits else ""
+    text = text[: place.start()] + instead + text[place.end() :]
     return replace(launch, kernel=ptxlab.parse(text)[launch.function.name])
 
 

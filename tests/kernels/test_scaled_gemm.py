@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.scaled_gemm import arrays, launch, reference
 from ptxlab.kernels.scaled_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Host, Launch
 from tests.kernels.left_out import codes, without
 

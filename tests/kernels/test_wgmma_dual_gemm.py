@@ -8,9 +8,9 @@ import pytest
 
 from ptxlab.kernels import gated_matmul
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.wgmma_dual_gemm import VARIANTS, product
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of
-from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
 

@@ -8,8 +8,8 @@ import pytest
 
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import launch
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure.data import DTYPES
 from tests.kernels.left_out import codes
 

@@ -9,7 +9,7 @@ import pytest
 
 from ptxlab.kernels import grouped_matmul
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.wgmma_grouped_gemm import choose, parts_of, product, rows_of
 from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
 from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of

@@ -8,9 +8,9 @@ import pytest
 
 import ptxlab
 from ptxlab.kernels.parts.finishing import Extras
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import SMALL, launch, product, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
 
@@ -81,7 +81,7 @@ def test_a_variant_is_right_and_silent(case: Case) -> None:
     ("case", "lost", "number", "code"),
     [
         pytest.param(MULTICAST, "mbarrier.arrive.shared::cluster", 0, "hang", id="arrival in the other block"),
-        pytest.param(MULTICAST, "barrier.cluster.wait", 1, "exited-block", id="last barrier of the cluster"),
+        pytest.param(MULTICAST, "mbarrier.try_wait", 1, "exited-block", id="arrivals of the other block are awaited"),
         pytest.param(SPLIT, "mbarrier.arrive.shared::cluster", 0, "hang", id="all blocks have read"),
         pytest.param(SPLIT, "mbarrier.arrive.expect_tx", 1, "hang", id="parts are expected"),
         pytest.param(IN_TURNS, "mbarrier.arrive.shared.b64", 1, "hang", id="the other's turn"),

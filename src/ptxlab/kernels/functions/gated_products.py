@@ -25,7 +25,7 @@ from ptxlab.kernels.functions.products import flattened, one_matrix
 from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.finishing import ACTIVATIONS
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.wgmma_gemm.shapes import Layout
+from ptxlab.kernels.parts.shapes import Layout
 
 NAMES = ("x", "w1", "w2", "scale_x", "scale_w1", "scale_w2")
 TYPES = (*HALVES, "e4m3")

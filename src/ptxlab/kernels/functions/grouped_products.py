@@ -22,7 +22,7 @@ from ptxlab.kernels.functions.matrices import HALVES, ROW, Matrix, argument, emp
 from ptxlab.kernels.functions.operators import Operator, is_traced
 from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.wgmma_gemm.shapes import Layout
+from ptxlab.kernels.parts.shapes import Layout
 from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS
 
 RESULT, OFFSETS, SCALES = 2, 3, (8, 9)  # parameters of the kernel

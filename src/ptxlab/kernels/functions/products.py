@@ -23,10 +23,10 @@ from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.parts.finishing import ACTIVATIONS, Extras
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Launch
 
 _RESULT, _ADDED, WORKSPACE = 2, (7, 8), (10, 11)  # parameters of the kernel, after both operands

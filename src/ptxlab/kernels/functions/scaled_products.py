@@ -15,11 +15,11 @@ from ptxlab.kernels.functions.products import WORKSPACE, check_arrays, extents_o
 from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.scaled_gemm.choice import choose as choose_by_blocks
 from ptxlab.kernels.scaled_gemm.scales import BLOCK
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 from ptxlab.measure import Launch
 
 RESULT, BY_TENSOR, BY_BLOCKS = 2, (12, 13), (7, 8)  # parameters of the kernels: D, and the scales of both

@@ -134,9 +134,6 @@ class ThroughCluster(Exchange):
         with ptx.when(stores):
             wait_once(self.summed)
 
-    def leave(self) -> None:
-        """The kernel's last barrier keeps the memory."""
-
 
 def wait_once(barrier: Any) -> None:
     """Wait for the first phase of an `mbarrier`."""
@@ -145,9 +142,9 @@ def wait_once(barrier: Any) -> None:
 
 
 class ThroughMemory(Exchange):
-    """Blocks write to global memory, and count at an integer of their tile who has written and who has read.
+    """Blocks write to global memory, and count at an integer of their tile who has written and who has seen it.
 
-    The count is 0 again when all have read: `red.inc` starts over after twice as many as there are blocks.
+    The count is 0 again when all have seen all others: `red.inc` starts over after twice as many as there are blocks.
     """
 
     def __init__(self, accumulator: Any, parts: Parts, rank: Any, partial: Any, counters: Any) -> None:
@@ -161,11 +158,7 @@ class ThroughMemory(Exchange):
         first = slots + ptx.mul.wide.u32(rank, parts.split * parts.size)
         self.others = [first + number * parts.size for number in range(parts.split)]
         self.counter = counters + tile
-        self.is_first = ptx.tid.x == 0
-
-    def count(self) -> None:
-        """Count this block."""
-        ptx.red.release.gpu.global_.inc.u32(self.counter, 2 * self.parts.split - 1)
+        self.last, self.is_first = 2 * parts.split - 1, ptx.tid.x == 0
 
     def deposit(self, accumulators: list[list[Any]]) -> None:
         """Write them, and wait until the other blocks have done so."""
@@ -174,13 +167,8 @@ class ThroughMemory(Exchange):
             self.write(ptx.st.global_.v4.b32, start, accumulators, target)
         self.synchronize()
         with ptx.when(self.is_first):
-            self.count()
+            ptx.red.release.gpu.global_.inc.u32(self.counter, self.last)
             with ptx.loop():
                 ptx.repeat_when(ptx.ld.acquire.gpu.global_.u32(self.counter) < self.parts.split)
+            ptx.red.relaxed.gpu.global_.inc.u32(self.counter, self.last)  # this block has seen all others
         self.synchronize()
-
-    def leave(self) -> None:
-        """Count this block as one that has read."""
-        self.synchronize()
-        with ptx.when(self.is_first):
-            self.count()

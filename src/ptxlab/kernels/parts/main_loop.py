@@ -17,15 +17,31 @@ from ptxlab.kernels.parts.tile_stores import TileStore
 from ptxlab.kernels.parts.warpgroups import HeadStart, Turns, group_number, multiply
 
 if TYPE_CHECKING:
-    from ptxlab.kernels.wgmma_gemm.shapes import Shape
+    from ptxlab.kernels.parts.shapes import Shape
 
 
 def produce(
-    share: Share, stage: Any, operands: Any, sources: Any, bytes: int, times: Any, residual: RingResidual | None = None
+    share: Share,
+    stage: Any,
+    operands: Any,
+    sources: Any,
+    bytes: int,
+    times: Any,
+    residual: RingResidual | None = None,
+    early: int = 0,
 ) -> None:
-    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
-    policies = [operand.policy() for operand in operands]
-    for row, column in share.tiles():
+    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty.
+
+    So many K tiles are brought to the L2 cache `early`, while the kernel before is still running.
+    """
+    policies, first = [operand.policy() for operand in operands], None
+    if early:
+        first = share.first_tile()
+        for number in range(early):
+            for operand, (source, _), origin, policy in zip(operands, sources, first, policies, strict=True):
+                operand.prefetch(source, origin, share.first + number * share.depth, share.rank, policy)
+        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+    for row, column in share.tiles(first):
         for start in share.steps():
             with times.span("wait for an empty stage"):
                 stage.wait()
@@ -125,7 +141,6 @@ def consume(loop: MainLoop, store: TileStore, exchange: Any = None) -> None:
                 exchange.deposit(accumulators)
                 with ptx.when(share.part < shape.parts.count):
                     store.write(exchange.collect(), row, column + share.part * shape.parts.width)
-                exchange.leave()
     store.finish_all()
 
 

@@ -7,7 +7,7 @@ map, copies and descriptors are all made by one `Operand`, so that they agree.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ LINE = 128  # bytes of a row of a K tile: the width of the swizzle
 SECTOR = 32  # bytes of memory that caches read at a time
 STRIPE = 64  # rows of one `wgmma`; also the 16-bit elements of a row
 
+PREFETCHES = [ptx.cp.async_.bulk.prefetch.tensor[f"{rank}d"].L2["global"] for rank in range(1, 6)]
 COPIES = [
     ptx.cp.async_.bulk.tensor[f"{rank}d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
     for rank in range(1, 6)
@@ -106,25 +107,36 @@ class Operand:
         `sources` are the tensor maps, one of each matrix; `outer` are the coordinates of a matrix in an array, `policy`
         is what `policy()` returned.
         """
-        if self.sharers > 1:
-            first = first + rank * (self.rows // (self.sharers * self.matrices))
-        for number in range(self.matrices * self.boxes):
-            source, box = sources[number // self.boxes], number % self.boxes
+        for number, (source, coordinates) in enumerate(self.places(sources, first, start, rank, outer)):
+            box = number % self.boxes
             before = number // self.boxes * self.sharers * self.boxes  # boxes of the matrices before
             if self.along_k:
                 row = before * self.box[0]
                 place = tile.at(row + rank * self.box[0] if self.sharers > 1 else row, 0, stage.index)
-                there = start, first
             else:
                 place = stage.index * (self.boxes * self.sharers * self.matrices) + (before + box)
                 place = tile.at(0, 0, place + rank * self.boxes if self.sharers > 1 else place)
-                there = first + box * self.span, start
-            coordinates = tuple(one.view(s32) for one in (*there, *outer))
             everyone = [u16((1 << self.sharers) - 1)] if self.sharers > 1 else []
             copy: Any = COPIES[len(coordinates) - 1]
             copy = copy["multicast::cluster"] if everyone else copy
             copy = copy["L2::cache_hint"] if policy else copy
             copy(place, (source, coordinates), stage.barrier, *everyone, *policy)
+
+    def prefetch(self, sources: Any, first: Any, start: Any, rank: Any, policy: tuple[Any, ...] = ()) -> None:
+        """Have what `copy` copies brought to the L2 cache. Nothing is read: earlier kernels may still write it."""
+        for source, coordinates in self.places(sources, first, start, rank):
+            ask: Any = PREFETCHES[len(coordinates) - 1]
+            (ask["L2::cache_hint"] if policy else ask)((source, coordinates), *policy)
+
+    def places(
+        self, sources: Any, first: Any, start: Any, rank: Any, outer: Sequence[Any] = ()
+    ) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+        """The tensor map and the coordinates of each box that this block copies."""
+        if self.sharers > 1:
+            first = first + rank * (self.rows // (self.sharers * self.matrices))
+        for number in range(self.matrices * self.boxes):
+            there = (start, first) if self.along_k else (first + number % self.boxes * self.span, start)
+            yield sources[number // self.boxes], tuple(one.view(s32) for one in (*there, *outer))
 
     def descriptor(self, tile: Any, stage: Any, step: int) -> Any:
         """What `wgmma` is given for 32 bytes along k, from element `step` on."""

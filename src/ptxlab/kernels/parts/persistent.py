@@ -1,22 +1,23 @@
 """A persistent, warp-specialized block: the frame of kernels that multiply by `wgmma`, tile after tile.
 
-What differs among them is handed in: operands and their tensor maps, the tiles that a block has, and how one is stored.
-`wgmma_gemm` explains the parts.
+`run` is what all of them do. What differs is a `Block`: the tiles that it has, how one is stored, and what else there
+is to do. `wgmma_gemm` explains the parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import b16, ptx
+from ptxlab.author import b16, ptx, u32
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, produce
 from ptxlab.kernels.parts.operands import Operand
+from ptxlab.kernels.parts.residuals import RingResidual
+from ptxlab.kernels.parts.shapes import BLOCKS, Shape
 from ptxlab.kernels.parts.tile_stores import Boxes, TileStore
-from ptxlab.kernels.parts.warpgroups import Turns, meet, start_block
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
+from ptxlab.kernels.parts.warpgroups import Turns, start_block
 
 
 @dataclass(frozen=True)
@@ -34,56 +35,97 @@ class Plan:
         return sum(one.stage_bytes for one in self.operands)
 
     @property
+    def stored_from(self) -> int:
+        """Where in shared memory boxes are."""
+        return self.shape.stored_from(self.stage_bytes)
+
+    @property
     def shared(self) -> int:
         """Bytes of dynamic shared memory."""
-        return self.shape.stages * self.stage_bytes + self.boxes.bytes
+        return max(self.shape.stages * self.stage_bytes, self.stored_from + self.boxes.bytes)
 
     @property
     def directives(self) -> dict[str, Any]:
         """What `@kernel` is given."""
         shape = self.shape
         found: dict[str, Any] = {"target": "sm_90a", "maxntid": shape.threads}
-        found |= {"reqnctapercluster": shape.cluster} if shape.cluster > 1 else {}
-        return found | ({"minnctapersm": shape.occupancy} if shape.occupancy > 1 else {})
+        found |= {"reqnctapercluster": shape.blocks} if shape.blocks > 1 else {}
+        is_limited = shape.occupancy > 1 or (shape.fresh and shape.registers)
+        return found | ({"minnctapersm": shape.occupancy} if is_limited else {})
 
 
-def run(
-    plan: Plan,
-    maps: Sequence[Sequence[Any]],
-    share_of: Callable[[Any], Any],
-    store_of: Callable[[Any], TileStore],
-) -> None:
-    """What a block does.
+class Block:
+    """What differs among kernels: all of them have tiles and store them, and what follows is nothing by default."""
 
-    `maps` are the tensor maps of each operand's matrices. `share_of(rank)` is the block's share of tiles, made by all
-    threads; `store_of(memory)` stores them, through that memory, made by the consumers.
-    """
+    fills = 1  # arrivals after which a stage is full
+    early = True  # whether its tiles are known before anything is read from memory
+
+    def share(self, rank: Any) -> Any:
+        """The tiles of the block with this rank in its cluster; all threads make it."""
+        raise NotImplementedError
+
+    def store(self, memory: Any, residual: Any) -> TileStore:
+        """How tiles are stored, through that memory; made by the consumers."""
+        raise NotImplementedError
+
+    def initialize(self, when: Any) -> None:
+        """Initialize barriers, by the thread of `when`."""
+
+    def residual(self, memory: Any) -> RingResidual | None:
+        """What comes through the ring of stages after the last K tile of a tile."""
+
+    def fill(self, share: Any, stage: Any) -> None:
+        """What warps after the producer's do."""
+
+    def exchange(self, share: Any, memory: Any) -> Any:
+        """How blocks that compute a tile together add what each has; made by the consumers."""
+
+    def loop(self, *given: Any) -> MainLoop:
+        """The main loop of the consumers."""
+        return MainLoop(*given)
+
+
+def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
+    """What a block does; `maps` are the tensor maps of each operand's matrices."""
     shape, thread = plan.shape, ptx.tid.x
-    rank = ptx.cluster_ctarank if shape.cluster > 1 else None
+    rank = ptx.cluster_ctarank if shape.blocks > 1 else None
     memory = ptx.dynamic_shared(b16, align=1024)
     left, right = plan.operands
     tiles = left.tile(memory), right.tile(memory + shape.stages * left.stage_bytes // 2)
-    free = memory + shape.stages * plan.stage_bytes // 2
+    free = memory + plan.stored_from // 2
     reads = 4 * shape.readers * shape.cluster
-    pipeline = ptx.barrier_pipeline(shape.stages, fills=1, reads=reads, when=thread == 0)
+    pipeline = ptx.barrier_pipeline(shape.stages, fills=block.fills, reads=reads, when=thread == 0)
     turns = Turns(shape.groups, thread == 0) if shape.alternate else None
-    start_block(thread, [one for each in maps for one in each], shape.cluster)
-    share = share_of(rank)
+    block.initialize(thread == 0)
+    is_early = block.early and shape.early > 0
+    start_block(thread, [one for each in maps for one in each], shape.blocks, waits=not is_early)
+    share, residual = block.share(rank), block.residual(memory)
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
     with ptx.when(thread >= shape.consumers):
         if shape.registers:
             ptx.setmaxnreg.dec.sync.aligned.u32(shape.registers[0])
         with ptx.when(thread == shape.consumers):
-            sources = [*zip(maps, tiles, strict=True)]
-            produce(share, pipeline.producer(), plan.operands, sources, plan.stage_bytes, timeline.role("producer"))
+            stage, times = pipeline.producer(), timeline.role("producer")
+            sources, early = [*zip(maps, tiles, strict=True)], shape.early if is_early else 0
+            produce(share, stage, plan.operands, sources, plan.stage_bytes, times, residual, early)
+            if shape.cluster > 1:  # no block exits before others have arrived at its barriers
+                for _ in ptx.range(u32(0), u32(shape.stages), 1):
+                    stage.wait()
+                    stage.advance()
+        if block.fills > 1:
+            if is_early:
+                ptx.griddepcontrol.wait()
+            block.fill(share, pipeline.producer())
     with ptx.otherwise():
         if shape.registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
-        sides = pipeline.consumer(), pipeline.consumer()
-        loop = MainLoop(plan.formats, shape, share, sides, plan.operands, tiles, timeline.role("consumer"))
+        if is_early:
+            ptx.griddepcontrol.wait()
+        store, sides = block.store(free, residual), (pipeline.consumer(), pipeline.consumer())
+        exchange, times = block.exchange(share, memory), timeline.role("consumer")
+        loop = block.loop(plan.formats, shape, share, sides, plan.operands, tiles, times)
+        loop.residual = residual
         if turns is None:
-            consume(loop, store_of(free))
+            consume(loop, store, exchange)
         else:
-            consume_in_turns(loop, store_of(free), turns)
-    if shape.cluster > 1:
-        meet()  # no block exits while another one copies to it, or arrives at its barriers
+            consume_in_turns(loop, store, turns)

@@ -26,27 +26,24 @@ def group_number() -> Any:
     return ptx.shfl.sync.idx.b32(number.view(b32), 0, 31, -1).view(u32)
 
 
-def meet(order: str = "release") -> None:
-    """Wait for all threads of the cluster; "relaxed" where no data goes from one to the other."""
-    ptx.barrier.cluster.arrive[order]()
-    ptx.barrier.cluster.wait.acquire()
-
-
-def start_block(thread: Any, maps: Sequence[Any], blocks: int = 1) -> None:
+def start_block(thread: Any, maps: Sequence[Any], blocks: int = 1, waits: bool = True) -> None:
     """What follows the initialization of barriers, in clusters of so many blocks: all threads may use them then.
 
-    What comes before was preparation, and may run while the kernel before is still running.
+    What comes before was preparation, and may run while the kernel before is still running; also what comes after, if
+    it does not wait here.
     """
     with ptx.when(thread == 0):
         ptx.fence.mbarrier_init.release.cluster()
         for one in maps:
             ptx.prefetch.tensormap(one)
     if blocks > 1:
-        meet("relaxed")  # the fence has made the barriers visible
+        ptx.barrier.cluster.arrive.relaxed()  # the fence has made the barriers visible
+        ptx.barrier.cluster.wait.acquire()
     else:
         ptx.bar.sync(0)
     ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself, too
-    ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+    if waits:
+        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
 
 
 class Turns:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.scaled_gemm.choice import choose
 from ptxlab.kernels.scaled_gemm.kernel import specialize
 from ptxlab.kernels.scaled_gemm.scales import BLOCK
 from ptxlab.kernels.wgmma_gemm import grid_of, strides_of, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div

@@ -7,8 +7,8 @@ from functools import cache
 from math import ceil, inf
 
 from ptxlab.kernels.parts.operands import STRIPE
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem, hints
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 
 EMULATED = (16, 32, 64)  # columns of a tile
 START = 3.0  # microseconds until the first MMA, and from the last to the end

@@ -15,10 +15,11 @@ from ptxlab.author import Kernel, b16, b32, b64, f32, kernel, pointer, ptx, tens
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.main_loop import MainLoop
 from ptxlab.kernels.parts.operands import LINE, STRIPE
+from ptxlab.kernels.parts.persistent import Plan, run
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_stores import CHUNK, CopyBack, PlainStore
 from ptxlab.kernels.scaled_gemm.scales import BLOCK, Scales, ScaleWarps
-from ptxlab.kernels.wgmma_gemm.kernel import block
-from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
+from ptxlab.kernels.wgmma_gemm.kernel import Product, plan_of
 
 STEP = 32  # bytes along k that one `wgmma` multiplies
 UNIT = 16  # bytes that descriptors count in
@@ -31,13 +32,11 @@ def specialize(formats: Formats, shape: Shape, layout: Layout) -> Kernel:
 
     Strides are numbers from one scale to the next, along rows of the matrix and along k.
     """
-    wanted: dict[str, Any] = {"maxntid": shape.threads}
-    wanted |= {"reqnctapercluster": shape.blocks} if shape.blocks > 1 else {}
-    wanted |= {"minnctapersm": shape.occupancy} if shape.occupancy > 1 or shape.registers else {}
+    plan = plan_of(formats, shape, layout)
     element: Any = {2: b16, 4: b32}[layout.out_size]
     target: Any = tensor_map if layout.aligned else pointer[element]
 
-    @kernel(target="sm_90a", **wanted)
+    @kernel(**plan.directives)
     def scaled_gemm(
         a: tensor_map,
         b: tensor_map,
@@ -57,19 +56,25 @@ def specialize(formats: Formats, shape: Shape, layout: Layout) -> Kernel:
     ) -> None:
         store = CopyBack(d.generic) if target is tensor_map else PlainStore(d, m, n, pitch)
         scales = Scales(scale_a, a_down, a_right, m), Scales(scale_b, b_down, b_right, n)
-        with_scales = WithScales(shape, scales, k)
-        block(formats, shape, layout, (a, b), store, None, (m, n, k), (partial, counters), with_scales)
+        warps = ScaleWarps(shape, scales, k)
+        run(plan, [[a.generic], [b.generic]], ScaledProduct(plan, store, (m, n, k), (partial, counters), warps))
 
     found: Kernel = scaled_gemm
     return found
 
 
-class WithScales(ScaleWarps):
-    """What the kernel has besides that of a plain product."""
+class ScaledProduct(Product):
+    """A product whose scales come to shared memory by warps of their own."""
+
+    def __init__(self, plan: Plan, target: Any, extents: Any, workspace: Any, scaling: ScaleWarps) -> None:
+        super().__init__(plan, target, extents, workspace=workspace)
+        self.scaling, self.fills, self.multiple = scaling, scaling.fills, scaling.multiple
+
+    def fill(self, share: Any, stage: Any) -> None:
+        self.scaling.fill(share, stage)
 
     def loop(self, *given: Any) -> ScaledLoop:
-        """The main loop of a consumer."""
-        return ScaledLoop(self, *given)
+        return ScaledLoop(self.scaling, *given)
 
 
 class ScaledLoop(MainLoop):
@@ -80,7 +85,7 @@ class ScaledLoop(MainLoop):
     one is added while the next ones are multiplied: for small tiles, whose MMAs take less time than the wait for them.
     """
 
-    def __init__(self, scaling: WithScales, *given: Any) -> None:
+    def __init__(self, scaling: ScaleWarps, *given: Any) -> None:
         super().__init__(*given)
         self.scaling = scaling
         down, _ = ptx.warpgroup_fragments(self.product).d.first(ptx.laneid)
@@ -91,8 +96,7 @@ class ScaledLoop(MainLoop):
 
     def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
-        row, column = self.share.origin(number)
-        prepare(row, column)
+        self.number, self.origin = number, (u32(), u32())
         sums = self.accumulators(self.shape.tall)
         for value in (value for values in sums for value in values):
             ptx.mov.f32(0.0, out=value)
@@ -100,13 +104,21 @@ class ScaledLoop(MainLoop):
             self.add_each(sums)
         else:
             self.add_several(sums[0])
+        row, column = self.origin
+        prepare(row, column)
         return sums, row, column
+
+    def find_origin(self, start: Any) -> None:
+        """Find where the tile is, while the first MMAs are in flight: it takes some divisions."""
+        with ptx.when(start == self.share.first):
+            for one, found in zip(self.origin, self.share.origin(self.number), strict=True):
+                ptx.mov.u32(found, out=one)
 
     def add_each(self, sums: list[list[Any]]) -> None:
         """One K tile at a time."""
         stage, shape = self.stages[0], self.shape
         (fresh,) = self.accumulators(1)
-        for _ in self.share.steps():
+        for start in self.share.steps():
             with self.times.span("wait for a full stage"):
                 stage.wait(unless=self.is_full)
             columns = self.of_columns(stage)
@@ -114,6 +126,8 @@ class ScaledLoop(MainLoop):
                 rows = self.of_rows(stage, part)
                 with self.times.span("multiply"):
                     self.multiply(stage, fresh, part)
+                    if part == 0:
+                        self.find_origin(start)
                     ptx.wgmma.wait_group.sync.aligned(0)
                 if part == shape.tall - 1:
                     ptx.bar.warp.sync(-1)  # all lanes have read their scales
@@ -126,7 +140,7 @@ class ScaledLoop(MainLoop):
         """As many K tiles at a time as there are sets of registers; those after the last are zeros."""
         (stage, read), shape, share = self.stages, self.shape, self.share
         fresh = self.accumulators(shape.fresh)
-        for _ in ptx.range(share.first, share.end, shape.fresh * BLOCK):
+        for start in ptx.range(share.first, share.end, shape.fresh * BLOCK):
             scales = []
             for values in fresh:
                 with self.times.span("wait for a full stage"):
@@ -134,6 +148,7 @@ class ScaledLoop(MainLoop):
                 scales.append((self.of_rows(stage, 0), self.of_columns(stage)))
                 self.multiply(stage, values, 0)
                 stage.advance()
+            self.find_origin(start)
             for number, (values, some) in enumerate(zip(fresh, scales, strict=True)):
                 with self.times.span("multiply"):
                     ptx.wgmma.wait_group.sync.aligned(shape.fresh - 1 - number)

@@ -7,7 +7,7 @@ from math import gcd
 from typing import Any
 
 from ptxlab.author import f32, ptx
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
+from ptxlab.kernels.parts.shapes import Shape
 
 BLOCK = 128  # elements that share a scale, along k, and rows of B
 LANES = 32

@@ -11,11 +11,11 @@ from functools import cache
 from typing import Any
 
 from ptxlab.kernels.parts.formats import Formats, bytes_of
+from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div

@@ -14,17 +14,25 @@ from ptxlab.author import Kernel, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.parts.finishing import ACTIVATIONS
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
-from ptxlab.kernels.parts.persistent import Plan, run
+from ptxlab.kernels.parts.persistent import Block, Plan, run
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_order import Share, TileOrder
 from ptxlab.kernels.parts.tile_stores import Boxes, CopyBack, TileStore
-from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 
 
 def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
     """How the kernel is laid out; `shape.columns` are the columns of both products together."""
     operands = (
-        Operand(shape.rows, layout.left_along_k, shape.stages, 1, formats.element),
-        Operand(shape.columns, layout.right_along_k, shape.stages, shape.cluster, formats.element, matrices=2),
+        Operand(shape.rows, layout.left_along_k, shape.stages, 1, formats.element, keep=shape.keep[0]),
+        Operand(
+            shape.columns,
+            layout.right_along_k,
+            shape.stages,
+            shape.cluster,
+            formats.element,
+            matrices=2,
+            keep=shape.keep[1],
+        ),
     )
     width = shape.columns // 2
     boxes = Boxes(shape.groups, shape.tall, width, False, shape.buffers, formats.out_size, shape.alternate, shape.box)
@@ -50,6 +58,27 @@ class GatedStore(TileStore):
         super().stage([self.activation(x) * y for x, y in values], copy, loaded, box)
 
 
+class Gated(Block):
+    """Tiles of both products; `extents` are m, n and k, `scales` where the factors of A, G and U are."""
+
+    def __init__(self, plan: Plan, target: CopyBack, extents: Any, activation: Any, scales: Any) -> None:
+        self.plan, self.target, self.extents = plan, target, extents
+        self.activation, self.scales = activation, scales
+
+    def share(self, rank: Any) -> Share:
+        (m, n, k), shape = self.extents, self.plan.shape
+        order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.together, m, n, shape.cluster)
+        return Share(order, k, self.plan.formats.depth, rank=rank, cluster=shape.cluster)
+
+    def store(self, memory: Any, residual: Any) -> TileStore:
+        found = GatedStore(self.plan.formats.out, self.plan.boxes, memory, self.target)
+        found.activation = self.activation
+        if self.scales is not None:
+            of_a, of_g, of_u = (ptx.ld.global_.nc.f32(one) for one in self.scales)
+            found.factors = of_a * of_g, of_a * of_u
+        return found
+
+
 @cache
 def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str, scaled: bool = False) -> Kernel:
     """Build the kernel; its arguments are the tensor maps of A, G, U and D, m, n and k, and the scales of A, G and U.
@@ -71,19 +100,9 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str, 
         scale_g: pointer[f32],
         scale_u: pointer[f32],
     ) -> None:
-        def share_of(rank: Any) -> Share:
-            order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.together, m, n, shape.cluster)
-            return Share(order, k, formats.depth, rank=rank, cluster=shape.cluster)
-
-        def store_of(memory: Any) -> TileStore:
-            found = GatedStore(formats.out, plan.boxes, memory, CopyBack(d.generic))
-            found.activation = ACTIVATIONS[activation]
-            if scaled:
-                of_a, of_g, of_u = (ptx.ld.global_.nc.f32(one) for one in (scale_a, scale_g, scale_u))
-                found.factors = of_a * of_g, of_a * of_u
-            return found
-
-        run(plan, [[a.generic], [g.generic, u.generic]], share_of, store_of)
+        scales = (scale_a, scale_g, scale_u) if scaled else None
+        gated = Gated(plan, CopyBack(d.generic), (m, n, k), ACTIVATIONS[activation], scales)
+        run(plan, [[a.generic], [g.generic, u.generic]], gated)
 
     found: Kernel = wgmma_dual_gemm
     return found

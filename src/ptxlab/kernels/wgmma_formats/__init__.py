@@ -13,10 +13,10 @@ import numpy as np
 
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats, bytes_of
+from ptxlab.kernels.parts.shapes import BLOCKS, Shape
 from ptxlab.kernels.wgmma_gemm import launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Shape
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays

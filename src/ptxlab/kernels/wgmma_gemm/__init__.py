@@ -15,11 +15,11 @@ import numpy as np
 from ptxlab.kernels.gemv import rows_by_blocks
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import needs_more, specialize
 from ptxlab.kernels.wgmma_gemm.measured import SIZES, arrays, by_cublas, by_inductor, reference, tolerance, work
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 from ptxlab.measure import Entry, Launch, UnsuitedError
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div

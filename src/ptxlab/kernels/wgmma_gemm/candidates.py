@@ -11,7 +11,7 @@ from math import ceil
 
 from ptxlab.author import b8, b16, b32
 from ptxlab.kernels.parts.operands import LINE, SECTOR
-from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
+from ptxlab.kernels.parts.shapes import Layout, Shape
 
 SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment

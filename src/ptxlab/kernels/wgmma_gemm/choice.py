@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab.kernels.parts.operands import STRIPE
+from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.parts.tile_stores import CHUNK
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
-from ptxlab.kernels.wgmma_gemm.shapes import Shape
 
 TABLE = Path(__file__).with_name("tuned.json")
 FORMATS_TABLE = Path(__file__).with_name("tuned_formats.json")

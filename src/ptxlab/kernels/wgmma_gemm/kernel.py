@@ -17,15 +17,18 @@ from ptxlab.author import Kernel, b16, b32, f32, kernel, pointer, ptx, tensor_ma
 from ptxlab.kernels.parts.block_sums import ThroughCluster, ThroughMemory
 from ptxlab.kernels.parts.finishing import Extras, Finish
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, produce
-from ptxlab.kernels.parts.operands import LINE
+from ptxlab.kernels.parts.persistent import Block, Plan, run
 from ptxlab.kernels.parts.residuals import RingResidual
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_order import Share, TileOrder
 from ptxlab.kernels.parts.tile_stores import CopyBack, PlainStore, TileStore
-from ptxlab.kernels.parts.warpgroups import Turns, meet, start_block
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 
 ALONG_K = Layout()
+
+
+def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
+    """How the kernel is laid out."""
+    return Plan(formats, shape, shape.operands(layout), shape.boxes(layout))
 
 
 @cache
@@ -37,18 +40,16 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
     and the scales of A and B.
     """
     formats = Formats.of(type)
-    wanted: dict[str, Any] = {"maxntid": shape.threads}
-    wanted |= {"reqnctapercluster": shape.blocks} if shape.blocks > 1 else {}
-    wanted |= {"minnctapersm": shape.occupancy} if shape.occupancy > 1 else {}
+    plan = plan_of(formats, shape, layout)
     element: Any = {2: b16, 4: b32}[layout.out_size]
     target: Any = tensor_map if layout.aligned else pointer[element]
     matrix: Any = tensor_map if extras is not None and extras.in_ring else pointer[b16]
 
-    @kernel(target="sm_90a", **wanted)
+    @kernel(**plan.directives)
     def wgmma_gemm(a: tensor_map, b: tensor_map, d: tensor_map, m: u32, n: u32, k: u32) -> None:
-        block(formats, shape, layout, (a, b), CopyBack(d.generic), None, (m, n, k))
+        run(plan, [[a.generic], [b.generic]], Product(plan, CopyBack(d.generic), (m, n, k)))
 
-    @kernel(target="sm_90a", **wanted)
+    @kernel(**plan.directives)
     def wgmma_gemm_with_extras(
         a: tensor_map,
         b: tensor_map,
@@ -71,7 +72,10 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
         if extras is not None:
             added = (bias.view(element), residual if matrix is tensor_map else residual.view(element), residual_pitch)
             finish = Finish(formats.out, extras, shape.swapped, (m, n), *added, (scale_a, scale_b))
-        block(formats, shape, layout, (a, b), store, finish, (m, n, k), (partial, counters))
+        product = Product(plan, store, (m, n, k), finish, (partial, counters))
+        if matrix is tensor_map:
+            product.ring_boxes = shape.ring_boxes(layout)
+        run(plan, [[a.generic], [b.generic]], product)
 
     found: Kernel = wgmma_gemm_with_extras if needs_more(shape, layout, extras) else wgmma_gemm
     return found
@@ -82,81 +86,53 @@ def needs_more(shape: Shape, layout: Layout, extras: Extras | None) -> bool:
     return not layout.aligned or extras is not None or (shape.split > 1 and not shape.clustered)
 
 
-def block(
-    formats: Formats,
-    shape: Shape,
-    layout: Layout,
-    maps: Any,
-    store: Any,
-    finish: Finish | None,
-    extents: Any,
-    workspace: Any = None,
-    more: Any = None,
-) -> None:
-    """What a block does; `extents` are m, n and k.
+class Product(Block):
+    """Tiles of one product; `extents` are m, n and k, `target` is a `CopyBack` or a `PlainStore`."""
 
-    `more` is what another kernel adds: `loop` makes the main loop of consumers, by default `MainLoop`; `fill` is what
-    warps after the producer's do, so that a stage has `fills` arrivals; K tiles are a `multiple` of some.
-    """
-    (m, n, k), thread = extents, ptx.tid.x
-    rank = ptx.cluster_ctarank if shape.blocks > 1 else None
-    memory = ptx.dynamic_shared(b16, align=1024)
-    left, right = shape.operands(layout)
-    a_tile = left.tile(memory)
-    b_tile = right.tile(memory + shape.stages * shape.rows * (LINE // 2))
-    free = memory + shape.stored_from(layout) // 2
-    reads = 4 * shape.readers * shape.cluster
-    fills = 1 if more is None else more.fills
-    pipeline = ptx.barrier_pipeline(shape.stages, fills=fills, reads=reads, when=thread == 0)
-    turns = Turns(shape.groups, thread == 0) if shape.alternate else None
-    is_summed = shape.split > 1 and shape.clustered
-    barriers = ThroughCluster.barriers(shape.parts, thread == 0) if is_summed else ()
-    sources = [([one.generic], tile) for one, tile in zip(maps, (a_tile, b_tile), strict=True)]
-    start_block(thread, [one for group, _ in sources for one in group], shape.blocks)
-    order = TileOrder(*shape.covered, shape.together, m, n, shape.blocks)
-    is_through_memory = shape.split > 1 and not shape.clustered
-    part = ptx.ctaid.x // shape.cluster % shape.split if is_through_memory else rank
-    share = Share(
-        order,
-        k,
-        formats.depth,
-        rank=rank,
-        cluster=shape.cluster,
-        beside=shape.beside,
-        split=shape.split,
-        part=part,
-        multiple=1 if more is None else more.multiple,
-    )
-    residual = None
-    if finish is not None and finish.extras.in_ring:
-        residual = RingResidual(shape.ring_boxes(layout), memory, finish.residual.generic, finish)
-    timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
-    with ptx.when(thread >= shape.consumers):
-        if shape.registers:
-            ptx.setmaxnreg.dec.sync.aligned.u32(shape.registers[0])
-        with ptx.when(thread == shape.consumers):
-            times = timeline.role("producer")
-            produce(share, pipeline.producer(), (left, right), sources, shape.stage_bytes(layout), times, residual)
-        if more is not None:
-            more.fill(share, pipeline.producer())
-    with ptx.otherwise():
-        if shape.registers:
-            ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
-        store = TileStore(formats.out, shape.boxes(layout), free, store, residual or (finish and finish.begin()))
-        sides = pipeline.consumer(), pipeline.consumer()
-        exchange: Any = None
-        if shape.split > 1:
-            through = ThroughCluster if shape.clustered else ThroughMemory
-            places = (memory, *barriers) if shape.clustered else workspace
-            exchange = through(formats.accumulator, shape.parts, share.part, *places)
-        times = timeline.role("consumer")
-        made = (MainLoop if more is None else more.loop)(
-            formats, shape, share, sides, (left, right), (a_tile, b_tile), times
+    multiple = 1  # K tiles are a multiple of so many
+    barriers: Any = None  # for sums in a cluster
+    ring_boxes: Any = None  # how a residual that is a tensor map comes through the ring
+
+    def __init__(
+        self, plan: Plan, target: Any, extents: Any, finish: Finish | None = None, workspace: Any = None
+    ) -> None:
+        self.plan, self.shape, self.target, self.extents = plan, plan.shape, target, extents
+        self.finish, self.workspace = finish, workspace
+
+    def share(self, rank: Any) -> Share:
+        (m, n, k), shape = self.extents, self.shape
+        order = TileOrder(*shape.covered, shape.together, m, n, shape.blocks)
+        is_through_memory = shape.split > 1 and not shape.clustered
+        part = ptx.ctaid.x // shape.cluster % shape.split if is_through_memory else rank
+        return Share(
+            order,
+            k,
+            self.plan.formats.depth,
+            rank=rank,
+            cluster=shape.cluster,
+            beside=shape.beside,
+            split=shape.split,
+            part=part,
+            multiple=self.multiple,
         )
-        made.residual = residual
-        if turns is None:
-            consume(made, store, exchange)
-        else:
-            consume_in_turns(made, store, turns)
-    if shape.blocks > 1:
-        meet()  # no block exits while another one reads its memory, or arrives at its barriers
+
+    def store(self, memory: Any, residual: Any) -> TileStore:
+        finish = residual or (self.finish and self.finish.begin())
+        return TileStore(self.plan.formats.out, self.plan.boxes, memory, self.target, finish)
+
+    def initialize(self, when: Any) -> None:
+        if self.shape.split > 1 and self.shape.clustered:
+            self.barriers = ThroughCluster.barriers(self.shape.parts, when)
+
+    def residual(self, memory: Any) -> RingResidual | None:
+        if self.finish is None or self.ring_boxes is None:
+            return None
+        return RingResidual(self.ring_boxes, memory, self.finish.residual.generic, self.finish)
+
+    def exchange(self, share: Share, memory: Any) -> Any:
+        if self.shape.split == 1:
+            return None
+        accumulator, parts = self.plan.formats.accumulator, self.shape.parts
+        if self.shape.clustered:
+            return ThroughCluster(accumulator, parts, share.part, memory, *self.barriers)
+        return ThroughMemory(accumulator, parts, share.part, *self.workspace)

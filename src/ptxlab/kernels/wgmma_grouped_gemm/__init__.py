@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from ptxlab.kernels.parts.formats import Formats, bytes_of
+from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.wgmma_gemm import grid_of
-from ptxlab.kernels.wgmma_gemm.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
 from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map

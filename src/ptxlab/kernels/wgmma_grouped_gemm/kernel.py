@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b8, b16, f32, kernel, pointer, tensor_map, u32
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
-from ptxlab.kernels.parts.persistent import Plan, run
+from ptxlab.kernels.parts.persistent import Block, Plan, run
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_stores import TileStore
-from ptxlab.kernels.wgmma_gemm.shapes import Layout, Shape
 from ptxlab.kernels.wgmma_grouped_gemm.changed_map import ChangedMapStore
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, GroupedShare, Rows
 from ptxlab.kernels.wgmma_grouped_gemm.stores import GroupedStore, MaskedCopy, RaggedCopy, Scales
@@ -47,10 +48,25 @@ class Weights(Operand):
 def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
     """How the kernel is laid out."""
     operands = (
-        Tokens(shape.rows, True, shape.stages, 1, formats.element),
-        Weights(shape.columns, layout.right_along_k, shape.stages, shape.cluster, formats.element),
+        Tokens(shape.rows, True, shape.stages, 1, formats.element, keep=shape.keep[0]),
+        Weights(shape.columns, layout.right_along_k, shape.stages, shape.cluster, formats.element, keep=shape.keep[1]),
     )
     return Plan(formats, shape, operands, shape.boxes(layout))
+
+
+class Groups(Block):
+    """Tiles of all groups; `extents` are the number of groups, m, n and k, `store_of(memory)` stores them."""
+
+    early = False
+
+    def __init__(self, plan: Plan, most: int, offsets: Any, extents: Any, store_of: Callable[[Any], TileStore]) -> None:
+        self.given, self.store_of = (plan, most, offsets, extents), store_of
+
+    def share(self, rank: Any) -> GroupedShare:
+        return GroupedShare(*self.given, rank)
+
+    def store(self, memory: Any, residual: Any) -> TileStore:
+        return self.store_of(memory)
 
 
 @cache
@@ -81,17 +97,14 @@ def specialize(
         pitch: u32,
         space: pointer[b8],
     ) -> None:
-        def share_of(rank: Any) -> GroupedShare:
-            return GroupedShare(plan, most, offsets, (groups, m, n, k), rank)
-
         def store_of(memory: Any) -> TileStore:
-            scales = Scales(scale_a, scale_b, m, n) if scaled else None
             if store == "changed":
                 return ChangedMapStore(formats.out, plan.boxes, memory, d.generic, space)
             copy = RaggedCopy(d.generic) if store == "ragged" else MaskedCopy(d.generic, out, n, pitch)
+            scales = Scales(scale_a, scale_b, m, n) if scaled else None
             return GroupedStore(formats.out, plan.boxes, memory, copy, scales)
 
-        run(plan, [[a.generic], [b.generic]], share_of, store_of)
+        run(plan, [[a.generic], [b.generic]], Groups(plan, most, offsets, (groups, m, n, k), store_of))
 
     found: Kernel = wgmma_grouped_gemm
     return found

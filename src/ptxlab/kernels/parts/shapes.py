@@ -46,6 +46,7 @@ class Shape:
     keep: tuple[str, str] = ("", "")  # what L2 does with each operand, as `Operand.keep` says
     alternate: bool = False  # warpgroups have tiles of their own, in turns: one multiplies while the other stores
     lead: int = 0  # K tiles by which the first of two warpgroups is ahead, so that both do not store at the same time
+    early: int = 4  # K tiles that are brought to the L2 cache while the kernel before is still running
     spans: int = 0  # of each warp, that a timeline records
     fresh: int = 0  # MMAs whose results are added to sums in other registers, and need so many sets of their own
 
@@ -123,15 +124,16 @@ class Shape:
         """Bytes of a stage."""
         return LINE * (self.rows + self.right_rows(layout))
 
-    def stored_from(self, layout: Layout) -> int:
+    def stored_from(self, stage_bytes: int) -> int:
         """Where in shared memory D is stored from: after the ring, or in it where each block has one tile only."""
         if self.split == 1:
-            return self.stages * self.stage_bytes(layout)
+            return self.stages * stage_bytes
         return -(-self.parts.received // 1024) * 1024 if self.clustered else 0
 
     def shared(self, layout: Layout) -> int:
         """Bytes of dynamic shared memory."""
-        return max(self.stages * self.stage_bytes(layout), self.stored_from(layout) + self.boxes(layout).bytes)
+        each = self.stage_bytes(layout)
+        return max(self.stages * each, self.stored_from(each) + self.boxes(layout).bytes)
 
     def operands(self, layout: Layout) -> tuple[Operand, Operand]:
         """Both operands: blocks of a cluster share the one whose rows are columns of D, or the other one."""
