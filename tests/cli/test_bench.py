@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from ptxlab import gpu
-from ptxlab.cli.bench import list_gallery
+from ptxlab.cli.bench import list_gallery, targets_of
 from ptxlab.cli.group import ptxlab
 
 
@@ -59,11 +59,17 @@ def test_a_name_that_is_not_there_is_reported(arguments: list[str], message: str
     assert message in outcome.output
 
 
+@pytest.mark.parametrize("name", ["vector_addition", "--all"])
 @pytest.mark.skipif(gpu.absence() is None, reason="there is a GPU")
-def test_without_a_gpu_it_says_so() -> None:
-    outcome = CliRunner().invoke(ptxlab, ["bench", "vector_addition"])
+def test_without_a_gpu_it_says_so(name: str) -> None:
+    outcome = CliRunner().invoke(ptxlab, ["bench", name])
     assert outcome.exit_code == 2
     assert "GPU" in outcome.output
+
+
+def test_a_variant_that_is_not_for_the_small_size_does_not_stop_a_whole_run() -> None:
+    assert targets_of("attention_tile") == {"sm_80"}
+    assert targets_of("block_scaled_mma") == {"sm_120a"}
 
 
 EVIDENCE = Path(__file__).parents[2] / "evidence" / "bench"

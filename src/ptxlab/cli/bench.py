@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,13 +143,23 @@ def page_of(kept: Path | None, source: Path | None, rounds: int, seed: int) -> s
 
 def runs_here(name: str) -> bool:
     """Whether this GPU can run every variant of a kernel."""
-    from ptxlab import gpu, kernels
-    from ptxlab.measure import Host
+    from ptxlab import gpu
 
-    entry = kernels.entry(name)
-    arrays = entry.arrays(Host(0), **entry.small[0])
-    targets = {launch.module.target for variant in entry.variants for launch in entry.launches(variant, arrays)}
-    return gpu.absence() is not None or all(gpu.gpu(0).architecture_for(target) is not None for target in targets)
+    return gpu.absence() is not None or all(gpu.gpu(0).architecture_for(target) for target in targets_of(name))
+
+
+def targets_of(name: str) -> set[str]:
+    """The targets of a kernel's variants, as it is launched at its small sizes."""
+    from ptxlab import kernels
+    from ptxlab.measure import Host, UnsuitedError
+
+    entry, found = kernels.entry(name), set()
+    for size in entry.small:
+        arrays = entry.arrays(Host(0), **size)
+        for variant in entry.variants:
+            with suppress(UnsuitedError):  # it is for other sizes
+                found |= {launch.module.target for launch in entry.launches(variant, arrays)}
+    return found
 
 
 def check_writable(file: Path | None) -> None:
