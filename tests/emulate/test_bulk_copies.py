@@ -83,13 +83,14 @@ def test_several_copies_complete_on_one_barrier() -> None:
         y[:] = 0
 
 
-def test_within_shared_memory() -> None:
+@pytest.mark.parametrize("source", ["tile", "%r15"])
+def test_within_shared_memory(source: str) -> None:
     x, y = words(), np.zeros(1024, np.uint32)
     body = f"""
     st.shared.u32 [%own], %t;
     {FENCED}
     {EXPECT.format(256)}
-    @!%p1 {EXCHANGE} [other], [tile], 256, [full];
+    @!%p1 {EXCHANGE} [other], [{source}], 256, [full];
     {WAIT}
     @!%p1 {STORE} [%y], [other], 256;
     {END}"""

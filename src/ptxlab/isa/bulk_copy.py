@@ -171,7 +171,7 @@ def cp_async_bulk(
     """
     if m.bulk_group:
         k.bulk.store(d, a, size, 0xFFFF if bytes is None else k.cast(bytes, "u32"), None)
-    elif a.space == "shared":
+    elif a.space in ("shared", "shared::cluster"):  # the latter is what an address in a register has
         assert mbar is not None
         k.bulk.exchange(d, a, size, mbar, None)
     else:

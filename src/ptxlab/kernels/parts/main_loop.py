@@ -28,20 +28,10 @@ def produce(
     bytes: int,
     times: Any,
     residual: RingResidual | None = None,
-    early: int = 0,
 ) -> None:
-    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty.
-
-    So many K tiles are brought to the L2 cache `early`, while the kernel before is still running.
-    """
-    policies, first = [operand.policy() for operand in operands], None
-    if early:
-        first = share.first_tile()
-        for number in range(early):
-            for operand, (source, _), origin, policy in zip(operands, sources, first, policies, strict=True):
-                operand.prefetch(source, origin, share.first + number * share.depth, share.rank, policy)
-        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
-    for row, column in share.tiles(first):
+    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
+    policies = [operand.policy() for operand in operands]
+    for row, column in share.tiles():
         for start in share.steps():
             with times.span("wait for an empty stage"):
                 stage.wait()
@@ -53,6 +43,14 @@ def produce(
             stage.advance()
         if residual is not None:
             residual.produce(stage, row, column)
+
+
+def prefetch(share: Share, operands: Any, maps: Any, count: int) -> None:
+    """Have the first K tiles of a block's first tile brought to the L2 cache."""
+    origin, policies = share.first_tile(), [operand.policy() for operand in operands]
+    for number in range(count):
+        for operand, sources, first, policy in zip(operands, maps, origin, policies, strict=True):
+            operand.prefetch(sources, first, share.first + number * share.depth, share.rank, policy)
 
 
 class MainLoop:

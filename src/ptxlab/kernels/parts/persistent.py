@@ -12,7 +12,7 @@ from typing import Any
 
 from ptxlab.author import b16, ptx, u32
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, produce
+from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, prefetch, produce
 from ptxlab.kernels.parts.operands import Operand
 from ptxlab.kernels.parts.residuals import RingResidual
 from ptxlab.kernels.parts.shapes import BLOCKS, Shape
@@ -97,30 +97,30 @@ def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
     pipeline = ptx.barrier_pipeline(shape.stages, fills=block.fills, reads=reads, when=thread == 0)
     turns = Turns(shape.groups, thread == 0) if shape.alternate else None
     block.initialize(thread == 0)
-    is_early = block.early and shape.early > 0
-    start_block(thread, [one for each in maps for one in each], shape.blocks, waits=not is_early)
+    start_block(thread, [one for each in maps for one in each], shape.blocks, waits=not block.early)
     share, residual = block.share(rank), block.residual(memory)
+    if block.early:
+        if shape.early:
+            with ptx.when(thread == shape.consumers):
+                prefetch(share, plan.operands, maps, shape.early)
+        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
     with ptx.when(thread >= shape.consumers):
         if shape.registers:
             ptx.setmaxnreg.dec.sync.aligned.u32(shape.registers[0])
         with ptx.when(thread == shape.consumers):
             stage, times = pipeline.producer(), timeline.role("producer")
-            sources, early = [*zip(maps, tiles, strict=True)], shape.early if is_early else 0
-            produce(share, stage, plan.operands, sources, plan.stage_bytes, times, residual, early)
+            sources = [*zip(maps, tiles, strict=True)]
+            produce(share, stage, plan.operands, sources, plan.stage_bytes, times, residual)
             if shape.cluster > 1:  # no block exits before others have arrived at its barriers
                 for _ in ptx.range(u32(0), u32(shape.stages), 1):
                     stage.wait()
                     stage.advance()
         if block.fills > 1:
-            if is_early:
-                ptx.griddepcontrol.wait()
             block.fill(share, pipeline.producer())
     with ptx.otherwise():
         if shape.registers:
             ptx.setmaxnreg.inc.sync.aligned.u32(shape.registers[1])
-        if is_early:
-            ptx.griddepcontrol.wait()
         store, sides = block.store(free, residual), (pipeline.consumer(), pipeline.consumer())
         exchange, times = block.exchange(share, memory), timeline.role("consumer")
         loop = block.loop(plan.formats, shape, share, sides, plan.operands, tiles, times)

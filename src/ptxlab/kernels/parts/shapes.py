@@ -46,7 +46,7 @@ class Shape:
     keep: tuple[str, str] = ("", "")  # what L2 does with each operand, as `Operand.keep` says
     alternate: bool = False  # warpgroups have tiles of their own, in turns: one multiplies while the other stores
     lead: int = 0  # K tiles by which the first of two warpgroups is ahead, so that both do not store at the same time
-    early: int = 4  # K tiles that are brought to the L2 cache while the kernel before is still running
+    early: int = 0  # K tiles that are brought to the L2 cache while the kernel before is still running
     spans: int = 0  # of each warp, that a timeline records
     fresh: int = 0  # MMAs whose results are added to sums in other registers, and need so many sets of their own
 

@@ -20,17 +20,12 @@ class TileOrder:
 
     def each(self, start: Any = None, every: int = 1) -> Any:
         """The number of each tile of this block, on the GPU; or of every so many of them, from number `start` on."""
-        first, step = ptx.ctaid.x, self.step
+        first, step = ptx.ctaid.x, ptx.nctaid.x
         if self.blocks > 1:
-            first = first // self.blocks
+            first, step = first // self.blocks, step // self.blocks
         return ptx.range(
             first if start is None else first + start * step, self.count, step * every if every > 1 else step
         )
-
-    @property
-    def step(self) -> Any:
-        """From the number of one tile of this block to that of its next."""
-        return ptx.nctaid.x // self.blocks if self.blocks > 1 else ptx.nctaid.x
 
     def origin(self, number: Any) -> tuple[Any, Any]:
         """The first row and column of a tile."""
@@ -96,17 +91,9 @@ class Share:
         each = self.split * self.cluster if self.split > 1 else self.order.blocks
         return self.origin(ptx.ctaid.x // each if each > 1 else ptx.ctaid.x)
 
-    def tiles(self, first: tuple[Any, Any] | None = None) -> Any:
-        """The first row and column of each tile; `first` are those of the first one, if they are known."""
-        if first is None:
-            yield from (self.origin(number) for number in self.numbers())
-        elif self.split > 1:
-            yield first
-        else:
-            for number in self.numbers():
-                yield first
-                for one, after in zip(first, self.origin(number + self.order.step), strict=True):
-                    ptx.mov.u32(after, out=one)
+    def tiles(self) -> Any:
+        """The first row and column of each tile."""
+        return (self.origin(number) for number in self.numbers())
 
     def steps(self) -> Any:
         """Along k, the start of each K tile."""

@@ -116,7 +116,7 @@ class GroupedShare:
             row = row + self.rank * self.shape.rows
         return Rows(start + row, end), Columns(column, group)
 
-    def tiles(self, first: None = None) -> Any:
+    def tiles(self) -> Any:
         """Where each tile is."""
         return (self.origin(number) for number in self.numbers())
 
