@@ -24,7 +24,7 @@ class Case:
     extras: Extras | None = None
 
 
-MULTICAST = Case(Shape(1, 128, 2, cluster=2), (136, 136, 136), b_along_k=False)
+MULTICAST = Case(Shape(1, 128, 2, cluster=2, early=1), (136, 136, 136), b_along_k=False)
 SPLIT = Case(Shape(2, 32, 2, split=2), (100, 40, 200))
 THROUGH_MEMORY = Case(Shape(1, 32, 2, cluster=2, split=2, clustered=False), (100, 40, 200))
 IN_TURNS = Case(Shape(2, 16, 2, alternate=True, buffers=1), (130, 24, 200))

@@ -24,6 +24,8 @@ def choose(format: Format, rows: int, columns: int) -> Shape:
     warps = next((warps for warps in (16, 8) if blocks * warps <= 32 * SMS), 4)
     each = ceil_div(chunks, warps)
     overlaps = format.name != "fp8"  # which is at the bandwidth of memory, and slower if kernels overlap
+    if warps == 4 and overlaps:
+        return Shape(warps, resident=28, early=4096)  # with 72 registers a thread, none are spilled
     if each <= 2 or (format.name == "int4" and each % 2 == 0):
         return Shape(warps, ahead=2, sets=1, overlaps=overlaps)
     return Shape(warps, sets=1 if each % 2 and chunks % warps == 0 else 2, overlaps=overlaps)

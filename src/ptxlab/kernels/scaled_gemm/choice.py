@@ -42,8 +42,8 @@ class Choice:
 
 
 CHOICES = (
-    Choice(Shape(2, 128, 4, tall=2, buffers=1, fresh=1), 0.738, 1.7),
-    Choice(Shape(2, 128, 4, tall=2, buffers=1, cluster=2, beside=True, fresh=1), 0.738, 1.3),
+    Choice(Shape(2, 128, 3, tall=2, buffers=4, fresh=1), 0.77, 1.1),
+    Choice(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=True, fresh=1), 0.748, 1.05),
     Choice(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.84),
     Choice(Shape(2, 192, 5, buffers=1, fresh=1), 0.54, 1.3),
     Choice(Shape(2, 128, 6, buffers=1, fresh=1), 0.366, 1.68),

@@ -7,6 +7,7 @@ bytes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -24,12 +25,14 @@ from ptxlab.measure.entry import Arrays, ceil_div
 VARIANTS = (
     Shape(groups=1, columns=64, stages=6, occupancy=2),
     Shape(columns=192, tall=2, stages=3, together=8, buffers=3),
-    Shape(columns=192, tall=2, stages=5, together=16, buffers=1, alternate=True),
+    Shape(columns=192, tall=2, stages=5, together=16, buffers=1, keep=("", "evict_first"), alternate=True),
     Shape(columns=224, stages=4, together=16, even=True),
     Shape(groups=1, columns=224, stages=5),
     Shape(stages=4, together=16, even=True),
     Shape(groups=1, columns=256, stages=5),
 )
+
+LONG = 4096  # elements along k: of longer rows, L2 keeps fewer while blocks share them
 
 
 @cache
@@ -40,7 +43,8 @@ def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
     known: list[Shape] = [*(VARIANTS if layout.right_along_k else VARIANTS[-2:])]
     if size == 1:
         known = [one for one in known if one.tall == 1]  # these were faster
-    return min(known, key=lambda shape: estimate(problem, shape))
+    found = min(known, key=lambda shape: estimate(problem, shape))
+    return replace(found, together=8) if found.alternate and k > LONG else found
 
 
 def product(
