@@ -44,7 +44,7 @@ class ScaleWarps:
         warps = 2 if shape.registers else 1
         self.first, self.lanes = shape.consumers + LANES, LANES * warps
         self.fills = 1 if shape.direct else 1 + (self.lanes if shape.tall == 1 else warps)
-        self.kept = (
+        self.kept: Any = (
             None
             if shape.direct
             else ptx.shared(f32, shape.stages, shape.rows + -(-self.sections // 4) * 4, name="scales")
