@@ -113,7 +113,7 @@ def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: 
         losses, _ = jax_rows.cross_entropy(ignore_index)(x, targets)
     else:
         calls, how = (_cross_entropy, ()) if reduction == "none" else (_summed_cross_entropy, (reduction == "mean",))
-        found = calls((x, targets), (None,) * (2 + len(how)), (ignore_index, *how))
+        found = calls((x, targets), (None,) if how else (None, None), (ignore_index, *how))
         return (calls.operator.differentiate(x, targets, ignore_index, *how) if found is None else found)[0]
     if reduction == "none":
         return losses

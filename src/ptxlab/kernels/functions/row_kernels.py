@@ -135,27 +135,31 @@ CROSS_ENTROPY = Declaration(
     lambda x, targets, _: [(targets.shape, "f32")] * 2,
     read_once,
 )
-_LOSS, _SCRATCH = (
-    2,
-    5,
-)  # numbers of a call's arrays: the first result, and what comes after x, targets and three results
 
 
 def prepare_sum(read: Sequence[Any], written: Sequence[Any], how: tuple[int, bool]) -> Call:
-    """The sum or the mean of losses, the logarithms, and how many rows count: a second kernel after that of rows."""
+    """The sum or the mean of losses, by a second kernel after that of rows.
+
+    Logarithms and how many rows count are results, too, if three are asked for: gradients need them.
+    """
     x, (ignored, is_mean) = read[0], how
     rows = prepare_of(CROSS_ENTROPY)(read, (None, None), (ignored,))
-    logarithms = rows.results[1]
     total, count = (filled(x, (), 0.0, "f32") for _ in range(2))
+    results = [total, rows.results[1], count][: len(written)]
     if not rows.steps:
-        return Call([filled(x, (), math.nan if is_mean else 0.0, "f32"), logarithms, count])
-    made = [look(one, "the loss", ("f32",)) for one in (total, count)]
-    seen, classes, each, logs = (one for one in rows.arrays if one is not None)
-    launch = sum_up(each.view(), classes.view(), made[0].view(), made[1].view(), ignored, is_mean)
-    first = [(parameter, _SCRATCH if number == _LOSS else number) for parameter, number in rows.steps[0].changing]
-    steps = [Step(rows.steps[0].launch, first), Step(launch, [(0, _SCRATCH), (1, 1), (2, _LOSS), (3, 4)])]
-    arrays = [seen, classes, made[0], logs, made[1]]
-    return Call([total, logarithms, count], steps, arrays, scratch=[4 * math.prod(classes.shape)])
+        return Call([filled(x, (), math.nan if is_mean else 0.0, "f32"), *results[1:]])
+    sums = [look(one, "the loss", ("f32",)) for one in (total, count)]
+    seen, classes, losses, logs = (one for one in rows.arrays if one is not None)
+    launch = sum_up(losses.view(), classes.view(), sums[0].view(), sums[1].view(), ignored, is_mean)
+    arrays = [seen, classes, *[sums[0], logs, sums[1]][: len(written)]]
+    kept, first = len(written) > 1, len(arrays)  # the number of what is in memory of the call alone
+    scratch = [4 * math.prod(classes.shape)] * (1 if kept else 2) + ([] if kept else [4])
+    numbers = {"total": 2, "losses": first, "logs": 3 if kept else first + 1, "count": 4 if kept else first + 2}
+    steps = [
+        Step(rows.steps[0].launch, [(0, 0), (1, 1), (2, numbers["losses"]), (3, numbers["logs"])]),
+        Step(launch, [(0, numbers["losses"]), (1, 1), (2, numbers["total"]), (3, numbers["count"])]),
+    ]
+    return Call(results, steps, arrays, scratch=scratch)
 
 
 CROSS_ENTROPY_GRADIENT = Declaration(
