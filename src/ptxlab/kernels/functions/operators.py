@@ -104,6 +104,7 @@ class Operator:
         self.made: Any = None
         self.plain: Any = None
         self.is_recording: Callable[[], bool] = bool
+        self.is_compiling: Callable[[], bool] = bool
         self._differentiable: Any = None
         _known[name] = self
         if hasattr(sys.modules.get("torch"), "compiler"):
@@ -115,7 +116,7 @@ class Operator:
         Gradients of `torch.library` are unknown to `torch.func`, those of a `torch.autograd.Function` are not.
         """
         register()
-        if not sys.modules["torch.compiler"].is_compiling() and is_transformed():
+        if not self.is_compiling() and is_transformed():  # `torch.compile` cannot trace what looks into `sys.modules`
             if self.gradient is not None:
                 return self._function().apply(*given)
             if is_grad_enabled() and any(one.requires_grad for one in filter(_is_tensor, given)):
@@ -132,7 +133,7 @@ class Operator:
             backward, keep = self.gradient
             torch.library.register_autograd(f"ptxlab::{self.name}", backward, setup_context=keep, lib=self.library)
             self.plain = self._define(torch, f"{self.name}_without_gradient")
-        self.is_recording = torch.is_grad_enabled
+        self.is_recording, self.is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
     def _define(self, torch: Any, name: str) -> Any:
         """An operator; `torch.library.custom_op` would wrap the function, which costs more than a launch."""
