@@ -59,6 +59,7 @@ export class Code {
       this.file ? toggle("ptx", "PTX", this.hasPtx, "The PTX beside it", () => { this.hasPtx = !this.hasPtx; this.arrange(); }) : null,
       this.file && !this.hasPtx ? null : toggle("sass", "SASS", this.hasSass, this.sassProblem ?? "What ptxas makes of each line", () => this.toggleSass()));
     fill(this.body, this.shown.map((one) => one.element));
+    for (const one of this.shown) one.rows.restore();
     const wide = this.shown.length + Number(this.hasSass && this.shown.some((one) => !one.file));
     document.documentElement.style.setProperty("--code", wide > 1 ? WIDTHS.two : WIDTHS.one);
     this.body.classList.toggle("two", this.shown.length > 1);

@@ -56,7 +56,7 @@ export class Copies extends Panel {
     this.copies = copies;
     this.number = number;
     this.position = now.position;
-    this.list.element.style.height = `${Math.min(4, copies.length) * 24 + 2}px`;
+    this.list.limit(Math.min(4, copies.length) * 24);
     this.list.resize(copies.length);
     this.list.show(copies.findIndex((one) => one.number === number));
     if (!copy) {
@@ -95,7 +95,7 @@ export class Copies extends Panel {
     this.start = Math.floor(low / LINE) * LINE;
     const box = new Rows(HEIGHT, (index) => this.boxRow(index), { class: "box-rows" });
     const shared = new Rows(HEIGHT, (index) => this.sharedRow(index), { class: "box-rows" });
-    for (const one of [box, shared]) one.element.style.height = `${Math.min(16, Math.max(copy.rows.length, 1)) * HEIGHT + 2}px`;
+    for (const one of [box, shared]) one.limit(Math.min(16, Math.max(copy.rows.length, 1)) * HEIGHT);
     fill(this.picture,
       h("h3", { id: "copy-title" }, this.name(copy)),
       h("p", { class: "note" }, this.about(copy), outside ? h("b", { class: "outside" }, ` ${grouped(outside)} of ${grouped(copy.filled.length)} chunks are outside of the tensor, wholly or in part: ${copy.loads ? `${copy.fill} arrive for them` : "nothing is written there"}.`) : null),

@@ -76,11 +76,45 @@ export class Rows {
     this.known = new Map();
     this.inner = h("div", { class: "rows-inner" });
     this.element = h("div", { ...given, class: `rows ${given.class ?? ""}` }, this.inner);
+    this.isHidden = true;
     this.top = 0;
     this.seen = 0; // its height; to ask the browser for these in between has it lay out the page
-    this.element.addEventListener("scroll", () => { this.top = this.element.scrollTop; this.draw(); }, { passive: true });
-    new ResizeObserver(([entry]) => { this.seen = entry.contentRect.height; this.top = this.element.scrollTop; this.draw(); }).observe(this.element);
+    this.wanted = -1; // the row that was to be seen last, until the user scrolls
+    this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    new ResizeObserver(([entry]) => this.resized(entry.contentRect.height)).observe(this.element);
     this.drawn = "";
+  }
+
+  /** Draw what is seen now; one that was not in the document has lost its place. @param {number} height */
+  resized(height) {
+    if (!height) {
+      this.isHidden = true;
+      return;
+    }
+    this.seen = height;
+    if (this.isHidden) this.element.scrollTop = this.top;
+    this.isHidden = false;
+    this.top = this.element.scrollTop;
+    if (this.wanted >= 0) this.show(this.wanted);
+    this.draw();
+  }
+
+  scrolled() {
+    const top = this.element.scrollTop;
+    if (Math.abs(top - this.top) > 1) this.wanted = -1;
+    this.top = top;
+    this.draw();
+  }
+
+  /** Be where it was, after it was put somewhere else in the document. */
+  restore() {
+    this.element.scrollTop = this.top;
+  }
+
+  /** For a list that is not as high as there is space. @param {number} pixels */
+  limit(pixels) {
+    this.seen = pixels;
+    this.element.style.height = `${pixels + 2}px`;
   }
 
   /** The part that is seen, in pixels: its start and its end. */
@@ -138,9 +172,11 @@ export class Rows {
    * @param {number} index
    */
   show(index) {
+    this.wanted = index;
     const at = index * this.height;
     const [top, bottom] = this.range;
-    if (at < top + 2 * this.height || at > bottom - 3 * this.height) this.scroll(at - (bottom - top) / 3);
+    const margin = bottom - top > 8 * this.height ? 2 * this.height : 0;
+    if (at < top + margin || at > bottom - margin - this.height) this.scroll(at - (bottom - top) / 3);
     this.draw();
   }
 }

@@ -241,7 +241,7 @@ export class Shared {
       color: tile ? `hsl(${tile.hue} 60% 80%)` : known ? `color-mix(in srgb, var(--accent) ${heat}%, var(--sunk))` : "transparent",
       landed: Boolean(write?.asynchronous),
       html: `<i class="${kind}" style="${tile ? `--hue:${tile.hue}` : `--heat:${heat}%`}" data-address="${address}">${shown}</i>`,
-      mark: lanes ? `<i class="accessed">${lanes[0]}</i>` : isFresh ? '<i class="fresh"></i>' : "",
+      mark: lanes ? `<i class="accessed ${tile ? "in-tile" : ""}">${lanes[0]}</i>` : isFresh ? '<i class="fresh"></i>' : "",
     };
   }
 }

@@ -1,0 +1,85 @@
+"""Make the pictures of `docs/lab.md` anew: `python -m tests.lab.screenshots`, after a change of how the page looks."""
+
+import base64
+import io
+import json
+import tempfile
+import time
+from importlib import import_module, util
+from pathlib import Path
+
+import ptxlab
+from ptxlab import kernels
+from ptxlab.lab import Server, Views
+from ptxlab.measure import Host
+from tests.lab.browser import Browser, Page
+from tests.lab.kernels import ROOT, launched
+
+FOLDER = ROOT / "docs" / "lab"
+SIZE = 1200, 660
+REST = 1.5  # seconds until all is shown
+HIDE = "document.querySelector('#timeline').style.display = 'none'"
+
+
+def recorded(name: str, variant: str) -> Views:
+    entry = kernels.entry(name)
+    *_, launch = entry.launches(variant, entry.arrays(Host(0), **entry.small[0]))
+    trace = launch.run(device="cpu", record=ptxlab.Record()).trace
+    assert trace is not None
+    return Views(trace)
+
+
+def save(page: Page, name: str) -> None:
+    data = base64.b64decode(page.send("Page.captureScreenshot", format="png")["data"])
+    if util.find_spec("PIL"):  # 256 colors are enough, and half of the bytes
+        image, made = import_module("PIL.Image").open(io.BytesIO(data)).convert("RGB").quantize(256), io.BytesIO()
+        image.save(made, "PNG", optimize=True)
+        data = made.getvalue()
+    (FOLDER / f"{name}.png").write_bytes(data)
+    assert page.problems == []
+
+
+def shoot(browser: Browser, views: Views, shots: list[tuple[str, dict[str, object], str]]) -> None:
+    """Pictures of one launch: the name, what is looked at, and what else is to be done in the page."""
+    with Server(views, 0) as server:
+        server.start()
+        with browser.open(server.url, *SIZE) as page:
+            for name, looked, script in shots:
+                page.evaluate(f"lab.state.set({json.dumps(looked)})")
+                time.sleep(REST)
+                if script:
+                    page.evaluate(script)
+                    time.sleep(REST)
+                save(page, name)
+        server.shutdown()
+
+
+def main() -> None:
+    dark = "document.querySelector('#theme').click()"
+    swizzle = launched("swizzle")[0]
+    load = swizzle.get("line/62")["steps"][0]
+    at = {"position": load, "warp": 0, "lane": 4}
+    gemm = recorded("wgmma_gemm", "wgmma")
+    tensor = recorded("tcgen05_gemm", "ring")
+    loads = [one["step"] for one in tensor.get("tensor/0") if one["kind"] == "loads"]
+    with tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
+        shoot(browser, swizzle, [
+            ("1-array", {"position": swizzle.steps.count, "tab": "arrays"}, ""),
+            ("2-tiles", {**at, "tab": "tiles"}, ""),
+            ("3-banks", {**at, "tab": "shared"}, ""),
+            ("4-origin", {**at, "tab": "registers"},
+             "lab.views.registers.origin('%swizzle', 4)"),
+        ])  # fmt: skip
+        shoot(browser, gemm, [
+            ("copies", {"position": 1360, "tab": "copies"}, HIDE),
+            ("ring", {"position": 700, "tab": "barriers"}, f"{HIDE.replace('none', '')}; {dark}"),
+        ])  # fmt: skip
+        shoot(browser, tensor, [
+            ("tensor", {"position": loads[len(loads) // 2], "tab": "tensor"}, HIDE),
+        ])  # fmt: skip
+        shoot(browser, launched("python")[0], [("finding", {"position": 10, "tab": "findings"},
+                                                "document.querySelector('#ptx').click()")])  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
