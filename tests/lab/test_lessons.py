@@ -37,7 +37,11 @@ def test_each_page_says_how_it_opens(name: str) -> None:
     [
         (["lessons/08-phaes"], "there is no page `lessons/08-phaes`; did you mean `lessons/08-phases`?"),
         (["hopper/02-swizzle", "--arg", "u32=1"], "`hopper/02-swizzle` has its own arguments"),
-        (["hopper/02-swizzle", "--variant", "x"], "has no launch `x`; it has right, wrong, wrong-2"),
+        pytest.param(
+            ["hopper/02-swizzle", "--variant", "x"],
+            "has no launch `x`; it has right, wrong, wrong-2",
+            marks=pytest.mark.bulk,
+        ),
     ],
 )
 def test_what_is_not_there(arguments: list[str], says: str) -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -95,6 +96,22 @@ def test_ctrl_c_ends_it(kernel: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0
         assert "Traceback" not in process.stderr.read()
+
+
+def test_a_kernel_of_the_gallery_at_a_size_that_its_variant_can_do() -> None:
+    """The first small size of this one is none that its first variant can do; the port that it is served at is taken."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("lab", "attention_tile", "--port", str(taken.getsockname()[1]))
+    assert result.output.startswith("trace of `attention`")
+
+
+def test_a_browser_that_goes_away(server: Server, capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", server.server_port)) as browser:
+            browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed by a reset
+            browser.sendall(f"GET /{server.token}/ HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+    time.sleep(0.2)
+    assert capfd.readouterr().err == ""
 
 
 def test_a_port_in_use(kernel: Path) -> None:

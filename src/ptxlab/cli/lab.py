@@ -24,6 +24,7 @@ from ptxlab.report.nearest import nearest
 if TYPE_CHECKING:
     from ptxlab.device.record import Record
     from ptxlab.lab import Views
+    from ptxlab.measure.entry import Entry, Launch
     from ptxlab.trace import Trace
 
 _LIMIT = 20_000_000
@@ -123,7 +124,6 @@ def _gallery(
 ) -> tuple[Trace, Any]:  # fmt: skip
     """A kernel of the gallery, recorded at a small size."""
     from ptxlab import kernels
-    from ptxlab.measure import Host
 
     known = kernels.names()
     if name not in known:
@@ -138,13 +138,24 @@ def _gallery(
     chosen = variant or next(iter(entry.variants))
     if chosen not in entry.variants:
         raise click.UsageError(f"`{name}` has no variant `{chosen}`; it has {', '.join(map(repr, entry.variants))}")
-    size = {**entry.small[0], **(sizes[0] if sizes else {})}
-    *first, last = entry.launches(chosen, entry.arrays(Host(given["seed"]), **size))
+    *first, last = _launches(entry, chosen, sizes, given["seed"])
     for launch in first:
         launch.run(device="cpu", checks=False)
     result = last.run(device="cpu", on_error="collect", seed=given["seed"], record=_record(given))
     assert result.trace is not None
     return result.trace, result
+
+
+def _launches(entry: Entry, variant: str, sizes: Sequence[dict[str, Any]], seed: int) -> list[Launch]:
+    """What a variant launches at the first small size that it can do, or at the one that is asked for."""
+    from ptxlab.measure import Host, UnsuitedError
+
+    for size in entry.small:
+        try:
+            return list(entry.launches(variant, entry.arrays(Host(seed), **{**size, **(sizes[0] if sizes else {})})))
+        except UnsuitedError as wrong:
+            reason = str(wrong)
+    raise click.UsageError(f"`{entry.name}`, variant `{variant}`: {reason}; choose `--variant` or `--size`")
 
 
 def _lesson(

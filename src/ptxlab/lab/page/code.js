@@ -20,6 +20,7 @@ export class Code {
     this.file = run.info.sources[0]?.file ?? "";
     this.hasPtx = false;
     this.hasSass = false;
+    this.width = WIDTHS.one;
     /** @type {Map<string, Listing>} */
     this.listings = new Map();
     this.ended = false;
@@ -61,7 +62,9 @@ export class Code {
     fill(this.body, this.shown.map((one) => one.element));
     for (const one of this.shown) one.rows.restore();
     const wide = this.shown.length + Number(this.hasSass && this.shown.some((one) => !one.file));
-    document.documentElement.style.setProperty("--code", wide > 1 ? WIDTHS.two : WIDTHS.one);
+    const width = wide > 1 ? WIDTHS.two : WIDTHS.one;
+    if (width !== this.width) document.documentElement.style.setProperty("--code", width); // it styles all anew
+    this.width = width;
     this.body.classList.toggle("two", this.shown.length > 1);
     this.refresh();
   }

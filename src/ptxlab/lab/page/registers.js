@@ -1,6 +1,6 @@
 /** Registers of the warp: the value of the lane that is chosen, and all lanes of a register that is opened. */
 
-import { choice, fill, h, Rows, svg } from "lab/dom.js";
+import { choice, fill, h, Rows } from "lab/dom.js";
 import { lanesOf, number, text } from "lab/format.js";
 import { latest } from "lab/state.js";
 
@@ -27,6 +27,8 @@ export class Registers {
     /** @type {Array<import("lab/run.js").Register>} */
     this.list = [];
     this.rows = new Rows(HEIGHT, (index) => this.row(index), { class: "register-rows" }, (index) => this.sign(index));
+    this.rows.element.addEventListener("click", (event) => this.clicked(event));
+    this.rows.element.addEventListener("keydown", (event) => { if (event.key === "Enter") this.clicked(event); });
     this.search = /** @type {HTMLInputElement} */ (h("input", {
       type: "search", placeholder: "Filter", "aria-label": "Filter registers",
       oninput: () => { this.filter = this.search.value; this.arrange(); },
@@ -100,20 +102,23 @@ export class Registers {
     const type = this.typeOf(register);
     const value = known ? text(type, register.view, lane * register.size, register.size) : "–";
     const role = this.reads?.has(register.name) ? "read" : this.writes?.has(register.name) ? "written" : "";
-    return h("div", {
+    const said = role === "read" ? "read next" : role === "written" ? "written next" : this.fresh?.has(register.name) ? "new" : "";
+    const row = h("div", {
       class: `register ${role} ${this.fresh?.has(register.name) ? "fresh" : ""} ${this.opened === register.name ? "open" : ""}`,
       "data-register": register.name, role: "button", tabindex: 0,
-      onclick: () => this.open(register.name),
-      onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") this.open(register.name); },
-    },
-    h("span", { class: "name" }, register.name),
-    h("span", { class: "type" }, type),
-    h("span", {
-      class: "value origin-link", "data-tip": "Where does it come from?",
-      onclick: (/** @type {Event} */ event) => { event.stopPropagation(); this.origin(register.name, lane); },
-    }, value),
-    strip(register, type, lane),
-    h("span", { class: "role" }, role === "read" ? "read next" : role === "written" ? "written next" : this.fresh?.has(register.name) ? "new" : ""));
+    });
+    // Names, types and numbers have nothing that HTML means something by: many elements at once.
+    row.innerHTML = `<span class="name">${register.name}</span><span class="type">${type}</span><span class="value origin-link" data-tip="Where does it come from?">${value}</span>${strip(register, type, lane)}<span class="role">${said}</span>`;
+    return row;
+  }
+
+  /** @param {Event} event */
+  clicked(event) {
+    const target = event.target instanceof Element ? event.target : null;
+    const name = target?.closest("[data-register]")?.getAttribute("data-register");
+    if (!name) return;
+    if (target?.closest(".value")) this.origin(name, this.state.now.lane);
+    else this.open(name);
   }
 
   /** @param {string} name */
@@ -168,7 +173,7 @@ export function select(options, chosen, choose) {
 }
 
 /**
- * The lanes of a register as 32 small bars between its least and its greatest value.
+ * The lanes of a register as 32 small bars between its least and its greatest value, as HTML.
  * @param {import("lab/run.js").Register} register
  * @param {string} type
  * @param {number} own
@@ -182,13 +187,12 @@ function strip(register, type, own) {
   const finite = values.filter(Number.isFinite);
   const low = Math.min(...finite);
   const span = Math.max(...finite) - low;
-  if (finite.length === 32 && span === 0) return h("span", { class: "strip same" }, "same in all lanes");
+  if (finite.length === 32 && span === 0) return '<span class="strip same">same in all lanes</span>';
   const bar = (/** @type {number} */ value, /** @type {number} */ lane) => {
     const height = Number.isFinite(value) ? 2 + 12 * (span ? (value - low) / span : 1) : 1;
     return `M${6 * lane} 16v${-height.toFixed(1)}h5V16z`;
   };
-  return svg("svg", { class: "strip", viewBox: "0 0 191 16", preserveAspectRatio: "none", "aria-hidden": "true" },
-    svg("path", { d: values.map(bar).join("") }), svg("path", { class: "own", d: bar(values[own], own) }));
+  return `<svg class="strip" viewBox="0 0 191 16" preserveAspectRatio="none" aria-hidden="true"><path d="${values.map(bar).join("")}"/><path class="own" d="${bar(values[own], own)}"/></svg>`;
 }
 
 /**
