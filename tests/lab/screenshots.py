@@ -40,7 +40,7 @@ def save(page: Page, name: str) -> None:
 
 
 def shoot(browser: Browser, views: Views, shots: list[tuple[str, dict[str, object], str]]) -> None:
-    """Pictures of one launch: the name, what is looked at, and what else is to be done in the page."""
+    """Pictures of one launch: the name, the state, and what else is to be done in the page."""
     with Server(views, 0) as server:
         server.start()
         with browser.open(server.url, *SIZE) as page:

@@ -99,7 +99,7 @@ def test_ctrl_c_ends_it(kernel: Path) -> None:
 
 
 def test_a_kernel_of_the_gallery_at_a_size_that_its_variant_can_do() -> None:
-    """The first small size of this one is none that its first variant can do; its port is taken."""
+    """Its first variant cannot do the first small size; the port is taken."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = run("lab", "attention_tile", "--port", str(taken.getsockname()[1]))
     assert result.output.startswith("trace of `attention`")
