@@ -155,7 +155,7 @@ def _launches(entry: Entry, variant: str, sizes: Sequence[dict[str, Any]], seed:
             return list(entry.launches(variant, entry.arrays(Host(seed), **{**size, **(sizes[0] if sizes else {})})))
         except UnsuitedError as wrong:
             reason = str(wrong)
-    raise click.UsageError(f"`{entry.name}`, variant `{variant}`: {reason}; choose `--variant` or `--size`")
+    raise click.UsageError(f"variant `{variant}`: {reason}; choose another by `--variant`, or a `--size`")
 
 
 def _lesson(
