@@ -117,7 +117,7 @@ def _write(output: Path, rows: Sequence[dict[str, Any]], root: Path) -> None:
     names = sorted({one.repository for one in ALL})
     tools = {name: find(name).version for name in ("nvcc", "nvrtc")}
     about = {
-        "command": "python -m tests.corpus.cuda_files ROOT --output evidence/cuda_files.json",
+        "command": f"python -m tests.corpus.cuda_files ROOT --output evidence/{output.name}",
         "compilers": tools,
         "repositories": {name: _commit(root / name) for name in names},
         "rows": [found[one] for one in order if one in found],
