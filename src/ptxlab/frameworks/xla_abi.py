@@ -121,6 +121,17 @@ class Error(Structure):
     _fields_ = [*_HEAD, ("message", ctypes.c_char_p), ("code", ctypes.c_int)]
 
 
+class ErrorText(Structure):
+    """`XLA_FFI_Error_GetMessage_Args`, which is `XLA_FFI_Error_GetDetails_Args` later, with a code at its end."""
+
+    _fields_ = [
+        *_HEAD,
+        ("error", ctypes.c_void_p),
+        ("message", ctypes.c_char_p),
+        ("code", ctypes.c_int),
+    ]
+
+
 class Stream(Structure):
     """`XLA_FFI_Stream_Get_Args`."""
 

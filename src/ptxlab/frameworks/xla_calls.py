@@ -31,6 +31,7 @@ from ptxlab.frameworks.xla_abi import (
     Allocation,
     Buffer,
     Error,
+    ErrorText,
     Frame,
     Free,
     MetadataExtension,
@@ -42,6 +43,7 @@ from ptxlab.report import KernelError
 
 LEAST = (0, 5)
 TARGET = "ptxlab"
+ALIGNMENT = 16  # the most that XLA takes an order for; what it gives is at multiples of 256
 
 
 class XlaArray:
@@ -148,12 +150,23 @@ class XlaCall:
                 return self._results.pop(number)
         found = XlaArray(0, shape, dtype, self)
         if found.nbytes:
-            wanted = Allocation(self._context, found.nbytes, 256)
-            if _ask(self._api.allocate, wanted) or not wanted.data:
-                raise MemoryError(f"XLA has no {found.nbytes} bytes of memory")
+            wanted = Allocation(self._context, found.nbytes, ALIGNMENT)
+            problem = _ask(self._api.allocate, wanted)
+            if problem or not wanted.data:
+                raise MemoryError(f"XLA has no {found.nbytes} bytes of memory: {self._text(problem)}")
             found.address = int(wanted.data)
             self._allocated.append((found.address, found.nbytes))
         return found
+
+    def _text(self, problem: int | None) -> str:
+        """What XLA says of an error, which is gone then."""
+        if not problem:
+            return "it gave none"
+        asked = ErrorText(problem)
+        _ask(self._api.describe_error, asked)
+        text = (asked.message or b"").decode()
+        _ask(self._api.destroy_error, ErrorText(problem))
+        return text
 
     def zeros(self, bytes: int) -> XlaArray:
         """Bytes that are 0 now, for all streams, and stay allocated when this call is over."""
