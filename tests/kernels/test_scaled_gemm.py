@@ -18,7 +18,6 @@ TALL, SMALL = Shape(2, 16, 2, tall=2), Shape(1, 16, 3, fresh=2)
 SHAPES = {
     "two warpgroups, two stripes": TALL,
     "two K tiles at a time": SMALL,
-    "scales that consumers load": Shape(1, 16, 3, fresh=2, direct=True),
     "parts of k": Shape(1, 32, 2, split=2, fresh=2),
     "two scales in a tile, blocks side by side": Shape(1, 48, 2, cluster=2, beside=True),
 }

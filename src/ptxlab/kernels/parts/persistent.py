@@ -97,12 +97,12 @@ def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
     pipeline = ptx.barrier_pipeline(shape.stages, fills=block.fills, reads=reads, when=thread == 0)
     turns = Turns(shape.groups, thread == 0) if shape.alternate else None
     block.initialize(thread == 0)
-    start_block(thread, [one for each in maps for one in each], shape.blocks, waits=not block.early)
+    is_early = block.early and shape.early > 0
+    start_block(thread, [one for each in maps for one in each], shape.blocks, waits=not is_early)
     share, residual = block.share(rank), block.residual(memory)
-    if block.early:
-        if shape.early:
-            with ptx.when(thread == shape.consumers):
-                prefetch(share, plan.operands, maps, shape.early)
+    if is_early:
+        with ptx.when(thread == shape.consumers):
+            prefetch(share, plan.operands, maps, shape.early)
         ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
     timeline = ptx.timeline(blocks=shape.occupancy * BLOCKS, warps=shape.threads // 32, spans=shape.spans)
     with ptx.when(thread >= shape.consumers):

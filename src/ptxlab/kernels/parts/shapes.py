@@ -48,7 +48,6 @@ class Shape:
     lead: int = 0  # K tiles by which the first of two warpgroups is ahead, so that both do not store at the same time
     early: int = 0  # K tiles that are brought to the L2 cache while the kernel before is still running
     spans: int = 0  # of each warp, that a timeline records
-    direct: bool = False  # consumers load scales of blocks themselves, and no warps bring them to shared memory
     fresh: int = 0  # MMAs whose results are added to sums in other registers, and need so many sets of their own
 
     @property

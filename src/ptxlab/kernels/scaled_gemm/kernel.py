@@ -97,38 +97,16 @@ class ScaledLoop(MainLoop):
     def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
         self.number, self.origin = number, (u32(), u32())
-        if self.shape.direct:
-            self.load_first()
         sums = self.accumulators(self.shape.tall)
         for value in (value for values in sums for value in values):
             ptx.mov.f32(0.0, out=value)
-        if self.shape.tall > 1 or (self.shape.fresh == 1 and not self.shape.direct):
+        if self.shape.tall > 1 or self.shape.fresh == 1:
             self.add_each(sums)
         else:
             self.add_several(sums[0])
         row, column = self.origin
         prepare(row, column)
         return sums, row, column
-
-    def load_first(self) -> None:
-        """Load the scales of the first K tiles; from then on, those of a K tile are loaded when the last are used."""
-        self.find_origin(self.share.first)
-        (row, column), (a, b) = self.origin, self.scaling.scales
-        section = self.scaling.section
-        self.places = [(a.row(row + self.row + more), a.right) for more in (0, 8)]
-        self.places += [(b.row(column + at * section, BLOCK), b.right) for at in range(self.scaling.sections)]
-        starts = [self.share.first + at * BLOCK for at in range(self.shape.fresh)]
-        self.ahead = [[ptx.ld.global_.nc.f32(one) for one in self.scaling.at(self.places, at)] for at in starts]
-
-    def scales_of(self, stage: Any, number: int, start: Any) -> tuple[list[Any], list[Any]]:
-        """The scales of rows and columns of K tile number `number` from `start` on."""
-        if not self.shape.direct:
-            return self.of_rows(stage, 0), self.of_columns(stage)
-        values = [ptx.mov.f32(one) for one in self.ahead[number]]
-        after = self.scaling.at(self.places, start + (number + self.shape.fresh) * BLOCK)
-        for one, source in zip(self.ahead[number], after, strict=True):
-            ptx.ld.global_.nc.f32(source, out=one)
-        return values[:2], values[2:]
 
     def find_origin(self, start: Any) -> None:
         """Find where the tile is, while the first MMAs are in flight: it takes some divisions."""
@@ -164,14 +142,13 @@ class ScaledLoop(MainLoop):
         fresh = self.accumulators(shape.fresh)
         for start in ptx.range(share.first, share.end, shape.fresh * BLOCK):
             scales = []
-            for number, values in enumerate(fresh):
+            for values in fresh:
                 with self.times.span("wait for a full stage"):
                     stage.wait()
-                scales.append(self.scales_of(stage, number, start))
+                scales.append((self.of_rows(stage, 0), self.of_columns(stage)))
                 self.multiply(stage, values, 0)
                 stage.advance()
-            if not shape.direct:
-                self.find_origin(start)
+            self.find_origin(start)
             for number, (values, some) in enumerate(zip(fresh, scales, strict=True)):
                 with self.times.span("multiply"):
                     ptx.wgmma.wait_group.sync.aligned(shape.fresh - 1 - number)

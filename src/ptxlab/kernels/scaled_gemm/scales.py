@@ -43,12 +43,8 @@ class ScaleWarps:
         self.sections = shape.columns // self.section
         warps = 2 if shape.registers else 1
         self.first, self.lanes = shape.consumers + LANES, LANES * warps
-        self.fills = 1 if shape.direct else 1 + (self.lanes if shape.tall == 1 else warps)
-        self.kept: Any = (
-            None
-            if shape.direct
-            else ptx.shared(f32, shape.stages, shape.rows + -(-self.sections // 4) * 4, name="scales")
-        )
+        self.fills = 1 + (self.lanes if shape.tall == 1 else warps)
+        self.kept = ptx.shared(f32, shape.stages, shape.rows + -(-self.sections // 4) * 4, name="scales")
 
     def fill(self, share: Any, stage: Any) -> None:
         """What these warps do: a lane has every so many-th row, and the first ones also some columns.
