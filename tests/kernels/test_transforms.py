@@ -17,7 +17,6 @@ from ptxlab.kernels import (
 )
 from ptxlab.kernels.functions import xla
 from ptxlab.kernels.functions.operators import register
-from tests.processes import run
 
 
 def test_a_batch_is_one_call_where_a_function_takes_more_dimensions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,22 +162,6 @@ def test_tensors_without_memory_have_results_without_memory() -> None:
         x = torch.empty(3, 64)
         inside = softmax(x)
     assert (tuple(inside.shape), type(inside)) == ((3, 64), type(x))
-
-
-FIRST = """
-import torch
-from ptxlab.kernels import softmax
-x = torch.randn(3, 64)
-found = torch.compile(lambda x: softmax(2 * x) + 1, fullgraph=True, backend="aot_eager")(x)
-assert torch.allclose(found, torch.softmax(2 * x, -1) + 1, atol=1e-6)
-print("right")
-"""
-
-
-@pytest.mark.slow
-def test_torch_compiles_the_first_call() -> None:
-    pytest.importorskip("torch")
-    assert run(FIRST) == "right\n"
 
 
 @pytest.mark.slow
