@@ -20,7 +20,7 @@ from ptxlab.kernels.softmax import CAPACITY as OF_SOFTMAX
 from ptxlab.kernels.softmax.kernel import softmax as softmax_kernel
 from ptxlab.measure import Launch
 from ptxlab.toolchain import assemble
-from tests.kernels.left_out import codes, without
+from tests.kernels.left_out import codes, lines_left_out, without
 
 from ..tools import needs_ptxas
 
@@ -42,6 +42,17 @@ from ..tools import needs_ptxas
 )
 def test_how_a_row_is_shared(columns: int, type: Any, spread: str) -> None:
     assert str(Spread.of(OF_SOFTMAX, columns, np.empty((1, columns), type))) == spread
+
+
+def test_many_long_rows_of_layer_norm_stream() -> None:
+    def spread(rows: int, columns: int, type: Any) -> str:
+        x = np.lib.stride_tricks.as_strided(np.empty(1, type), (rows, columns), (0, 0))
+        return str(Spread.of(OF_LAYER_NORM, columns, x))
+
+    assert spread(256, 262144, np.float32) == "f32x4_4096x16_stream_16_blocks_2_early_11x2"
+    assert spread(200, 100096, ml_dtypes.bfloat16) == "bf16x8_2048x7_stream_16_blocks_2_early_2x4"
+    for rows, columns in ((20, 262144), (256, 262100), (256, 131072), (256, 300032)):
+        assert "stream" not in spread(rows, columns, np.float32)
 
 
 def test_rows_that_are_too_long_are_read_again() -> None:
@@ -103,6 +114,47 @@ def test_a_cluster_has_two_rows_at_a_time(where: str, early: int) -> None:
     distance = wide - wide.mean(1, keepdims=True)
     assert np.allclose(y, wide / np.sqrt((wide**2).mean(1, keepdims=True)) * weight, rtol=1e-5)
     assert np.allclose(z, distance / distance.std(1, keepdims=True) * weight - weight, atol=5e-6)
+
+
+def streamed(kernel: Any, early: int, rows: int, at_a_time: int = 2, **constants: Any) -> tuple[Launch, Any, Any]:
+    """A launch of one or two clusters of two blocks with pieces of 608 columns, and its matrices."""
+    x = np.random.default_rng(1).standard_normal((rows, 608), np.float32) + 3
+    y, weight = np.full_like(x, np.nan), np.linspace(1, 2, 608, dtype=np.float32)
+    vectors = [weight, -weight][:early]
+    spread = Spread(
+        "f32", 4, 128, 2, "stream", cluster=2, rows=at_a_time, early=early, stages=3, piece=1, clusters=3 - at_a_time
+    )
+    norm = [0, 0, 0] if constants else []
+    epsilon = [0.0] if early else []
+    return launch_rows(kernel, spread, rows, [x, *vectors, y, *norm, rows, 608, *epsilon], **constants), x, y
+
+
+@pytest.mark.parametrize(("rows", "at_a_time"), [(19, 2), (5, 1)])
+def test_rows_stream_through_a_cluster(rows: int, at_a_time: int) -> None:
+    def result(*given: Any, **constants: Any) -> Any:
+        launch, x, y = streamed(*given, rows, at_a_time, **constants)
+        assert codes(launch) == []
+        found = y.copy()
+        assert codes(launch, seed=1) == []
+        assert np.array_equal(found, y)
+        return x.astype(np.float64), y
+
+    weight = np.linspace(1, 2, 608, dtype=np.float32)
+    x, y = result(softmax_kernel, 0)
+    powers = np.exp(x)
+    assert np.allclose(y, powers / powers.sum(1, keepdims=True), rtol=1e-6)
+    x, y = result(rms_norm_kernel, 1, form=Form())
+    assert np.allclose(y, x / np.sqrt((x**2).mean(1, keepdims=True)) * weight, rtol=1e-6)
+    x, y = result(layer_norm_kernel, 2)
+    distance = x - x.mean(1, keepdims=True)
+    assert np.allclose(y, distance / distance.std(1, keepdims=True) * weight - weight, atol=5e-6)
+
+
+@pytest.mark.bulk
+def test_what_is_left_out_of_a_stream_is_found() -> None:
+    for one in lines_left_out(streamed(layer_norm_kernel, 2, 19)[0]):
+        if "mbarrier_init" not in one.name:  # the barrier of the cluster is a release, too
+            assert codes(one.changed), one.name
 
 
 def test_the_gradient_of_cross_entropy() -> None:

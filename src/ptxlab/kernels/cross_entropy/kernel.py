@@ -32,10 +32,20 @@ def cross_entropy(
     row = own_row(x, rows, columns, spread, neutral=-math.inf)
     common, total = row.agree(sum_powers(row), Together())
     with ptx.when(row.is_first):
-        logarithm = ptx.fma.rn.f32(ptx.lg2.approx.f32(total), LN_2, common)
-        logarithms[row.number] = logarithm
+        logarithm = ptx.fma.rn.f64(binary_logarithm(total), LN_2, ptx.cvt.f64.f32(common))
+        logarithms[row.number] = ptx.cvt.rn.f32.f64(logarithm)
         target = read_target(targets, row, index)
         loss[row.number] = loss_of(x, row, target, logarithm, ignored)
+
+
+def binary_logarithm(number: Any) -> Any:
+    """log2 of a number, as f64: its exponent, and of what is left, from 1 to 2, what the hardware has.
+
+    Of the number itself that would have an error as its last digit, which counts more the larger the logarithm is.
+    """
+    exponent = ptx.mov.b32(number, out=u32()) >> 23
+    rest = number * ptx.shl.b32(254 - exponent, 23, out=f32())  # 0, infinity and NaN stay what they are
+    return ptx.cvt.rn.f64.s32((exponent - 127).view(s32)) + ptx.cvt.f64.f32(ptx.lg2.approx.f32(rest))
 
 
 def read_target(targets: Any, row: Row, index: str) -> Any:
@@ -56,7 +66,8 @@ def loss_of(x: Any, row: Row, target: Any, logarithm: Any, ignored: Any) -> Any:
     inside = ptx.cvt.u64.u32(row.columns) > target.view(u64)
     chosen = element_pointer(x, spread.type, 1, row.start, target)
     (logit,) = load(ptx.ld.global_, chosen, spread.type, 1, math.inf, inside)
-    loss = ptx.selp.f32(logarithm - logit, math.nan, inside)
+    loss = ptx.cvt.rn.f32.f64(logarithm - ptx.cvt.f64.f32(logit))
+    loss = ptx.selp.f32(loss, math.nan, inside)
     return ptx.selp.f32(0.0, loss, target == ignored)
 
 

@@ -7,16 +7,22 @@ from typing import Any
 from ptxlab.kernels.layer_norm.kernel import layer_norm
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, Streamed, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
 IN_CLUSTER = Part(128, held=8, where="registers", at_a_time=640, rows=2, early=2)
+OF_HALVES = Streamed(16 << 10, threads=128, early=2, clusters=28, at_a_time=512)
 CAPACITY = Capacity(
     at_a_time=1536,
     parts={"f32": Part(256, held=16, where="registers"), "f16": IN_CLUSTER, "bf16": IN_CLUSTER},
+    streams={
+        "f32": Streamed(64 << 10, threads=256, early=2, clusters=7, at_a_time=256),
+        "f16": OF_HALVES,
+        "bf16": OF_HALVES,
+    },
 )
 
 

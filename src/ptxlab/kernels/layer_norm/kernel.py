@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
-from ptxlab.kernels.parts.rows import Piece, Row, agree, own_rows
+from ptxlab.kernels.parts.elements import inverse_root
+from ptxlab.kernels.parts.row_streams import Rows, go_over
+from ptxlab.kernels.parts.rows import Piece, Row
 from ptxlab.kernels.parts.spreads import Spread
 
 
@@ -21,16 +23,18 @@ def layer_norm(
     spread: Spread,
 ) -> None:
     """y = (x - mean) / √(variance + ε) · weight + bias for each row."""
-    mine = own_rows(x, rows, columns, spread, of_columns=(weight, bias))
-    agreed = agree(mine, [moments(row) for row in mine], together)
-    part = ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
-    means = [one[1] for one in agreed]
-    scales = [ptx.rsqrt.approx.f32(ptx.fma.rn.f32(one[2], part, epsilon)) for one in agreed]
-    for vectors in zip(*(row.vectors() for row in mine), strict=True):
-        factors, summands = vectors[0].load(weight), vectors[0].load(bias)
-        for vector, mean, scale in zip(vectors, means, scales, strict=True):
-            normal = [(value - mean) * scale for value in vector.values]
-            vector.store(y, [ptx.fma.rn.f32(*each) for each in zip(normal, factors, summands, strict=True)])
+
+    def finish(mine: list[Row], agreed: list[Any]) -> None:
+        part = ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
+        means = [one[1] for one in agreed]
+        scales = [inverse_root(ptx.fma.rn.f32(one[2], part, epsilon)) for one in agreed]
+        for vectors in zip(*(row.vectors() for row in mine), strict=True):
+            factors, summands = vectors[0].load(weight), vectors[0].load(bias)
+            for vector, mean, scale in zip(vectors, means, scales, strict=True):
+                normal = [(value - mean) * scale for value in vector.values]
+                vector.store(y, [ptx.fma.rn.f32(*each) for each in zip(normal, factors, summands, strict=True)])
+
+    go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias)), moments, together, finish)
 
 
 def moments(row: Row) -> tuple[Any, ...]:

@@ -24,6 +24,14 @@ def keep_what_is_read() -> Any:
     return ptx.createpolicy.fractional["L2::evict_last"].b64(1.0)
 
 
+def inverse_root(number: Any) -> Any:
+    """1 / √x, to the last digit: what the hardware has, with one step of Newton's; as it is for 0 and infinity."""
+    root = ptx.rsqrt.approx.f32(number)
+    rest = ptx.fma.rn.f32(ptx.neg.f32(number * root), root * 0.5, 0.5)
+    better = ptx.fma.rn.f32(root, rest, root)
+    return ptx.selp.f32(better, root, better == better)
+
+
 def vector_of(columns: int, *arrays: Any) -> int:
     """How many elements one access takes: 16 bytes where each row of each array starts at such a multiple, else one."""
     whole = WIDEST // SIZES[type_of(arrays[0])]

@@ -64,14 +64,14 @@ def over_block(value: Any, combine: Combine, threads: int) -> Any:
         return value
     warps = threads // WARP
     thread = ptx.tid.x
-    memory = _of_warps(value, warps)
+    memory = of_warps(value, warps)
     with ptx.when((thread & (WARP - 1)) == 0):
         memory.at(thread >> 5).store(value)
     ptx.bar.sync(0)
     return over_lanes(memory.at(thread & (warps - 1)).load(), combine, warps)
 
 
-def _of_warps(value: Any, warps: int) -> Any:
+def of_warps(value: Any, warps: int) -> Any:
     """Shared memory for a value of each warp: one number, or two, or four."""
     count = len(value) if isinstance(value, tuple) else 1
     memory = ptx.shared(f32, warps * count, align=4 * count, name="of_warps")
@@ -99,7 +99,7 @@ class Cluster:
         values = [over_warp(value, combine) for value in values]
         lane, warp = ptx.tid.x & (WARP - 1), ptx.tid.x >> 5
         count = self.warps * self.blocks
-        memories = [_of_warps(value, count) for value in values]
+        memories = [of_warps(value, count) for value in values]
         with ptx.when(ptx.tid.x == 0):
             ptx.mbarrier.arrive.expect_tx.shared.b64(self.arrived, sum(one.size for one in memories) * count)
         ptx.barrier.cluster.wait.acquire()
@@ -107,7 +107,7 @@ class Cluster:
             for value, memory in zip(values, memories, strict=True):
                 store = STORE[f"v{len(value)}"].b32 if isinstance(value, tuple) else STORE.b32
                 own = memory.at(ptx.cluster_ctarank * self.warps + warp)
-                store(_there(own, lane), value, _there(self.arrived, lane))
+                store(there(own, lane), value, there(self.arrived, lane))
         with ptx.loop():
             done = ptx.mbarrier.try_wait.parity.acquire.cluster["shared::cta"].b64(self.arrived, 0)
             ptx.repeat_when(~done)
@@ -122,6 +122,6 @@ class Cluster:
         return over_lanes(value, combine, min(count, WARP))
 
 
-def _there(own: Any, block: Any) -> Any:
+def there(own: Any, block: Any) -> Any:
     """The same variable of another block of the cluster."""
     return ptx.pointer_to(b32, "shared::cluster", ptx.mapa.shared__cluster.u32(own.address, block))

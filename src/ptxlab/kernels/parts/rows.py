@@ -53,7 +53,7 @@ def launch_rows(
     """The launch of a kernel for so many rows."""
     made = specialize(function, spread, **constants)
     if spread.cluster > 1:
-        blocks = rows // spread.rows * spread.cluster
+        blocks = min(ceil_div(rows, spread.rows), spread.clusters or rows) * spread.cluster
         return Launch(made, blocks, spread.block, arguments, spread.shared, spread.cluster, overlap=True)
     return Launch(made, ceil_div(rows, spread.block // spread.threads), spread.block, arguments, shared=spread.shared)
 
@@ -120,7 +120,7 @@ class Piece:
             bits = self._read(ptx.ld.shared, early, spread.block)
         else:
             source = element_pointer(array, spread.type, spread.vector, self.first)
-            bits = self._read(ptx.ld.global_.nc, source, spread.threads)
+            bits = self._read(ptx.ld.global_.nc, source, spread.stride)
         return [value for part in bits for value in widened(part, spread.type)]
 
     def _read(self, load: Any, source: Any, step: int, neutral: float = 0.0) -> list[list[Any]]:
@@ -141,7 +141,7 @@ class Piece:
         target = element_pointer(matrix, type, spread.vector, self.row.start, self.first)
         for number, inside in enumerate(self.inside):
             part = values[number * spread.vector : (number + 1) * spread.vector]
-            store(target + (self.number + number) * spread.threads, type, part, inside)
+            store(target + (self.number + number) * spread.stride, type, part, inside)
 
     def add(self, matrix: Any, result: Any) -> Piece:
         """These columns with those of another matrix added to them, rounded as they are written to `result`."""
@@ -154,7 +154,7 @@ class Piece:
         for number, (inside, one, other) in enumerate(zip(self.inside, self.bits, others, strict=True)):
             pairs = zip(widened(one, spread.type), widened(other, spread.type), strict=True)
             summed.append(narrowed([a + b for a, b in pairs], spread.type))
-            store_bits(target + number * spread.threads, spread.type, summed[-1], inside)
+            store_bits(target + number * spread.stride, spread.type, summed[-1], inside)
         return Piece(row, self.first, self.inside, summed)
 
 
@@ -219,6 +219,16 @@ class Row:
             piece.add(matrix, result)
         self.matrix = result
 
+    def become(self, other: Row) -> None:
+        """Be another row, all of which is in registers, too."""
+        self.number.set(other.number)
+        self.start.set(other.start)
+        assert self.whole is not None
+        assert other.whole is not None
+        for own, bits in zip(self.whole.bits or [], other.whole.bits or [], strict=True):
+            for one, word in zip(own, bits, strict=True):
+                one.set(word)
+
     @property
     def is_first(self) -> Any:
         """Whether this is the first of the threads that share the row."""
@@ -239,7 +249,7 @@ class Row:
         spread = self.spread
         target = kept() + number * spread.held * spread.block
         for index, within in enumerate(self.inside()):
-            COPY(target + index * spread.block, source + index * spread.threads, WIDEST, self.policy, when=within)
+            COPY(target + index * spread.block, source + index * spread.stride, WIDEST, self.policy, when=within)
         return target
 
     def agree(self, value: Any, combine: Combine) -> Any:
@@ -325,7 +335,7 @@ def read(
     step: int | None = None,
 ) -> list[list[Any]]:
     """Vectors as they are in memory, so many from one to the next: by default as many as threads share the row."""
-    step = spread.threads if step is None else step
+    step = spread.stride if step is None else step
     return [
         load_bits(load, source + number * step, spread.type, spread.vector, neutral, within, policy)
         for number, within in enumerate(inside)

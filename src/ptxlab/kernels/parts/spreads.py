@@ -18,6 +18,8 @@ _MOST_THREADS = 1024
 _MOST_BLOCKS = 16  # of a cluster
 _SHARED_MEMORY = 224 << 10  # bytes that a block can have
 _IN_REGISTERS = 128 << 10  # bytes of several rows that a block of a cluster has
+_TURNS = 4  # rows for each cluster of a stream, at least
+_STAGE = 8 << 10  # bytes of a stage of its ring
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
 MEASURED = [
@@ -67,6 +69,21 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Streamed:
+    """How rows stream through clusters of 16 blocks, where there are many that are so long."""
+
+    part: int
+    """Bytes of a row that a block has at most; rows of half of that have their own blocks or clusters."""
+    threads: int
+    early: int
+    """Vectors that all rows share and that stay in shared memory."""
+    clusters: int
+    """How many run at the same time on an H200."""
+    at_a_time: int
+    """Threads on an SM."""
+
+
+@dataclass(frozen=True)
 class Capacity:
     """What a kernel has for its rows beside its own work: found by measuring on an H200."""
 
@@ -84,6 +101,8 @@ class Capacity:
     """Whether rows that are too long for registers are kept at all."""
     parts: Mapping[str, Part] = field(default_factory=dict)
     """What a block of a cluster has of a row, by the type of its elements."""
+    streams: Mapping[str, Streamed] = field(default_factory=dict)
+    """How rows that are too long for a block stream, where there are many of them."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +116,10 @@ class Spread:
     held: int
     """Vectors that a thread has at a time."""
     where: str
-    """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory."""
+    """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory.
+
+    Rows of a `stream` are in registers, too, and come there through a ring: one cluster has one after the other.
+    """
     at_a_time: int | None = None
     """Threads on an SM, which bounds the registers of each of them; None leaves that to ptxas."""
     cluster: int = 1
@@ -106,12 +128,19 @@ class Spread:
     """Rows that a cluster has at a time: what all rows share is read once for all of these."""
     early: int = 0
     """Vectors that all rows share, as weights, which come to shared memory while the rows are read."""
+    stages: int = 0
+    """Stages of the ring of a stream."""
+    piece: int = 0
+    """Vectors of a thread that are in a stage."""
+    clusters: int = 0
+    """Clusters of a stream that run at the same time: as many as an H200 has room for."""
 
     def __str__(self) -> str:
         blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
         rows = f"_{self.rows}_rows" if self.rows > 1 else ""
         early = f"_{self.early}_early" if self.early else ""
-        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}{early}"
+        ring = f"_{self.stages}x{self.piece}" if self.stages else ""
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}{early}{ring}"
 
     @staticmethod
     def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
@@ -119,7 +148,9 @@ class Spread:
         type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
         length = columns * SIZES[type]
         if vector > 1 and length > capacity.alone and type in capacity.parts:
-            found = Spread.in_cluster(capacity, extents(arrays[0])[0], columns, type, vector)
+            rows = extents(arrays[0])[0]
+            streams = Spread.in_stream(capacity, rows, columns, type, vector)
+            found = streams or Spread.in_cluster(capacity, rows, columns, type, vector)
             if found is not None:
                 return found
         threads = WARP
@@ -153,6 +184,22 @@ class Spread:
         found = Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks, *together)
         return found if found.shared <= _SHARED_MEMORY else None
 
+    @staticmethod
+    def in_stream(capacity: Capacity, rows: int, columns: int, type: str, vector: int) -> Spread | None:
+        """For many rows that clusters take one after the other; None if they are few, or of another length."""
+        stream = capacity.streams.get(type)
+        length = columns * SIZES[type]
+        if stream is None or not _MOST_BLOCKS * stream.part // 2 < length <= _MOST_BLOCKS * stream.part:
+            return None
+        held = ceil_div(columns, _MOST_BLOCKS * stream.threads * vector)
+        piece = max(_STAGE // (stream.threads * WIDEST), 1)
+        blocks = stream.at_a_time // stream.threads
+        room = (_SHARED_MEMORY - 5120 * blocks) // blocks - stream.early * held * stream.threads * WIDEST
+        shape = _MOST_BLOCKS * stream.threads, held, "stream", stream.at_a_time, _MOST_BLOCKS, 1, stream.early
+        found = Spread(type, vector, *shape, room // (piece * stream.threads * WIDEST), piece, stream.clusters)
+        is_even = columns % (_MOST_BLOCKS * vector) == 0
+        return found if is_even and rows >= _TURNS * stream.clusters and found.stages >= found.pieces else None
+
     @property
     def block(self) -> int:
         """Threads of a block."""
@@ -161,7 +208,22 @@ class Spread:
     @property
     def shared(self) -> int:
         """Bytes of shared memory that a launch has to ask for."""
-        return self.kept * self.held * self.block * WIDEST
+        return self.kept * self.part + self.stages * self.stage
+
+    @property
+    def part(self) -> int:
+        """Bytes that a block has of a row."""
+        return self.held * self.block * WIDEST
+
+    @property
+    def stage(self) -> int:
+        """Bytes of a stage."""
+        return self.piece * self.block * WIDEST
+
+    @property
+    def pieces(self) -> int:
+        """Stages that a block's part of a row takes."""
+        return ceil_div(self.held, self.piece)
 
     @property
     def kept(self) -> int:
@@ -169,6 +231,11 @@ class Spread:
         return self.early + (self.rows if self.where == "shared" else 0)
 
     @property
+    def stride(self) -> int:
+        """Vectors from one of a thread to its next: in a stream, a block's columns are beside each other."""
+        return self.block if self.where == "stream" else self.threads
+
+    @property
     def step(self) -> int:
         """Elements from one vector of a thread to its next."""
-        return self.threads * self.vector
+        return self.stride * self.vector

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
+from ptxlab.kernels.parts.elements import inverse_root
 from ptxlab.kernels.parts.reductions import add
-from ptxlab.kernels.parts.rows import Row, agree, own_rows
+from ptxlab.kernels.parts.row_streams import Rows, go_over
+from ptxlab.kernels.parts.rows import Row
 from ptxlab.kernels.parts.spreads import Spread
 
 LARGEST = 448.0  # of e4m3
@@ -46,31 +48,36 @@ def rms_norm(
 ) -> None:
     """y = x / √(mean of squares + ε) · weight for each row."""
     by_row = form.scale == "row"
-    mine = own_rows(x, rows, columns, spread, of_columns=() if by_row else (weight,))
-    if form.residual:
-        for row in mine:
+
+    def measure(row: Row) -> Any:
+        if form.residual:
             row.add(residual, summed)
-    measured = [squares_of(row, weight if by_row else None) for row in mine]
-    agreed = agree(mine, measured, sum_and_maximum if by_row else add)
-    factors_of_rows = []
-    for row, one in zip(mine, agreed, strict=True):
-        squares, highest = one if by_row else (one, None)
-        mean = squares * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
-        scale = ptx.rsqrt.approx.f32(mean + epsilon)
-        if by_row:
-            largest = highest * scale
-            is_zero = largest == 0.0
-            with ptx.when(row.is_first):
-                scales[row.number] = ptx.selp.f32(1.0, largest * (1 / LARGEST), is_zero)
-            scale = ptx.selp.f32(0.0, scale * ptx.div.rn.f32(LARGEST, largest), is_zero)
-        elif form.scale == "tensor":
-            scale = ptx.div.rn.f32(scale, scales[0])
-        factors_of_rows.append(scale)
-    for vectors in zip(*(row.vectors() for row in mine), strict=True):
-        factors = vectors[0].load(weight)
-        for vector, scale in zip(vectors, factors_of_rows, strict=True):
-            values = [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)]
-            vector.store(y, values, "e4m3" if form.scale else spread.type)
+        return squares_of(row, weight if by_row else None)
+
+    def finish(mine: list[Row], agreed: list[Any]) -> None:
+        scaled = [scale_of(row, one) for row, one in zip(mine, agreed, strict=True)]
+        for vectors in zip(*(row.vectors() for row in mine), strict=True):
+            factors = vectors[0].load(weight)
+            for vector, scale in zip(vectors, scaled, strict=True):
+                values = [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)]
+                vector.store(y, values, "e4m3" if form.scale else spread.type)
+
+    def scale_of(row: Row, agreed: Any) -> Any:
+        """What a row is multiplied by; its own scale is written."""
+        squares, highest = agreed if by_row else (agreed, None)
+        scale = inverse_root(squares * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns)) + epsilon)
+        if form.scale == "tensor":
+            return ptx.div.rn.f32(scale, scales[0])
+        if not by_row:
+            return scale
+        largest = highest * scale
+        is_zero = largest == 0.0
+        with ptx.when(row.is_first):
+            scales[row.number] = ptx.selp.f32(1.0, largest * (1 / LARGEST), is_zero)
+        return ptx.selp.f32(0.0, scale * ptx.div.rn.f32(LARGEST, largest), is_zero)
+
+    given = Rows(x, rows, columns, spread, of_columns=() if by_row else (weight,))
+    go_over(given, measure, sum_and_maximum if by_row else add, finish)
 
 
 def squares_of(row: Row, weight: Any) -> Any:
