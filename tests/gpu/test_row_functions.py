@@ -14,7 +14,17 @@ pytestmark = [
     pytest.mark.filterwarnings("default"),  # other packages have their own
 ]
 
-SHAPES = [(5, 33), (2, 3, 1000), (64, 8192), (9, 32768), (6, 131072), (3, 262144), (3, 100003)]
+SHAPES = [
+    (5, 33),
+    (2, 3, 1000),
+    (64, 8192),
+    (9, 32768),
+    (6, 131072),
+    (3, 262144),
+    (3, 100003),
+    (31, 262144),
+    (131, 131072),
+]
 
 
 def error(found: Any, wanted: Any) -> float:
@@ -104,6 +114,31 @@ def test_decode_attention(page: int, cache: str, heads: int, key_heads: int, siz
         wanted = (weights @ values).view(heads, size)
         assert error(found[number], wanted) < 5e-3 if length else not found[number].any()
     assert all(torch.equal(decode_attention(q, *paged, counts, table), found) for _ in range(5))
+
+
+@pytest.mark.parametrize("cache", ["bfloat16", "float8_e4m3fn"])
+@pytest.mark.parametrize(
+    ("batch", "heads", "key_heads", "positions", "page"),
+    [(1, 32, 8, 1024, 0), (8, 32, 8, 1000, 0), (3, 40, 8, 700, 0), (5, 20, 1, 300, 0), (2, 32, 8, 1024, 64)],
+)
+def test_short_caches(cache: str, batch: int, heads: int, key_heads: int, positions: int, page: int) -> None:
+    torch.manual_seed(1)
+    q = torch.randn(batch, heads, 128, device="cuda", dtype=torch.bfloat16)
+    k, v = (torch.randn(batch, positions, key_heads, 128, device="cuda").to(getattr(torch, cache)) for _ in range(2))
+    lengths = [positions, 0, 1, positions // 2, 77, positions - 1, 64, 130][:batch]
+    for number, length in enumerate(lengths):
+        k[number, length:] = v[number, length:] = torch.nan
+    counts = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+    table = torch.arange(batch * positions // page, dtype=torch.int32, device="cuda").view(batch, -1) if page else None
+    caches = [one.view(-1, page, key_heads, 128) if page else one for one in (k, v)]
+    found = decode_attention(q, *caches, counts, table)
+    for number, length in enumerate(lengths):
+        keys, values = (one[number, :length].double().transpose(0, 1) for one in (k, v))
+        query = q[number].double().view(key_heads, -1, 128)
+        weights = torch.softmax(query @ keys.transpose(1, 2) / 128**0.5, -1)
+        wanted = (weights @ values).view(heads, 128)
+        assert error(found[number], wanted) < 5e-3 if length else not found[number].any()
+    assert all(torch.equal(decode_attention(q, *caches, counts, table), found) for _ in range(20))
 
 
 def test_in_a_graph() -> None:

@@ -1,6 +1,7 @@
 """Attention of one query token: sequences of any length, unusual numbers, pages, and what is left out."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -8,12 +9,12 @@ import numpy as np
 import pytest
 
 from ptxlab.kernels import decode_attention
-from ptxlab.kernels.decode_attention import arrays, attend, choose, reference, workspace_of
+from ptxlab.kernels.decode_attention import arrays, attend, choose, plan_for, reference, workspace_of
 from ptxlab.kernels.decode_attention.kernel import specialize
 from ptxlab.kernels.decode_attention.plan import Plan
 from ptxlab.measure import Host, Launch
 from ptxlab.toolchain import assemble
-from tests.kernels.left_out import codes, without
+from tests.kernels.left_out import codes, lines_left_out, without
 
 from ..tools import needs_ptxas
 
@@ -57,6 +58,39 @@ def test_sequences_of_all_lengths_are_shared_evenly() -> None:
         assert (given["counters"] == 0).all()  # as they were, for the next launch
         results.append(given["o"].tobytes())
     assert results[0] == results[1]  # whichever block came last
+
+
+def in_cluster(lengths: list[int], blocks: int = 2, **size: Any) -> tuple[Launch, dict[str, Any]]:
+    """Clusters of so many blocks, each with one head."""
+    given = problem(lengths, **size)
+    usual = plan_for(given["q"], given["k"], size.get("page", 0))
+    return launch(given, plan=replace(usual, warps=2, stages=2, cluster=blocks)), given
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        {},
+        pytest.param({"page": 16, "cache": "e4m3"}, marks=pytest.mark.bulk),
+        pytest.param({"blocks": 8, "heads": (20, 1), "size": 128}, marks=pytest.mark.bulk),
+    ],
+)
+def test_a_cluster_shares_a_head(size: dict[str, Any]) -> None:
+    launch, given = in_cluster([300, 0, 1], **size)
+    results = []
+    for seed in range(2):
+        given["o"][:] = np.nan
+        assert codes(launch, seed) == []
+        assert error(given) < 1e-3
+        assert (given["o"][1] == 0).all()  # of no keys
+        results.append(given["o"].tobytes())
+    assert results[0] == results[1]
+
+
+@pytest.mark.bulk
+def test_what_is_left_out_of_a_cluster_is_found() -> None:
+    for one in lines_left_out(in_cluster([300, 150])[0]):
+        assert codes(one.changed), one.name
 
 
 @pytest.mark.parametrize("change", ["large scores", pytest.param("growing scores", marks=pytest.mark.bulk)])

@@ -24,8 +24,10 @@ SMS = 132  # of an H200
 SIZES = (64, 128, 256)  # of heads
 TILE = 16  # keys that are in one page
 SMALLEST = 4096  # bytes of keys that a warp copies at a time
-FEW_HEADS, MANY_HEADS = 16, 512  # of keys, in all sequences
-FEW_KEYS = 1 << 17  # of all heads
+MANY_HEADS = 512  # of keys, in all sequences
+FEW_KEYS, VERY_FEW_KEYS = 100_000, 1 << 14  # of all heads
+AT_ONCE = {8: 15, 4: 30, 2: 66}  # clusters of so many blocks that an H200 runs, with one block on an SM
+FETCHED = 2  # tiles of keys that a block has brought to the L2 cache while the kernel before still runs
 LEAST = 2  # tiles of keys for a block
 MOST_PARTIAL = 18 << 20  # bytes of parts of results, of any plan
 MOST_COUNTERS = 1 << 18  # bytes of counters: one for each head of keys, or for each 16 heads of queries
@@ -53,48 +55,81 @@ def attend(
     """
     batch, heads, size = q.shape
     key_heads = k.shape[2]
-    chosen = plan or plan_for(q, k, 0 if table is None else k.shape[1])
+    positions = k.shape[1] if table is None else k.shape[1] * table.shape[1]
+    chosen = plan or plan_for(q, k, 0 if table is None else k.shape[1], None if blocks else positions)
     scaled = (1 / math.sqrt(size) if scale is None else scale) * math.log2(math.e) * factors[0]
     steps = [step for one in (k, v) for step in strides_of(one)[:3]]
-    pages = (0, 1) if table is None else (table.shape[1], k.shape[1])
+    pages = (0 if table is None else table.shape[1], k.shape[1])
     memory = [q, memory_of(k), memory_of(v), o, lengths, 0 if table is None else table, partial, counters]
     args = [*memory, scaled, factors[1], batch, key_heads, heads // key_heads, *steps, *pages, least]
-    count = blocks or chosen.blocks * SMS
-    return Launch(specialize(chosen), count, chosen.threads, args, shared=chosen.shared, overlap=True)
+    all_heads = heads_of(q, k)
+    if chosen.cluster > 1:
+        count, cluster = all_heads * chosen.cluster, chosen.cluster
+    else:
+        count, cluster = blocks or even(chosen.blocks * SMS, all_heads), None
+    return Launch(specialize(chosen), count, chosen.threads, args, chosen.shared, cluster, overlap=True)
 
 
-def plan_for(q: Any, k: Any, page: int) -> Plan:
-    """The plan for queries and a cache, with pages of so many positions or none."""
-    heads = q.shape[0] * k.shape[2]
-    is_short = not page and heads * k.shape[1] <= FEW_KEYS
-    return choose(q.shape[2], type_of(q), type_of(k), page, q.shape[1] // k.shape[2], heads, is_short)
+def plan_for(q: Any, k: Any, page: int, positions: int | None = None) -> Plan:
+    """The plan for queries and a cache, with pages or none; equal shares, unless there are only so many positions."""
+    shared_by, heads = q.shape[1] // k.shape[2], heads_of(q, k)
+    return choose(q.shape[2], type_of(q), type_of(k), page, shared_by, heads, heads * (positions or 1 << 20))
+
+
+def heads_of(q: Any, k: Any) -> int:
+    """Heads of keys in all sequences; one that more than 16 heads of queries share counts several times."""
+    shared_by = q.shape[1] // k.shape[2]
+    return int(q.shape[0] * k.shape[2]) * (1 if is_few(shared_by, q.shape[2]) else ceil_div(shared_by, ROWS))
+
+
+def is_few(shared_by: int, size: int) -> bool:
+    """Whether half of each product is left out; heads of 256 would take more registers than there are."""
+    return shared_by <= ROWS // 2 and size < 256
+
+
+def even(blocks: int, heads: int) -> int:
+    """As many blocks or a few less, so that each has the same part of a head, or as many heads, if all are as long.
+
+    Blocks are then at the same positions of different heads, which are beside each other in memory.
+    """
+    if heads <= blocks:
+        found = blocks // heads * heads
+    else:
+        found, rest = divmod(heads, ceil_div(heads, blocks))
+        found = found if not rest else blocks
+    return found if found >= 0.9 * blocks else blocks
 
 
 def choose(
-    size: int, type: str, cache: str, page: int, shared_by: int, heads: int = 64, is_short: bool = False
+    size: int, type: str, cache: str, page: int, shared_by: int, heads: int = 64, keys_of_all: int = 1 << 20
 ) -> Plan:
     """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page.
 
-    Of few heads of keys in all sequences, each has many parts, and a block of four warps has its own together sooner;
-    so it is where the cache is short. Where heads are many, two blocks share an SM, and one reads while the other puts
-    its warps' results together.
+    Of a short cache a cluster has each head, if all clusters run at once, and that on most SMs, or there are so few
+    keys that they need not. Else blocks have equal shares. Where heads are many, two blocks share an SM, and one reads
+    while the other puts its warps' results together.
     """
     is_narrow = cache == "e4m3"
     row = size * (1 if is_narrow else 2)
     keys = max(TILE, SMALLEST // row)
     while page % keys:
         keys //= 2
-    few = shared_by <= ROWS // 2 and size < 256  # where it would take more registers than there are
-    if row > 256 or (
-        (heads <= FEW_HEADS or is_short) and not is_narrow
-    ):  # of longer rows, two stages of eight warps do not fit
+    few = is_few(shared_by, size)
+    fetched = 0 if page else FETCHED
+    together = 8 if size == 256 else 16
+    cluster = next((blocks for blocks, most in AT_ONCE.items() if heads <= most), 1)
+    fills = cluster * heads >= 88 and keys_of_all <= FEW_KEYS
+    if size <= 128 and cluster > 1 and (fills or keys_of_all <= VERY_FEW_KEYS):
+        warps, stages = (4, 3) if is_narrow and cluster == 8 else (8, 2)
+        fetched = 0 if is_narrow else fetched
+        return Plan(size, type, cache, page > 0, few, warps, keys, stages, 1, together, cluster, fetched)
+    if row > 256 or (keys_of_all <= FEW_KEYS and heads <= ROWS):  # of longer rows, two stages of eight warps do not fit
         warps, stages, blocks = 4, 3, 1
     elif heads >= MANY_HEADS:
         warps, stages, blocks = 4, 2 if is_narrow else 3, 2
     else:
         warps, stages, blocks = 8, 2 if keys * row == SMALLEST else 3, 1
-    together = 8 if size == 256 else 16
-    return Plan(size, type, cache, page > 0, few, warps, keys, stages, blocks, together)
+    return Plan(size, type, cache, page > 0, few, warps, keys, stages, blocks, together, 1, fetched)
 
 
 def strides_of(array: Any) -> tuple[int, ...]:
@@ -115,8 +150,8 @@ def memory_of(array: Any) -> Any:
 
 def workspace_of(q: Any, k: Any, page: int, blocks: int | None = None) -> tuple[int, int]:
     """Numbers of `partial` and of `counters`."""
-    shared_by, plan = q.shape[1] // k.shape[2], plan_for(q, k, page)
-    return 2 * (blocks or plan.blocks * SMS) * plan.part, q.shape[0] * k.shape[2] * ceil_div(shared_by, ROWS)
+    plan = plan_for(q, k, page)
+    return 2 * (blocks or plan.blocks * SMS) * plan.part, heads_of(q, k)
 
 
 def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, counters: Any, table: Any) -> Launch:

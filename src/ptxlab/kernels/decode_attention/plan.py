@@ -35,11 +35,16 @@ class Plan:
     """Blocks on an SM at once."""
     together: int = 16
     """Parts of a result that are read at once when they are put together."""
+    cluster: int = 1
+    """Blocks of a cluster that share a head; one where blocks have equal shares of all keys."""
+    fetched: int = 0
+    """Tiles that a block of a cluster has brought to the L2 cache before it may read them."""
 
     def __str__(self) -> str:
         paged = "_paged" if self.is_paged else ""
         split = f"{self.warps}x{self.keys}x{self.stages}x{self.blocks}"
-        return f"{self.size}_{self.type}_{self.cache}{paged}_{self.rows}_{split}"
+        cluster = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
+        return f"{self.size}_{self.type}_{self.cache}{paged}_{self.rows}_{split}{cluster}"
 
     @property
     def rows(self) -> int:
@@ -55,6 +60,11 @@ class Plan:
     def tile(self) -> int:
         """Keys that a block has at once."""
         return self.keys * self.warps
+
+    @property
+    def step(self) -> int:
+        """Keys from one tile of a block to its next."""
+        return self.tile * self.cluster
 
     @property
     def is_narrow(self) -> bool:
@@ -83,8 +93,12 @@ class Plan:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory of a block: when a result is put together, that of each warp takes the same place."""
-        return max(2 * self.ring, self.warps * self.rows * (self.size + PAD) * 4)
+        """Bytes of shared memory of a block.
+
+        When a result is put together, that of each warp is where keys were, or in a cluster beside them.
+        """
+        results = self.warps * self.rows * (self.size + PAD) * 4
+        return max(2 * self.ring, results) if self.cluster == 1 else 2 * self.ring + results
 
     @property
     def part(self) -> int:

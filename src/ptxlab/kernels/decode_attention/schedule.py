@@ -50,7 +50,13 @@ class Schedule:
 
     def tiles(self, length: Any) -> Any:
         """Tiles of so many keys."""
-        return (ptx.max.u32(length, 1) + (self.keys - 1)) // self.keys
+        return tiles_of(length, self.keys)
+
+    def first(self) -> Any:
+        """What this block has first, if that is anything: a hint, while an earlier kernel may still write lengths."""
+        for item in self.items():
+            yield item
+            ptx.leave()
 
     def items(self) -> Any:
         """What this block has, head by head."""
@@ -90,8 +96,15 @@ class Schedule:
             last = ptx.shfl.sync.idx.b32(up_to, ptx.max.u32(count, 1) - 1, 31, ALL, out=u32())
             before.set(ptx.selp.b32(last, before, count > 0, out=u32()))
             batch += count
+            ptx.leave_when(batch >= self.batch)  # if lengths have changed in between
             ptx.repeat_when(count == LANES)
+        batch.set(ptx.min.u32(batch, self.batch - 1))
         return before
+
+
+def tiles_of(length: Any, keys: int) -> Any:
+    """Tiles of so many keys each; of nothing there is one, too."""
+    return (ptx.max.u32(length, 1) + (keys - 1)) // keys
 
 
 def over_lanes(value: Any) -> Any:

@@ -9,6 +9,7 @@ from ptxlab.author import b8, b16, ptx, s32, u32, u64
 from ptxlab.kernels.decode_attention.plan import CHUNK, Plan
 
 ALL = 0xFFFFFFFF
+FETCH = ptx.cp.async_.bulk.prefetch.L2["global"]
 COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
 
 
@@ -52,25 +53,47 @@ class Stream:
         self.entry = table.copy() if plan.is_paged else None
         self.offset = u32()
 
-    def open(self, item: Any, head: Any) -> None:
-        """Begin with the first tile of an item, and copy all but one stage."""
+    def open(self, batch: Any, head: Any, tile: Any, length: Any) -> None:
+        """Begin with a tile of a sequence of so many keys, and copy all but one stage."""
         plan = self.plan
-        first = item.tile * plan.tile + self.warp * plan.keys
+        first = tile * plan.tile + self.warp * plan.keys
         self.filling.set(self.warp * plan.stages)
         self.reading.set(self.warp * plan.stages)
-        self.remaining.set((item.length - first).view(s32))
+        self.remaining.set((length - first).view(s32))
         for cache, source in zip(self.caches, self.sources, strict=True):
             at = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
             at = ptx.mad.wide.u32(self.column, 2, at)
             if not plan.is_paged:
-                at = ptx.mad.lo.u64(ptx.cvt.u64.u32(item.batch), cache.step, at)
+                at = ptx.mad.lo.u64(ptx.cvt.u64.u32(batch), cache.step, at)
                 at = ptx.mad.wide.u32(first + self.row, cache.position_step, at)
             source.set(at)
         if plan.is_paged:
             self.offset.set(first)
-            self.row_of_table = ptx.mad.wide.u32(item.batch * self.table_step, 4, self.table.address)
+            self.row_of_table = ptx.mad.wide.u32(batch * self.table_step, 4, self.table.address)
         for _ in range(plan.stages - 1):
             self.fetch()
+
+    def prefetch(self, batch: Any, head: Any, tile: Any, positions: Any) -> None:
+        """Have the first tiles brought to the L2 cache, where they change if an earlier kernel still writes them."""
+        plan = self.plan
+        for cache in self.caches:
+            start = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
+            start = ptx.mad.lo.u64(ptx.cvt.u64.u32(batch), cache.step, start)
+            for number in ptx.range(ptx.tid.x, plan.tile * plan.fetched, plan.threads):
+                position = tile * plan.tile + number // plan.tile * plan.step + number % plan.tile
+                row = ptx.mad.wide.u32(position, cache.position_step, start)
+                FETCH(ptx.pointer_to(b16, "global", row), plan.row_bytes, when=position < positions)
+
+    def limit(self, length: Any) -> None:
+        """The sequence has only so many keys, and not as many as there are positions."""
+        self.remaining += (length - self.page).view(s32)
+
+    def clear(self, left: Any) -> None:
+        """Write zeros over the values of the stage to read, but for the first ones that are left."""
+        for number, row in enumerate(range(0, self.plan.keys, self.rows)):
+            target = self.targets[1][number % len(self.targets[1])].move(copy=self.reading, rows=row // 8 * 8)
+            ptx.st.shared.v4.b32(target, (0, 0, 0, 0), when=left <= row + self.row.view(s32))
+        ptx.bar.warp.sync(ALL)
 
     def fetch(self) -> None:
         """Copy the next tile; after the last one nothing is copied, but the group counts."""
@@ -80,12 +103,12 @@ class Stream:
             for cache, start, targets in zip(self.caches, starts, self.targets, strict=True):
                 self._copy(start, cache, [target.move(copy=self.filling) for target in targets])
         ptx.cp["async"].commit_group()
-        self.remaining -= plan.tile
+        self.remaining -= plan.step
         if plan.is_paged:
-            self.offset += plan.tile
+            self.offset += plan.step
         else:
             for cache, source in zip(self.caches, self.sources, strict=True):
-                source.set(ptx.mad.wide.u32(cache.position_step, plan.tile, source))
+                source.set(ptx.mad.wide.u32(cache.position_step, plan.step, source))
         self.advance(self.filling)
 
     def _in_page(self) -> list[Any]:
