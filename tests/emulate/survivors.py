@@ -82,7 +82,7 @@ EQUIVALENT = [
     ),
     *(
         Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init")
-        for case in ("wgmma", "ring", "scaled_gemm")
+        for case in ("wgmma", "ring", "scaled_gemm", "layer_norm stream")
     ),
     Survivor("wgmma_attention", (), SCOPE, ONE_BLOCK, "atom.relaxed.gpu"),
     Survivor("wgmma_attention", (), (*SCOPE, *WEAK), ONE_BLOCK, "st.relaxed.gpu"),
@@ -103,7 +103,7 @@ EQUIVALENT = [
     Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),
     *(
         Survivor(case, (), SCOPE, WITH_BYTES, "mbarrier.try_wait.parity.acquire.cluster")
-        for case in ("layer_norm", "rms_norm", "softmax")
+        for case in ("layer_norm", "rms_norm", "softmax", "decode_attention cluster")
     ),
     Survivor("wgmma_attention_backward", (), ("remove wait",), RELEASED_LATER, "mbarrier.try_wait.parity.shared.b64"),
     Survivor("wgmma_attention_backward", (), ("remove commit",), RELEASED_LATER, "wgmma.commit_group"),
