@@ -34,7 +34,7 @@ from ..tools import needs_ptxas
         (8192, ml_dtypes.bfloat16, "bf16x8_256x4_registers"),
         (32768, ml_dtypes.bfloat16, "bf16x8_512x8_shared"),
         (16388, np.float32, "f32x4_1024x5_registers_4_blocks"),
-        (131072, ml_dtypes.bfloat16, "bf16x8_1024x16_shared_8_blocks"),
+        (131072, ml_dtypes.bfloat16, "bf16x8_2048x8_registers_8_blocks"),
         (262144, np.float32, "f32x4_8192x8_registers_16_blocks"),
         (600000, np.float32, "f32x4_1024x4_global"),
         (4097, np.float32, "f32x1_512x16_global"),

@@ -66,7 +66,9 @@ def attend(
     if chosen.cluster > 1:
         count, cluster = all_heads * chosen.cluster, chosen.cluster
     else:
-        count, cluster = blocks or even(chosen.blocks * SMS, all_heads), None
+        count, cluster = blocks or chosen.blocks * SMS, None
+        if not blocks and chosen.warps * chosen.blocks == 8:  # else one of the next kernel fits beside each block
+            count = even(count, all_heads)
     return Launch(specialize(chosen), count, chosen.threads, args, chosen.shared, cluster, overlap=True)
 
 
@@ -121,7 +123,7 @@ def choose(
     fills = cluster * heads >= 88 and keys_of_all <= FEW_KEYS
     if size <= 128 and cluster > 1 and (fills or keys_of_all <= VERY_FEW_KEYS):
         warps, stages = (4, 3) if is_narrow and cluster == 8 else (8, 2)
-        fetched = 0 if is_narrow else fetched
+        fetched = 0 if is_narrow or cluster == 8 else fetched
         return Plan(size, type, cache, page > 0, few, warps, keys, stages, 1, together, cluster, fetched)
     if row > 256 or (keys_of_all <= FEW_KEYS and heads <= ROWS):  # of longer rows, two stages of eight warps do not fit
         warps, stages, blocks = 4, 3, 1

@@ -19,7 +19,6 @@ from ptxlab.kernels.parts.elements import SIZES, element_pointer, keep_what_is_r
 from ptxlab.kernels.parts.reductions import STORE, WARP, Combine, of_warps, over_lanes, over_warp, there
 from ptxlab.kernels.parts.rows import Piece, Row, agree, kept, own_rows, read
 from ptxlab.kernels.parts.spreads import Spread
-from ptxlab.kernels.parts.warpgroups import meet
 
 TURNS = 8  # batches for which there is memory: as often all blocks of a cluster wait for each other
 COPY = ptx.cp.async_.bulk["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]["L2::cache_hint"]
@@ -223,7 +222,8 @@ class Stream:
             ptx.mbarrier.arrive.expect_tx.shared.b64(arrived, sum(all.size for _, all in self.memories) * blocks)
         ptx.bar.sync(0)
         with ptx.when(place == 0):
-            meet()
+            ptx.barrier.cluster.arrive.release()
+            ptx.barrier.cluster.wait.acquire()
         for number, (own, all) in enumerate(self.memories):
             with ptx.when(self.warp == number % self.warps):
                 value = over_lanes(own.at(self.lane & (self.warps - 1)).load(), combine, self.warps)

@@ -12,7 +12,7 @@ from ptxlab.kernels.softmax.kernel import softmax
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
-IN_CLUSTER = Part(128, held=16, where="shared", at_a_time=768)
+IN_CLUSTER = Part(256, held=8, where="registers", at_a_time=1024)
 CAPACITY = Capacity(parts={"f32": Part(256, held=8, where="registers"), "f16": IN_CLUSTER, "bf16": IN_CLUSTER})
 
 
