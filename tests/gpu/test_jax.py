@@ -7,7 +7,11 @@ import pytest
 from ptxlab import gpu
 from ptxlab.kernels import attention, matmul, softmax
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("default"),  # other packages have their own
+    pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU"),
+]
 
 
 @pytest.fixture
