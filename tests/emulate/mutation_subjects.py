@@ -114,13 +114,20 @@ SIZES: dict[tuple[str, str], Size] = {
     ("wgmma_attention", "wgmma"): {
         "type": "bf16", "batch": 1, "heads": (3, 1), "length": 200, "size": 64, "causal": True,
     },
+    ("wgmma_attention_fp8", "wgmma"): {
+        "batch": 1, "heads": (2, 1), "length": 200, "size": 64, "causal": True,
+    },
     ("wgmma_attention_backward", "wgmma"): {  # more tiles of queries than stages
         "type": "f16", "batch": 1, "heads": (2, 1), "length": 140, "size": 64, "causal": True,
     },
     ("wgmma_steps", "persistent"): {"type": "bf16", "m": 130, "n": 136, "k": 200},
     ("wgmma_steps", "ping_pong"): {"type": "bf16", "m": 130, "n": 136, "k": 200},
 }  # fmt: skip
-GRIDS = {"wgmma_attention": 1, "wgmma_steps": 1}  # instead of one block a tile: blocks that have several
+GRIDS = {
+    "wgmma_attention": 1,
+    "wgmma_attention_fp8": 1,
+    "wgmma_steps": 1,
+}  # instead of one block a tile: blocks that have several
 ASYNCHRONOUS = re.compile(r"\b(cp\.async|mbarrier|wgmma|tcgen05)\b")
 
 # One block with so many tiles that all accumulators are used twice, and more K tiles than stages: all waits are needed.

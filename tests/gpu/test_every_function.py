@@ -88,7 +88,7 @@ def attentions(torch: Any, normal: Function) -> dict[str, Case]:
     q, do = normal(1, 2, 300, 64), normal(1, 2, 300, 64)
     starts = torch.tensor([0, 300], dtype=torch.int32, device="cuda")
     length = torch.tensor([300], dtype=torch.int32, device="cuda")
-    cache = normal(1, 300, 2, 64)
+    cache, one = normal(1, 300, 2, 64), torch.ones(1, device="cuda")
 
     def backward(q: Any, do: Any) -> Any:
         o, lse = kernels.attention(q, q, q, return_lse=True)
@@ -100,6 +100,11 @@ def attentions(torch: Any, normal: Function) -> dict[str, Case]:
             lambda x: kernels.attention(x, x, x, cu_seqlens_q=starts),
             lambda x: attend(torch, *(x.transpose(0, 1),) * 3).transpose(0, 1),
             normal(300, 2, 64),
+        ),
+        "attention of 8 bits": Case(
+            lambda *given: kernels.attention(*given, scale_q=one, scale_k=one, scale_v=one),
+            lambda *given: attend(torch, *(x.bfloat16() for x in given)),
+            *(x.to(torch.float8_e4m3fn) for x in (q, q + 1, q * 2)), most=5e-2,
         ),
         "attention_backward": Case(backward, lambda q, do: dq(torch, q, do), q, do, most=2e-2),
         "decode_attention": Case(
@@ -131,8 +136,8 @@ def rows(torch: Any, normal: Function) -> dict[str, Case]:
 
 NAMES = [
     "matmul", "matmul, split", "matmul, 3 dimensions", "scaled_matmul", "grouped_matmul", "gated_matmul",
-    "quantized_matvec", "attention", "attention, packed", "attention_backward", "decode_attention",
-    "softmax", "layer_norm", "rms_norm", "rms_norm, residual", "cross_entropy",
+    "quantized_matvec", "attention", "attention, packed", "attention of 8 bits", "attention_backward",
+    "decode_attention", "softmax", "layer_norm", "rms_norm", "rms_norm, residual", "cross_entropy",
 ]  # fmt: skip
 
 

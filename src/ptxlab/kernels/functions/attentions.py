@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ptxlab.kernels.functions import jax_functions, packed_attention
+from ptxlab.kernels.functions import jax_functions, narrow_attention, packed_attention
 from ptxlab.kernels.functions.attention_launches import prepare, prepare_gradients
 from ptxlab.kernels.functions.calls import Calls
 from ptxlab.kernels.functions.matrices import empty
@@ -34,8 +34,11 @@ def attention(
     return_lse: bool = False,
     cu_seqlens_q: Any = None,
     cu_seqlens_k: Any = None,
+    scale_q: Any = None,
+    scale_k: Any = None,
+    scale_v: Any = None,
 ) -> Any:
-    """softmax(q·kᵀ/√d)·v in f16 or bf16 with f32 accumulators, for heads of 64, 128 or 256 elements.
+    """softmax(q·kᵀ/√d)·v in f16, bf16 or e4m3 with f32 accumulators, for heads of 64, 128 or 256 elements.
 
     Arrays are batch × heads × length × head size, with any strides but the last, which is 1; k and v may have fewer
     heads, each for as many of q. With `causal`, a query attends to the keys up to its own, and with a `window` of n to
@@ -48,7 +51,15 @@ def attention(
     `cu_seqlens_q[i]` up to but without `cu_seqlens_q[i + 1]`, in int32, and the keys by `cu_seqlens_k`, or the same;
     either may be none. Only the kernel reads these numbers, and a call does not wait for the GPU; where they decrease,
     results are wrong, and queries of no sequence are not written, nor are gradients of such elements.
+
+    Of e4m3, each array has a scale, an array of one positive f32 by which it is multiplied, and the result is bf16.
+    Weights are rounded to e4m3, too, and sums of values have the tensor cores' 14 bits. There is no gradient.
     """
+    scales = scale_q, scale_k, scale_v
+    if narrow_attention.is_narrow(q) or any_given(*scales):
+        if any_given(cu_seqlens_q, cu_seqlens_k):
+            raise TypeError("packed sequences are of float16 and bfloat16, which have no scales")
+        return narrow_attention.attend((q, k, v, *scales), out, (causal, window), return_lse)
     if not is_traced() and is_jax(q.__class__):
         answer, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
         return (answer, lse) if return_lse else answer

@@ -245,7 +245,7 @@ class Consumer:
         each = 2 * block.registers
         for number in range(0, plan.size // 2, each):
             box, column = divmod(number // each * 16, BOX)
-            at = tile.matrices(block, ptx.laneid, warp * 16, column, self.group * plan.answer_boxes + box)
+            at = tile.matrices(block, ptx.laneid, warp * 16, column, self.group * plan.answer_step + box)
             block.store(at, [self.rounded(pair, inverses[row_of(pair)]) for pair in range(number, number + each, 2)])
         ptx.fence.proxy.async_["shared::cta"]()
         self.synchronize()
@@ -254,7 +254,7 @@ class Consumer:
             row, there_is = own + (self.group * GROUP_ROWS).view(s32), work.order.answer_map(work, self.o)
             for box in range(plan.answer_boxes):
                 there = s32(box * BOX), row, head.view(s32), batch.view(s32)
-                COPY_BACK((there_is, there), tile.at(0, 0, self.group * plan.answer_boxes + box))
+                COPY_BACK((there_is, there), tile.at(0, 0, self.group * plan.answer_step + box))
             ptx.cp.async_.bulk.commit_group()
 
     def rounded(self, pair: int, inverse: Any) -> Any:

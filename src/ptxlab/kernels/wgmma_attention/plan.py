@@ -56,6 +56,11 @@ class Plan:
         return self.size // BOX
 
     @property
+    def answer_step(self) -> int:
+        """Boxes from the answer of one warpgroup to that of the next."""
+        return self.answer_boxes
+
+    @property
     def threads(self) -> int:
         """Threads of a block: the consumers, and a warpgroup that issues copies."""
         return (self.groups + 1) * GROUP

@@ -62,9 +62,13 @@ class Softmax:
             maximum.set(new)
             for score in own:
                 ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
-            ptx.fma.rn.f32(total, factor, combine(ptx.add.rn.f32, own), out=total)
+            self.count(total, factor, own)
             factors.append(factor)
         return any_grows, factors
+
+    def count(self, total: Any, factor: Any, own: list[Any]) -> None:
+        """Add the weights of a row to its total."""
+        ptx.fma.rn.f32(total, factor, combine(ptx.add.rn.f32, own), out=total)
 
     def offset(self, maximum: Any) -> Any:
         """What is added to a scaled score: the weight of the maximum is 1."""

@@ -1,0 +1,199 @@
+"""The consumers for e4m3: weights of 8 bits are the left operand in registers, too; the tensor cores add them up."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ptxlab.author import b32, f32, ptx, u32
+from ptxlab.kernels.parts.warpgroups import GROUP, pack
+from ptxlab.kernels.wgmma_attention.consumer import Consumer, Current
+from ptxlab.kernels.wgmma_attention.order import Order
+from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax, row_of
+from ptxlab.kernels.wgmma_attention_fp8.plan import STEP, NarrowPlan, NarrowTiles
+
+POWER = 8.0  # weights are up to 2^8, where e4m3 ends at 448: the smallest that is not 0 is then 2^-18 of the largest
+VECTOR = 4  # sums that a thread stores at a time
+
+
+class NarrowSoftmax(Softmax):
+    """Scores are multiplied by the scales of queries and keys. Totals are counted by the consumer."""
+
+    least = -(2.0**60)  # less than any score, and finite when it is scaled
+
+    def __init__(self, size: int, scale_q: Any, scale_k: Any) -> None:
+        super().__init__(size)
+        self.scale = ptx.ld["global"].f32(scale_q) * ptx.ld["global"].f32(scale_k) * self.scale
+
+    def reset(self) -> None:
+        """Begin with other rows."""
+        for maximum in self.maxima:
+            maximum.set(self.least)
+
+    def offset(self, maximum: Any) -> Any:
+        """What is added to a scaled score: the weight of the maximum is 2^POWER."""
+        return ptx.fma.rn.f32(maximum, -self.scale, POWER)
+
+    def count(self, total: Any, factor: Any, own: list[Any]) -> None:
+        """Nothing: the tensor cores add weights up."""
+
+    def inverses(self) -> list[Any]:
+        """Nothing yet: the last weights are not added up."""
+        return []
+
+
+class NarrowConsumer(Consumer):
+    """A warpgroup with 64 queries of e4m3."""
+
+    plan: NarrowPlan
+    tiles: NarrowTiles
+
+    def __init__(
+        self, plan: NarrowPlan, stages: list[Any], tiles: NarrowTiles, o: Any, lse: Any, scales: tuple[Any, Any, Any]
+    ) -> None:
+        super().__init__(plan, stages, tiles, o, lse)
+        self.softmax = NarrowSoftmax(plan.size, *scales[:2])
+        self.factor = ptx.ld["global"].f32(scales[2])
+        self.held = [[b32() for _ in range(4)] for _ in range(0, plan.size, STEP)]
+        self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.total).d.offsets]
+        self.tops = [f32() for _ in range(ROWS)]
+        self.since = [f32() for _ in range(ROWS)]  # by how much maxima have grown since sums were put aside
+        self.passed = u32()  # tiles of keys since then
+        self.aside = ptx.setp.ne.u32(self.group, self.group)  # whether there are such sums
+        own = self.group * (len(self.sums) * GROUP) + ptx.tid.x % GROUP * VECTOR
+        self.memory = tiles.sums + own
+
+    def begin(self, order: Order, tile: Current) -> None:
+        """The weights of the first keys."""
+        self.start_sums()
+        super().begin(order, tile)
+
+    def start_sums(self) -> None:
+        """Begin with other rows: nothing is summed, and nothing is put aside."""
+        for total, since in zip(self.softmax.totals, self.since, strict=True):
+            total.set(0.0)
+            since.set(1.0)
+        self.passed.set(0)
+        ptx.setp.ne.u32(self.group, self.group, out=self.aside)
+
+    def take_queries(self) -> None:
+        """Wait for the queries of a tile, and load them: their memory is free then."""
+        plan = self.plan
+        super().take_queries()
+        fragment = ptx.warpgroup_fragments(plan.scores).a
+        for step, registers in enumerate(self.held):
+            box, column = divmod(step * STEP, plan.box)
+            row = ptx.tid.x >> 5 & 3
+            at = self.tiles.q.matrices(fragment, ptx.laneid, row * 16, column, self.group * plan.boxes + box)
+            fragment.load(at, registers)
+        ptx.bar.warp.sync(-1)
+        self.queries.release()
+
+    def release_queries(self) -> None:
+        """They were released when they were loaded."""
+
+    def multiply_keys(self) -> None:
+        """Scores: the queries times a tile of keys."""
+        plan, keys = self.plan, self.tiles.k
+        self.keys.wait()
+        right = ptx.descriptor(keys, copy=self.keys.index * plan.boxes)
+        ptx.wgmma.fence.sync.aligned()
+        for step, left in enumerate(self.held):
+            box, column = divmod(step * STEP, plan.box)
+            plan.scores(self.scores, left, right + (box * keys.copy_bytes + column >> 4), step > 0, 1, 1)
+        ptx.wgmma.commit_group.sync.aligned()
+
+    def multiply_values(self) -> None:
+        """Sums: the weights times the values of the tile before, and times ones."""
+        plan, turned = self.plan, self.tiles.turned
+        self.values.wait()
+        right = ptx.descriptor(turned, copy=self.values.index * (plan.keys // plan.turned_box))
+        ones = ptx.descriptor(self.tiles.ones)
+        ptx.wgmma.fence.sync.aligned()
+        for step in range(plan.keys // STEP):
+            box, column = divmod(step * STEP, plan.turned_box)
+            left = self.weights[4 * step :][:4]
+            plan.answer(self.sums, left, right + (box * turned.copy_bytes + column >> 4), self.adds, 1, 1)
+            plan.total(self.counted, left, ones, step > 0, 1, 1)
+            if step == 0:
+                ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
+        ptx.wgmma.commit_group.sync.aligned()
+
+    def await_sums(self, grows: Any, factors: list[Any] | None = None) -> None:
+        """Wait for the sums, scale them where a maximum has grown, and add the weights to the totals."""
+        super().await_sums(grows, factors)
+        if factors is None:
+            return
+        for row, (total, since) in enumerate(zip(self.softmax.totals, self.since, strict=True)):
+            total.set((total + self.counted[ROWS * row]) * factors[row])
+            since *= factors[row]
+        if self.plan.chunk:
+            self.passed += 1
+            with ptx.when(self.passed == self.plan.chunk):
+                self.put_aside()
+
+    def put_aside(self) -> None:
+        """Add the sums to those in shared memory, in f32, and begin new ones: tensor cores keep 14 bits of a sum."""
+        ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)  # the last answer was there
+        self.synchronize()
+        self.add_aside()
+        for number, vector in enumerate(self.vectors()):
+            ptx.st.shared.v4.f32(self.memory + number * VECTOR * GROUP, vector)
+        for since in self.since:
+            since.set(1.0)
+        self.passed.set(0)
+        ptx.setp.eq.u32(self.group, self.group, out=self.aside)
+        ptx.setp.ne.u32(self.group, self.group, out=self.adds)
+
+    def add_aside(self) -> None:
+        """Add what was put aside to the sums."""
+        with ptx.when(self.aside):
+            for number, vector in enumerate(self.vectors()):
+                stored = ptx.ld.shared.v4.f32(self.memory + number * VECTOR * GROUP)
+                for element, (sum, one) in enumerate(zip(vector, stored, strict=True)):
+                    ptx.fma.rn.f32(one, self.since[row_of(element)], sum, out=sum)
+
+    def vectors(self) -> list[tuple[Any, ...]]:
+        """The sums as they are stored."""
+        return [tuple(self.sums[number:][:VECTOR]) for number in range(0, len(self.sums), VECTOR)]
+
+    def packed(self) -> list[Any]:
+        """Weights as the left operand has them: four of a row, which are two and two of 8 keys in the accumulators."""
+        firsts = [number + half for number in range(0, len(self.scores), 8) for half in (0, 2)]
+        return [narrow(self.scores[first:][:2] + self.scores[first + 4 :][:2]) for first in firsts]
+
+    def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
+        """Log-sum-exps have to wait for the totals; the maxima will be those of other rows then."""
+        if self.plan.logs:
+            for top, maximum in zip(self.tops, self.softmax.maxima, strict=True):
+                top.set(maximum)
+
+    def store(self, work: Current, inverses: list[Any]) -> None:
+        """The answer, and log-sum-exps."""
+        totals = [total + self.counted[ROWS * row] for row, total in enumerate(self.softmax.totals)]
+        if self.plan.logs:
+            powers = [ptx.lg2.approx.f32(total) - POWER for total in totals]
+            both = zip(self.tops, powers, strict=True)
+            logs = [ptx.fma.rn.f32(top, self.softmax.scale, power) * math.log(2) for top, power in both]
+            super().store_logs(work.order, work, logs)
+        if self.plan.chunk:
+            self.add_aside()
+        super().store(work, [invert(total) * self.factor for total in totals])
+        self.start_sums()
+
+    def rounded(self, pair: int, inverse: Any) -> Any:
+        """Two neighbours of the answer; of every other 8 columns, values have neighbours exchanged."""
+        values = [value * inverse for value in self.sums[pair : pair + 2]]
+        low, high = values[::-1] if pair // 4 % 2 else values
+        return pack("bf16", low, high)
+
+
+def invert(total: Any) -> Any:
+    """What sums are to be multiplied with; 0 for a row that attends to no key."""
+    return ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0)
+
+
+def narrow(values: list[Any]) -> Any:
+    """Four numbers, rounded to e4m3, in a register."""
+    low, high = (ptx.cvt.rn.satfinite.e4m3x2.f32(values[at + 1], values[at]) for at in (0, 2))
+    return ptx.mov.b32((low, high))

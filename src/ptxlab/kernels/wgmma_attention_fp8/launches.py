@@ -1,0 +1,66 @@
+"""The launch of attention of e4m3: what the kernel is specialized for, its tensor maps, its grid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import ptxlab
+from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather
+from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS
+from ptxlab.kernels.wgmma_attention_fp8.kernel import specialize
+from ptxlab.kernels.wgmma_attention_fp8.plan import NarrowPlan
+from ptxlab.measure import Launch
+from ptxlab.measure.entry import ceil_div
+
+UNCUT = 4096  # keys that the tensor cores sum over where there is no mask
+CHUNK = 8  # tiles of keys that they sum over elsewhere
+
+
+def attend(
+    q: Any,
+    k: Any,
+    v: Any,
+    scale_q: Any,
+    scale_k: Any,
+    scale_v: Any,
+    o: Any,
+    counter: Any,
+    causal: bool = False,
+    window: int = 0,
+    plan: NarrowPlan | None = None,
+    lse: Any = None,
+) -> Launch:
+    """The launch; scales are one f32 each, all else is as `wgmma_attention.attend` takes it."""
+    check_extents(q, k, v, o, causal, window)
+    (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
+    chosen = replace(plan or choose(size, causal, bool(window), keys), logs=lse is not None)
+    maps = [map_of(one, rows, chosen.box) for one, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys))]
+    shared_by = heads // key_heads
+    together = gather(keys, size, shared_by, causal)
+    tiles = batch * heads * ceil_div(queries, chosen.rows)
+    sizes = queries, keys, heads, batch * heads, shared_by, together, window
+    logs = 0 if lse is None else lse
+    args = [*maps, map_of(o, GROUP_ROWS, BOX), counter, *sizes, logs, scale_q, scale_k, scale_v]
+    return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
+
+
+def map_of(array: Any, rows: int, columns: int) -> Any:
+    """The tensor map for boxes whose rows are as wide as the swizzle."""
+    swizzle = f"{columns * array.itemsize}B"
+    return ptxlab.tensor_map(array, box=(1, 1, rows, columns), swizzle=swizzle, l2_promotion="256B")
+
+
+def choose(size: int, causal: bool, window: bool, length: int) -> NarrowPlan:
+    """The plan that was fastest on an H200 for so many keys.
+
+    Without a mask, up to `UNCUT` of them the tensor cores sum over all keys: what is put aside costs a tenth there.
+    """
+    chunk = CHUNK if causal or length > UNCUT else 0
+    if size == 256:  # there is no memory for sums that are put aside
+        return NarrowPlan(size, causal=causal, window=window, keys=64, raw_stages=1)
+    if size == 64:
+        groups, keys = (2, 192) if chunk else (3, 128)
+        return NarrowPlan(size, causal=causal, window=window, groups=groups, keys=keys, chunk=chunk)
+    keys = 128 if length <= SHORT else 192 if chunk else 160
+    return NarrowPlan(size, causal=causal, window=window, keys=keys, chunk=chunk)

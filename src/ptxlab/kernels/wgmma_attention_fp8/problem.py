@@ -1,0 +1,50 @@
+"""What attention of e4m3 computes, for `ptxlab bench` and tests: data, the answer in float64, the least work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ptxlab.kernels import wgmma_attention
+from ptxlab.kernels.wgmma_attention.problem import torch_baseline
+from ptxlab.measure import Draw, Work
+from ptxlab.measure.entry import Arrays
+
+SCALES = {"q": 0.8, "k": 1.25, "v": 0.5}
+
+
+def arrays(
+    draw: Draw, batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0
+) -> Arrays:
+    """Queries, keys and values, their scales, and space for the answer."""
+    shapes = {name: (batch, count, length, size) for name, count in zip("qkv", (*heads, heads[1]), strict=True)}
+    drawn = {name: draw.normal(shape, "e4m3") for name, shape in shapes.items()}
+    scales = {f"scale_{name}": draw.uniform(1, "f32", one, one) for name, one in SCALES.items()}
+    answer = {"o": draw.empty(shapes["q"], "bf16"), "counter": draw.integers(1, "u32", 0, 1)}
+    return {**drawn, **scales, **answer, "causal": causal, "window": window}
+
+
+def reference(xp: Any, q: Any, k: Any, v: Any, scale_q: Any, scale_k: Any, scale_v: Any, **others: Any) -> Arrays:
+    """The formula, of arrays times their scales."""
+    found: Arrays = wgmma_attention.reference(xp, q * scale_q, k * scale_k, v * scale_v, **others)
+    return found
+
+
+def work(batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0) -> Work:
+    """Two products, of which a mask leaves a part."""
+    wide = wgmma_attention.work("bf16", batch, heads, length, size, causal, window)
+    read = batch * length * (heads[0] + 2 * heads[1]) * size
+    return Work(flops=wide.flops, bytes=read + 2 * batch * length * heads[0] * size, rate="e4m3")
+
+
+def in_bf16(
+    backend: str, torch: Any, q: Any, k: Any, v: Any, scale_q: Any, scale_k: Any, scale_v: Any, **others: Any
+) -> Callable[[], Any]:
+    """torch's attention of the same numbers in bf16: it has none of 8 bits."""
+    wide = [(one.float() * scale).bfloat16() for one, scale in ((q, scale_q), (k, scale_k), (v, scale_v))]
+    return torch_baseline(backend, torch, *wide, **others)
+
+
+def sized(length: int, size: int, causal: bool, heads: tuple[int, int] = (16, 16)) -> Any:
+    """16,384 queries for each head."""
+    return {"batch": max(1, 16384 // length), "heads": heads, "length": length, "size": size, "causal": causal}
