@@ -129,7 +129,7 @@ def streamed(kernel: Any, early: int, rows: int, at_a_time: int = 2, **constants
     return launch_rows(kernel, spread, rows, [x, *vectors, y, *norm, rows, 608, *epsilon], **constants), x, y
 
 
-@pytest.mark.parametrize(("rows", "at_a_time"), [(19, 2), (5, 1)])
+@pytest.mark.parametrize(("rows", "at_a_time"), [pytest.param(19, 2, marks=pytest.mark.bulk), (5, 1)])
 def test_rows_stream_through_a_cluster(rows: int, at_a_time: int) -> None:
     def result(*given: Any, **constants: Any) -> Any:
         launch, x, y = streamed(*given, rows, at_a_time, **constants)
