@@ -18,12 +18,13 @@ from typing import Any
 
 from ptxlab.author import Kernel, kernel, pointer, ptx, tensor_map, u32, u64
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.persistent import run
 from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.parts.tile_stores import CopyBack
 from ptxlab.kernels.wgmma_gemm import product
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.kernels.wgmma_gemm.kernel import block
+from ptxlab.kernels.wgmma_gemm.kernel import Product, plan_of
 from ptxlab.kernels.wgmma_gemm.measured import arrays
 from ptxlab.measure import Launch
 from ptxlab.measure.data import Device
@@ -37,11 +38,12 @@ RUNS, ROUNDS = 10, 5
 
 def timed(shape: Shape) -> Kernel:
     """The product, whose blocks write the cycles and the nanoseconds that they took."""
+    plan = plan_of(Formats.of("bf16"), shape, Layout())
 
-    @kernel(target="sm_90a", maxntid=shape.threads)
+    @kernel(**plan.directives)
     def timed_gemm(a: tensor_map, b: tensor_map, d: tensor_map, m: u32, n: u32, k: u32, times: pointer[u64]) -> None:
         start, since = ptx.clock64, ptx.globaltimer
-        block(Formats.of("bf16"), shape, Layout(), (a, b), CopyBack(d.generic), None, (m, n, k))
+        run(plan, [[a.generic], [b.generic]], Product(plan, CopyBack(d.generic), (m, n, k)))
         with ptx.when(ptx.tid.x == 0):
             times[ptx.ctaid.x * 2] = ptx.clock64 - start
             times[ptx.ctaid.x * 2 + 1] = ptx.globaltimer - since

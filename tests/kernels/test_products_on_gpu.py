@@ -120,5 +120,5 @@ def test_what_is_refused(torch: Any) -> None:
         grouped_matmul(a, b, offsets.cpu())
     with pytest.raises(ValueError, match="`out` overlaps `a`: what is written would be read"):
         grouped_matmul(a, b, offsets, out=a[:, :N])
-    with pytest.raises(ValueError, match="`gated_matmul` has no gradient: call it under"):
-        gated_matmul(x.requires_grad_(), w1, w2)
+    with pytest.raises(ValueError, match="`grouped_matmul` has no gradient: call it under"):
+        grouped_matmul(a.requires_grad_(), b, offsets)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.ir.mangled import ELLIPSIS
 from ptxlab.report import Diagnostic, PtxError
 
 if TYPE_CHECKING:
@@ -64,6 +63,7 @@ def compile_file(path: Path, target: str | None, entry: str | None) -> Compilati
 
     `entry` with template arguments is made of its template.
     """
+    from ptxlab.ir.mangled import ELLIPSIS
     from ptxlab.toolchain import compile_cuda
     from ptxlab.toolchain.compilation import DEFAULT_TARGET
 

@@ -257,11 +257,19 @@ def _is_whole(array: Any) -> bool:
     return bool(getattr(getattr(array, "flags", None), "c_contiguous", False))
 
 
+def _base(array: Any) -> Any:
+    """The array that one is a view of, also where NumPy keeps it in an object between them; or None."""
+    base = getattr(array, "base", None)
+    while base is not None and not hasattr(base, "flags"):
+        base = getattr(base, "base", None)
+    return base
+
+
 def _owner(array: Any) -> tuple[Any, int]:
     """The array without gaps that a view of NumPy's belongs to, and where in it that starts, in bytes."""
     owner = array
-    while not _is_whole(owner) and hasattr(getattr(owner, "base", None), "flags"):
-        owner = owner.base
+    while not _is_whole(owner) and (base := _base(owner)) is not None:
+        owner = base
     if isinstance(owner, numpy.ndarray) and not _is_whole(owner) and min(owner.strides, default=0) >= 0:
         low, high = numpy.lib.array_utils.byte_bounds(owner)  # memory of another library, of which this is a part
         owner = numpy.lib.stride_tricks.as_strided(owner, ((high - low) // owner.itemsize,), (owner.itemsize,))
