@@ -96,7 +96,8 @@ class ScaledLoop(MainLoop):
 
     def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
-        self.number, self.origin = number, (u32(), u32())
+        row, column = self.share.origin(number)
+        prepare(row, column)
         sums = self.accumulators(self.shape.tall)
         for value in (value for values in sums for value in values):
             ptx.mov.f32(0.0, out=value)
@@ -104,21 +105,13 @@ class ScaledLoop(MainLoop):
             self.add_each(sums)
         else:
             self.add_several(sums[0])
-        row, column = self.origin
-        prepare(row, column)
         return sums, row, column
-
-    def find_origin(self, start: Any) -> None:
-        """Find where the tile is, while the first MMAs are in flight: it takes some divisions."""
-        with ptx.when(start == self.share.first):
-            for one, found in zip(self.origin, self.share.origin(self.number), strict=True):
-                ptx.mov.u32(found, out=one)
 
     def add_each(self, sums: list[list[Any]]) -> None:
         """One K tile at a time."""
         stage, shape = self.stages[0], self.shape
         (fresh,) = self.accumulators(1)
-        for start in self.share.steps():
+        for _ in self.share.steps():
             with self.times.span("wait for a full stage"):
                 stage.wait(unless=self.is_full)
             columns = self.of_columns(stage)
@@ -126,8 +119,6 @@ class ScaledLoop(MainLoop):
                 rows = self.of_rows(stage, part)
                 with self.times.span("multiply"):
                     self.multiply(stage, fresh, part)
-                    if part == 0:
-                        self.find_origin(start)
                     ptx.wgmma.wait_group.sync.aligned(0)
                 if part == shape.tall - 1:
                     ptx.bar.warp.sync(-1)  # all lanes have read their scales
@@ -140,7 +131,7 @@ class ScaledLoop(MainLoop):
         """As many K tiles at a time as there are sets of registers; those after the last are zeros."""
         (stage, read), shape, share = self.stages, self.shape, self.share
         fresh = self.accumulators(shape.fresh)
-        for start in ptx.range(share.first, share.end, shape.fresh * BLOCK):
+        for _ in ptx.range(share.first, share.end, shape.fresh * BLOCK):
             scales = []
             for values in fresh:
                 with self.times.span("wait for a full stage"):
@@ -148,7 +139,6 @@ class ScaledLoop(MainLoop):
                 scales.append((self.of_rows(stage, 0), self.of_columns(stage)))
                 self.multiply(stage, values, 0)
                 stage.advance()
-            self.find_origin(start)
             for number, (values, some) in enumerate(zip(fresh, scales, strict=True)):
                 with self.times.span("multiply"):
                     ptx.wgmma.wait_group.sync.aligned(shape.fresh - 1 - number)
