@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from typing import Any
 
@@ -22,12 +22,16 @@ def compiled(expression: Callable[..., Any], *answers: str, mode: str = "max-aut
     """What torch.compile makes of it, by default tuned for each size."""
 
     @cache
-    def compile(torch: Any) -> Callable[..., Any]:
+    def compile(torch: Any, size: Hashable) -> Callable[..., Any]:
         def run(**arrays: Any) -> Any:
             return expression(torch, **arrays)
 
-        torch.compiler.reset()  # `run` is one function for all expressions, and torch compiles one only so many times
+        torch.compiler.reset()  # `run` is one function for all sizes, and torch compiles one only so many times
         made: Callable[..., Any] = torch.compile(run, mode=mode, dynamic=False, fullgraph=True)
         return made
 
-    return lambda torch, **arrays: lambda: _named(answers, compile(torch)(**arrays))
+    def begin(torch: Any, **arrays: Any) -> Callable[[], Any]:
+        size = tuple((name, getattr(one, "shape", one), getattr(one, "dtype", None)) for name, one in arrays.items())
+        return lambda: _named(answers, compile(torch, size)(**arrays))
+
+    return begin
