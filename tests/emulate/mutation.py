@@ -77,7 +77,7 @@ class Score:
         )
 
 
-def evidence(score: Score, revision: str, where: str) -> dict[str, object]:
+def evidence(score: Score, revision: str, where: dict[str, str]) -> dict[str, object]:
     """What a run measured, on what, with every mutant that is not reported."""
     kinds: dict[str, dict[str, int]] = {}
     for kind in sorted({o.mutant.kind for o in score.outcomes}):
@@ -88,8 +88,7 @@ def evidence(score: Score, revision: str, where: str) -> dict[str, object]:
     shown = [o for o in score.reported if o.mutant.subject.is_asynchronous and o.names_line]
     return {
         "command": "python -m tests.emulate.mutation --evidence",
-        "versions": f"LLVM through llvmlite {version('llvmlite')}, NumPy {version('numpy')}",
-        "platform": where,
+        **where,
         "commit": revision,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "kernels": len({o.mutant.subject.name for o in score.outcomes}),
@@ -190,20 +189,23 @@ def save(outcomes: list[Outcome], name: str) -> None:
     for outcome in outcomes:
         subject = replace(outcome.mutant.subject, text="")
         kept.append(replace(outcome, mutant=replace(outcome.mutant, text="", subject=subject)))
-    Path(name).write_bytes(pickle.dumps({"platform": this_platform(), "outcomes": kept}))
+    Path(name).write_bytes(pickle.dumps({**this_machine(), "outcomes": kept}))
 
 
-def this_platform() -> str:
-    """Where this runs."""
-    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
+def this_machine() -> dict[str, str]:
+    """Where this runs, and with what."""
+    return {
+        "versions": f"LLVM through llvmlite {version('llvmlite')}, NumPy {version('numpy')}",
+        "platform": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+    }
 
 
-def platforms(options: dict[str, str]) -> str:
+def machines(options: dict[str, str]) -> dict[str, str]:
     """Where the mutants ran: here, or where the files that are joined come from."""
     if "join" not in options:
-        return this_platform()
-    found = (pickle.loads(Path(name).read_bytes())["platform"] for name in options["join"].split(","))
-    return "; ".join(dict.fromkeys(found))
+        return this_machine()
+    saved = [pickle.loads(Path(name).read_bytes()) for name in options["join"].split(",")]
+    return {name: "; ".join(dict.fromkeys(one[name] for one in saved)) for name in this_machine()}
 
 
 def _all_mutants_of(subject: Subject) -> list[tuple[float, Mutant]]:
@@ -245,7 +247,7 @@ def main(arguments: list[str]) -> int:
             if survivor not in used:
                 print("NO SURVIVOR ANY MORE", survivor)
     if "evidence" in options:
-        record = evidence(score, commit(), platforms(options))
+        record = evidence(score, commit(), machines(options))
         if "listed" in options:
             record["not_examined"] = [subject.name for subject in subjects() if not subject.is_listed]
         if "originals" in options:

@@ -66,6 +66,24 @@ RELEASED_LATER = (
     "what is released earlier is not filled earlier"
 )
 ONE_CHUNK = "a row is one chunk of 16 bytes: the leading offset leads nowhere"
+FENCED_LATER = (
+    "the warps that transpose values execute such a fence after the barrier, and every MMA that reads the ones comes "
+    "after an arrival of theirs"
+)
+ONE_QUERY_STAGE = (
+    "the producer has waited for the stage of the queries before, which threads release after they have read the "
+    "number that was there: with one stage of queries, no number is overwritten that is still to be read"
+)
+KEYS_FIRST = (
+    "keys are copied before it, into a stage that threads release after they have waited for the values of that time "
+    "to be transposed: with as many stages of values as of keys, those are free by then"
+)
+EIGHT_ROWS = "the matrix has 8 rows: the stride from these to the next 8 leads nowhere"
+OF_CLUSTER = "the barrier of the cluster after it is one of all threads of the block, too"
+STARTED = (
+    "before the first batch it is waited for that blocks run: memory of theirs was neither read nor written before, "
+    "and `fence.mbarrier_init` releases the initialisation"
+)
 
 EQUIVALENT = [
     Survivor("cluster_ring-clusters.sm_90", (65,), ("release to relaxed",), KEPT),
@@ -108,6 +126,12 @@ EQUIVALENT = [
     Survivor("wgmma_attention_backward", (), ("remove wait",), RELEASED_LATER, "mbarrier.try_wait.parity.shared.b64"),
     Survivor("wgmma_attention_backward", (), ("remove commit",), RELEASED_LATER, "wgmma.commit_group"),
     Survivor("wgmma_attention_backward", (), WAIT, RELEASED_LATER, "wgmma.wait_group.sync.aligned 1"),
+    Survivor("wgmma_attention_fp8 wgmma", (165,), ("remove fence",), FENCED_LATER),
+    Survivor("wgmma_attention_fp8 wgmma", (314,), ("remove wait",), ONE_QUERY_STAGE),
+    Survivor("wgmma_attention_fp8 wgmma", (362,), ("remove wait",), KEYS_FIRST),
+    Survivor("wgmma_attention_fp8", (), STRIDE, EIGHT_ROWS, "m64n8k32"),
+    Survivor("layer_norm stream", (1092,), BARRIER, OF_CLUSTER),
+    Survivor("layer_norm stream", (1097,), ("release to relaxed",), STARTED),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("nvfp4", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),
