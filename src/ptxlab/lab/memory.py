@@ -35,7 +35,7 @@ class Memory:
 
     def _find_writes(self, space: int, owner: int) -> Writes:
         rows = self.steps.trace.accesses.writes
-        rows = rows.take((rows.space == space) & (rows.owner == owner))
+        rows = rows.take(np.flatnonzero((rows.space == space) & (rows.owner == owner)))
         after = self.steps.when(rows)
         order = np.argsort(after, kind="stable")
         return Writes(rows.take(order), after[order])

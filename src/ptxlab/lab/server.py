@@ -42,7 +42,6 @@ class Server(ThreadingHTTPServer):
         """Serve in the background until `shutdown`."""
         thread = threading.Thread(target=self.serve_forever, daemon=True)
         thread.start()
-        threading.Thread(target=self.views.prepare, daemon=True).start()
         return thread
 
 
@@ -80,6 +79,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(name.removeprefix("data/").partition("?")[0])
 
     def _answer(self, name: str) -> None:
+        if name == "prepare":  # the page is shown, and has nothing to ask for now
+            threading.Thread(target=self.server.views.prepare, daemon=True).start()
+            self._send(HTTPStatus.OK, "application/json", b"true")
+            return
         try:
             found = json.dumps(self.server.views.get(name)).encode()
         except KeyError as unknown:

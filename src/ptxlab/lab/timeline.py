@@ -88,11 +88,12 @@ class Timeline:
     def _copies(self, block: int) -> list[tuple[int, int, int]]:
         """Asynchronous copies: from their issue to their last byte."""
         own = self.steps.events_of(block)
-        events, when = self.steps.trace.columns.events[own], self.steps.event_steps[own]
-        issued, written = (np.flatnonzero(events["kind"] == kind) for kind in (ISSUED, WRITTEN))
+        events, when = self.steps.trace.columns.events, self.steps.event_steps[own]
+        happened = events["kind"][own]  # of all events it takes long to take whole records
+        issued, written = (np.flatnonzero(happened == kind) for kind in (ISSUED, WRITTEN))
         if not len(issued):
             return []
-        operation = events["operation"].astype(np.int64)
+        operation = events["operation"][own].astype(np.int64)
         order = issued[np.argsort(operation[issued], kind="stable")]
         ends = np.full(len(order), -1, np.int64)
         at = np.searchsorted(operation[order], operation[written])
@@ -100,7 +101,7 @@ class Timeline:
         np.maximum.at(ends, at[known], when[written[known]] + 1)
         ends = np.where(ends < 0, self._last(block), ends)
         starts = when[order]
-        return _together(starts, np.maximum(ends, starts + 1), events["instruction"][order].astype(np.int64))
+        return _together(starts, np.maximum(ends, starts + 1), events["instruction"][own[order]].astype(np.int64))
 
     def _last(self, block: int) -> int:
         own = range(block * self.steps.warps_in_block, (block + 1) * self.steps.warps_in_block)

@@ -55,7 +55,10 @@ export async function start() {
   const timeline = new Timeline(part("timeline"), run, state);
   const views = viewsOf(run, state);
   inspector(part("inspector"), views, state);
-  if (source.kind === "served") state.listen(() => source.prepareNext(run.windowOf(run.count) + 1));
+  if (source.kind === "served") {
+    state.listen(() => source.prepareNext(run.windowOf(run.count) + 1));
+    requestAnimationFrame(() => setTimeout(() => source.get("prepare"), 0));
+  }
   divider();
   panes();
   Object.assign(window, { lab: { run, state, time, timeline, views } });
