@@ -310,7 +310,9 @@ def test_a_copy_of_too_few_bytes() -> None:
     copies = f"@!%p1 {LOAD} [tile], [%x], 1024, [full];\n@!%p1 {LOAD} [tile+1024], [%x], 1024, [full];"
     found = hang(EXPECT.format(4096) + copies + WAIT)
     assert "2048 of 4096 bytes" in found.notes[0]
-    assert "this copy and 1 before it brought 2048 bytes in this phase" in [label.text for label in found.labels]
+    assert "this copy and 1 before it (line 23) brought 2048 bytes in this phase" in [
+        label.text for label in found.labels
+    ]
     assert found.helps[0].text == "expect as many bytes as the copies bring, or start the missing copy"
     assert run(EXPECT.format(2048) + copies + WAIT, words(), words())[0] == []
 

@@ -88,7 +88,7 @@ class Phase:
     committed: u32  # the number of the last commit that signals it; 0: there was none
     committed_at: u32  # the instruction of that commit
     committed_by: u32  # the thread of that commit
-    unused: u32
+    copied_first: u32  # the instruction of the first copy that brought bytes in this phase
     committed_from: u64  # the block of that commit
     early: Array[EarlyRead, 4]
     recent: Array[PhaseRecord, 4]  # the phase it is in and those before, by their numbers
@@ -101,4 +101,4 @@ class BlockBarriers:
     used: u32  # numbered barriers that any thread has arrived at, a bit for each
     uses_mbarriers: u32  # whether `phases` describes any
     numbered: Array[Barrier, 16]
-    phases: Array[Phase, 65]  # by offset: of two that collide, the later one; the last takes what is not kept
+    phases: Array[Phase, 65]  # see `runtime.asynchronous.mbarrier_notes`; the last takes what is not kept

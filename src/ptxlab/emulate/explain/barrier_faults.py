@@ -9,7 +9,7 @@ from ptxlab.emulate.abi.faults import BarrierReason
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
-from ptxlab.emulate.explain.snapshots import BlockSnapshot, thread_name
+from ptxlab.emulate.explain.snapshots import BlockSnapshot, last_wait, thread_name
 from ptxlab.isa.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -89,8 +89,18 @@ def _explain_arrivals(fault: FaultSnapshot, name: str) -> Diagnostic:
         "bad-barrier",
         f"{count} arrival{'s' * (count > 1)} at {name}, which expects {mbarrier.pending} more in this phase",
         others=[label for label in others if label.span != fault.launch.span_of(fault.number)],
+        notes=_waited(fault),
         helps=["initialise the mbarrier with the number of arrivals a phase has, or wait until this phase completes"],
     )
+
+
+def _waited(fault: FaultSnapshot) -> list[str]:
+    """A note on the last wait of the thread that arrives: it may be for another phase than the one that it needs."""
+    wait = last_wait(fault.snapshot, fault.thread)
+    if wait is None:
+        return []
+    line, mbarrier = fault.launch.name_line(wait.instruction, fault.number), name_mbarrier(fault.launch, wait.offset)
+    return [f"the last wait of the thread, on {line}, was over {wait.phase} of {mbarrier}"]
 
 
 def _explain_reinitialised(fault: FaultSnapshot, name: str) -> Diagnostic:

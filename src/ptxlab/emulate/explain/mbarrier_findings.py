@@ -8,7 +8,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import parties_of, race_of
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.operations import operation_of
-from ptxlab.emulate.explain.paths import Paths
+from ptxlab.emulate.explain.paths import Paths, Signals
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order import last_waits, reports
 from ptxlab.report import Diagnostic, Label, error
@@ -50,7 +50,8 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
         missing = _missing_commit(launch, found, number) or _missing_wait(launch, found, number)
         if missing and launch.compiled.effects(found.get("other_instruction", number)).uses("wgmma"):
             # Then the stage was released too early, and the wait for that is right, unless it was over at once.
-            return [*missing, *(_mbarrier_wait(launch, found, number) if not found.get("wait_phases", number) else [])]
+            is_shown = not found.get("wait_phases", number) or found.get("weak", number) == last_waits.OTHER_WAIT
+            return [*missing, *(_mbarrier_wait(launch, found, number) if is_shown else [])]
         groups = missing or _group_wait(launch, found, number)
     return [*groups, *_mbarrier_wait(launch, found, number), *_commit(launch, found, number)]
 
@@ -82,17 +83,42 @@ def _missing_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
         return []
     lines = " or ".join(launch.name_line(at, later.instruction) for at in after.places[:2])
     is_left = _groups_left(launch, found, number) > 0
+    again = _signals_again(launch, paths, after, unit, later.instruction) if unit == "wgmma" else []
     if after.short_waits:
-        short = after.short_waits[0]
-        line, left = launch.name_line(short, later.instruction), _groups(paths.groups_left(short))
-        is_other = is_left and found.get("group_wait", number) - 1 != short  # any of the two may wait for too few
+        is_other = is_left and found.get("group_wait", number) - 1 not in after.short_waits  # any may wait for too few
         last = _group_wait(launch, found, number) if is_other else []
-        return [*last, f"the wait on {line} leaves {left} in flight when its thread signals others, on {lines}"]
+        waits = _short_waits(launch, paths, after, later.instruction)
+        return [*last, f"{waits} in flight when its thread signals others, on {lines}", *again]
     if is_left:
         return []
-    return [
-        f"the thread that started the {operation.name} does not wait for it before {lines}, where it signals others"
-    ]
+    text = f"the thread that started the {operation.name} does not wait for it before {lines}, where it signals others"
+    return [text, *again]
+
+
+def _short_waits(launch: RunningLaunch, paths: Paths, signals: Signals, beside: int) -> str:
+    """`the wait on line 40 leaves the latest group`, or such of several waits"""
+    first, *others = signals.short_waits[:2]
+    text = f"the wait on {launch.name_line(first, beside)} leaves {_groups(paths.groups_left(first))}"
+    for other in others:
+        text += f", and that on {launch.name_line(other, beside)} {_groups(paths.groups_left(other))},"
+    return text
+
+
+def _signals_again(launch: RunningLaunch, paths: Paths, first: Signals, unit: str, until: int) -> list[str]:
+    """Notes on where a thread signals others the second and the third time before it has waited for an operation."""
+    notes, seen, before = [], set(first.places), first
+    for _ in range(2):
+        for place in before.places[:2]:
+            after = paths.signals_after(place, unit, until)
+            if not after.places or seen & set(after.places):  # nothing, or a loop
+                continue
+            seen |= set(after.places)
+            lines = " or ".join(launch.name_line(at, until) for at in after.places[:2])
+            waits = f"{_short_waits(launch, paths, after, until)} in flight" if after.short_waits else "it is in flight"
+            notes.append(f"{waits} when its thread signals others again, on {lines}")
+            before = after
+            break
+    return notes
 
 
 def _group_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[str]:
@@ -124,6 +150,9 @@ def _mbarrier_wait(launch: RunningLaunch, found: StructArray, number: int) -> li
     if not wait:
         return []
     line = launch.name_line(wait - 1, found.get("instruction", number))
+    if found.get("weak", number) == last_waits.OTHER_WAIT:
+        mbarrier = name_mbarrier(launch, found.get("wait", number))
+        return [f"the last wait of the thread that writes is the one on {line}, on {mbarrier}"]
     if weak := found.get("weak", number):
         what = "wait" if weak == last_waits.WEAK_WAIT else "arrival"
         return [f"the {what} on {line} hands nothing over: it is `.relaxed`, or its scope is too small"]

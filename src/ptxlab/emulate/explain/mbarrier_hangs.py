@@ -10,7 +10,7 @@ from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.mbarrier_ledger import arrival_elsewhere, skipped_phase
 from ptxlab.emulate.explain.operations import operation_of
-from ptxlab.emulate.explain.snapshots import Mbarrier, block_name
+from ptxlab.emulate.explain.snapshots import Mbarrier, block_name, last_wait
 from ptxlab.emulate.explain.waits import Group
 from ptxlab.report import Diagnostic, Label, error
 
@@ -29,7 +29,7 @@ def explain_phase(
     number = group.first.waits_for & 1 if mbarrier.phase is None else mbarrier.phase.get("completed")
     arrivals = f"{mbarrier.arrived} of {mbarrier.expected} arrivals{_last_arrival(launch, group, mbarrier)}"
     note = f"phase {number}: {arrivals}, {_bytes(mbarrier)}; no running thread or copy can arrive"
-    notes = [note, *exited]
+    notes = [note, *exited, *_unseen(launch, group, mbarrier)]
     at, is_untouched = group.first.waits_at, _is_untouched(group)
     elsewhere = arrival_elsewhere(launch, group.snapshot, at, group.instruction) if is_untouched else ""
     cycle = [
@@ -82,11 +82,29 @@ def _history(launch: RunningLaunch, mbarrier: Mbarrier) -> list[Label]:
     return [Label(span, text) for number, text in texts if (span := launch.span_of(number)) is not None]
 
 
+def _unseen(launch: RunningLaunch, group: Group, mbarrier: Mbarrier) -> list[str]:
+    """A note on the thread that completed a phase which no wait has seen: it may have come too early."""
+    phase, skipped = mbarrier.phase, skipped_phase(mbarrier)
+    if phase is None or skipped is None or phase.get("arrived_from") != group.snapshot.number:
+        return []
+    wait = last_wait(group.snapshot, phase.get("arrived_by"))
+    if wait is None:
+        return []
+    line = launch.name_line(wait.instruction, group.instruction)
+    return [
+        f"no wait has seen phase {skipped}; thread {phase.get('arrived_by')}, which arrived there last, waited last "
+        f"on {line}: that was over {wait.phase} of {name_mbarrier(launch, wait.offset)}"
+    ]
+
+
 def _completions(launch: RunningLaunch, phase: StructArray) -> str:
-    """`this copy and 1 before it brought 2048 bytes in this phase`"""
-    name = operation_of(launch.compiled.effects(phase.get("copied_at"))).name
+    """`this copy and 1 before it (line 40) brought 2048 bytes in this phase`"""
+    last, first = phase.get("copied_at"), phase.get("copied_first")
+    name = operation_of(launch.compiled.effects(last)).name
     before = phase.get("copies") - 1
-    these = f"this {name} and {before} before it" if before else f"one {name}"
+    line = launch.name_line(first, last)
+    where = "" if first == last else f" ({line})" if before == 1 else f" (the first: {line})"
+    these = f"this {name} and {before} before it{where}" if before else f"one {name}"
     return f"{these} brought {phase.get('copied')} bytes in this phase"
 
 

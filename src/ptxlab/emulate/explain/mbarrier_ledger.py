@@ -36,6 +36,19 @@ class Entry:
         return not self.waiting and not self.mbarrier.has_started
 
     @property
+    def is_lost(self) -> bool:
+        """Whether no thread waits on it, and the last wait was over before the last phase that is complete, or any."""
+        notes = self.mbarrier.phase
+        if self.waiting or self.mbarrier.has_started or notes is None or not notes.get("passed_at"):
+            return False
+        return not notes.get("completed") or skipped_phase(self.mbarrier) is not None
+
+    @property
+    def variable(self) -> tuple[int, str | None]:
+        """The block and the variable that it is in: a ring has its mbarriers in one."""
+        return self.snapshot.number, layout.shared_variable_at(self.launch.compiled.variables, self.offset)[0]
+
+    @property
     def has_earlier_phases(self) -> bool:
         """Whether nothing has arrived in its phase, and there were others before."""
         return not self.mbarrier.arrived and len(self.phases) > 1
@@ -56,6 +69,12 @@ class Entry:
         first = max(last - barriers.RECENT_PHASES + 1, 0)
         return [_record(notes, number) for number in range(first, last + 1)]
 
+    def is_of_ring(self, waits: set[tuple[tuple[int, str | None], int]]) -> bool:
+        """Whether threads wait, by other instructions than the last wait here, on others of its ring."""
+        notes = self.mbarrier.phase
+        here = [instruction for variable, instruction in waits if variable == self.variable]
+        return notes is not None and bool(here) and notes.get("passed_at") - 1 not in here
+
     def line(self) -> str:
         """``full` (initialised on line 9): phase 0: 1 of 2 arrivals (line 29: thread 0); warp 1 waits …`"""
         notes = self.mbarrier.phase
@@ -67,6 +86,9 @@ class Entry:
             parts.append(f"{now.get('bytes')} of {now.get('expected_bytes')} bytes")
         if before and not self.mbarrier.arrived:
             parts.append(f"phase {before[-1].get('number')} had {before[-1].get('arrived')}{self._sources(before[-1])}")
+        if self.is_lost:
+            line = self.launch.name_line(notes.get("passed_at") - 1, self.beside)
+            parts.append(f"the last wait, on {line}, was over {'before that' if notes.get('completed') else 'at once'}")
         for group in self.waiting:
             line = self.launch.name_line(group.instruction, self.beside)
             waits = "waits" if len(group.threads) == 1 or len(group.warps) == 1 else "wait"
@@ -148,7 +170,8 @@ def entries_of(launch: RunningLaunch, snapshot: BlockSnapshot, groups: Sequence[
 
 def list_entries(entries: Sequence[Entry]) -> str:
     """A note with a line for each of them, of many the first; empty if one mbarrier in phase 0 is all there is."""
-    busy = [entry for entry in entries if not entry.is_idle]
+    waits = {(entry.variable, group.instruction) for entry in entries for group in entry.waiting}
+    busy = [entry for entry in entries if not entry.is_idle or (entry.is_lost and entry.is_of_ring(waits))]
     if len(busy) < 2 and not any(entry.has_earlier_phases for entry in busy):
         return ""
     several = len({entry.snapshot.number for entry in busy}) > 1

@@ -133,8 +133,13 @@ class BlockSnapshot:
 
     def phase(self, offset: int) -> StructArray | None:
         """What is known of the mbarrier at an offset of shared memory."""
-        found = StructArray.at(barriers.Phase, self.phase_address(offset // 8 % barriers.KNOWN_PHASES))
-        return found if found.get("is_known") and found.get("offset") == offset else None
+        for index in range(offset // 8, offset // 8 + barriers.KNOWN_PHASES):
+            found = StructArray.at(barriers.Phase, self.phase_address(index % barriers.KNOWN_PHASES))
+            if not found.get("is_known"):
+                break
+            if found.get("offset") == offset:
+                return found
+        return None
 
     def phase_address(self, index: int) -> int:
         """Where the notes on mbarriers with that index are."""
@@ -156,6 +161,27 @@ class BlockSnapshot:
 
     def _inside(self, name: str, index: int, owner: type) -> int:
         return self.record.address + offset_of(state.Block, name) + index * size_of(owner)
+
+
+@dataclass(frozen=True)
+class LastWait:
+    """The last wait of a thread on an mbarrier that is over."""
+
+    instruction: int
+    offset: int
+    phases: int
+
+    @property
+    def phase(self) -> str:
+        """`by phase 1`, or `at once, before phase 0`"""
+        return f"by phase {self.phases - 1}" if self.phases else "at once, before phase 0"
+
+
+def last_wait(snapshot: BlockSnapshot, thread: int) -> LastWait | None:
+    """That of a thread of a block, if there was one, and it is known."""
+    threads = StructArray.at(state.Thread, snapshot.record.get("threads"))
+    wait, at, phases = (threads.get(f"order.{name}", thread) for name in ("wait", "wait_at", "wait_phases"))
+    return LastWait(at, wait - 1, phases) if wait else None
 
 
 def snapshot_of(launch: RunningLaunch, worker: HostWorker) -> BlockSnapshot | None:

@@ -7,10 +7,10 @@ which an initialised one is known.
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Phase
 from ptxlab.emulate.abi.faults import BAD_BARRIER, BarrierReason
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import AT_PHASE
+from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.memory.memory import fail_because, in_block
 from ptxlab.emulate.runtime.order.reports import report_reinitialised
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
@@ -28,22 +28,6 @@ MARK = 1 << 63
 @native(inline=True)
 def barrier_at(block: Pointer[Block], offset: u64) -> Pointer[u64]:
     return cast(Pointer[u64], block.memory.shared + offset)
-
-
-@native(inline=True)
-def notes_on(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
-    """What is known of an mbarrier; of one whose notes another has taken, an entry that is never read."""
-    notes = cast(Pointer[Phase], block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
-    return notes if notes.offset == offset else cast(Pointer[Phase], block.barriers.phases + KNOWN_PHASES)
-
-
-@native(inline=True)
-def take_notes(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
-    """The notes for an mbarrier that is initialised."""
-    notes = cast(Pointer[Phase], block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
-    notes.offset = offset
-    block.barriers.uses_mbarriers = 1
-    return notes
 
 
 @native(inline=True)

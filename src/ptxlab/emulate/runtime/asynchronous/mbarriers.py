@@ -24,10 +24,9 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import (
     fail_barrier,
     is_intact,
     may_initialise,
-    notes_on,
     set_bits,
-    take_notes,
 )
+from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on, take_notes
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
 from ptxlab.emulate.runtime.memory.recording import is_recording, record_event
 from ptxlab.emulate.runtime.order.early_waits import note_filled, note_wait
@@ -69,7 +68,6 @@ def initialise_phase(
     notes.early_count = 0
     notes.skipped = 0
     notes.committed = 0
-    notes.is_known = 1
     begin_record(notes)
     begin_phases(thread, block, offset)
     if is_recording(thread):
@@ -171,6 +169,8 @@ def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     notes = notes_on(block, offset)
     notes.copied += u64(bytes)
     notes.copied_at = instruction
+    if notes.copies == 0:
+        notes.copied_first = instruction
     notes.copies += 1
     record_of(notes, notes.completed).bytes += u64(bytes)
     if is_recording(thread):

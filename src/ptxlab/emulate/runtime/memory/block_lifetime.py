@@ -6,15 +6,15 @@ Both are asked of order, not of time: what happens to be in time now may be too 
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, LOAD, RANK_SHIFT
-from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Phase
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
+from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.happens_before import companion, covers, doubt_of, is_covered
 from ptxlab.emulate.runtime.order.reports import report_absence
 from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, PAGE, PAGE_SHIFT, WARP_SHIFT, WORDS
 from ptxlab.emulate.runtime.order.vector_clocks import join
-from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 
 @native
@@ -79,7 +79,7 @@ def is_counted(block: Pointer[Block], access: Pointer[Access], offset: u64) -> b
     if access.flags & KIND != ATOMIC or access.flags & ASYNC != 0:
         return False
     at: u64 = offset - offset % 8
-    notes = cast(Pointer[Phase], block.barriers.phases + u32(at // 8 % KNOWN_PHASES))
+    notes = notes_on(block, at)
     if notes.is_known == 0 or notes.offset != at or notes.completed == 0:
         return False
     return record_of(notes, notes.completed - 1).passed != 0 and record_of(notes, notes.completed).arrived == 0

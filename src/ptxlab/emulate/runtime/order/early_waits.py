@@ -14,16 +14,12 @@ from ptxlab.emulate.abi.barriers import EARLY_READS, KNOWN_PHASES, EarlyRead, Ph
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
+from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.access_history import GENERATION
 from ptxlab.emulate.runtime.order.last_waits import note_pass
 from ptxlab.emulate.runtime.order.reports import STALE_PHASE, add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
-
-
-@native(inline=True)
-def notes_at(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
-    return cast(Pointer[Phase], block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
 
 
 @native
@@ -56,7 +52,7 @@ def note_wait(thread: Pointer[Thread], notes: Pointer[Phase]) -> None:
 @native
 def note_early_read(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
     """A thread reads shared memory, or starts an operation that does, after a wait that was over at once."""
-    notes = notes_at(thread.block, thread.order.early - 1)
+    notes = notes_on(thread.block, thread.order.early - 1)
     if notes.offset != thread.order.early - 1 or notes.completed != 0 or notes.early_count == EARLY_READS:
         return
     for index in range(notes.early_count):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import LOAD, TENSOR_SPACE
 from ptxlab.emulate.abi.barriers import KNOWN_PHASES, RECENT_PHASES, Phase, PhaseRecord
 from ptxlab.emulate.abi.clocks import Access, Finding
-from ptxlab.emulate.abi.state import Block, Thread
+from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.happens_before import companion
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, KIND
 from ptxlab.emulate.runtime.order.vector_clocks import (
@@ -23,13 +24,8 @@ from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 # Why a wait hands nothing over: it is relaxed or of too small a scope, or the arrival that it saw is.
 WEAK_WAIT = 1
 WEAK_ARRIVAL = 2
+OTHER_WAIT = 3  # it need not: it is only the last one of a thread that writes where an MMA of others reads
 NEAR_ENOUGH = 4  # added: it hands over within a block
-
-
-@native(inline=True)
-def phase_at(block: Pointer[Block], offset: u64) -> Pointer[Phase]:
-    """What is known of an mbarrier of a block, or of another one in its slot."""
-    return cast(Pointer[Phase], block.barriers.phases + u32(offset // 8 % KNOWN_PHASES))
 
 
 @native
@@ -111,8 +107,11 @@ def note_other_wait(thread: Pointer[Thread], other: Pointer[Access], own: u32, f
     if channel >= TENSOR_WORK and channel < TENSOR_ISSUED and other.flags & ASYNC != 0:
         note_commit(thread, other, found)
         return
-    if own != 0 and thread.order.wait != 0 and channel >= PRODUCTS and channel < TENSOR_LOADS:
+    is_of_others: boolean = own != 0 or found.other_thread != thread.number
+    if is_of_others and thread.order.wait != 0 and channel >= PRODUCTS and channel < TENSOR_LOADS:
         add_wait(found, thread)  # a stage that is filled again: what released it
+        if own == 0:
+            found.weak = OTHER_WAIT
         return
     home = companion(thread, other.block)
     if channel < PHASES or cast(u64, home) == 0:
@@ -122,7 +121,7 @@ def note_other_wait(thread: Pointer[Thread], other: Pointer[Access], own: u32, f
         return
     block = thread.block.cluster.blocks[rank]
     offset: u64 = u64(channel & ((1 << RANK_IN_CHANNEL) - 1)) << 3
-    notes = phase_at(block, offset)
+    notes = notes_on(block, offset)
     if notes.is_known == 0 or notes.offset != offset or notes.passed_at == 0:
         return
     found.third_instruction = notes.passed_at
@@ -193,8 +192,8 @@ def is_signalled(waiter: Pointer[Thread], channel: u32, by: u32) -> boolean:
     offset: u64 = waiter.order.wait - 1
     if channel >= PHASES:
         return channel == channel_of_mbarrier(waiter, offset)
-    notes = phase_at(waiter.block, offset)
-    return notes.arrived_at != 0 and notes.arrived_by == by
+    notes = notes_on(waiter.block, offset)
+    return notes.is_known != 0 and notes.arrived_at != 0 and notes.arrived_by == by
 
 
 @native
@@ -203,7 +202,7 @@ def add_wait(found: Pointer[Finding], waiter: Pointer[Thread]) -> None:
     found.third_instruction = waiter.order.wait_at + 1
     found.wait = waiter.order.wait - 1
     found.wait_phases = waiter.order.wait_phases
-    notes = phase_at(waiter.block, found.wait)
+    notes = notes_on(waiter.block, found.wait)
     if notes.is_known != 0 and notes.offset == found.wait:
         add_phase(found, notes)
 

@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Operation
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_signal
-from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import notes_on
+from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.asynchronous.mbarriers import arrive_at_phase, target_of
 from ptxlab.emulate.runtime.memory.memory import in_block, owner_of
 from ptxlab.emulate.runtime.order.mbarrier_order import MBARRIER
