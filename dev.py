@@ -20,6 +20,7 @@ PYTEST = ["pytest", "-q", "-n", "auto", "--dist", "worksteal", "--durations", "1
 # The widget of notebooks needs a package that is not installed here.
 DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", "--ignore", "src/ptxlab/lab/widget.py"]
 DOCS = [DOCTESTS, ["python", "docs/build.py"]]
+LINT = [["ruff", "format", "--check"], ["ruff", "check"], ["python", "docs/words.py"]]
 # One after the other; those of a tuple run side by side, for each of them uses one core only.
 Commands = list[list[str] | tuple[list[list[str]], ...]]
 TASKS: dict[str, tuple[str, Commands]] = {
@@ -28,10 +29,7 @@ TASKS: dict[str, tuple[str, Commands]] = {
     "check": (
         "format, lint, words, types, layers, all tests, docs: what must pass",
         [
-            ["ruff", "format", "--check"],
-            ["ruff", "check"],
-            ["python", "docs/words.py"],
-            ([["mypy"]], [["lint-imports"], *DOCS]),
+            ([["mypy"]], [*LINT, ["lint-imports"], *DOCS]),
             PYTEST,
         ],
     ),
