@@ -8,7 +8,7 @@ import pytest
 
 from ptxlab.isa.targets import Version
 from ptxlab.report import PtxError
-from ptxlab.toolchain import Tool, find, find_assembler
+from ptxlab.toolchain import Tool, assemble, find, find_assembler
 from ptxlab.toolchain.tools import newest_version
 
 
@@ -24,6 +24,13 @@ def is_there(name: str) -> bool:
 def header(version: str, target: str) -> str:
     """How a module begins."""
     return f".version {version}\n.target {target}\n.address_size 64\n"
+
+
+def ptxas_complaints(ptx: str, target: str = "sm_90a") -> list[str]:
+    """Registers that ptxas spills, and what it has to say, as it has of `wgmma` that it serializes."""
+    assembly = assemble(ptx, target)
+    spilled = [one for one in assembly.resources if one.spill_stores or one.spill_loads]
+    return [*map(str, spilled), *map(str, assembly.diagnostics)]
 
 
 BLESS = bool(os.environ.get("BLESS"))

@@ -15,7 +15,7 @@ from tests.corpus.cuda_sample import RANDOM, Array, Sample, floats, zeros
 
 FOLDER = "examples/cute/tutorial"
 OPTIONS = ("-Iinclude", "-Itools/util/include", "-std=c++17", "--expt-relaxed-constexpr")
-# What tells the kernels for A and B of rows (TN) and of columns (NT) apart: strides, layouts, or the MMA.
+# The TN and the NT instance of a template differ in strides, layouts or the MMA, which these parts of the names pick.
 TN = "gemm_device<..., cute::tuple<int, cute::C<1>>, ...>"
 NT = "gemm_device<..., cute::Layout<cute::tuple<cute::C<128>, cute::C<8>>, cute::tuple<cute::C<1>, cute::C<128>>>, ...>"
 WGMMA = "gemm_device<...64x64x16_F16F16F16_SS<(cute::SM90::GMMA::Major){}, ...>"

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.parts.shapes import Shape
+from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.scaled_gemm import arrays, launch, reference
-from ptxlab.kernels.scaled_gemm.choice import choose
+from ptxlab.kernels.scaled_gemm.choice import CHOICES, Choice, choose
+from ptxlab.kernels.scaled_gemm.kernel import specialize
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.measure import Host, Launch
 from tests.kernels.left_out import codes, without
+
+from ..tools import needs_ptxas, ptxas_complaints
 
 TALL, SMALL = Shape(2, 16, 2, tall=2), Shape(1, 16, 3, fresh=2)
 SHAPES = {
@@ -67,3 +70,11 @@ def test_what_is_chosen_fits_into_shared_memory(out_size: int) -> None:
         static = shape.stages * (16 + 4 * (shape.rows + 8))
         dynamic = shape.shared(problem.layout(shape))
         assert shape.occupancy * (-(-static // 1024) * 1024 + dynamic + 1024) <= 233_472
+
+
+@needs_ptxas
+@pytest.mark.parametrize("choice", CHOICES[1:5], ids=lambda one: f"{one.shape.groups}x{one.shape.columns}")
+def test_the_variants_of_large_products_do_not_spill(choice: Choice) -> None:
+    formats = Formats("e4m3", "e4m3", "bf16")
+    layout = Layout(True, True, True, formats.element, formats.out_size)
+    assert ptxas_complaints(specialize(formats, choice.shape, layout).ptx) == []

@@ -1,11 +1,9 @@
 """The gradients of attention: what the gallery's data does not reach, what users call, one synchronization left out."""
 
 import math
-import subprocess
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,9 @@ from ptxlab.kernels.wgmma_attention_backward import choose, differentiate, refer
 from ptxlab.kernels.wgmma_attention_backward.plan import Plan
 from ptxlab.kernels.wgmma_attention_backward.rows import convert, prepare
 from ptxlab.measure import Host, UnsuitedError
-from ptxlab.toolchain import find
 from tests.kernels.left_out import codes, without
 
-from ..tools import needs_ptxas
+from ..tools import needs_ptxas, ptxas_complaints
 
 SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 300, "size": 64}
 PLANS = [
@@ -251,11 +248,6 @@ def test_torch_differentiates_packed_sequences() -> None:
 @needs_ptxas
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", [pytest.param(p, marks=() if p == PLANS[4] else pytest.mark.bulk) for p in PLANS])
-def test_ptxas_neither_spills_nor_serializes(plan: Plan, tmp_path: Path) -> None:
+def test_ptxas_neither_spills_nor_serializes(plan: Plan) -> None:
     for kernel in (specialize(plan), prepare(plan), convert(plan)):
-        source = tmp_path / "attention.ptx"
-        source.write_text(str(kernel))
-        command = [find("ptxas").path, "-arch=sm_90a", "-v", "-o", str(tmp_path / "attention.cubin"), str(source)]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-        assert "0 bytes spill stores" in said
-        assert "Potential Performance Loss" not in said
+        assert ptxas_complaints(kernel.ptx) == []

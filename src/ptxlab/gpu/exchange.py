@@ -13,8 +13,22 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ptxlab.gpu.starting import Method, Object, PyBytes_AsString, PyLong_FromLong, make_function
-from ptxlab.native import Pointer, array, call, cast, external, native, s32, s64, struct, u8, u16, u32, u64
+from ptxlab.gpu.python_api import (
+    Method,
+    Object,
+    Py_DecRef,
+    PyBytes_AsString,
+    PyBytes_FromStringAndSize,
+    PyErr_Clear,
+    PyList_Append,
+    PyList_GetItem,
+    PyList_Size,
+    PyLong_FromLong,
+    PyLong_FromUnsignedLongLong,
+    PyObject_Type,
+    make_function,
+)
+from ptxlab.native import Pointer, array, call, cast, native, s32, s64, struct, u8, u16, u32, u64
 from ptxlab.native.engine import build
 from ptxlab.native.functions import signature
 from ptxlab.native.modes import CHECKED
@@ -52,46 +66,6 @@ class Tensor:
     shape: Pointer[u64]
     strides: Pointer[u64]
     offset: u64
-
-
-@external
-def PyObject_Type(given: Object) -> Object:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def Py_DecRef(given: Object) -> None:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyErr_Clear() -> None:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyList_Size(given: Object) -> s64:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyList_GetItem(given: Object, index: s64) -> Object:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyList_Append(given: Object, item: Object) -> s32:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyLong_FromUnsignedLongLong(value: u64) -> Object:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyBytes_FromStringAndSize(text: Pointer[u8], size: s64) -> Object:  # noqa: N802
-    raise NotImplementedError
 
 
 @native

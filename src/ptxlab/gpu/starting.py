@@ -14,7 +14,18 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from ptxlab.native import Pointer, array, call, cast, copy_bytes, external, native, s64, struct, u8, u32, u64
+from ptxlab.gpu.python_api import (
+    Method,
+    Object,
+    PyBytes_AsString,
+    PyEval_RestoreThread,
+    PyEval_SaveThread,
+    PyList_GetItem,
+    PyLong_AsUnsignedLongLong,
+    PyLong_FromLong,
+    make_function,
+)
+from ptxlab.native import Pointer, array, call, cast, copy_bytes, native, s64, struct, u8, u32, u64
 from ptxlab.native.engine import build
 from ptxlab.native.functions import signature
 from ptxlab.native.modes import CHECKED
@@ -22,7 +33,6 @@ from ptxlab.native.modes import CHECKED
 MOST_BYTES, MOST_PARAMETERS = 4096, 128  # of a launch that is started this way
 WRONG_CONTEXT = -1
 _TAKES_ONE = 8  # METH_O
-Object = Pointer[u8]
 
 Start = Callable[[list[int]], int]
 """Starts a kernel with these addresses; 0, the driver's error, or WRONG_CONTEXT."""
@@ -42,39 +52,9 @@ class Record:
     bytes: u64
 
 
-@external
-def PyBytes_AsString(given: Object) -> Pointer[Record]:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyList_GetItem(given: Object, index: s64) -> Object:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyLong_AsUnsignedLongLong(given: Object) -> u64:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyLong_FromLong(value: s64) -> Object:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyEval_SaveThread() -> Pointer[u8]:  # noqa: N802
-    raise NotImplementedError
-
-
-@external
-def PyEval_RestoreThread(state: Pointer[u8]) -> None:  # noqa: N802
-    raise NotImplementedError
-
-
 @native
 def start(given: Object, addresses: Object) -> Object:
-    record: Pointer[Record] = PyBytes_AsString(given)
+    record: Pointer[Record] = cast(Pointer[Record], PyBytes_AsString(given))
     context = array(u64, 1)
     status: u32 = call(u32, record.find_context, context)
     if status != 0 or context[0] != record.context:
@@ -94,24 +74,6 @@ def start(given: Object, addresses: Object) -> Object:
     status = call(u32, record.launch, record.config, record.function, pointers, u64(0))
     PyEval_RestoreThread(state)
     return PyLong_FromLong(s64(status))
-
-
-class Method(ctypes.Structure):
-    """`PyMethodDef`."""
-
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("text", ctypes.c_char_p),
-    ]
-
-
-def make_function(method: Method, given: bytes) -> Any:
-    """A function for Python, which gives these bytes to the machine code and keeps them; `method` must stay."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    return make(ctypes.addressof(method), given, None)
 
 
 @cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ptxlab.kernels.functions import jax_functions, narrow_attention, packed_attention
+from ptxlab.kernels.functions import fp8_attention, jax_functions, packed_attention
 from ptxlab.kernels.functions.attention_launches import prepare, prepare_gradients
 from ptxlab.kernels.functions.calls import Calls
 from ptxlab.kernels.functions.matrices import empty
@@ -56,10 +56,10 @@ def attention(
     Weights are rounded to e4m3, too, and sums of values have the tensor cores' 14 bits. There is no gradient.
     """
     scales = scale_q, scale_k, scale_v
-    if narrow_attention.is_narrow(q) or any_given(*scales):
+    if fp8_attention.is_fp8(q) or any_given(*scales):
         if any_given(cu_seqlens_q, cu_seqlens_k):
             raise TypeError("packed sequences are of float16 and bfloat16, which have no scales")
-        return narrow_attention.attend((q, k, v, *scales), out, (causal, window), return_lse)
+        return fp8_attention.attend((q, k, v, *scales), out, (causal, window), return_lse)
     if not is_traced() and is_jax(q.__class__):
         answer, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
         return (answer, lse) if return_lse else answer

@@ -72,8 +72,8 @@ def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -
             _, backward = jax().vjp(_activation(activation), before.astype("float32"))
             of_sum = backward(change.astype("float32"))[0].astype(change.dtype)
         rows, left = of_sum.reshape(-1, of_sum.shape[-1]), a.reshape(-1, a.shape[-1])
-        yield _multiply(of_sum, b, {}, None, turned="b", **how)
-        yield _multiply(left, rows, {}, None, turned="a", **how)
+        yield _multiply(of_sum, b, {}, None, transposed="b", **how)
+        yield _multiply(left, rows, {}, None, transposed="a", **how)
         if "bias" in given:
             yield rows.astype("float32").sum(0).astype(given["bias"].dtype)
         if "residual" in given:
@@ -83,26 +83,26 @@ def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -
 
 
 def _multiply(
-    a: Any, b: Any, added: Mapping[str, Any], activation: str | None, turned: str = "", allow_tf32: bool = False
+    a: Any, b: Any, added: Mapping[str, Any], activation: str | None, transposed: str = "", allow_tf32: bool = False
 ) -> Any:
-    """A product; `turned` is "a" or "b" if that one is given transposed."""
+    """A product; `transposed` is "a" or "b" if that one is given transposed."""
     jnp = jax().numpy
     left, right = a.reshape(-1, a.shape[-1]), b
-    (m, k) = left.shape[::-1] if turned == "a" else left.shape
-    n = right.shape[0] if turned == "b" else right.shape[1]
-    rows = a.shape[:-1] if turned != "a" else (m,)
+    (m, k) = left.shape[::-1] if transposed == "a" else left.shape
+    n = right.shape[0] if transposed == "b" else right.shape[1]
+    rows = a.shape[:-1] if transposed != "a" else (m,)
     more = -k % (BYTES // a.dtype.itemsize)
     if more:  # columns of 0
-        left = jnp.pad(left, ((0, more), (0, 0)) if turned == "a" else ((0, 0), (0, more)))
-        right = jnp.pad(right, ((0, 0), (0, more)) if turned == "b" else ((0, more), (0, 0)))
+        left = jnp.pad(left, ((0, more), (0, 0)) if transposed == "a" else ((0, 0), (0, more)))
+        right = jnp.pad(right, ((0, 0), (0, more)) if transposed == "b" else ((0, more), (0, 0)))
     flags = []
-    if turned == "a" and _is_copied_by_tma(left):
+    if transposed == "a" and _is_copied_by_tma(left):
         flags.append(0)
-    elif turned == "a":
+    elif transposed == "a":
         left = left.T
-    if turned == "b" or not _is_copied_by_tma(right):
+    if transposed == "b" or not _is_copied_by_tma(right):
         flags.append(1)
-        right = right if turned == "b" else right.T
+        right = right if transposed == "b" else right.T
     residual = None if "residual" not in added else added["residual"].reshape(-1, n)
     given = left, right, added.get("bias"), activation, residual, allow_tf32
     made = shaped((m, n), "int32" if str(a.dtype) == "int8" else a.dtype)
@@ -141,10 +141,10 @@ def gated_matmul(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any
 
 def _gate(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any] = (None, None, None)) -> Any:
     rows, weights = _padded(x.reshape(-1, x.shape[-1]), -1), [_padded(one, 0, x.dtype) for one in (w1, w2)]
-    turned = (1, 2) if x.dtype.itemsize == 1 else ()
-    given = rows, *([one.T for one in weights] if turned else weights), activation, *scales
-    made = shaped((rows.shape[0], w1.shape[1]), "bfloat16" if turned else x.dtype)
-    found = execute("gated_matmul", given, made, turned)
+    transposed = (1, 2) if x.dtype.itemsize == 1 else ()
+    given = rows, *([one.T for one in weights] if transposed else weights), activation, *scales
+    made = shaped((rows.shape[0], w1.shape[1]), "bfloat16" if transposed else x.dtype)
+    found = execute("gated_matmul", given, made, transposed)
     return found.reshape(*x.shape[:-1], w1.shape[1])
 
 
@@ -157,10 +157,10 @@ def _gated(activation: str) -> Callable[..., Any]:
         wide = change.astype("float32")
         of_first = backward(wide * second.astype("float32"))[0].astype(x.dtype)
         of_second = (wide * active).astype(x.dtype)
-        of_x = [_multiply(one, weights, {}, None, turned="b") for one, weights in ((of_first, w1), (of_second, w2))]
+        of_x = [_multiply(one, weights, {}, None, transposed="b") for one, weights in ((of_first, w1), (of_second, w2))]
         rows = x.reshape(-1, x.shape[-1])
         flat = [one.reshape(-1, one.shape[-1]) for one in (of_first, of_second)]
-        return of_x[0] + of_x[1], *(_multiply(rows, one, {}, None, turned="a") for one in flat)
+        return of_x[0] + of_x[1], *(_multiply(rows, one, {}, None, transposed="a") for one in flat)
 
     return differentiable(lambda x, w1, w2: _gate(x, w1, w2, activation), gradients)
 

@@ -26,7 +26,7 @@ class How(NamedTuple):
     operator: str
     given: tuple[Any, ...]
     ranks: tuple[int, ...]
-    turned: tuple[int, ...]
+    transposed: tuple[int, ...]
 
     @property
     def numbers(self) -> list[int]:
@@ -50,12 +50,12 @@ def is_jax(kind: type) -> bool:
     return any(one.__module__.partition(".")[0] in ("jax", "jaxlib") for one in kind.__mro__)
 
 
-def execute(operator: str, given: Sequence[Any], results: Any, turned: Sequence[int] = ()) -> Any:
-    """What an operator returns, computed by XLA; `turned` are numbers of matrices that are given transposed."""
+def execute(operator: str, given: Sequence[Any], results: Any, transposed: Sequence[int] = ()) -> Any:
+    """What an operator returns, computed by XLA; `transposed` are numbers of matrices that are given transposed."""
     is_array = [hasattr(one, "shape") for one in given]
     arrays = [jax().numpy.asarray(one) for one, flag in zip(given, is_array, strict=True) if flag]
     marked = tuple(... if flag else one for one, flag in zip(given, is_array, strict=True))
-    how = How(operator, marked, tuple(len(one.shape) for one in arrays), tuple(turned))
+    how = How(operator, marked, tuple(len(one.shape) for one in arrays), tuple(transposed))
     return operation(_run, results, (("how", how),), vmap="expand_dims")(*arrays)
 
 
@@ -68,7 +68,7 @@ def _run(*arrays: Any, how: How) -> None:
             called.give(written)
         given = list(how.given)
         for number, one in zip(how.numbers, read, strict=True):
-            given[number] = one.swapaxes(-1, -2) if number in how.turned else one
+            given[number] = one.swapaxes(-1, -2) if number in how.transposed else one
         found = function(*given)
         for source, target in zip(found if isinstance(found, (tuple, list)) else [found], written, strict=True):
             copy(source, target)
@@ -83,7 +83,7 @@ def _calls(how: How, given: Sequence[Any], results: Sequence[Any]) -> Iterator[t
         yield [*given], [*results]
     elif how.operator in BATCHES and all(one.shape[:more] == batch for one in given):
         yield [_merged(one, more + 1) for one in given], [_merged(one, more + 1) for one in results]
-    elif 0 not in how.turned and is_one_call(how.operator, has_batch.__getitem__, numbers):
+    elif 0 not in how.transposed and is_one_call(how.operator, has_batch.__getitem__, numbers):
         yield [one if has_batch[number] else _at(one, (0,) * more)
                for number, one in zip(numbers, given, strict=True)], [*results]  # fmt: skip
     else:

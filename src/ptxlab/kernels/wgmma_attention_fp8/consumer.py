@@ -10,13 +10,13 @@ from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.consumer import Consumer, Current
 from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax, row_of
-from ptxlab.kernels.wgmma_attention_fp8.plan import STEP, NarrowPlan, NarrowTiles
+from ptxlab.kernels.wgmma_attention_fp8.plan import STEP, Fp8Plan, Fp8Tiles
 
 POWER = 8.0  # weights are up to 2^8, where e4m3 ends at 448: the smallest that is not 0 is then 2^-18 of the largest
 VECTOR = 4  # sums that a thread stores at a time
 
 
-class NarrowSoftmax(Softmax):
+class Fp8Softmax(Softmax):
     """Scores are multiplied by the scales of queries and keys. Totals are counted by the consumer."""
 
     least = -(2.0**60)  # less than any score, and finite when it is scaled
@@ -42,17 +42,17 @@ class NarrowSoftmax(Softmax):
         return []
 
 
-class NarrowConsumer(Consumer):
+class Fp8Consumer(Consumer):
     """A warpgroup with 64 queries of e4m3."""
 
-    plan: NarrowPlan
-    tiles: NarrowTiles
+    plan: Fp8Plan
+    tiles: Fp8Tiles
 
     def __init__(
-        self, plan: NarrowPlan, stages: list[Any], tiles: NarrowTiles, o: Any, lse: Any, scales: tuple[Any, Any, Any]
+        self, plan: Fp8Plan, stages: list[Any], tiles: Fp8Tiles, o: Any, lse: Any, scales: tuple[Any, Any, Any]
     ) -> None:
         super().__init__(plan, stages, tiles, o, lse)
-        self.softmax = NarrowSoftmax(plan.size, *scales[:2])
+        self.softmax = Fp8Softmax(plan.size, *scales[:2])
         self.factor = ptx.ld["global"].f32(scales[2])
         self.held = [[b32() for _ in range(4)] for _ in range(0, plan.size, STEP)]
         self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.total).d.offsets]
@@ -105,15 +105,15 @@ class NarrowConsumer(Consumer):
 
     def multiply_values(self) -> None:
         """Sums: the weights times the values of the tile before, and times ones."""
-        plan, turned = self.plan, self.tiles.turned
+        plan, transposed = self.plan, self.tiles.transposed
         self.values.wait()
-        right = ptx.descriptor(turned, copy=self.values.index * (plan.keys // plan.turned_box))
+        right = ptx.descriptor(transposed, copy=self.values.index * (plan.keys // plan.transposed_box))
         ones = ptx.descriptor(self.tiles.ones)
         ptx.wgmma.fence.sync.aligned()
         for step in range(plan.keys // STEP):
-            box, column = divmod(step * STEP, plan.turned_box)
+            box, column = divmod(step * STEP, plan.transposed_box)
             left = self.weights[4 * step :][:4]
-            plan.answer(self.sums, left, right + (box * turned.copy_bytes + column >> 4), self.adds, 1, 1)
+            plan.answer(self.sums, left, right + (box * transposed.copy_bytes + column >> 4), self.adds, 1, 1)
             plan.total(self.counted, left, ones, step > 0, 1, 1)
             if step == 0:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
@@ -160,7 +160,7 @@ class NarrowConsumer(Consumer):
     def packed(self) -> list[Any]:
         """Weights as the left operand has them: four of a row, which are two and two of 8 keys in the accumulators."""
         firsts = [number + half for number in range(0, len(self.scores), 8) for half in (0, 2)]
-        return [narrow(self.scores[first:][:2] + self.scores[first + 4 :][:2]) for first in firsts]
+        return [to_e4m3(self.scores[first:][:2] + self.scores[first + 4 :][:2]) for first in firsts]
 
     def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
         """Log-sum-exps have to wait for the totals; the maxima will be those of other rows then."""
@@ -193,7 +193,7 @@ def invert(total: Any) -> Any:
     return ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0)
 
 
-def narrow(values: list[Any]) -> Any:
+def to_e4m3(values: list[Any]) -> Any:
     """Four numbers, rounded to e4m3, in a register."""
     low, high = (ptx.cvt.rn.satfinite.e4m3x2.f32(values[at + 1], values[at]) for at in (0, 2))
     return ptx.mov.b32((low, high))

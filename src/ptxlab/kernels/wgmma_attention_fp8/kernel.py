@@ -9,15 +9,15 @@ from ptxlab.author import Kernel, b8, b32, f32, kernel, pointer, ptx, tensor_map
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.producer import Producer
-from ptxlab.kernels.wgmma_attention_fp8.consumer import NarrowConsumer
-from ptxlab.kernels.wgmma_attention_fp8.plan import STEP, TURNERS, NarrowPlan, NarrowTiles
-from ptxlab.kernels.wgmma_attention_fp8.turner import Turner
+from ptxlab.kernels.wgmma_attention_fp8.consumer import Fp8Consumer
+from ptxlab.kernels.wgmma_attention_fp8.plan import STEP, TRANSPOSERS, Fp8Plan, Fp8Tiles
+from ptxlab.kernels.wgmma_attention_fp8.transposer import Transposer
 
 ONES = 0x38383838  # four times 1.0
 
 
 @cache
-def specialize(plan: NarrowPlan) -> Kernel:
+def specialize(plan: Fp8Plan) -> Kernel:
     """Build the kernel; its arguments are those of `wgmma_attention`, and three scales."""
 
     @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=1)
@@ -46,17 +46,17 @@ def specialize(plan: NarrowPlan) -> Kernel:
     return found
 
 
-def compute(plan: NarrowPlan, order: Order, maps: tuple[Any, ...], shared_by: Any, lse: Any, scales: Any) -> None:
+def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, lse: Any, scales: Any) -> None:
     """The body of the kernel."""
     q, k, v, o = maps
     thread, warp, is_first = ptx.tid.x, ptx.tid.x >> 5, ptx.tid.x == 0
-    tiles = NarrowTiles(plan, ptx.dynamic_shared(b8, align=1024))
+    tiles = Fp8Tiles(plan, ptx.dynamic_shared(b8, align=1024))
     ends = ptx.shared(u32, plan.raw_stages, name="ends")
     all = 4 * plan.groups
     queries = ptx.barrier_pipeline(plan.query_stages, fills=1, reads=all, when=is_first)
     keys = ptx.barrier_pipeline(plan.stages, fills=1, reads=all, when=is_first)
-    values = ptx.barrier_pipeline(plan.raw_stages, fills=1, reads=TURNERS, when=is_first)
-    turned = ptx.barrier_pipeline(plan.stages, fills=TURNERS, reads=all, when=is_first)
+    values = ptx.barrier_pipeline(plan.raw_stages, fills=1, reads=TRANSPOSERS, when=is_first)
+    transposed = ptx.barrier_pipeline(plan.stages, fills=TRANSPOSERS, reads=all, when=is_first)
     ptx.fence.mbarrier_init.release.cluster(when=is_first)
     with ptx.when(thread < plan.raw_stages):
         ends[thread] = u32(0)
@@ -72,9 +72,9 @@ def compute(plan: NarrowPlan, order: Order, maps: tuple[Any, ...], shared_by: An
             sides[2].wait()
             ends[sides[2].index] = u32(1)  # there are no more values
             sides[2].arrive()
-        with ptx.when((warp > 0) & (warp <= TURNERS)):
-            Turner(plan, tiles, values.consumer(), turned.producer(), warp - 1).run(ends)
+        with ptx.when((warp > 0) & (warp <= TRANSPOSERS)):
+            Transposer(plan, tiles, values.consumer(), transposed.producer(), warp - 1).run(ends)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
-        sides = [queries.consumer(), keys.consumer(), turned.consumer()]
-        NarrowConsumer(plan, sides, tiles, o, lse, scales).run(order)
+        sides = [queries.consumer(), keys.consumer(), transposed.consumer()]
+        Fp8Consumer(plan, sides, tiles, o, lse, scales).run(order)

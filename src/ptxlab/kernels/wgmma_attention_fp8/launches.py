@@ -9,7 +9,7 @@ import ptxlab
 from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS
 from ptxlab.kernels.wgmma_attention_fp8.kernel import specialize
-from ptxlab.kernels.wgmma_attention_fp8.plan import NarrowPlan
+from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan
 from ptxlab.measure import Launch
 from ptxlab.measure.entry import ceil_div
 
@@ -28,7 +28,7 @@ def attend(
     counter: Any,
     causal: bool = False,
     window: int = 0,
-    plan: NarrowPlan | None = None,
+    plan: Fp8Plan | None = None,
     lse: Any = None,
 ) -> Launch:
     """The launch; scales are one f32 each, all else is as `wgmma_attention.attend` takes it."""
@@ -51,16 +51,16 @@ def map_of(array: Any, rows: int, columns: int) -> Any:
     return ptxlab.tensor_map(array, box=(1, 1, rows, columns), swizzle=swizzle, l2_promotion="256B")
 
 
-def choose(size: int, causal: bool, window: bool, length: int) -> NarrowPlan:
+def choose(size: int, causal: bool, window: bool, length: int) -> Fp8Plan:
     """The plan that was fastest on an H200 for so many keys.
 
     Without a mask, up to `UNCUT` of them the tensor cores sum over all keys: what is put aside costs a tenth there.
     """
     chunk = CHUNK if causal or length > UNCUT else 0
     if size == 256:  # there is no memory for sums that are put aside
-        return NarrowPlan(size, causal=causal, window=window, keys=64, raw_stages=1)
+        return Fp8Plan(size, causal=causal, window=window, keys=64, raw_stages=1)
     if size == 64:
         groups, keys = (2, 192) if chunk else (3, 128)
-        return NarrowPlan(size, causal=causal, window=window, groups=groups, keys=keys, chunk=chunk)
+        return Fp8Plan(size, causal=causal, window=window, groups=groups, keys=keys, chunk=chunk)
     keys = 128 if length <= SHORT else 192 if chunk else 160
-    return NarrowPlan(size, causal=causal, window=window, keys=keys, chunk=chunk)
+    return Fp8Plan(size, causal=causal, window=window, keys=keys, chunk=chunk)

@@ -10,11 +10,11 @@ from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, LINE, Plan
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
 STEP = 32  # elements along which one MMA multiplies
-TURNERS = 2  # warps that transpose values
+TRANSPOSERS = 2  # warps that transpose values
 
 
 @dataclass(frozen=True)
-class NarrowPlan(Plan):
+class Fp8Plan(Plan):
     """Queries, keys and values are e4m3, the answer is bf16."""
 
     type: str = "bf16"
@@ -39,7 +39,7 @@ class NarrowPlan(Plan):
         return 1
 
     @property
-    def turned_box(self) -> int:
+    def transposed_box(self) -> int:
         """Keys in a row of the transposed values: as many as the swizzle is wide."""
         return next(width for width in (LINE, LINE // 2, LINE // 4) if self.keys % width == 0)
 
@@ -78,10 +78,10 @@ class NarrowPlan(Plan):
         return self.mma(8)
 
 
-class NarrowTiles(Tiles):
+class Fp8Tiles(Tiles):
     """Shared memory: queries, the answer, and stages of keys, of values, and of values transposed."""
 
-    def __init__(self, plan: NarrowPlan, memory: Any) -> None:
+    def __init__(self, plan: Fp8Plan, memory: Any) -> None:
         def cut(element: Any, rows: int, columns: int, copies: int) -> Any:
             nonlocal memory
             width = columns * (2 if element is b16 else 1)
@@ -95,5 +95,5 @@ class NarrowTiles(Tiles):
         self.q = cut(b8, GROUP_ROWS, plan.box, plan.groups * plan.boxes)
         self.k = cut(b8, plan.keys, plan.box, plan.stages * plan.boxes)
         self.v = cut(b8, plan.keys, plan.box, plan.raw_stages * plan.boxes)
-        self.turned = cut(b8, plan.size, plan.turned_box, plan.stages * (plan.keys // plan.turned_box))
+        self.transposed = cut(b8, plan.size, plan.transposed_box, plan.stages * (plan.keys // plan.transposed_box))
         self.ones = ptx.tile(b8, 8, STEP, swizzle="32B", name="ones")

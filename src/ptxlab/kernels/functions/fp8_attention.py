@@ -22,7 +22,7 @@ SCHEMA = (
 )
 
 
-def is_narrow(array: Any) -> bool:
+def is_fp8(array: Any) -> bool:
     """Whether an array has elements of 8 bits."""
     return "float8" in str(getattr(array, "dtype", ""))
 
@@ -36,7 +36,7 @@ def attend(given: Sequence[Any], out: Any, how: tuple[bool, int], return_lse: bo
     return tuple(found) if return_lse else found[0]
 
 
-def prepare_narrow(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
+def prepare_fp8(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
     """Attention of e4m3, whose last three arrays are scales; the answer is bf16."""
     q, (causal, window) = given[0], how
     first = ("q", look(q, "q", ("e4m3", *HALVES)))
@@ -73,7 +73,7 @@ def _of_tensors(
 
 
 _calls = Calls(
-    prepare_narrow,
+    prepare_fp8,
     Operator(
         "attention_fp8",
         SCHEMA,

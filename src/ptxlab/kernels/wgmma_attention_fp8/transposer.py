@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import ptx, u32
-from ptxlab.kernels.wgmma_attention_fp8.plan import TURNERS, NarrowPlan, NarrowTiles
+from ptxlab.kernels.wgmma_attention_fp8.plan import TRANSPOSERS, Fp8Plan, Fp8Tiles
 
 EVEN, ODD = 0x6420, 0x7531  # the bytes of one column, and of the other
 KEYS, COLUMNS = 16, 32  # that an `ldmatrix` takes
@@ -20,10 +20,10 @@ LOAD = ptx.ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
 STORE = ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16
 
 
-class Turner:
+class Transposer:
     """One of the warps; it has every other 32 columns."""
 
-    def __init__(self, plan: NarrowPlan, tiles: NarrowTiles, source: Any, target: Any, own: Any) -> None:
+    def __init__(self, plan: Fp8Plan, tiles: Fp8Tiles, source: Any, target: Any, own: Any) -> None:
         self.plan, self.tiles, self.source, self.target = plan, tiles, source, target
         eight, side = ptx.laneid & 7, ptx.laneid >> 4  # of the row that the lane gives the address of
         self.key, self.column = ptx.laneid & 15, own * COLUMNS + side * 16
@@ -35,25 +35,25 @@ class Turner:
             self.source.wait()
             ptx.leave_when(ends[self.source.index] != 0)
             self.target.wait()
-            self.turn()
+            self.transpose()
             ptx.fence.proxy.async_["shared::cta"]()
             ptx.bar.warp.sync(-1)
             self.source.release()
             self.target.release()
 
-    def turn(self) -> None:
+    def transpose(self) -> None:
         """A tile."""
         plan = self.plan
-        boxes = plan.keys // plan.turned_box
+        boxes = plan.keys // plan.transposed_box
         numbers = range(0, plan.keys, KEYS)
-        for start in range(0, plan.size, COLUMNS * TURNERS):
+        for start in range(0, plan.size, COLUMNS * TRANSPOSERS):
             box, within = divmod(start, plan.box)
             first = self.tiles.v.at(self.key, self.column + within, self.source.index * plan.boxes + box)
-            there = self.tiles.turned.at(self.row, u32(0), self.target.index * boxes, below=1).move(rows=start)
+            there = self.tiles.transposed.at(self.row, u32(0), self.target.index * boxes, below=1).move(rows=start)
             for at in range(0, len(numbers), AHEAD):
                 loaded = [(number, LOAD(first.move(rows=number))) for number in numbers[at : at + AHEAD]]
                 for number, words in loaded:
-                    part, right = divmod(number, plan.turned_box)
+                    part, right = divmod(number, plan.transposed_box)
                     pairs = words[:2], words[2:]
                     sorted_ = [ptx.prmt.b32(low, high, bytes) for low, high in pairs for bytes in (EVEN, ODD)]
                     STORE(there.move(columns=right, copy=part), tuple(sorted_))
