@@ -26,7 +26,7 @@ def header(version: str, target: str) -> str:
     return f".version {version}\n.target {target}\n.address_size 64\n"
 
 
-def ptxas_complaints(ptx: str, target: str = "sm_90a") -> list[str]:
+def ptxas_reports(ptx: str, target: str = "sm_90a") -> list[str]:
     """Registers that ptxas spills, and what it has to say, as it has of `wgmma` that it serializes."""
     assembly = assemble(ptx, target)
     spilled = [one for one in assembly.resources if one.spill_stores or one.spill_loads]

@@ -15,7 +15,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.measure import Host, Launch
 from tests.kernels.left_out import codes, without
 
-from ..tools import needs_ptxas, ptxas_complaints
+from ..tools import needs_ptxas, ptxas_reports
 
 TALL, SMALL = Shape(2, 16, 2, tall=2), Shape(1, 16, 3, fresh=2)
 SHAPES = {
@@ -77,4 +77,4 @@ def test_what_is_chosen_fits_into_shared_memory(out_size: int) -> None:
 def test_the_variants_of_large_products_do_not_spill(choice: Choice) -> None:
     formats = Formats("e4m3", "e4m3", "bf16")
     layout = Layout(True, True, True, formats.element, formats.out_size)
-    assert ptxas_complaints(specialize(formats, choice.shape, layout).ptx) == []
+    assert ptxas_reports(specialize(formats, choice.shape, layout).ptx) == []

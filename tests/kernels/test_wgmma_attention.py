@@ -14,7 +14,7 @@ from ptxlab.kernels.wgmma_attention.plan import Plan
 from ptxlab.measure import Host, Launch, UnsuitedError
 from tests.kernels.left_out import codes, without
 
-from ..tools import needs_ptxas, ptxas_complaints
+from ..tools import needs_ptxas, ptxas_reports
 
 SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 260, "size": 64}
 PLANS = [
@@ -252,4 +252,4 @@ def test_what_it_is_not_for() -> None:
 )
 def test_ptxas_neither_spills_nor_serializes(plan: Plan) -> None:
     specialize = wgmma_attention.specialize_packed if plan.packed else wgmma_attention.specialize
-    assert ptxas_complaints(specialize(plan).ptx) == []
+    assert ptxas_reports(specialize(plan).ptx) == []

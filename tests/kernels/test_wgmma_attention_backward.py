@@ -17,7 +17,7 @@ from ptxlab.kernels.wgmma_attention_backward.rows import convert, prepare
 from ptxlab.measure import Host, UnsuitedError
 from tests.kernels.left_out import codes, without
 
-from ..tools import needs_ptxas, ptxas_complaints
+from ..tools import needs_ptxas, ptxas_reports
 
 SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 300, "size": 64}
 PLANS = [
@@ -250,4 +250,4 @@ def test_torch_differentiates_packed_sequences() -> None:
 @pytest.mark.parametrize("plan", [pytest.param(p, marks=() if p == PLANS[4] else pytest.mark.bulk) for p in PLANS])
 def test_ptxas_neither_spills_nor_serializes(plan: Plan) -> None:
     for kernel in (specialize(plan), prepare(plan), convert(plan)):
-        assert ptxas_complaints(kernel.ptx) == []
+        assert ptxas_reports(kernel.ptx) == []

@@ -15,7 +15,7 @@ from ptxlab.measure import Host, Launch, UnsuitedError
 from ptxlab.measure.data import DTYPES
 from tests.kernels.left_out import codes, without
 
-from ..tools import needs_ptxas, ptxas_complaints
+from ..tools import needs_ptxas, ptxas_reports
 
 E4M3 = DTYPES["e4m3"]
 ONE = np.ones(1, np.float32)
@@ -163,4 +163,4 @@ def test_what_it_is_not_for() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", [pytest.param(p, marks=() if p.size == 128 else pytest.mark.bulk) for p in PLANS])
 def test_ptxas_neither_spills_nor_serializes(plan: Fp8Plan) -> None:
-    assert ptxas_complaints(specialize(plan).ptx) == []
+    assert ptxas_reports(specialize(plan).ptx) == []
