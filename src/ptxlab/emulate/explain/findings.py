@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import bytes_of, parties_of, race_of
+from ptxlab.emulate.explain.accesses import Race, bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import by_synchronization, causes_of, other_lines
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
@@ -123,6 +123,8 @@ _PROXIES = (
 def _explain_unfenced(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """What a thread wrote may not be visible to the asynchronous operation that uses it."""
     race = race_of(launch, found, number)
+    if race.earlier.is_copy:
+        return _explain_unfenced_copy(launch, race)
     name, is_read = race.operation(race.later).name, race.earlier.kind == address_spaces.LOAD
     fence = "fence.proxy.async.global" if race.space == address_spaces.GLOBAL_SPACE else "fence.proxy.async.shared::cta"
     return error(
@@ -134,6 +136,24 @@ def _explain_unfenced(launch: RunningLaunch, found: StructArray, number: int) ->
         others=race.at_earlier(f"{race.first} {race.earlier.did} there"),
         notes=[_PROXIES[is_read]],
         helps=[f"`{fence};` in every thread that {race.earlier.does}, before the barrier that precedes the {name}"],
+    )
+
+
+def _explain_unfenced_copy(launch: RunningLaunch, race: Race) -> Diagnostic:
+    """What `cp.async`, `st.async` or `red.async` wrote may not be visible to the asynchronous operation that uses it.
+
+    Without the fence after `cp.async` many kernels in use are right, whatever the manual says: it is a warning.
+    """
+    says, word = (error, "st.async") if race.earlier.is_async else (warning, "cp.async")
+    operation = race.operation(race.later)
+    return says(
+        "missing-proxy-fence",
+        f"{operation} {race.later.does} shared memory written by `{word}`, with no proxy fence in between",
+        launch.span_of(race.later.instruction),
+        f"{race.second} {started(race, race.later)} {race.bytes}",
+        others=race.at_earlier(f"{race.first} {started(race, race.earlier)} them"),
+        notes=[f"`{word}` writes by the generic proxy, as threads do: a wait for it is not a proxy fence"],
+        helps=[f"`fence.proxy.async.shared::cta;` after the wait for `{word}`, before the {operation.name}"],
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces, thread_parts
+from ptxlab.emulate.runtime.order.proxies import WITH_COPIES
 from ptxlab.emulate.runtime.schedule.barrier import ALIGNED
 from ptxlab.emulate.translate import access, floats, generic_addresses
 from ptxlab.emulate.translate.async_copies import AsyncCopies
@@ -330,7 +331,8 @@ class LlvmMachine:
 
     def fence_proxy(self, space: str | None) -> None:
         """Order ordinary accesses of this thread and those of asynchronous copies, to shared or global memory."""
-        self.runtime("pass_proxy_fence", int(space != "global"), int(space in (None, "global")))
+        shared = int(space != "global") and 1 + WITH_COPIES * self.function.unit.copies_as_threads
+        self.runtime("pass_proxy_fence", shared, int(space in (None, "global")))
 
     def wait_for_grids(self) -> None:
         self.runtime("wait_for_grids")

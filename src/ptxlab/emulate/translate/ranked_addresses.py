@@ -2,9 +2,10 @@
 
 On a GPU an address of shared memory, also one of the thread's own block, has the rank of the block in the cluster in
 bits 24 and up. Kernels rely on it: `mapa` with a block's own rank is the block's own address, an address may be sent to
-another block, and without bit 24 the address of an mbarrier is that of the even block of a pair. Elsewhere in the
-emulator an own address is an offset, and another one has its rank plus 1 above the offset. Here one becomes the other;
-kernels without `mapa`, `getctarank` and `.cta_group::2` are spared both.
+another block, without bit 24 the address of an mbarrier is that of the even block of a pair, and Triton flips such bits
+where others use `mapa`. Elsewhere in the emulator an own address is an offset, and another one has its rank plus 1
+above the offset. Here one becomes the other. Spared both are kernels that ask for no cluster and have no `mapa`,
+`getctarank` or `.cta_group::2`, and no access of `.shared::cluster` but of bulk copies.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from math import prod
 
 from ptxlab import ir
 from ptxlab.device import layout
@@ -81,7 +82,9 @@ class Unit:
             for one in f.instructions()
         )
         self.variables = layout.Variables(module, self.functions)
-        self.ranked = any(_uses_ranks(one) for function in self.functions for one in function.instructions())
+        instructions = [one for function in self.functions for one in function.instructions()]
+        self.ranked = prod(entry.required_cluster or (1,)) > 1 or any(map(_uses_ranks, instructions))
+        self.copies_as_threads = any(map(_copies_as_threads, instructions))
         self.parameter_size = layout.block_of(entry.parameters).size
 
     def translate(self) -> tuple[str, str]:
@@ -213,7 +216,17 @@ class Unit:
 def _uses_ranks(instruction: ir.Instruction) -> bool:
     """Whether an instruction computes with the rank of a block in an address, or is one of two blocks."""
     match = match_of(instruction)
-    return TWO_BLOCKS in instruction.opcode.modifiers or (match is not None and match.effects.ranks)
+    if match is None or TWO_BLOCKS in instruction.opcode.modifiers:
+        return match is not None
+    effects = match.effects
+    is_remote = "shared::cluster" in instruction.opcode.modifiers and not effects.does("bulk", "start")
+    return effects.ranks or (is_remote and bool(effects.accesses))
+
+
+def _copies_as_threads(instruction: ir.Instruction) -> bool:
+    """Whether an instruction writes shared memory asynchronously, yet by the generic proxy, as threads do."""
+    match = match_of(instruction)
+    return match is not None and (match.effects.does("bulk", "put") or match.effects.does("async_copy", "start"))
 
 
 def _is_loud(instruction: ir.Instruction) -> bool:

@@ -13,7 +13,17 @@ from ptxlab.emulate.runtime.memory.memory import in_block
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.reports import report_start
-from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, GENERIC, KIND, OBJECT, SIZE_SHIFT, STRONG, WIDE
+from ptxlab.emulate.runtime.order.shadow import (
+    ANY_PROXY,
+    ASYNC,
+    COPY,
+    GENERIC,
+    KIND,
+    OBJECT,
+    SIZE_SHIFT,
+    STRONG,
+    WIDE,
+)
 from ptxlab.emulate.runtime.order.vector_clocks import advance, key_of
 from ptxlab.native import Pointer, address_of, native, u32, u64, unlikely
 
@@ -64,7 +74,7 @@ def note_signal(
     """Inspect what an operation does to the mbarrier of `block` that it signals: it is done with the operation."""
     if thread.worker.checks == 0:
         return
-    flags: u32 = ATOMIC | STRONG | OBJECT | GENERIC | 3 << SIZE_SHIFT
+    flags: u32 = ATOMIC | STRONG | OBJECT | GENERIC | ANY_PROXY | 3 << SIZE_SHIFT
     if block != thread.block and not has_started(thread, block):
         report_start(thread, in_block(offset, block.rank), 8, flags, instruction)
     note_shared_work(thread, block, offset, 8, flags, channel, number, instruction)

@@ -1,6 +1,6 @@
 """`st.async` and `red.async`: values that go to a block of the cluster asynchronously and signal an mbarrier there.
 
-They are done as bulk copies are, by the block that sends them, but through the generic proxy: no proxy fence is needed.
+They are done as bulk copies are, by the block that sends them, but through the generic proxy, as stores of threads are.
 """
 
 from __future__ import annotations

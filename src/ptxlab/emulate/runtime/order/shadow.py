@@ -44,10 +44,10 @@ STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
 FOLLOWED = 16384  # local memory is checked, too
 ASYNC = 32768  # it is done by an asynchronous operation; `lanes` is then the channel, the epoch the number of the work
 CLUSTER = 65536  # its scope includes the blocks of its cluster
-GENERIC = 131072  # it is done by an asynchronous operation, yet by the generic proxy: no proxy fence is needed
+GENERIC = 131072  # it is done by an asynchronous operation, yet by the generic proxy, as accesses of threads are
 ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy: no fence is needed
 REDUCTION = 524288  # it changes memory without returning the value: it acquires nothing (PTX ISA 8.11.1)
-REMEMBERED = 255 | ASYNC | CLUSTER | ANY_PROXY
+REMEMBERED = 255 | ASYNC | CLUSTER | GENERIC | ANY_PROXY
 WARP_SHIFT = 20
 # Of a new access, which has no number of a warp: reads of these bytes before it, too, need a proxy fence.
 AFTER_READS = 1 << WARP_SHIFT
