@@ -39,6 +39,7 @@ ignored_modifier
 unwritten_register
 misaligned_address
 outside_array
+unconverted_address
 ignored_setmaxnreg
 unavailable_registers
 unfreed_tensor_memory

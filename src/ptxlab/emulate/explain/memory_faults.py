@@ -109,13 +109,19 @@ def _neighbourhood(fault: FaultSnapshot) -> tuple[str, list[str]]:
         return "memory that it can access", ["it is a multicast address, which only `multimem` instructions access"]
     region = launch.regions.at(address)
     if region is None or address - region.base > 1 << 32:
-        return "all memory the kernel has", ["the address is 0: a null pointer"] if address < 4096 else []
+        return "all memory the kernel has", [_low_address(fault)] if address < 4096 else []
     past = address - region.base
     if past < region.size:
         start = f"starts at byte {past} of it"
     else:
         start = f"starts {past - region.size} bytes past its end" if past > region.size else "starts at its end"
     return region.name, [f"{region.name} has {region.size} bytes; the access {start}"]
+
+
+def _low_address(fault: FaultSnapshot) -> str:
+    if any(access.space is None for access in fault.effects.accesses):
+        return f"{fault.address:#x} is a null pointer, or an address in `.shared` or `.local` without `cvta`"
+    return f"{fault.address:#x} is a null pointer"
 
 
 def _is_generic(address: int, space: int) -> bool:
