@@ -71,7 +71,7 @@ def command(
         write_file(output, assembly.cubin)
     if format == "json":
         click.echo(json.dumps(as_object(assembly, text, threads), indent=2))
-    elif format == "concise" or assembly.cubin is None:
+    elif format != "full" or assembly.cubin is None:
         show_findings(found, name_of(path), format)
     else:
         if found:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import TextIO, get_args
 
 import click
 
@@ -19,10 +19,11 @@ LISTED = 12  # of many: lines, or kernels, that are named
 format_option = click.option(
     "--format",
     "format",
-    type=click.Choice(["full", "concise", "json"]),
+    type=click.Choice(get_args(Format)),
     default="full",
     show_default=True,
-    help="Full text for people, one line each for editors, or JSON for programs.",
+    help="Full text for people, one line each for editors, JSON for programs, SARIF for code scanning, or the "
+    "annotations of GitHub Actions.",
 )
 
 

@@ -82,6 +82,12 @@ class Diagnostic:
         return self._start[1] if self.labels else None
 
     @property
+    def lines(self) -> list[str]:
+        """The message, the notes and the helps, without the source."""
+        helps = [f"help: {help.text}" for help in self.helps]
+        return [self.message, *(f"note: {note}" for note in self.notes), *helps]
+
+    @property
     def _start(self) -> tuple[int, int]:
         span = self.labels[0].span
         return span.source.position(span.start)

@@ -1,29 +1,36 @@
-"""Diagnostics as text: for people, for editors and scripts that read lines, and for programs."""
+"""Diagnostics as text: for people, for editors and scripts that read lines, for programs and for services."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ptxlab.report.diagnostic import Diagnostic
 from ptxlab.report.full import full
+from ptxlab.report.github import github
 from ptxlab.report.source import Span
 from ptxlab.report.terminal import colored, plain, printable
 
-Format = Literal["full", "concise", "json"]
+Format = Literal["full", "concise", "json", "sarif", "github"]
 
 
 def render(diagnostics: Iterable[Diagnostic], format: Format = "full", color: bool = False) -> str:
-    """The diagnostics as text in one of three formats; it ends in a line break unless there is nothing to say."""
+    """The diagnostics as text in one of these formats; it ends in a line break unless there is nothing to say."""
     if format == "json":
         return _json(diagnostics)
+    if format == "sarif":
+        from ptxlab.report.sarif import sarif
+
+        return sarif(diagnostics)
+    if format == "github":
+        return github(diagnostics)
     paint = colored if color else plain
     if format == "concise":
         return "".join(_concise(diagnostic, color) + "\n" for diagnostic in diagnostics)
     if format == "full":
         return "\n".join(full(diagnostic, paint) + "\n" for diagnostic in diagnostics)
-    raise ValueError(f"format must be 'full', 'concise' or 'json', not {format!r}")
+    raise ValueError(f"format must be one of {', '.join(get_args(Format))}, not {format!r}")
 
 
 def summary(diagnostics: Iterable[Diagnostic], name: str) -> str:
