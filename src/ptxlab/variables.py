@@ -206,7 +206,7 @@ def _same_bits(module: ir.Module, variable: ir.Variable, array: Array, kind: num
 
 
 def _converted(module: ir.Module, variable: ir.Variable, value: Any, kind: numpy.dtype[Any]) -> Array:
-    """Numbers of Python, or of any type where `dtype` was said, as elements of that type; they must fit."""
+    """Python numbers, or numbers of any type where `dtype` was said, as elements of that type; they must fit."""
     import numpy
 
     try:

@@ -9,7 +9,7 @@ from ptxlab.syntax.printer import format_instruction
 
 
 def written(python: str, file: Path) -> str:
-    """The PTX that a file of Python writes."""
+    """The PTX that a Python file writes."""
     file.write_text(python)
     names: dict[str, object] = {"__name__": "converted"}
     exec(compile(python, str(file), "exec"), names)

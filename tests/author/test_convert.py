@@ -271,7 +271,7 @@ def lines_of_runs(lines: int) -> str:
 
 
 def lines_of_cases(lines: int) -> str:
-    """Branches to as many labels further down, over values that are read there: none is a block of Python's."""
+    """Branches to as many labels further down, over values that are read there: none is a Python block."""
     cases = range(lines // 4)
     tests = (f"add.u32 %t{n}, %r0, 1;\nsetp.eq.s32 %q{n}, %t{n}, {n};\n@%q{n} bra $case{n};\n" for n in cases)
     ends = (f"$case{n}:\nst.global.u32 [%rd1], %t{n};\n" for n in cases)

@@ -148,7 +148,7 @@ def test_blocks_repeat_too(tmp_path: Path) -> None:
 
 
 def test_names_of_families_are_free(tmp_path: Path) -> None:
-    """Registers called like a class that the Python imports, like a parameter, like a word of Python."""
+    """Registers called like a class that the Python imports, like a parameter, like a Python keyword."""
     text = (
         kernel_of(
             "".join(

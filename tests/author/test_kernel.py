@@ -122,8 +122,8 @@ def with_result() -> Any:
     ("make", "code", "message", "shown"),
     [
         (untyped, "missing-type", "parameter `x` of `k` has no type", "x"),
-        (of_python, "missing-type", "parameter `x` of `k` has no type of PTX: float", "x: float"),
-        (of_predicates, "missing-type", "parameter `p` of `k` has no type of PTX: pred", "p: pred"),
+        (of_python, "missing-type", "parameter `x` of `k` is not of a PTX type: float", "x: float"),
+        (of_predicates, "missing-type", "parameter `p` of `k` is not of a PTX type: pred", "p: pred"),
         (
             of_nothing,
             "missing-type",
@@ -288,7 +288,7 @@ def test_functions_of_python_that_never_end() -> None:
         str(k)
     (found,) = raised.value.diagnostics
     assert (found.code, found.file) == ("endless-kernel", __file__)
-    assert found.message == "functions of Python call themselves without end while `k` is written"
+    assert found.message == "Python functions call themselves without end while `k` is written"
     assert found.labels[0].span.text in ("halves(x * 0.5)", "x * 0.5")
 
 

@@ -1,4 +1,4 @@
-"""What is found in a kernel written in Python shows the line of Python."""
+"""What is found in a kernel written in Python shows the Python line."""
 
 import numpy as np
 import pytest

@@ -215,7 +215,7 @@ def _assign(how: Any) -> None:
         (
             lambda x, how: takes_wrong(how),
             "missing-type",
-            "the field `factor` of `Wrong` has no type of PTX: <class 'float'>",
+            "the field `factor` of `Wrong` is not of a PTX type: <class 'float'>",
         ),
     ],
 )

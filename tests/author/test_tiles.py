@@ -202,12 +202,12 @@ TILE = {"rows": 16, "columns": 64, "swizzle": "128B"}
         (
             lambda n: ptx.tile(f16, **TILE).at(n, 0).move(rows=n),
             "not-an-index",
-            "`rows=` takes a number of Python in a swizzled tile, and `%r1` is a register",
+            "`rows=` takes a Python number in a swizzled tile, and `%r1` is a register",
         ),
         (
             lambda n: ptx.tile(f16, **TILE).at(0, 0).move(columns=n),
             "not-an-index",
-            "`columns=` takes a number of Python in a swizzled tile, and `%r1` is a register",
+            "`columns=` takes a Python number in a swizzled tile, and `%r1` is a register",
         ),
         (
             lambda n: ptx.tile(f16, **TILE).at(n, n).move(columns=8),

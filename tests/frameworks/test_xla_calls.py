@@ -1,4 +1,4 @@
-"""Functions of Python that XLA calls: with as much of JAX and XLA as that takes, and with JAX where it is installed."""
+"""Python functions that XLA calls: with as much of JAX and XLA as that takes, and with JAX where it is installed."""
 
 import ctypes
 import sys

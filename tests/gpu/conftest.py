@@ -1,4 +1,4 @@
-"""Tests with the marker `gpu` are skipped where there is no GPU, and say why; `fake` is one made of Python."""
+"""Tests with the marker `gpu` are skipped where there is no GPU, and say why; `fake` is one in Python."""
 
 from collections.abc import Iterator
 from pathlib import Path

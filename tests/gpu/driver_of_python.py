@@ -1,4 +1,4 @@
-"""A CUDA driver made of Python: memory is this machine's, a kernel is a function of its parameters.
+"""A CUDA driver in Python: memory is this machine's, a kernel is a function of its parameters.
 
 It replaces `cuda.bindings.driver` in tests of what is done with the driver: what is copied, what is freed, and
 what is said when it answers with an error. `fail["cuMemAlloc"] = 2` makes that call fail with that status.

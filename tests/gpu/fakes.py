@@ -1,4 +1,4 @@
-"""Fakes of what a GPU's libraries hand over: arrays, and a launch of the kernel that the driver of Python runs."""
+"""Fakes of what a GPU's libraries hand over: arrays, and a launch of the kernel that the Python driver runs."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""What is said of GPUs, drivers and modules that do not fit, tried without a GPU: a driver of Python answers."""
+"""What is said of GPUs, drivers and modules that do not fit, tried without a GPU: a Python driver answers."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What is done with a GPU, tried without one: a driver of Python answers in its place."""
+"""What is done with a GPU, tried without one: a Python driver answers in its place."""
 
 import ctypes
 import re

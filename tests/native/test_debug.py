@@ -1,4 +1,4 @@
-"""Lines in machine code: an address, a crash, gdb and perf name the line of Python."""
+"""Lines in machine code: an address, a crash, gdb and perf name the Python line."""
 
 import os
 import shutil

@@ -71,7 +71,7 @@ def test_nothing_found(format: Format, expected: str) -> None:
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(ValueError, match="'full', 'concise' or 'json'"):
+    with pytest.raises(ValueError, match="one of full, concise, json, sarif, github, not 'xml'"):
         render([], "xml")  # type: ignore[arg-type]
 
 

@@ -43,9 +43,8 @@ def element_of(element: Any) -> type[Scalar]:
     if isinstance(element, type) and issubclass(element, Scalar) and element.type.kind != "p":
         return element
     name = element.__name__ if isinstance(element, type) else f"{element!r:.40}"
-    return refuse(
-        "missing-type", f"memory holds no `{name}`", helps=["an element is a number of PTX: `f32`, `u8`, `b64`"]
-    )
+    helps = ["an element is a PTX number: `f32`, `u8`, `b64`"]
+    return refuse("missing-type", f"`{name}` is not a PTX type that memory holds", helps=helps)
 
 
 def is_structure(element: Any) -> bool:

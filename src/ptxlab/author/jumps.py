@@ -1,4 +1,4 @@
-"""Jumps of Python out of a block that runs on the GPU, and Python that counts the rounds of such a loop.
+"""Python jumps out of a block that runs on the GPU, and Python that counts the rounds of such a loop.
 
 `return` in a `with ptx.when(p):` ends the writing of the kernel, in all threads: what is below would silently be
 missing. So it is refused, and `break` and `continue` with it. `for number, i in enumerate(ptx.range(n))` writes its

@@ -80,7 +80,7 @@ class Kernel(Launchable):
 
     @property
     def ptx(self) -> str:
-        """The PTX, with the line of Python that each instruction comes from."""
+        """The PTX, with the Python line that each instruction comes from."""
         return self.program.text()
 
     def __str__(self) -> str:
@@ -99,6 +99,9 @@ class Kernel(Launchable):
         """The kernel in its module."""
         return self.module[self.name]
 
+    def __getitem__(self, _: Any) -> NoReturn:
+        self()  # `kernel[grid](...)`, as Triton and Numba have it
+
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         refuse(
             "kernel-call",
@@ -110,7 +113,7 @@ class Kernel(Launchable):
         )
 
     def _launch(self, args: Sequence[Any], options: LaunchOptions) -> Result:
-        """Run it, as a kernel in PTX runs; findings show the line of Python first."""
+        """Run it, as a kernel in PTX runs; findings show the Python line first."""
         entry = self.entry  # written now, and what is wrong with it is reported as it is
         try:
             result = launch(entry, self.passed_args(args), options)
@@ -285,7 +288,7 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
 def _refuse_recursion(kernel: Kernel, problem: RecursionError) -> NoReturn:
     refuse(
         "endless-kernel",
-        f"functions of Python call themselves without end while `{kernel.name}` is written",
+        f"Python functions call themselves without end while `{kernel.name}` is written",
         "called again and again",
         helps=["Python decides when they end; under `@function`, a call runs on the GPU, and a `ptx.when` ends it"],
         position=raised_at(problem),

@@ -97,7 +97,7 @@ def _checked(extents: tuple[int, ...]) -> tuple[int, ...]:
         if not (is_number(extent) and hasattr(extent, "__index__") and extent > 0):
             refuse(
                 "illegal-declaration",
-                f"an extent of the array is {describe(extent)}, expected a positive integer of Python",
+                f"an extent of the array is {describe(extent)}, expected a positive Python integer",
                 helps=["Python knows the size of an array; of `ptx.dynamic_shared(f32)`, the launch does"],
             )
     return tuple(operator.index(extent) for extent in extents)

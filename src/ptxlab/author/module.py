@@ -18,7 +18,7 @@ from ptxlab.isa.targets import TARGETS, Version
 class Module:
     """A module that kernels are added to; `module["name"].launch(...)` runs one of them.
 
-    `lines=False` leaves out which line of Python each instruction comes from. With `untyped=True` what an instruction
+    `lines=False` leaves out which Python line each instruction comes from. With `untyped=True` what an instruction
     returns is bits, which any other may read as any type, as in the PTX of compilers.
     """
 

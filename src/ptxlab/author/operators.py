@@ -76,12 +76,13 @@ def _instruction(symbol: str, type: Any) -> str:
         _ambiguous(
             symbol, type, "bits are not a number", [_INTEGER[symbol].format(t=f"{kind}{type.width}") for kind in "us"]
         )
-    return refuse("no-operator", f"no instruction is `{symbol}` on `{type.name}`")
+    return refuse("no-operator", f"no instruction computes `{symbol}` on `{type.name}`")
 
 
 def _ambiguous(symbol: str, type: Any, why: str, names: list[str]) -> NoReturn:
     said = " or ".join(f"`ptx.{name}`" for name in names)
-    refuse("ambiguous-operator", f"`{symbol}` on `{type.name}` names no one instruction: {why}", helps=[f"say {said}"])
+    message = f"`{symbol}` on `{type.name}` could be several instructions: {why}"
+    refuse("ambiguous-operator", message, helps=[f"write {said}"])
 
 
 def _common(symbol: str, a: Any, b: Any) -> type[Any]:
@@ -98,7 +99,7 @@ def _common(symbol: str, a: Any, b: Any) -> type[Any]:
         given, wanted = sorted((side.type for side in sides), key=lambda one: (one.kind == "f", one.width))
         refuse(
             "type-clash",
-            f"`{symbol}` between `{first}` and `{second}` names no one instruction",
+            f"`{symbol}` between `{first}` and `{second}` is not one instruction",
             helps=[
                 f"`x.view({first})` reads the same bits as another type, `ptx.cvt` converts"
                 if {first[0], second[0]} <= set("usb") and first[1:] == second[1:]
@@ -133,7 +134,7 @@ def _check_number(symbol: str, number: Any, type: Any) -> None:
     if type.kind == "f":
         return
     if not hasattr(number, "__index__"):
-        helps = [f"`int({number!r})` is an integer of Python"]
+        helps = [f"`int({number!r})` is a Python integer"]
         if type.kind in "us" and symbol != "=":
             helps.append(f"`ptx.cvt.rn.f32.{type.name}(x)` makes the register a float")
         refuse("type-clash", f"`{symbol}` between `{type.name}` and the float {number!r}", helps=helps)
@@ -152,14 +153,14 @@ def shift(symbol: str, a: Any, count: Any, out: Any = None) -> Any:
         if count.type.kind not in "us" or count.type.width != 32:
             refuse(
                 "no-operator",
-                f"no instruction is `{a!r:.40} {symbol} {count.type.name}`",
+                f"no instruction computes `{a!r:.40} {symbol} {count.type.name}`",
                 helps=[f"the count is a `u32`, and the number a register: `{count.type.name}({a!r:.40}) {symbol} n`"],
             )
         _check_number(symbol, a, count.type)
         return emit("shl.b32" if symbol == "<<" else f"shr.{count.type.name}", [a, count], out=type(count)())
     type_ = a.type
     if type_.kind not in "bus" or type_.lanes > 1 or type_.width not in _ARITHMETIC_WIDTHS:
-        refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`")
+        refuse("no-operator", f"no instruction computes `{symbol}` on `{type_.name}`")
     text = f"shl.b{type_.width}" if symbol == "<<" else f"shr.{type_.name}"
     return emit(text, [a, count], out=type(a)() if out is None else out)
 
@@ -174,12 +175,12 @@ def unary(symbol: str, a: Register) -> Any:
     if symbol in ("-", "abs") and type_.kind in "sf":
         return emit(f"{'neg' if symbol == '-' else 'abs'}.{type_.name}", [a], out=type(a)())
     helps = [f"`0 - x`, or `-x.view(s{type_.width})`"] if symbol == "-" and type_.kind == "u" else []
-    return refuse("no-operator", f"no instruction is `{symbol}` on `{type_.name}`", helps=helps)
+    return refuse("no-operator", f"no instruction computes `{symbol}` on `{type_.name}`", helps=helps)
 
 
 def refuse_operator(symbol: str, a: Register, *helps: str) -> NoReturn:
     """`a ** 2` and its like, which are several instructions."""
-    refuse("no-operator", f"no instruction is `{symbol}` on `{a.type.name}`", helps=helps)
+    refuse("no-operator", f"no instruction computes `{symbol}` on `{a.type.name}`", helps=helps)
 
 
 def compare(relation: str, a: Any, b: Any) -> Any:
@@ -190,7 +191,7 @@ def compare(relation: str, a: Any, b: Any) -> Any:
     if type_.kind == "b" and relation not in ("eq", "ne"):
         _ambiguous(symbol, type_, "bits are not a number", [f"setp.{relation}.{kind}{type_.width}" for kind in "us"])
     if type_.kind == "p":
-        refuse("no-operator", f"no instruction is `{symbol}` on predicates", helps=["use `^` and `~`"])
+        refuse("no-operator", f"no instruction computes `{symbol}` on predicates", helps=["use `^` and `~`"])
     if relation == "ne" and type_.kind == "f":
         relation = "neu"  # Python's `!=` holds for a NaN
     return emit(

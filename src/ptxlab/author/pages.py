@@ -28,7 +28,7 @@ PAGES = {
     ),
     "not-an-operand": "An operand is not a register, a number or a variable.",
     "not-an-index": (
-        "An index is an integer of Python, or a register of type `u32`, `s32`, `u64` or `s64`; a pointer takes "
+        "An index is a Python integer, or a register of type `u32`, `s32`, `u64` or `s64`; a pointer takes "
         "one, an array as many as it has dimensions."
     ),
     "lost-value": (
@@ -38,7 +38,7 @@ PAGES = {
     ),
     "early-jump": (
         "`return`, `break` or `continue` is in a block that is executed on the GPU.\n\n"
-        "Python writes the kernel once, from top to bottom: a jump of Python stops the writing, not the threads. "
+        "Python writes the kernel once, from top to bottom: a Python jump stops the writing, not the threads. "
         "`ptx.ret()` ends the threads that get there, `ptx.leave_when(condition)` leaves a loop, and "
         "`with ptx.when(...):` skips the rest of an iteration."
     ),
@@ -52,7 +52,7 @@ PAGES = {
         "A launch passes every argument. Only compile-time arguments, after `*`, have defaults."
     ),
     "missing-type": (
-        "A parameter or an element of memory has no type of PTX.\n\n"
+        "A parameter or an element of memory is not of a PTX type.\n\n"
         "`x: pointer[f32]`, `n: u32`; what is known when the kernel is written follows `*` and has a type "
         "of Python."
     ),
@@ -91,8 +91,8 @@ PAGES = {
     "stray-leave": "`ptx.leave_when` or `ptx.repeat_when` is not in a loop that it could leave or repeat.",
     "stray-otherwise": "`with ptx.otherwise():` does not directly follow a `with ptx.when(p):`.",
     "endless-kernel": (
-        "The kernel has very many lines and does not end, or functions of Python call themselves without end.\n\n"
-        "A loop of Python is written out turn by turn; `ptx.loop` and `ptx.range` write a loop for the GPU."
+        "The kernel has very many lines and does not end, or Python functions call themselves without end.\n\n"
+        "A Python loop is written out turn by turn; `ptx.loop` and `ptx.range` write a loop for the GPU."
     ),
     "foreign-register": (
         "A register or an array of one kernel or function is used in another.\n\nPass it as an argument."

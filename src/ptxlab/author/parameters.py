@@ -110,7 +110,7 @@ def _check_parameter(function: Callable[..., Any], given: inspect.Parameter, ann
             "missing-type", f"{what} is several arguments, and PTX has a fixed number of parameters", function, name
         )
     if not (isinstance(annotation, (PointerType, StructType, RawType)) or is_number(annotation)):
-        said = f"has no type of PTX: {getattr(annotation, '__name__', annotation)!s:.60}"
+        said = f"is not of a PTX type: {getattr(annotation, '__name__', annotation)!s:.60}"
         helps = ["annotate it: `f32`, `pointer[f32]`, `struct[16, 8]`", "a compile-time argument follows `*`"]
         refuse_parameter("missing-type", f"{what} {said if annotation else 'has no type'}", function, name, helps)
     if given.default is not given.empty:

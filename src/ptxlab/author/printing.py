@@ -83,7 +83,7 @@ def _promoted(argument: Any, conversion: tuple[str, bool, int]) -> Any:
 
 def _fitting(argument: Any) -> list[str]:
     if not isinstance(argument, Scalar) or argument.type.lanes > 1:
-        return ["registers and numbers of Python are printed"]
+        return ["registers and Python numbers are printed"]
     type = argument.type
     letter = {"f": "%f", "s": "%d", "p": "%d"}.get(type.kind, "%u")
     return [f"`{letter if type.kind == 'f' or type.width < 64 else f'%ll{letter[1]}'}` prints a `{type.name}`"]

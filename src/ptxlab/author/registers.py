@@ -17,6 +17,15 @@ from ptxlab.isa.operand import Expected
 R = TypeVar("R", bound="Register")
 _CLASSES: dict[str, type[Any]] = {}
 
+# The method of a register that computes what an operator of NumPy's numbers means, by the name of its ufunc.
+_REFLECTED = {
+    "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
+    "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "power": "__rpow__", "bitwise_and": "__rand__",
+    "bitwise_or": "__ror__", "bitwise_xor": "__rxor__", "left_shift": "__rlshift__", "right_shift": "__rrshift__",
+    "less": "__gt__", "less_equal": "__ge__", "greater": "__lt__", "greater_equal": "__le__", "equal": "__eq__",
+    "not_equal": "__ne__", "divmod": "__rdivmod__",
+}  # fmt: skip
+
 
 class Register(Operand):
     """A register with its type. Subclasses that have a `type` are found by it: see `class_of`."""
@@ -25,7 +34,6 @@ class Register(Operand):
     name: str
     trace: Trace
     scope: ConditionalRegion
-    __array_ufunc__ = None  # NumPy's numbers leave operators to this class
     lent: bool = False  # whether several pointers count from this register
 
     def __init_subclass__(cls) -> None:
@@ -125,6 +133,17 @@ class Register(Operand):
                 "combine predicates by `&`, `|` and `~`, each in parentheses: `(a < b) & (b < c)`",
             ],
         )
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Any:
+        """What NumPy calls for `numpy.float32(2) * x`, and for functions such as `numpy.exp(x)`, which can't be."""
+        operator = getattr(self, _REFLECTED.get(ufunc.__name__, ""), None)
+        if operator is None or method != "__call__" or inputs[0] is self:
+            refuse(
+                "value-needed",
+                f"`numpy.{ufunc.__name__}` computes in Python, and the value of `{self.name}` exists only on the GPU",
+                helps=["instructions compute on the GPU: `ptx.sqrt.rn.f32(x)`, `ptx.max.f32(x, y)`"],
+            )
+        return operator(inputs[0])
 
     def _known_only_on_the_gpu(self, *_: Any) -> NoReturn:
         refuse(

@@ -68,7 +68,7 @@ def structure_of(annotation: Any, position: SourcePosition) -> Any:
         if not (isinstance(part, (PointerType, StructType)) or is_number(part)):
             refuse(
                 "missing-type",
-                f"the field `{name}` of `{annotation.__name__}` has no type of PTX: {part!r:.60}",
+                f"the field `{name}` of `{annotation.__name__}` is not of a PTX type: {part!r:.60}",
                 helps=["a field is a number, a pointer or a structure: `f32`, `pointer[f32]`"],
                 position=position,
             )

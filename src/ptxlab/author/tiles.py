@@ -125,7 +125,7 @@ class TilePointer(Pointer):
         """The element so many rows and columns on, in the tile so many copies on.
 
         Rows become part of the address. Columns do too, unless the tile is swizzled: then they cost one `xor`. A copy
-        whose number is in a register costs one `mad`. Rows and columns are numbers of Python; in a tile without a
+        whose number is in a register costs one `mad`. Rows and columns are Python numbers; in a tile without a
         swizzle they may be registers, each for one `mad`.
         """
         tile = self.tile
@@ -160,7 +160,7 @@ class TilePointer(Pointer):
             if isinstance(step, Scalar) and self.tile.swizzle is not None:
                 refuse(
                     "not-an-index",
-                    f"`{name}=` takes a number of Python in a swizzled tile, and `{step.name}` is a register",
+                    f"`{name}=` takes a Python number in a swizzled tile, and `{step.name}` is a register",
                     helps=["`tile.at(row, column)` and `tile.matrices(fragment, lane, row)` take registers"],
                 )
 

@@ -121,7 +121,7 @@ class Program:
         return chosen
 
     def text(self, lines: bool = True) -> str:
-        """The module as PTX; without `lines` it names no lines of Python."""
+        """The module as PTX; without `lines` it names no Python lines."""
         head = [".version {}.{}".format(*self.needed), f".target {', '.join([self.target, *self.options])}"]
         if self.address_size is not None:
             head.append(f".address_size {self.address_size}")
@@ -204,7 +204,7 @@ class Trace:
         return chosen
 
     def write(self, text: str, position: SourcePosition | None = None) -> None:
-        """Write one line of the body, after a `.loc` where the line of Python has changed."""
+        """Write one line of the body, after a `.loc` where the Python line has changed."""
         if len(self.lines) > MOST_LINES:
             refuse(
                 "endless-kernel",

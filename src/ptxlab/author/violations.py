@@ -135,7 +135,7 @@ _REASONS = {
     "special-register": "a special register can only be read by `mov`",
     "register-only": "a constant is not allowed here: put it into a register first",
     "not-address": "an address belongs here: a pointer such as `x + i`, not the value `x[i]`",
-    "not-immediate": "this must be a number of Python",
+    "not-immediate": "this must be a Python number",
     "negated": "this predicate cannot be negated",
     "pair": "this form has no second result",
     "symbol": "an array is not allowed here; `.address` is its address in a register",

@@ -36,7 +36,8 @@ class Expectation:
         try:
             found = numpy.load(self.path, allow_pickle=False)
         except (OSError, ValueError) as problem:
-            raise click.UsageError(f"`{self.path}` can't be read as an array: {problem}") from None
+            why = (getattr(problem, "strerror", None) or str(problem)).lower()
+            raise click.UsageError(f"`{self.path}` can't be read as an array: {why}") from None
         return found
 
     def find(self, arrays: Sequence[Observed], expected: Any) -> Observed:

@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+_DIGITS = 10  # of the largest extent of a grid
 _LIBRARIES = ("cub::", "thrust::")  # their kernels are made with those of a file that includes them
 
 
 def extent(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     if value is None:
         return None
-    if not re.fullmatch(r"[0-9]{1,10}([,x][0-9]{1,10}){0,2}", value):
+    if not re.fullmatch(r"[0-9]+([,x][0-9]+){0,2}", value):
         raise click.BadParameter(f"`{value}` is not like 4 or 4,2,1")
+    if any(len(part) > _DIGITS for part in re.split("[,x]", value)):
+        raise click.BadParameter(f"`{value}` is too large")
     return tuple(int(part) for part in re.split("[,x]", value))
 
 

@@ -176,7 +176,7 @@ def _parse(text: str) -> tuple[ast.AST, dict[str, str]]:
     names: dict[str, str] = {}
 
     def hide(found: re.Match[str]) -> str:
-        if found[0] == "global":  # a word of Python
+        if found[0] == "global":  # a Python keyword
             return "global_"
         return found[0] if found[0][0] != "%" else names.setdefault(found[0], f"register_{len(names)}")
 

@@ -21,6 +21,7 @@ from ptxlab.device.structures import Pointers, is_container, leaves
 from ptxlab.device.tensor_maps import BYTES as MAP_BYTES
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.device.textures import OPAQUE
+from ptxlab.ir.origin import at_origin
 from ptxlab.isa.types import Type
 from ptxlab.report import Diagnostic, KernelError, error
 
@@ -71,7 +72,7 @@ def pack(
     """
     problems: list[Diagnostic] = []
     if len(args) != len(kernel.parameters):
-        raise KernelError([_count_problem(module, kernel, len(args))])
+        raise KernelError(at_origin(module, [_count_problem(module, kernel, len(args))]))
     packing = _Packing(kernel, space or AddressSpace())
     packing.parameters.objects = objects_of(module, bound or {})
     for number, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
@@ -85,7 +86,7 @@ def pack(
         except (TypeError, ValueError, OverflowError) as caught:
             problems.append(_problem(module, kernel, number, caught))
     if problems:
-        raise KernelError(problems)
+        raise KernelError(at_origin(module, problems))
     return packing.parameters
 
 

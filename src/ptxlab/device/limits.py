@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.ir.origin import at_origin
 from ptxlab.isa.targets import target_named
 from ptxlab.report import Diagnostic, KernelError, error
 
@@ -30,7 +31,7 @@ def check_launch(
     """Refuse a launch that no GPU would take, with every reason; `target` is the GPU's, if not the module's own."""
     problems = list(_problems(module, kernel, grid, block, shared, blocks, target or module.target))
     if problems:
-        raise KernelError(problems)
+        raise KernelError(at_origin(module, problems))
 
 
 def _problems(
@@ -118,7 +119,7 @@ def check_cluster(
         for text, *helps in _wrong_clusters(kernel, grid, given, target)
     ]
     if problems:
-        raise KernelError(problems)
+        raise KernelError(at_origin(module, problems))
 
 
 def _wrong_clusters(

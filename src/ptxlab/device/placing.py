@@ -69,12 +69,17 @@ def place(parameter: ir.Variable, fields: Sequence[Field], value: Any) -> list[P
         raise PlacingError(problem, [describe(parameter, fields)], [_HELP])
     if not values:
         return []  # an empty structure of C++ has a byte that nothing reads
-    raise PlacingError(_problem(parameter, fields, values), [describe(parameter, fields)], [_HELP])
+    is_scalar = not (parameter.dimensions or parameter.vector > 1)
+    numbers = all(isinstance(one, (int, float)) for one in values)
+    helps = [_ARRAY_HELP if is_scalar and numbers else _HELP]
+    raise PlacingError(_problem(parameter, fields, values), [describe(parameter, fields)], helps)
 
 
 _HELP = (
     "give one value for each field, in this order; or by offset, `{0: x, 8: 1.0}`, or the bytes of the whole structure"
 )
+
+_ARRAY_HELP = "a list is a structure here; pass an array, as `numpy.array(x, numpy.float32)` makes it"
 
 
 def describe(parameter: ir.Variable, fields: Sequence[Field]) -> str:

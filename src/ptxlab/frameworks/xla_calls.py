@@ -1,11 +1,11 @@
-"""Functions of Python that XLA calls, by its foreign function interface: arrays as they are, on the stream of XLA.
+"""Python functions that XLA calls, by its foreign function interface: arrays as they are, on the stream of XLA.
 
 `operation(function, results, options)` is what `jax.ffi.ffi_call` calls as a function of arrays; JAX then has it under
 `jit`. When XLA executes it, the function is called with an array for each argument and each result, in that memory:
 arrays of NumPy on the CPU, and of a GPU `XlaArray`, whose `stream` is the one that XLA has ordered this call on. One
 handler for each platform is registered with XLA, and an attribute of the call says which function is meant.
 
-Nothing is compiled for that: `xla_abi.py` has XLA's structures, and the handlers are functions of Python.
+Nothing is compiled for that: `xla_abi.py` has XLA's structures, and the handlers are Python functions.
 """
 
 from __future__ import annotations

@@ -44,6 +44,10 @@ class Function(Launchable, Node):
     )  # fmt: skip
     fields = ("kind", "name", "linkage", "returns", "parameters", "directives", "attributes", "body")
 
+    def __repr__(self) -> str:
+        kind = "kernel" if self.kind == "entry" else "function"
+        return f"<{kind} {self.title}({', '.join(self.parameter_types)})>"
+
     def __init__(
         self,
         kind: str,

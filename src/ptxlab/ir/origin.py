@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from ptxlab.ir.items import File
+from ptxlab.ir.items import File, Function
 from ptxlab.ir.module import Module
 from ptxlab.ir.statements import Location
 from ptxlab.report import Diagnostic, Label, Source, Span
@@ -30,9 +31,24 @@ class Origins:
         """The line that some PTX was compiled from, if its text is known; of inlined code, else where it is inlined."""
         location = self._location(span)
         if location is None:
-            return None
+            return self._declaration(span)
         lines = (self._line(one.file, one.line) for one in inlined(location, self._places))
         return next((line for line in lines if line is not None), None)
+
+    def _declaration(self, span: Span) -> Span | None:
+        """The name of a kernel in CUDA C++, where it is declared, for the header of the kernel in PTX."""
+        function = next((one for one in self.module.functions if one.start is not None and _is_header(one, span)), None)
+        first = (
+            None
+            if function is None
+            else next((one for one in function.statements() if isinstance(one, Location)), None)
+        )
+        line = None if first is None else self._line(first.file, first.line)
+        if function is None or line is None or line.source.name.endswith(".py"):
+            return None
+        name = re.escape(function.title.split("<")[0].split("::")[-1])
+        found = [*re.finditer(rf"\b{name}(?=\s*\()", line.source.text[: line.end])]
+        return Span(line.source, *found[-1].span()) if found else None
 
     def is_of_toolkit(self, span: Span) -> bool:
         """Whether some PTX was compiled from a header of the CUDA toolkit."""
@@ -48,6 +64,12 @@ class Origins:
     def _line(self, file: int, line: int) -> Span | None:
         source = self.module.origins.get(self._files[file]) if file in self._files else None
         return None if source is None or not 1 <= line <= source.line_count else line_span(source, line)
+
+
+def _is_header(function: Function, span: Span) -> bool:
+    """Whether a span is in a function before its first instruction."""
+    first = next((one.start for one in function.statements() if one.start is not None), function.end)
+    return function.start is not None and first is not None and function.start <= span.start < first
 
 
 Places = dict[tuple[int, int, int], Location]

@@ -139,7 +139,8 @@ class Expected:
 
 def _ranged(allowed: Limit) -> str:
     if isinstance(allowed, range):
-        return f"{allowed.start} to {allowed.stop - 1}"
+        last = allowed[-1] if allowed else allowed.stop
+        return f"{allowed.start} to {last}" + (f", a multiple of {allowed.step}" if allowed.step > 1 else "")
     return ", ".join(map(str, allowed))
 
 

@@ -30,6 +30,18 @@ def completed(text: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
+def additions(text: str) -> list[str]:
+    """The words that make an opcode legal where one of them is put in.
+
+    >>> additions("mul.u32")
+    ['lo', 'hi', 'wide']
+    """
+    parts = text.split(".")
+    words = dict.fromkeys(word for form in forms_of(parts[0]) for word in _words(form) if word not in parts)
+    places = range(1, len(parts) + 1)
+    return [word for word in words if any(_is_legal([*parts[:at], word, *parts[at:]]) for at in places)]
+
+
 def _words(form: Form) -> list[str]:
     return [*form.name[1:], *(value for slot in form.slots for value in slot.values)]
 

@@ -1,4 +1,4 @@
-"""Says which line of Python native code crashed in: a handler of signals, compiled like all native code.
+"""Says which Python line native code crashed in: a handler of signals, compiled like all native code.
 
 It finds the line by the program counter in a table that `locating` fills, writes it to stderr, and lets the signal come
 again to the handler that was there before.

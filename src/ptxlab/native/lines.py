@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 @dataclass(frozen=True)
 class Location:
-    """A line of Python, and the function of the machine code that it became part of."""
+    """A Python line, and the function of the machine code that it became part of."""
 
     function: str
     file: str

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from ptxlab import __version__
 from ptxlab.report.diagnostic import Diagnostic, Help, Label
 from ptxlab.report.source import Span
 
@@ -18,10 +18,11 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 def sarif(diagnostics: Iterable[Diagnostic]) -> str:
     """A log with one run, whose rules are the codes of what was found."""
     found = list(diagnostics)
+    version = sys.modules["ptxlab"].__version__  # an import of the package from here would be a circle
     codes = sorted({diagnostic.code for diagnostic in found})
     rules = [{"id": code, "help": {"text": f"`ptxlab explain {code}` prints its page"}} for code in codes]
     run = {
-        "tool": {"driver": {"name": "ptxlab", "version": __version__, "rules": rules}},
+        "tool": {"driver": {"name": "ptxlab", "version": version, "rules": rules}},
         "columnKind": "unicodeCodePoints",
         "results": [_result(diagnostic, codes.index(diagnostic.code)) for diagnostic in found],
     }

@@ -37,7 +37,7 @@ def test_code_that_nothing_leads_to_is_found(name: str) -> None:
     body, jump = WRONG[name]
     text = kernel(body.replace("STORE", STORE), before=TILE)
     (found,) = findings(text, CODE)
-    assert found.message == "no way leads to this code"
+    assert found.message == "no path leads to this code"
     assert found.line == line_of(text, STORE)
     place = found.labels[1].span
     assert text[place.start : place.end].split()[0].rstrip(";") == jump

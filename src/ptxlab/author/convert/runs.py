@@ -1,4 +1,4 @@
-"""Unrolled runs as loops of Python: lines that repeat with other registers or numbers, said once where that is shorter.
+"""Unrolled runs as Python loops: lines that repeat with other registers or numbers, said once where that is shorter.
 
 The lines are those that `body.py` wrote, as chunks (see `chunks.py`). A run is `count` times `period` chunks that agree
 but for their leaves. A run that has become a loop is a chunk again, and may be part of a run itself: so groups of runs

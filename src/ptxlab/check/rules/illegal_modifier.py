@@ -36,12 +36,14 @@ from collections.abc import Iterator
 from ptxlab import ir
 from ptxlab.isa.form import Form
 from ptxlab.isa.nearest import missing_part, nearest_forms
-from ptxlab.isa.repairs import completed, fitting
+from ptxlab.isa.repairs import additions, completed, fitting
 from ptxlab.isa.table import forms_of
 from ptxlab.report import Diagnostic, Edit, Help, error
 from ptxlab.report.nearest import distance, nearest
 
 from ..program import Program
+
+_LISTED = 8  # words that may be missing
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -71,6 +73,8 @@ def explain(program: Program, instruction: ir.Instruction) -> Diagnostic:
     missing = missing_part(form, opcode.modifiers)
     if missing:
         whole = completed(opcode.text)
+        if whole is None and 1 < len(words := additions(opcode.text)) <= _LISTED:
+            missing = "one of " + ", ".join(f"`.{word}`" for word in words)
         edits = (Edit(opcode_span, whole),) if whole and opcode_span else ()
         return error(
             "illegal-modifier",

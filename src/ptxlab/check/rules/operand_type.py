@@ -119,6 +119,9 @@ def explain(program: Program, failure: Failure) -> Diagnostic:
     wanted = expected.describe()
     if mismatch.problem.kind == "address-width":
         wanted = f"64 bits for {wanted}"
+    said = f"{described(wrong)}, expected {wanted}"
+    if mismatch.problem.kind == "no-part":
+        said = f"{described(wrong).split(',')[0]}, which has no such part"
     declared = []
     if isinstance(wrong, ir.Register) and wrong.variable is not None:
         span = program.module.span(wrong.variable)
@@ -126,7 +129,7 @@ def explain(program: Program, failure: Failure) -> Diagnostic:
             declared = [Label(span, f"declared `.{wrong.type.name}` here")]
     return error(
         "operand-type",
-        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {wanted}",
+        f"operand {index + 1} of `{instruction.opcode.text}` is {said}",
         program.module.operand_span(instruction, index),
         REASONS.get(mismatch.problem.kind) or f"expected {expected.describe()}",
         others=declared,

@@ -93,7 +93,7 @@ def _explain(program: Program, facts: FunctionFacts, start: int, end: int) -> Di
         notes = [f"{count} instructions, up to line {line}"]
     return warning(
         "unreachable-code",
-        "no way leads to this code",
+        "no path leads to this code",
         module.span(first),
         "never runs",
         others=[Label(jump, "nothing continues past this")] if jump else [],
