@@ -75,8 +75,8 @@ def test_shared_memory_has_what_warps_stored() -> None:
 def test_accesses_have_lanes_and_addresses() -> None:
     views, _ = recorded(EXCHANGE)
     (step, _) = views.get(f"line/{LOAD}")["steps"]
-    (access,) = [one for one in views.get("steps/0")["accesses"] if one["step"] == step]
-    assert (access["kind"], access["space"], access["size"]) == ("load", "shared", 4)
+    (access,) = [one for one in views.get("accesses/0") if one["step"] == step]
+    assert (access["kind"], access["size"], access["owners"]) == ("load", 4, [0])
     warp = views.get("steps/0")["warps"][step]
     assert access["addresses"] == [4 * ((32 * warp + lane) ^ 32) for lane in range(32)]
 

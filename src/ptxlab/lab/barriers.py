@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -35,12 +35,18 @@ class History:
     bytes: Numbers
     phase: Numbers
 
+    @property
+    def states(self) -> tuple[Numbers, ...]:
+        """How many arrivals it expects and misses, pending bytes, and the phase, after each event."""
+        return self.expected, self.missing, self.bytes, self.phase
+
 
 class Barriers:
     """The barriers of a recorded launch, by block."""
 
     def __init__(self, steps: WarpSteps) -> None:
         self.steps = steps
+        self._at_barrier = lru_cache(maxsize=64)(self._find_at_barrier)
         self.names = {start: variable.name for variable, start in shared_variables(steps.trace.program.variables)}
 
     @cached_property
@@ -100,12 +106,14 @@ class Barriers:
                 continue
             low, high = (int(np.searchsorted(history.after, at)) for at in (start, end))
             state = [0, 0, 0, -1] if not low else self._state(history, low - 1)
-            given = self.steps.trace.columns.events[history.events]
+            inside = slice(low, min(high, low + MOST))
+            given = self.steps.trace.columns.events[history.events[inside]]
+            events = [history.after[inside], *(given[name] for name in ("kind", "thread", "instruction", "size")),
+                      *(column[inside] for column in history.states)]  # fmt: skip
             happens = [
-                [int(history.after[at]), WORDS[int(given["kind"][at])], int(given["thread"][at]),
-                 int(given["instruction"][at]), int(given["size"][at]), *self._state(history, at)]
-                for at in range(low, min(high, low + MOST))
-            ]  # fmt: skip
+                [after, WORDS[kind], *rest]
+                for after, kind, *rest in zip(*(column.tolist() for column in events), strict=True)
+            ]
             found.append({
                 "name": self.name(history), "address": history.address, "mbarrier": history.is_mbarrier,
                 "state": state, "events": happens,
@@ -114,22 +122,23 @@ class Barriers:
         return found
 
     def _state(self, history: History, index: int) -> list[int]:
-        return [int(column[index]) for column in (history.expected, history.missing, history.bytes, history.phase)]
+        return [int(column[index]) for column in history.states]
 
     def _waits(self, history: History) -> list[list[int]]:
         """Warps that wait there: the warp, from when, until when, the line, and the parity that is awaited, or -1."""
         if history.is_mbarrier:
             found: list[list[int]] = self.waiting.at_mbarriers().get((history.block, history.address), [])
             return found
-        return self._at_barrier(history)
+        return self._at_barrier(history.block, history.address)
 
     @cached_property
     def waiting(self) -> Waiting:
         """Which warps wait at mbarriers."""
         return Waiting(self.steps)
 
-    def _at_barrier(self, history: History) -> list[list[int]]:
+    def _find_at_barrier(self, block: int, number: int) -> list[list[int]]:
         """Warps that wait at a barrier of the block."""
+        history = next(one for one in self.histories if (one.block, one.address, one.is_mbarrier) == (block, number, 0))
         given = self.steps.trace.columns.events[history.events]
         seen = np.flatnonzero(given["kind"] == AT_BARRIER)
         if not len(seen):
@@ -137,10 +146,10 @@ class Barriers:
         warp = self.steps.warps_of(given["thread"][seen].astype(np.int64))
         each = np.stack([history.after[seen], warp, given["instruction"][seen].astype(np.int64)], axis=1)
         found = []
-        for at, number, instruction in np.unique(each, axis=0).tolist():
-            before, after = self.steps.around(number, at + 1)
+        for at, own, instruction in sorted(set(map(tuple, each.tolist()))):
+            before, after = self.steps.around(own, at + 1)
             is_stuck = after < 0 and not self.steps.trace.is_complete
             until = self.steps.count if is_stuck else after
             if until > before + 1 or is_stuck:
-                found.append([number, before + 1, until, self.steps.trace.program.line(instruction), -1])
+                found.append([own, before + 1, until, self.steps.trace.program.line(instruction), -1])
         return found

@@ -98,6 +98,7 @@ def names_of(views: Views) -> Iterator[str]:
     yield from _tiles(views, run)
     for window in windows:
         yield f"steps/{window}"
+        yield f"accesses/{window}"
         for block in run["blocks"]:
             if not _is_in(window, block):
                 continue
@@ -142,9 +143,10 @@ def origins_of(views: Views, run: dict[str, Any]) -> Iterator[str]:
             yield f"origin/memory/global/{number}/{element * size}/{size}/{count}"
     for window in range(-(-count // WINDOW)):
         for warp in views.steps.warps:
-            for write in views.get(f"registers/{warp}/{window}")["writes"]:
-                if write["lanes"] & 1:
-                    yield f"origin/register/{warp}/0/{write['name']}/{write['after'] + 1}"
+            writes = views.get(f"registers/{warp}/{window}")["writes"]
+            for name, lanes, after in zip(writes["names"], writes["lanes"], writes["after"], strict=True):
+                if lanes & 1:
+                    yield f"origin/register/{warp}/0/{name}/{after + 1}"
 
 
 def _is_in(window: int, block: dict[str, Any]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.warp_steps import WarpSteps
-from ptxlab.trace.accesses import GLOBAL, Rows
+from ptxlab.trace.accesses import GLOBAL, SPACES, Rows
 from ptxlab.trace.columns import Numbers
 
 PAGE = 8192  # bytes
@@ -34,11 +34,20 @@ class Memory:
         self.writes = lru_cache(maxsize=64)(self._find_writes)
 
     def _find_writes(self, space: int, owner: int) -> Writes:
-        rows = self.steps.trace.accesses.writes
-        rows = rows.take(np.flatnonzero((rows.space == space) & (rows.owner == owner)))
+        order, owners = self._by_owner
+        low, high = (int(np.searchsorted(owners, _owner(space, owner), side)) for side in ("left", "right"))
+        rows = self.steps.trace.accesses.writes.take(order[low:high])
         after = self.steps.when(rows)
         order = np.argsort(after, kind="stable")
         return Writes(rows.take(order), after[order])
+
+    @cached_property
+    def _by_owner(self) -> tuple[Numbers, Numbers]:
+        """All writes, those to the memory of one owner together, and whose they are."""
+        rows = self.steps.trace.accesses.writes
+        owners = _owner(rows.space, rows.owner)
+        order = np.argsort(owners, kind="stable")
+        return order, owners[order]
 
     def page(self, space: int, owner: int, page: int, start: int, end: int) -> dict[str, Any]:
         """A page of a block's shared memory, or of an array (its number is `owner`)."""
@@ -93,24 +102,25 @@ class Memory:
         values[is_event] = np.frombuffer(columns.data, np.uint8)[source[is_event]]
         return values, np.repeat(rows.address, rows.size) + steps
 
-    def _within(self, rows: Rows, after: Numbers, address: int) -> list[dict[str, Any]]:
-        """Writes in order; those that one step makes by one instruction are together."""
-        if not len(rows):
-            return []
-        columns = self.steps.trace.columns
+    def _within(self, rows: Rows, after: Numbers, address: int) -> dict[str, Any]:
+        """Writes in order; those that one step makes by one instruction are together.
+
+        Of each the step after which it is done, the instruction, whether that is asynchronous, the bytes at each
+        address, and how many addresses there are; addresses and bytes of all are one after the other.
+        """
         is_event = rows.event >= 0
-        by = np.where(is_event, columns.events["thread"][np.maximum(rows.event, 0)].astype(np.int64)
-                      if len(columns.events) else 0, columns.thread[np.maximum(rows.entry, 0)])  # fmt: skip
         kinds = np.stack([after, rows.instruction, is_event.astype(np.int64), rows.size], axis=1)
         cuts = np.flatnonzero((np.diff(kinds, axis=0) != 0).any(axis=1)) + 1
+        first = np.concatenate([[0], cuts]).astype(np.int64)[: len(rows)]
         values, _ = self._bytes(rows)
-        ends = np.cumsum(rows.size)
-        found = []
-        for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), len(rows)], strict=True):
-            found.append({
-                "after": int(after[start]), "instruction": int(rows.instruction[start]),
-                "asynchronous": bool(is_event[start]), "threads": by[start:end].tolist(),
-                "size": int(rows.size[start]), "addresses": (rows.address[start:end] - address).tolist(),
-                "data": packed(values[ends[start] - rows.size[start] : ends[end - 1]]),
-            })  # fmt: skip
-        return found
+        return {
+            "after": after[first].tolist(), "instruction": rows.instruction[first].tolist(),
+            "asynchronous": is_event[first].tolist(), "size": rows.size[first].tolist(),
+            "count": np.diff(np.append(first, len(rows))).tolist(),
+            "addresses": packed((rows.address - address).astype("<i4")), "data": packed(values),
+        }  # fmt: skip
+
+
+def _owner(space: Any, owner: Any) -> Any:
+    """A state space and whose memory it is, as one number."""
+    return owner * len(SPACES) + space

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.warp_steps import LANES, WarpSteps, mask_of
@@ -34,6 +34,8 @@ class Registers:
         self.steps = steps
         self._groups: dict[tuple[int, int], Numbers] = {}
         self._payload = lru_cache(maxsize=256)(self._find_payload)
+        # All that is written down, as many bytes from each one on: rows of it are copied whole.
+        self._bytes_from = cache(partial(sliding_window_view, steps.trace.columns.payload))
 
     @cached_property
     def _writers(self) -> dict[tuple[int, str], list[_Writer]]:
@@ -41,8 +43,8 @@ class Registers:
         for number, segment in enumerate(self.steps.trace.columns.segments):
             for slot in segment.slots:
                 if slot.role == "register":
-                    writer = _Writer(number, slot, segment.index(slot) - (slot.instruction not in segment.index_of))
-                    found.setdefault((segment.function, slot.what), []).append(writer)
+                    after = segment.index(slot) - (slot.instruction not in segment.index_of)
+                    found.setdefault((segment.function, slot.what), []).append(_Writer(number, slot, after))
         return found
 
     def _groups_of(self, warp: int, segment: int) -> Numbers:
@@ -52,45 +54,48 @@ class Registers:
             self._groups[known] = groups[self.steps.segment[groups] == segment]
         return self._groups[known]
 
-    def at(self, warp: int, position: int) -> list[dict[str, Any]]:
+    def at(self, warp: int, position: int) -> dict[str, Any]:
         """All registers of a warp that are known at a position: the lanes that have a value, and the values."""
-        found = []
+        found = _Values()
         latest = self._latest(warp, position)
         for (function, name), writers in self._writers.items():
-            one = self._in_all_lanes(writers, latest) or self._in_some_lanes(warp, writers, position)
+            last = _last_of(writers, latest)
+            if last is None:
+                continue
+            one = self._in_all_lanes(*last) or self._in_some_lanes(warp, writers, position)
             if one is not None:
-                found.append({"function": function, "name": name, **one})
+                found.add(function, name, *one)
+        return found.packed()
+
+    def _latest(self, warp: int, position: int) -> dict[int, list[tuple[int, int, int]]]:
+        """By segment: its last group that starts before a position, and the one before that, if there are such.
+
+        Of each the step at which it starts, how many steps of it are before the position, and its number.
+        """
+        steps = self.steps
+        groups = steps.groups_of(warp)
+        groups = groups[: int(np.searchsorted(steps.first[groups], position, "right"))]
+        segments = steps.segment[groups]
+        found: dict[int, list[tuple[int, int, int]]] = {}
+        for _ in range(2):
+            last = np.full(len(steps.tables), -1, np.int64)
+            last[segments] = groups
+            known = np.flatnonzero(last >= 0)
+            for segment, group, first in zip(
+                known.tolist(), last[known].tolist(), steps.first[last[known]].tolist(), strict=True
+            ):
+                found.setdefault(segment, []).append((first, position - first, group))
+            is_other = last[segments] != groups
+            groups, segments = groups[is_other], segments[is_other]
         return found
 
-    def _latest(self, warp: int, position: int) -> dict[int, tuple[int, int, int]]:
-        """By segment: when its last group before a position starts, this group, and the one before it (or -1)."""
-        groups = self.steps.groups_of(warp)
-        groups = groups[: int(np.searchsorted(self.steps.first[groups], position, "right"))]
-        found = {}
-        for segment in np.unique(self.steps.segment[groups]).tolist():
-            own = self._groups_of(warp, segment)
-            past = int(np.searchsorted(own, groups[-1], "right"))
-            group = int(own[past - 1])
-            found[segment] = position - int(self.steps.first[group]), group, int(own[past - 2]) if past > 1 else -1
-        return found
-
-    def _in_all_lanes(
-        self, writers: list[_Writer], latest: dict[int, tuple[int, int, int]]
-    ) -> dict[str, Any] | None:  # fmt: skip
+    def _in_all_lanes(self, by: _Writer, after: int, group: int) -> tuple[int, int, Any] | None:
         """A register that all lanes have written together last; None if it is not so simple."""
-        last, chosen, by = -1, -1, writers[0]
-        for writer in writers:
-            inside, group, before = latest.get(writer.segment, (0, -1, -1))
-            group = group if writer.after < inside else before
-            after = int(self.steps.first[group]) + writer.after if group >= 0 else -1
-            if after > last:
-                last, chosen, by = after, group, writer
-        if chosen < 0 or by.slot.guard >= 0 or self.steps.start[chosen + 1] - self.steps.start[chosen] != LANES:
+        if by.slot.guard >= 0 or self.steps.start[group + 1] - self.steps.start[group] != LANES:
             return None
-        data = self._payload(chosen)[:, by.slot.offset : by.slot.offset + by.slot.bytes]
-        return {"lanes": ALL, "data": packed(data), "after": last}
+        return ALL, after, self._payload(group)[:, by.slot.offset : by.slot.offset + by.slot.bytes]
 
-    def _in_some_lanes(self, warp: int, writers: list[_Writer], position: int) -> dict[str, Any] | None:
+    def _in_some_lanes(self, warp: int, writers: list[_Writer], position: int) -> tuple[int, int | list[int], Any] | None:
         """A register that lanes have written at different times, or not all."""
         values = np.zeros((LANES, writers[0].slot.bytes), np.uint8)
         when = np.full(LANES, -2, np.int64)
@@ -100,18 +105,16 @@ class Registers:
         if not len(known):
             return None
         times = np.maximum(when[known], -1)
-        return {
-            "lanes": mask_of(known), "data": packed(values[known]),
-            "after": int(times[0]) if (times == times[0]).all() else times.tolist(),
-        }  # fmt: skip
+        return mask_of(known), int(times[0]) if (times == times[0]).all() else times.tolist(), values[known]
 
     def _find_payload(self, group: int) -> npt.NDArray[np.uint8]:
         """What the entries of a group have written down, a row for each."""
         columns = self.steps.trace.columns
         size = columns.segments[int(self.steps.segment[group])].size
-        found: npt.NDArray[np.uint8] = columns.payload[
-            columns.offset[self.steps.entries(group)][:, None] + np.arange(size)
-        ]
+        entries = self.steps.entries(group)
+        if not size:
+            return np.zeros((len(entries), 0), np.uint8)
+        found: npt.NDArray[np.uint8] = self._bytes_from(size)[columns.offset[entries]]
         return found
 
     def named(self, warp: int, names: list[str], position: int) -> dict[str, npt.NDArray[np.uint32]]:
@@ -163,28 +166,82 @@ class Registers:
         ]
         return found
 
-    def written(self, warp: int, start: int, end: int) -> Iterator[dict[str, Any]]:
+    def written(self, warp: int, start: int, end: int) -> dict[str, Any]:
         """What a warp writes after the steps from `start` to `end`, in order."""
         steps, columns = self.steps, self.steps.trace.columns
         groups = steps.groups_of(warp)
         low = max(int(np.searchsorted(steps.first[groups], start)) - 1, 0)
         high = int(np.searchsorted(steps.first[groups], end, "right"))
-        found: list[tuple[int, dict[str, Any]]] = []
+        found: list[tuple[int, int, str, int, Any]] = []
         for group in groups[low:high].tolist():
-            segment = columns.segments[int(steps.segment[group])]
-            first, lanes = int(steps.first[group]), steps.lane_of_entry[steps.entries(group)]
-            every = mask_of(lanes)
-            for slot in segment.slots:
-                after = first + segment.index(slot) - (slot.instruction not in segment.index_of)
-                if slot.role != "register" or not start <= after < end:
+            number, first = int(steps.segment[group]), int(steps.first[group])
+            lanes = steps.lane_of_entry[steps.entries(group)]
+            every = ALL if len(lanes) == LANES else mask_of(lanes)
+            for after, slot in self._results[number]:
+                if not start <= first + after < end:
                     continue
                 payload, mask = self._payload(group), every
                 if slot.guard >= 0:
                     held = payload[:, slot.guard] != 0
                     payload, mask = payload[held], mask_of(lanes[held])
                 if mask:
-                    found.append((after, {
-                        "after": after, "function": segment.function, "name": slot.what, "lanes": mask,
-                        "data": packed(payload[:, slot.offset : slot.offset + slot.bytes]),
-                    }))  # fmt: skip
-        return (one for _, one in sorted(found, key=lambda one: one[0]))
+                    data = payload[:, slot.offset : slot.offset + slot.bytes]
+                    found.append((first + after, columns.segments[number].function, slot.what, mask, data))
+        values = _Values()
+        for after, function, name, mask, data in sorted(found, key=lambda one: one[0]):
+            values.add(function, name, mask, after, data)
+        return values.packed()
+
+    @cached_property
+    def _results(self) -> list[list[tuple[int, Slot]]]:
+        """By segment: the registers that it writes, and after which of its steps."""
+        return [
+            [
+                (segment.index(slot) - (slot.instruction not in segment.index_of), slot)
+                for slot in segment.slots
+                if slot.role == "register"
+            ]
+            for segment in self.steps.trace.columns.segments
+        ]
+
+
+def _last_of(
+    writers: list[_Writer], latest: dict[int, list[tuple[int, int, int]]]
+) -> tuple[_Writer, int, int] | None:  # fmt: skip
+    """Which of some writers was the last, after which step and in which group; see `_latest`."""
+    found, last = None, -1
+    for writer in writers:
+        for first, inside, group in latest.get(writer.segment, ()):
+            if writer.after < inside:
+                if first + writer.after > last:
+                    found, last = (writer, first + writer.after, group), first + writer.after
+                break
+    return found
+
+
+class _Values:
+    """Values of registers as columns of an answer; their bytes are one after the other."""
+
+    def __init__(self) -> None:
+        self.functions: list[int] = []
+        self.names: list[str] = []
+        self.lanes: list[int] = []
+        self.after: list[int | list[int]] = []
+        self.sizes: list[int] = []
+        self._data: list[bytes] = []
+
+    def add(self, function: int, name: str, lanes: int, after: int | list[int], data: npt.NDArray[np.uint8]) -> None:
+        """A register of a function: the lanes that have a value, after which step, and a row of bytes for each."""
+        self.functions.append(function)
+        self.names.append(name)
+        self.lanes.append(lanes)
+        self.after.append(after)
+        self.sizes.append(data.shape[1])
+        self._data.append(data.tobytes())
+
+    def packed(self) -> dict[str, Any]:
+        """All of them."""
+        return {
+            "functions": self.functions, "names": self.names, "lanes": self.lanes, "after": self.after,
+            "sizes": self.sizes, "data": packed(b"".join(self._data)),
+        }  # fmt: skip

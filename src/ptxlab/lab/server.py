@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import secrets
 import socket
@@ -38,6 +39,12 @@ class Server(ThreadingHTTPServer):
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
+    def prepare(self) -> None:
+        """Make what many answers need, so that the first of them is fast."""
+        self.views.prepare()
+        gc.collect()
+        gc.freeze()  # the recording stays: to look for garbage in it, again and again, delays answers
+
     def start(self) -> threading.Thread:
         """Serve in the background until `shutdown`."""
         thread = threading.Thread(target=self.serve_forever, daemon=True)
@@ -58,10 +65,16 @@ def _free_port() -> int:
     return 0
 
 
+def _problem(unknown: KeyError) -> str:
+    return f"there is no {unknown.args[0]}"
+
+
 class _Handler(BaseHTTPRequestHandler):
     """Answers requests whose address has the token, and that were meant for this host."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # a short answer does not wait for the browser to acknowledge its head
+    wbufsize = -1
     server: Server
 
     def do_GET(self) -> None:
@@ -80,15 +93,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, name: str) -> None:
         if name == "prepare":  # the page is shown, and has nothing to ask for now
-            threading.Thread(target=self.server.views.prepare, daemon=True).start()
+            threading.Thread(target=self.server.prepare, daemon=True).start()
             self._send(HTTPStatus.OK, "application/json", b"true")
-            return
+        elif "," in name:  # several answers at once
+            found = ",".join(self._one_of_several(one) for one in name.split(","))
+            self._send(HTTPStatus.OK, "application/json", f"[{found}]".encode())
+        else:
+            try:
+                self._send(HTTPStatus.OK, "application/json", self._found(name).encode())
+            except KeyError as unknown:
+                self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", _problem(unknown).encode())
+
+    def _found(self, name: str) -> str:
+        return json.dumps(self.server.views.get(name), separators=(",", ":"))
+
+    def _one_of_several(self, name: str) -> str:
         try:
-            found = json.dumps(self.server.views.get(name)).encode()
+            return f'{{"found":{self._found(name)}}}'
         except KeyError as unknown:
-            self._send(HTTPStatus.NOT_FOUND, "text/plain; charset=utf-8", f"there is no {unknown.args[0]}".encode())
-            return
-        self._send(HTTPStatus.OK, "application/json", found)
+            return json.dumps({"problem": _problem(unknown)})
 
     def _send(self, status: HTTPStatus, kind: str, content: bytes) -> None:
         self.send_response(status)
@@ -99,6 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         self.wfile.write(content)
+        self.wfile.flush()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: the terminal belongs to the kernel's output."""

@@ -39,6 +39,7 @@ class Views:
         self._answers: dict[str, Callable[..., Any]] = {
             "run": self._run,
             "steps": lambda window: windows.window_of(self.steps, window),
+            "accesses": lambda window: windows.accesses_in(self.steps, window),
             "warps": lambda block, window: windows.warps_at(self.steps, block, window),
             "line": lambda line: windows.steps_at(self.steps, line),
             "registers": self._registers,
@@ -82,7 +83,7 @@ class Views:
     def _registers(self, warp: int, window: int) -> Any:
         start, end = windows.bounds(self.steps, window)
         return {"start": start, "values": self._registers_of.at(warp, start),
-                "writes": list(self._registers_of.written(warp, start, end))}  # fmt: skip
+                "writes": self._registers_of.written(warp, start, end)}  # fmt: skip
 
     def _memory(self, space: str, owner: int, page: int, window: int) -> Any:
         start, end = windows.bounds(self.steps, window)

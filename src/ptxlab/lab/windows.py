@@ -1,4 +1,4 @@
-"""Windows of warp steps: what each executes, by which lanes, and what it accesses; where the warps of a block are."""
+"""Windows of warp steps: what each executes, by which lanes, what it accesses; where the warps of a block are."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from ptxlab.lab.warp_steps import WarpSteps
-from ptxlab.trace.accesses import NAMES
-from ptxlab.trace.columns import Slot
+from ptxlab.trace.accesses import SHARED
+from ptxlab.trace.columns import Numbers, Segment, Slot
 
 WINDOW = 512  # warp steps
 _ROLES = ("load", "store", "update")
+_MAY_BE_SHARED = ("shared", "cluster", "generic")
 MOST = 20_000  # steps of a line that are listed
 
 
@@ -31,41 +32,70 @@ def window_of(steps: WarpSteps, window: int) -> dict[str, Any]:
         "warps": steps.warp[groups].tolist(),
         "instructions": instructions.tolist(),
         "active": steps.all_active(start, groups),
-        "accesses": list(_accesses(steps, start, end)),
     }
 
 
-def _accesses(steps: WarpSteps, start: int, end: int) -> Iterator[dict[str, Any]]:
-    """What the steps of a window access, each with the lanes and their addresses."""
+def accesses_in(steps: WarpSteps, window: int) -> list[dict[str, Any]]:
+    """What the steps of a window access in shared memory, each with the lanes and their addresses."""
+    start, end = bounds(steps, window)
     if start >= end:
-        return
+        return []
     groups, _ = steps.range(start, end)
-    low, high = int(groups[0]), int(groups[-1])
-    for group in range(max(low - 1, 0), high + 1):
-        segment = steps.trace.columns.segments[int(steps.segment[group])]
+    near = _near(steps, int(groups[0]), int(groups[-1]))
+    found: list[dict[str, Any]] = []
+    for number in np.unique(steps.segment[near]).tolist():
+        segment, own = steps.trace.columns.segments[number], near[steps.segment[near] == number]
         for slot in segment.slots:
-            if slot.role in _ROLES:
-                at = int(steps.first[group]) + segment.index(slot)
-                if slot.instruction not in segment.index_of:  # it waits: the step is the warp's next
-                    at = steps.around(int(steps.warp[group]), int(steps.first[group + 1]))[1]
-                if start <= at < end:
-                    yield {"step": at, **_access(steps, group, slot)}
+            if slot.role in _ROLES and slot.what.split()[0] in _MAY_BE_SHARED:
+                at = _when(steps, own, segment, slot)
+                is_inside = (at >= start) & (at < end)
+                found += _of_slot(steps, own[is_inside], at[is_inside], slot)
+    return sorted(found, key=lambda one: int(one["step"]))
 
 
-def _access(steps: WarpSteps, group: int, slot: Slot) -> dict[str, Any]:
+def _near(steps: WarpSteps, low: int, high: int) -> Numbers:
+    """The groups from one to another, and the one before them of each of their warps, which may have waited."""
+    found = np.arange(low, high + 1)
+    before = []
+    for warp in np.unique(steps.warp[found]).tolist():
+        own = steps.groups_of(warp)
+        at = int(np.searchsorted(own, low))
+        before += own[max(at - 1, 0) : at].tolist()
+    return np.concatenate([np.sort(np.array(before, np.int64)), found])
+
+
+def _when(steps: WarpSteps, groups: Numbers, segment: Segment, slot: Slot) -> Numbers:
+    """The steps by which some groups of a segment make an access."""
+    if slot.instruction in segment.index_of:
+        return steps.first[groups] + segment.index(slot)
+    waited = [  # the step is the warp's next
+        steps.around(warp, past)[1]
+        for warp, past in zip(steps.warp[groups].tolist(), steps.first[groups + 1].tolist(), strict=True)
+    ]
+    return np.array(waited, np.int64)
+
+
+def _of_slot(steps: WarpSteps, groups: Numbers, at: Numbers, slot: Slot) -> Iterator[dict[str, Any]]:
+    """The accesses by one instruction of some groups, each at its step."""
+    if not len(groups):
+        return
     columns = steps.trace.columns
-    entries = columns.held(steps.entries(group), slot.guard)
+    entries = columns.held(np.concatenate([steps.entries(group) for group in groups.tolist()]), slot.guard)
     named, size = slot.what.split()
     addresses = columns.words(entries, slot.offset, slot.bytes).astype(np.int64)
     space, owner, address = steps.trace.accesses.resolve(named, addresses, columns.thread[entries])
-    return {
-        "kind": slot.role,
-        "space": NAMES[int(space[0])] if len(space) else named,
-        "size": int(size),
-        "lanes": steps.lane_of_entry[entries].tolist(),
-        "owners": sorted(set(owner.tolist())),
-        "addresses": address.tolist(),
-    }
+    is_shared = space == SHARED
+    entries, owner, address = entries[is_shared], owner[is_shared], address[is_shared].tolist()
+    lanes = steps.lane_of_entry[entries].tolist()
+    of = steps.group_of[entries]
+    for low, high, step in zip(
+        np.searchsorted(of, groups).tolist(), np.searchsorted(of, groups, "right").tolist(), at.tolist(), strict=True
+    ):
+        if low < high:
+            yield {
+                "step": step, "kind": slot.role, "size": int(size), "lanes": lanes[low:high],
+                "owners": sorted(set(owner[low:high].tolist())), "addresses": address[low:high],
+            }  # fmt: skip
 
 
 def warps_at(steps: WarpSteps, block: int, window: int) -> list[dict[str, int]]:

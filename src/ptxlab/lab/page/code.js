@@ -51,6 +51,12 @@ export class Code {
 
   /** Show the files that are chosen. */
   arrange() {
+    this.drawHead();
+    this.place();
+    this.refresh();
+  }
+
+  drawHead() {
     const { sources, name } = this.run.info;
     /** @type {Array<[string, string]>} */
     const files = [...sources.map((/** @type {any} */ one) => [one.file, one.file.split("/").pop()]), ["", name.split("/").pop() || "PTX"]];
@@ -59,20 +65,30 @@ export class Code {
       h("span", { class: "space" }),
       this.file ? toggle("ptx", "PTX", this.hasPtx, "The PTX beside it", () => { this.hasPtx = !this.hasPtx; this.arrange(); }) : null,
       this.file && !this.hasPtx ? null : toggle("sass", "SASS", this.hasSass, this.sassProblem ?? "What ptxas makes of each line", () => this.toggleSass()));
-    fill(this.body, this.shown.map((one) => one.element));
-    for (const one of this.shown) one.rows.restore();
+  }
+
+  /** Put the listings that are shown in front; the others stay laid out behind them, so that they are shown fast. */
+  place() {
+    for (const { element } of this.shown) if (element.parentNode !== this.body) this.body.append(element);
+    for (const one of this.listings.values()) {
+      const isShown = this.shown.includes(one);
+      one.element.classList.toggle("behind", !isShown);
+      one.element.setAttribute("aria-hidden", String(!isShown));
+      one.element.tabIndex = isShown ? 0 : -1;
+    }
     const wide = this.shown.length + Number(this.hasSass && this.shown.some((one) => !one.file));
     const width = wide > 1 ? WIDTHS.two : WIDTHS.one;
     if (width !== this.width) document.documentElement.style.setProperty("--code", width); // it styles all anew
     this.width = width;
     this.body.classList.toggle("two", this.shown.length > 1);
-    this.refresh();
+    if (this.chooserMade) this.chooserMade.value = this.file;
   }
 
   /** @param {Array<[string, string]>} files */
   chooser(files) {
     const made = /** @type {HTMLSelectElement} */ (h("select", { id: "file", "aria-label": "File", onchange: () => { this.file = made.value; this.arrange(); } },
       files.map(([file, text]) => h("option", { value: file, selected: file === this.file || undefined, title: file }, text))));
+    this.chooserMade = made;
     return made;
   }
 
@@ -105,8 +121,8 @@ export class Code {
     const moved = now.position !== this.position || now.warp !== this.warp;
     this.position = now.position;
     this.warp = now.warp;
-    if (moved && this.follow(at)) this.arrange();
-    else this.refresh();
+    if (moved && this.follow(at)) this.place();
+    this.refresh();
   }
 
   refresh() {

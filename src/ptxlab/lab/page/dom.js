@@ -59,27 +59,46 @@ export function fill(element, ...children) {
   element.replaceChildren(...nodes);
 }
 
-/** A list of rows of one height, of which those exist that are seen; one is made anew when its signature changes. */
+/**
+ * Make an element show a text, if it does not.
+ * @param {Element} element
+ * @param {string} text
+ */
+export function setText(element, text) {
+  const first = element.firstChild;
+  if (first instanceof Text) {
+    if (first.data !== text) first.data = text;
+  } else if (text) element.textContent = text;
+}
+
+/**
+ * A list of rows of one height, of which those exist that are seen; one is drawn anew when its signature changes.
+ * Where the list is scrolled to is known here: to ask the browser between two changes has it lay out the page.
+ */
 export class Rows {
   /**
    * @param {number} height of a row, in pixels
-   * @param {(index: number) => HTMLElement} row
+   * @param {(index: number, old: HTMLElement | null) => HTMLElement} row makes a row, or changes one that shows something else
    * @param {Record<string, any>} given
    * @param {(index: number) => string} [sign] all that a row shows, as text
+   * @param {number} [kept] how many rows that are not seen any more stay in the document
    */
-  constructor(height, row, given = {}, sign) {
+  constructor(height, row, given = {}, sign, kept = 0) {
     this.height = height;
     this.row = row;
     this.sign = sign;
+    this.kept = kept;
     this.count = 0;
     /** @type {Map<number, { signature: string, element: HTMLElement }>} */
     this.known = new Map();
     this.inner = h("div", { class: "rows-inner" });
-    this.element = h("div", { ...given, class: `rows ${given.class ?? ""}` }, this.inner);
+    this.element = h("div", { ...given, class: `rows ${given.class ?? ""}`, style: `--row:${height}px` }, this.inner);
     this.isHidden = true;
     this.top = 0;
-    this.seen = 0; // its height; to ask the browser for these in between has it lay out the page
+    this.seen = 0; // its height
     this.wanted = -1; // the row that was to be seen last, until the user scrolls
+    this.pending = 0;
+    this.isOwn = false; // whether the next event of a scroll is of one that was asked for here
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
     new ResizeObserver(([entry]) => this.resized(entry.contentRect.height)).observe(this.element);
     this.drawn = "";
@@ -94,21 +113,20 @@ export class Rows {
     this.seen = height;
     if (this.isHidden) this.element.scrollTop = this.top;
     this.isHidden = false;
-    this.top = this.element.scrollTop;
+    if (!this.pending) this.top = this.element.scrollTop;
     if (this.wanted >= 0) this.show(this.wanted);
     this.draw();
   }
 
   scrolled() {
+    if (this.isOwn || this.pending) {
+      this.isOwn = false;
+      return;
+    }
     const top = this.element.scrollTop;
     if (Math.abs(top - this.top) > 1) this.wanted = -1;
     this.top = top;
     this.draw();
-  }
-
-  /** Be where it was, after it was put somewhere else in the document. */
-  restore() {
-    this.element.scrollTop = this.top;
   }
 
   /** For a list that is not as high as there is space. @param {number} pixels */
@@ -122,10 +140,16 @@ export class Rows {
     return [this.top, this.top + (this.seen || 600)];
   }
 
-  /** @param {number} top */
+  /** Scroll with the next frame, when all else of it is in the document. @param {number} top */
   scroll(top) {
-    this.top = Math.max(0, Math.min(top, this.count * this.height - (this.seen || 600)));
-    this.element.scrollTop = this.top;
+    this.top = Math.max(0, Math.min(Math.round(top), this.count * this.height - (this.seen || 600)));
+    this.draw();
+    this.pending ||= requestAnimationFrame(() => {
+      this.pending = 0;
+      const before = this.element.scrollTop;
+      this.element.scrollTop = this.top;
+      this.isOwn = this.element.scrollTop !== before;
+    });
   }
 
   /** @param {number} count */
@@ -133,6 +157,11 @@ export class Rows {
     this.count = count;
     const height = `${count * this.height}px`;
     if (this.inner.style.height !== height) this.inner.style.height = height;
+    for (const [index, { element }] of this.known) {
+      if (index < count) continue;
+      element.remove();
+      this.known.delete(index);
+    }
     this.refresh();
   }
 
@@ -148,23 +177,45 @@ export class Rows {
     const drawn = `${top}-${past}`;
     if (drawn === this.drawn) return;
     this.drawn = drawn;
-    /** @type {typeof this.known} */
-    const shown = new Map();
-    for (let index = top; index < past; index++) shown.set(index, this.rowAt(index));
-    for (const [index, { element }] of this.known) if (shown.get(index)?.element !== element) element.remove();
-    for (const { element } of shown.values()) if (element.parentNode !== this.inner) this.inner.append(element);
-    this.known = shown;
+    const spare = this.spare(top, past);
+    for (let index = top; index < past; index++) this.drawRow(index, spare);
+    for (const element of spare) element.remove();
   }
 
-  /** @param {number} index */
-  rowAt(index) {
+  /**
+   * Rows that are not seen and not kept.
+   * @param {number} top
+   * @param {number} past
+   */
+  spare(top, past) {
+    const found = [];
+    let excess = this.known.size - this.kept;
+    for (const [index, { element }] of this.known) {
+      if (excess <= 0) break;
+      excess--;
+      if (index >= top && index < past) continue;
+      found.push(element);
+      this.known.delete(index);
+    }
+    return found;
+  }
+
+  /**
+   * @param {number} index
+   * @param {HTMLElement[]} spare
+   */
+  drawRow(index, spare) {
     const signature = this.sign ? this.sign(index) : "";
     const known = this.known.get(index);
-    if (known && this.sign && known.signature === signature) return known;
-    const element = this.row(index);
-    element.style.top = `${index * this.height}px`;
-    element.style.height = `${this.height}px`;
-    return { signature, element };
+    if (known && this.sign && known.signature === signature) return;
+    const old = known?.element ?? spare.pop() ?? null;
+    const element = this.row(index, old);
+    if (element !== old || !known) element.style.top = `${index * this.height}px`;
+    if (element !== old) {
+      if (old) old.replaceWith(element);
+      else this.inner.append(element);
+    }
+    this.known.set(index, { signature, element });
   }
 
   /**

@@ -59,7 +59,7 @@ export class Fragments extends Panel {
 
   /**
    * @param {any} one
-   * @param {Map<string, import("lab/run.js").Register>} registers
+   * @param {Map<string, import("lab/register.js").Register>} registers
    * @param {import("lab/state.js").Looked} now
    */
   matrix(one, registers, now) {
@@ -87,7 +87,7 @@ export class Fragments extends Panel {
    * @param {any} layout
    * @param {number} place
    * @param {any} one
-   * @param {Map<string, import("lab/run.js").Register>} registers
+   * @param {Map<string, import("lab/register.js").Register>} registers
    * @param {string} type
    * @param {{ row: number, column: number, now: import("lab/state.js").Looked }} at
    */
@@ -101,7 +101,7 @@ export class Fragments extends Panel {
     return h("button", {
       type: "button", class: `element ${lane === now.lane ? "own" : ""}`, style: `--hue:${(lane * 137.5) % 360}`,
       "data-lane": lane, "data-tip": `[${row}, ${column}] = ${typeof value === "number" ? float(value) : shown}\nlane ${lane}, ${name}${layout.bits < 32 ? `, bits ${place & 31} to ${(place & 31) + layout.bits - 1}` : ""}`,
-      onclick: () => this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${now.warp}/${lane}/${name}/${(register?.after[lane] ?? -1) + 1}` } }),
+      onclick: () => this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${now.warp}/${lane}/${name}/${(register?.after(lane) ?? -1) + 1}` } }),
     }, shown);
   }
 }
@@ -117,7 +117,7 @@ function typeIn(title, bits) {
 }
 
 /**
- * @param {import("lab/run.js").Register} register
+ * @param {import("lab/register.js").Register} register
  * @param {number} lane
  * @param {number} bit
  * @param {string} type

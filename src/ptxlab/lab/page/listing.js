@@ -4,6 +4,7 @@ import { h, Rows } from "lab/dom.js";
 import { grouped } from "lab/format.js";
 
 const HEIGHT = 20;
+const KEPT = 400; // lines that stay laid out
 const REST = /("[^"]*")|(%[\w$.]+)|(@!?%[\w$]+)|(\.[a-z]\w*(?:::\w+)*)|(\b0[xXfFdD][0-9a-fA-F]+\b|\b\d+\b)|([A-Za-z_$][\w$]*)/.source;
 const WORDS = new RegExp(`(\\/\\/.*$)|${REST}`, "g");
 const PYTHON = new RegExp(`(#.*$)|${REST}`, "g");
@@ -24,7 +25,7 @@ export function colored(text, file = "") {
     const kind = CLASSES[match.slice(1).findIndex((one) => one !== undefined)];
     const isOpcode = kind === "word" && first;
     if (kind === "word" || kind === "part") first = false;
-    found.push(h("span", { class: isOpcode ? "c-opcode" : `c-${kind}` }, match[0]));
+    found.push(kind === "word" && !isOpcode ? match[0] : h("span", { class: isOpcode ? "c-opcode" : `c-${kind}` }, match[0]));
     last = at + match[0].length;
   }
   if (last < text.length) found.push(text.slice(last));
@@ -96,7 +97,7 @@ export class Listing {
     /** @type {Map<number, import("lab/run.js").Finding>} */
     this.findings = new Map();
     for (const one of [...run.findings].reverse()) this.findings.set(this.lines.shown(one.line), one);
-    this.rows = new Rows(HEIGHT, (index) => this.line(index), { class: "code-rows", tabindex: 0, "aria-label": file || "PTX", "data-file": file }, (index) => this.sign(index));
+    this.rows = new Rows(HEIGHT, (index) => this.line(index), { class: "code-rows", tabindex: 0, "aria-label": file || "PTX", "data-file": file }, (index) => this.sign(index), KEPT);
     this.rows.element.addEventListener("click", (event) => this.clicked(event));
     this.element = this.rows.element;
     this.resize();

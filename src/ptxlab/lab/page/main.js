@@ -3,6 +3,7 @@
 import { fill, h, startTips } from "lab/dom.js";
 import { grouped, tuple } from "lab/format.js";
 import { Run } from "lab/run.js";
+import { startPalette } from "lab/palette.js";
 import { sourceOfPage } from "lab/source.js";
 import { State, remembered } from "lab/state.js";
 import { Arrays } from "lab/arrays.js";
@@ -28,6 +29,7 @@ const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 export async function start() {
   theme(stored("theme"));
   startTips();
+  startPalette();
   const source = sourceOfPage();
   let info;
   try {

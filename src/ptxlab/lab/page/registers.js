@@ -1,11 +1,12 @@
 /** Registers of the warp: the value of the lane that is chosen, and all lanes of a register that is opened. */
 
-import { choice, fill, h, Rows } from "lab/dom.js";
+import { choice, fill, h, Rows, setText } from "lab/dom.js";
 import { lanesOf, number, text } from "lab/format.js";
+import { cleared, listen, styled } from "lab/palette.js";
 import { latest } from "lab/state.js";
 
 const HEIGHT = 26;
-const order = new Intl.Collator("en", { numeric: true });
+const [BAR, WIDE, HIGH] = [6, 191, 16]; // pixels of the bars of all lanes
 /** @type {Record<number, string[]>} what a register of so many bytes can be shown as */
 const SHOWN_AS = { 2: ["f16", "bf16", "s16", "u16", "hex"], 4: ["f32", "s32", "u32", "f16x2", "bf16x2", "hex"], 8: ["f64", "s64", "u64", "hex"] };
 
@@ -24,16 +25,23 @@ export class Registers {
     this.opened = "";
     this.filter = "";
     this.only = "all";
-    /** @type {Array<import("lab/run.js").Register>} */
+    /** @type {Array<import("lab/register.js").Register>} */
     this.list = [];
-    this.rows = new Rows(HEIGHT, (index) => this.row(index), { class: "register-rows" }, (index) => this.sign(index));
+    this.rows = new Rows(HEIGHT, (index, old) => this.row(index, old), { class: "register-rows" }, (index) => this.sign(index));
     this.rows.element.addEventListener("click", (event) => this.clicked(event));
     this.rows.element.addEventListener("keydown", (event) => { if (event.key === "Enter") this.clicked(event); });
     this.search = /** @type {HTMLInputElement} */ (h("input", {
       type: "search", placeholder: "Filter", "aria-label": "Filter registers",
       oninput: () => { this.filter = this.search.value; this.arrange(); },
     }));
+    this.laneInput = /** @type {HTMLInputElement} */ (h("input", {
+      type: "number", min: 0, max: 31, value: state.now.lane, id: "lane", "aria-label": "Lane",
+      onchange: () => this.state.set({ lane: Math.max(0, Math.min(31, Number(this.laneInput.value) || 0)) }),
+    }));
     this.head = h("div", { class: "tools" });
+    this.drawHead();
+    this.restyled = 0;
+    listen(() => { this.restyled++; this.rows.refresh(); });
     this.lanes = h("div", { class: "lanes-of", id: "lanes" });
     this.none = h("p", { class: "problem", hidden: true });
     this.element = h("div", { class: "view" }, this.head, this.lanes, this.none, this.rows.element);
@@ -43,7 +51,7 @@ export class Registers {
     }, (found) => this.show(found), (wrong) => fill(this.lanes, h("p", { class: "problem" }, wrong.message)));
   }
 
-  /** @param {{ registers: Map<string, import("lab/run.js").Register>, place: import("lab/run.js").Place, active: number }} found */
+  /** @param {{ registers: Map<string, import("lab/register.js").Register>, place: import("lab/run.js").Place, active: number }} found */
   show({ registers, place, active }) {
     this.registers = registers;
     this.place = place;
@@ -52,7 +60,7 @@ export class Registers {
     this.reads = new Set(next?.reads ?? []);
     this.writes = new Set(next?.writes ?? []);
     const before = place.before;
-    this.fresh = new Set([...registers.values()].filter((one) => before >= 0 && one.after.includes(before)).map((one) => one.name));
+    this.fresh = new Set([...registers.values()].filter((one) => before >= 0 && one.isFrom(before)).map((one) => one.name));
     this.arrange();
   }
 
@@ -62,26 +70,23 @@ export class Registers {
     this.list = [...(this.registers?.values() ?? [])].filter((one) =>
       (!wanted || one.name.toLowerCase().includes(wanted)) && (this.only === "all" || rank(one.name) < 3));
     this.list.sort((one, other) => (this.only === "all" ? 0 : rank(one.name) - rank(other.name)) || compare(one.name, other.name));
-    fill(this.head, this.search,
-      choice("Which", [["all", "All"], ["used", "Used here"]], this.only, (value) => { this.only = value; this.arrange(); }),
-      h("span", { class: "space" }),
-      h("label", { class: "lane" }, "Lane ", this.laneInput()));
+    const lane = String(this.state.now.lane);
+    if (this.laneInput.value !== lane) this.laneInput.value = lane;
     this.rows.resize(this.list.length);
     this.drawLanes();
     this.none.hidden = this.list.length > 0;
+    if (this.none.hidden) return;
     this.none.textContent = this.registers?.size ? "No register is of this kind." : `Here no register is written yet; → lets ${this.run.nameOf(this.state.now.warp)} execute an instruction.`;
   }
 
-  laneInput() {
-    const { lane } = this.state.now;
-    const input = /** @type {HTMLInputElement} */ (h("input", {
-      type: "number", min: 0, max: 31, value: lane, id: "lane", "aria-label": "Lane",
-      onchange: () => this.state.set({ lane: Math.max(0, Math.min(31, Number(input.value) || 0)) }),
-    }));
-    return input;
+  drawHead() {
+    fill(this.head, this.search,
+      choice("Which", [["all", "All"], ["used", "Used here"]], this.only, (value) => { this.only = value; this.drawHead(); this.arrange(); }),
+      h("span", { class: "space" }),
+      h("label", { class: "lane" }, "Lane ", this.laneInput));
   }
 
-  /** @param {import("lab/run.js").Register} register */
+  /** @param {import("lab/register.js").Register} register */
   typeOf(register) {
     return this.types.get(register.name) ?? register.type;
   }
@@ -91,24 +96,30 @@ export class Registers {
     const register = this.list[index];
     const { name, lanes } = register;
     const role = this.reads?.has(name) ? "r" : this.writes?.has(name) ? "w" : "";
-    return `${name}|${this.typeOf(register)}|${lanes}|${register.data.join()}|${this.state.now.lane}|${role}|${this.fresh?.has(name)}|${this.opened === name}`;
+    return `${name}|${this.typeOf(register)}|${lanes}|${register.data.join()}|${this.state.now.lane}|${role}|${this.fresh?.has(name)}|${this.opened === name}|${this.restyled}`;
   }
 
-  /** @param {number} index */
-  row(index) {
+  /**
+   * @param {number} index
+   * @param {HTMLElement | null} old
+   */
+  row(index, old) {
     const register = this.list[index];
     const { lane } = this.state.now;
     const known = register.lanes >>> lane & 1;
     const type = this.typeOf(register);
-    const value = known ? text(type, register.view, lane * register.size, register.size) : "–";
+    const isFresh = this.fresh?.has(register.name);
     const role = this.reads?.has(register.name) ? "read" : this.writes?.has(register.name) ? "written" : "";
-    const said = role === "read" ? "read next" : role === "written" ? "written next" : this.fresh?.has(register.name) ? "new" : "";
-    const row = h("div", {
-      class: `register ${role} ${this.fresh?.has(register.name) ? "fresh" : ""} ${this.opened === register.name ? "open" : ""}`,
-      "data-register": register.name, role: "button", tabindex: 0,
-    });
-    // Names, types and numbers have nothing that HTML means something by: many elements at once.
-    row.innerHTML = `<span class="name">${register.name}</span><span class="type">${type}</span><span class="value origin-link" data-tip="Where does it come from?">${value}</span>${strip(register, type, lane)}<span class="role">${said}</span>`;
+    const row = old ?? emptyRow();
+    const [name, typed, value, strip, said] = /** @type {HTMLElement[]} */ ([...row.children]);
+    setText(name, register.name);
+    setText(typed, type);
+    setText(value, known ? text(type, register.view, lane * register.size, register.size) : "–");
+    setText(said, role === "read" ? "read next" : role === "written" ? "written next" : isFresh ? "new" : "");
+    drawStrip(strip, register, type, lane);
+    const kind = `register ${role} ${isFresh ? "fresh" : ""} ${this.opened === register.name ? "open" : ""}`;
+    if (row.className !== kind) row.className = kind;
+    row.setAttribute("data-register", register.name);
     return row;
   }
 
@@ -134,7 +145,7 @@ export class Registers {
    */
   origin(name, lane) {
     const { warp } = this.state.now;
-    const after = this.registers?.get(name)?.after[lane] ?? -1;
+    const after = this.registers?.get(name)?.after(lane) ?? -1;
     this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${warp}/${lane}/${name}/${after + 1}` } });
   }
 
@@ -172,13 +183,20 @@ export function select(options, chosen, choose) {
   return made;
 }
 
+function emptyRow() {
+  return h("div", { role: "button", tabindex: 0 },
+    h("span", { class: "name" }), h("span", { class: "type" }), h("span", { class: "value origin-link", "data-tip": "Where does it come from?" }),
+    h("span", { class: "strip" }, h("canvas", { "aria-hidden": "true" }), h("span", { hidden: true }, "same in all lanes")), h("span", { class: "role" }));
+}
+
 /**
- * The lanes of a register as 32 small bars between its least and its greatest value, as HTML.
- * @param {import("lab/run.js").Register} register
+ * The lanes of a register as 32 small bars between its least and its greatest value.
+ * @param {HTMLElement} strip
+ * @param {import("lab/register.js").Register} register
  * @param {string} type
  * @param {number} own
  */
-function strip(register, type, own) {
+function drawStrip(strip, register, type, own) {
   const values = [];
   for (let lane = 0; lane < 32; lane++) {
     const found = register.lanes >>> lane & 1 ? number(type === "hex" ? `u${8 * register.size}` : type, register.view, lane * register.size) : null;
@@ -187,12 +205,31 @@ function strip(register, type, own) {
   const finite = values.filter(Number.isFinite);
   const low = Math.min(...finite);
   const span = Math.max(...finite) - low;
-  if (finite.length === 32 && span === 0) return '<span class="strip same">same in all lanes</span>';
-  const bar = (/** @type {number} */ value, /** @type {number} */ lane) => {
+  const [canvas, same] = /** @type {[HTMLCanvasElement, HTMLElement]} */ ([...strip.children]);
+  canvas.hidden = finite.length === 32 && span === 0;
+  same.hidden = !canvas.hidden;
+  if (canvas.hidden) return;
+  const context = cleared(canvas, WIDE, HIGH);
+  context.fillStyle = `color-mix(in srgb, ${styled("accent")} 45%, ${styled("rule")})`;
+  values.forEach((value, lane) => {
     const height = Number.isFinite(value) ? 2 + 12 * (span ? (value - low) / span : 1) : 1;
-    return `M${6 * lane} 16v${-height.toFixed(1)}h5V16z`;
-  };
-  return `<svg class="strip" viewBox="0 0 191 16" preserveAspectRatio="none" aria-hidden="true"><path d="${values.map(bar).join("")}"/><path class="own" d="${bar(values[own], own)}"/></svg>`;
+    if (lane === own) {
+      const before = context.fillStyle;
+      context.fillStyle = styled("accent");
+      context.fillRect(BAR * lane, HIGH - height, BAR - 1, height);
+      context.fillStyle = before;
+    } else context.fillRect(BAR * lane, HIGH - height, BAR - 1, height);
+  });
+}
+
+/** @type {Map<string, string>} names of registers with their numbers written out, by which they are ordered */
+const keys = new Map();
+
+/** @param {string} name */
+function keyOf(name) {
+  const known = keys.get(name) ?? name.replace(/\d+/g, (digits) => digits.padStart(9, "0"));
+  keys.set(name, known);
+  return known;
 }
 
 /**
@@ -200,6 +237,7 @@ function strip(register, type, own) {
  * @param {string} one
  * @param {string} other
  */
-export function compare(one, other) {
-  return order.compare(one, other);
+function compare(one, other) {
+  const [first, second] = [keyOf(one), keyOf(other)];
+  return first < second ? -1 : first > second ? 1 : 0;
 }

@@ -4,6 +4,7 @@
  */
 
 import { tuple } from "lab/format.js";
+import { Register, valuesIn } from "lab/register.js";
 import { bytes } from "lab/source.js";
 
 /**
@@ -11,11 +12,10 @@ import { bytes } from "lab/source.js";
  * @typedef {{ number: number, index: number[], warps: number[], first: number, last: number }} Block
  * @typedef {{ level: string, code: string, message: string, line: number, text: string, labels?: [number, string][], notes?: string[],
  *   helps?: string[], accesses?: any[] }} Finding
- * @typedef {{ name: string, type: string, size: number, lanes: number, data: Uint8Array, view: DataView, after: number[] }} Register
- * @typedef {{ step: number, kind: string, space: string, size: number, lanes: number[], owners: number[], addresses: number[] }} Access
- * @typedef {{ start: number, warps: number[], instructions: number[], active: number[], accesses: Access[] }} Window
+ * @typedef {{ step: number, kind: string, size: number, lanes: number[], owners: number[], addresses: number[] }} Access of shared memory
+ * @typedef {{ start: number, warps: number[], instructions: number[], active: number[] }} Window
  * @typedef {{ warp: number, step: number, instruction: number, before: number, instructionBefore: number, ended: boolean }} Place
- * @typedef {{ after: number, instruction: number, asynchronous: boolean }} MemoryWrite
+ * @typedef {{ after: number, instruction: number, asynchronous: boolean, size: number, addresses: Int32Array, data: Uint8Array }} MemoryWrite
  * @typedef {{ base: number, data: Uint8Array, view: DataView, known: Uint8Array, last: (at: number) => MemoryWrite | undefined }} Page
  */
 
@@ -111,10 +111,11 @@ export class Run {
     return found;
   }
 
-  /** What a step accesses. @param {number} step @returns {Promise<Access[]>} */
+  /** What a step accesses in shared memory. @param {number} step @returns {Promise<Access[]>} */
   async accesses(step) {
     if (step < 0 || step >= this.count) return [];
-    return (await this.window(step)).accesses.filter((one) => one.step === step);
+    const found = /** @type {Access[]} */ (await this.source.get(`accesses/${this.windowOf(step)}`));
+    return found.filter((one) => one.step === step);
   }
 
   /** The lanes that execute a step. @param {number} step */
@@ -139,44 +140,26 @@ export class Run {
     const own = of ?? (next >= 0 ? this.instructions[next].function : 0);
     /** @type {Map<string, Register>} */
     const found = new Map();
-    for (const one of given.values) if (one.function === own) this.write(found, one, own, one.after);
-    for (const one of given.writes) {
-      if (one.after >= position) break;
-      if (one.function === own) this.write(found, one, own, one.after);
+    for (const one of (given.known ??= valuesIn(given.values))) if (one.of === own) this.write(found, one);
+    for (const one of (given.written ??= valuesIn(given.writes))) {
+      if (/** @type {number} */ (one.after) >= position) break;
+      if (one.of === own) this.write(found, one);
     }
     return found;
   }
 
   /**
    * @param {Map<string, Register>} found
-   * @param {any} one
-   * @param {number} of
-   * @param {number | number[]} after when, of each lane or of all
+   * @param {import("lab/register.js").Written} one
    */
-  write(found, one, of, after) {
-    const given = one.bytes ??= bytes(one.data);
-    const count = bitCount(one.lanes);
-    const size = given.length / count;
+  write(found, one) {
     let register = found.get(one.name);
     if (!register) {
-      const data = new Uint8Array(32 * size);
-      const types = this.info.registers[of];
-      const type = types[one.name] ?? types[one.name.replace(/\.\w$/, "")] ?? `b${8 * size}`;
-      register = { name: one.name, type, size, lanes: 0, data, view: new DataView(data.buffer), after: new Array(32).fill(-1) };
+      const types = this.info.registers[one.of];
+      register = new Register(one.name, types[one.name] ?? types[one.name.replace(/\.\w$/, "")] ?? `b${8 * one.size}`, one.size);
       found.set(one.name, register);
     }
-    if (count === 32 && !Array.isArray(after)) {
-      register.data.set(given);
-      register.after.fill(after);
-      register.lanes = 0xffffffff;
-      return;
-    }
-    for (let lane = 0, at = 0; lane < 32; lane++) {
-      if (!(one.lanes >>> lane & 1)) continue;
-      register.after[lane] = Array.isArray(after) ? after[at] : after;
-      register.data.set(given.subarray(at * size, ++at * size), lane * size);
-    }
-    register.lanes = (register.lanes | one.lanes) >>> 0;
+    register.write(one);
   }
 
   /**
@@ -193,20 +176,20 @@ export class Run {
     const data = given.initial.slice();
     const known = (given.initiallyKnown ??= bytes(given.known)).slice();
     const last = new Int32Array((data.length >> 2) + 1); // of each word the number of its last write, from 1 on
-    for (let number = 0; number < given.writes.length && given.writes[number].after < position; number++) {
-      const write = given.writes[number];
-      const from = write.bytes ??= bytes(write.data);
-      for (let index = 0; index < write.addresses.length; index++) {
-        const address = write.addresses[index];
-        const past = Math.min(address + write.size, data.length);
+    const writes = /** @type {MemoryWrite[]} */ (given.written ??= writesIn(given.writes));
+    for (let number = 0; number < writes.length && writes[number].after < position; number++) {
+      const { addresses, size, data: from } = writes[number];
+      for (let index = 0; index < addresses.length; index++) {
+        const address = addresses[index];
+        const past = Math.min(address + size, data.length);
         for (let at = Math.max(address, 0); at < past; at++) {
-          data[at] = from[index * write.size + at - address];
+          data[at] = from[index * size + at - address];
           known[at >> 3] |= 1 << (at & 7);
           last[at >> 2] = number + 1;
         }
       }
     }
-    return { base: given.base, data, view: new DataView(data.buffer), known, last: (at) => given.writes[last[at >> 2] - 1] };
+    return { base: given.base, data, view: new DataView(data.buffer), known, last: (at) => writes[last[at >> 2] - 1] };
   }
 
   /**
@@ -234,9 +217,21 @@ function instructionText(line) {
   return line.replace(/\/\/.*$/, "").trim().replace(/;$/, "").replace(/\s+/g, " ");
 }
 
-/** @param {number} mask */
-export function bitCount(mask) {
-  let count = 0;
-  for (let rest = mask >>> 0; rest; rest &= rest - 1) count++;
-  return count;
+/**
+ * Writes to memory, of which an answer has columns.
+ * @param {any} given
+ * @returns {MemoryWrite[]}
+ */
+function writesIn(given) {
+  const addresses = new Int32Array(bytes(given.addresses).buffer);
+  const data = bytes(given.data);
+  let [first, at] = [0, 0];
+  return given.after.map((/** @type {number} */ after, /** @type {number} */ index) => {
+    const [size, count] = [given.size[index], given.count[index]];
+    const [from, start] = [first, at];
+    first += count;
+    at += size * count;
+    return { after, instruction: given.instruction[index], asynchronous: given.asynchronous[index], size,
+      addresses: addresses.subarray(from, first), data: data.subarray(start, at) };
+  });
 }

@@ -48,7 +48,7 @@ export class Shared {
   async load(now) {
     const block = this.run.blockOf(now.warp);
     const place = await this.run.place(now.warp, now.position);
-    const accesses = (await this.run.accesses(place.step)).filter((one) => one.space === "shared" && one.owners.includes(block));
+    const accesses = (await this.run.accesses(place.step)).filter((one) => one.owners.includes(block));
     const tiles = place.step >= 0 && this.run.instructions[place.instruction].tile ? await this.run.source.get(`tiles/${place.step}`).catch(() => []) : [];
     if (place.step !== this.followed) {
       this.followed = place.step;

@@ -7,17 +7,51 @@
 
 const KEPT = 300; // answers
 const REST = 300; // milliseconds without a change, after which what is near is asked for
-const WINDOWED = /^(steps|warps|registers|memory|barriers)\//;
+const WINDOWED = /^(steps|accesses|warps|registers|memory|barriers)\//;
+const TOGETHER = /^(steps|accesses|warps|registers|memory|barriers|timeline|line|copies|copy|tensor)\//;
+const MOST = 40; // answers of one request
 
-/** Answers of the server that the page came from. */
+/** @typedef {{ name: string, resolve: (found: any) => void, reject: (wrong: Error) => void }} Open */
+
+/** Answers of the server that the page came from; what is asked for at one time, and made fast, is one request. */
 class Served {
   kind = "served";
 
+  constructor() {
+    /** @type {Open[]} */
+    this.open = [];
+  }
+
+  /** @param {string} name @returns {Promise<any>} */
+  get(name) {
+    if (!TOGETHER.test(name)) return this.ask(name);
+    return new Promise((resolve, reject) => {
+      if (!this.open.length) setTimeout(() => this.askAll(), 0);
+      this.open.push({ name, resolve, reject });
+    });
+  }
+
   /** @param {string} name */
-  async get(name) {
+  async ask(name) {
     const answer = await fetch(`data/${name}`);
     if (!answer.ok) throw new Error(await answer.text());
     return answer.json();
+  }
+
+  async askAll() {
+    const asked = this.open.splice(0, MOST);
+    if (this.open.length) setTimeout(() => this.askAll(), 0);
+    try {
+      const names = asked.map((one) => one.name);
+      const answers = names.length > 1 ? await this.ask(names.join(",")) : [{ found: await this.ask(names[0]) }];
+      asked.forEach(({ resolve, reject }, index) => {
+        const { found, problem } = answers[index];
+        if (problem === undefined) resolve(found);
+        else reject(new Error(problem));
+      });
+    } catch (wrong) {
+      for (const { reject } of asked) reject(wrong instanceof Error ? wrong : new Error(String(wrong)));
+    }
   }
 }
 
@@ -76,6 +110,8 @@ async function unpack(text) {
 
 /** @param {string} text in base64 */
 export function bytes(text) {
+  const { fromBase64 } = /** @type {any} */ (Uint8Array);
+  if (fromBase64) return /** @type {Uint8Array<ArrayBuffer>} */ (fromBase64.call(Uint8Array, text)); // browsers since 2025
   const given = atob(text);
   const found = new Uint8Array(given.length);
   for (let index = 0; index < given.length; index++) found[index] = given.charCodeAt(index);

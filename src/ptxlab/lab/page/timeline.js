@@ -2,6 +2,7 @@
 
 import { fill, h } from "lab/dom.js";
 import { grouped } from "lab/format.js";
+import { cleared, listen, styled } from "lab/palette.js";
 
 const ROW = 17;
 const NAMES = 104;
@@ -21,6 +22,7 @@ export class Timeline {
     this.run = run;
     this.state = state;
     this.block = -1;
+    this.loaded = -1; // the block whose tracks are known
     this.from = 0;
     this.to = Math.max(run.count, 1);
     /** @type {Track[]} */
@@ -36,18 +38,18 @@ export class Timeline {
       h("button", { type: "button", onclick: () => this.zoom(0.5), "aria-label": "Zoom in", "data-tip": "Zoom in (+)" }, "+"),
       h("button", { type: "button", onclick: () => this.zoom(2), "aria-label": "Zoom out", "data-tip": "Zoom out (−)" }, "−"),
       h("button", { type: "button", onclick: () => this.fit(), "data-tip": "The whole block (0)" }, "fit"));
-    this.scroll = h("div", { class: "timeline-scroll" }, this.canvas);
+    this.marks = /** @type {HTMLCanvasElement} */ (h("canvas", { class: "marks", "aria-hidden": "true" }));
+    this.scroll = h("div", { class: "timeline-scroll" }, h("div", { class: "timeline-canvases" }, this.canvas, this.marks));
     fill(element, this.scroll, this.tools, this.hint);
     this.element = element;
     this.listen();
     this.isNarrow = window.matchMedia("(max-width: 820px)");
     this.wide = this.scroll.clientWidth;
     new ResizeObserver(() => { this.wide = this.scroll.clientWidth; this.draw(); }).observe(element);
-    /** @type {Map<string, string>} of the style, by name; to ask for one has the browser compute it */
-    this.colors = new Map();
-    const restyle = () => { this.colors.clear(); this.draw(); };
-    document.addEventListener("theme", restyle);
-    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", restyle);
+    this.shown = ""; // what the tracks were painted for
+    /** @type {Track[] | null} */
+    this.shownTracks = null;
+    listen(() => { this.shown = ""; this.draw(); });
     state.listen((now, before) => this.follow(now, before));
     this.follow(state.now, null);
   }
@@ -89,6 +91,7 @@ export class Timeline {
   }
 
   /**
+   * Show a part of the time: the tracks as far as they are known, those of another block when they are there.
    * @param {number} from
    * @param {number} to
    */
@@ -97,7 +100,7 @@ export class Timeline {
     this.from = Math.max(0, Math.min(from, this.run.count - span));
     this.to = this.from + span;
     this.load();
-    this.draw();
+    if (this.block === this.loaded) this.draw();
   }
 
   /**
@@ -126,6 +129,7 @@ export class Timeline {
     const tiles = await Promise.all(names.map((one) => this.run.source.get(one).catch(() => [])));
     if (asked !== this.asked) return;
     this.tracks = joined(tiles);
+    this.loaded = this.block;
     this.draw();
   }
 
@@ -143,44 +147,47 @@ export class Timeline {
   }
 
   paint() {
-    const color = (/** @type {string} */ name) => {
-      const known = this.colors.get(name) ?? getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-      this.colors.set(name, known);
-      return known;
-    };
-    const width = this.wide;
     const height = this.tracks.length * ROW + 24;
     const tall = this.isNarrow.matches ? "100%" : `${Math.max(64, Math.min(height, 196))}px`;
     if (this.element.style.height !== tall) this.element.style.height = tall;
-    const ratio = window.devicePixelRatio || 1;
-    if (this.canvas.width !== Math.round(width * ratio) || this.canvas.height !== Math.round(height * ratio)) {
-      this.canvas.width = Math.round(width * ratio);
-      this.canvas.height = Math.round(height * ratio);
-      this.canvas.style.height = `${height}px`;
-    }
-    const context = /** @type {CanvasRenderingContext2D} */ (this.canvas.getContext("2d"));
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    context.font = `11px ${color("sans")}`;
+    const high = `${height}px`;
+    if (this.canvas.style.height !== high) this.canvas.style.height = this.marks.style.height = high;
+    const shown = `${this.from}/${this.to}/${this.wide}/${this.state.now.warp}/${window.devicePixelRatio}`;
+    if (shown !== this.shown || this.tracks !== this.shownTracks) this.paintTracks(height);
+    this.shown = shown;
+    this.shownTracks = this.tracks;
+    this.paintMarks(height);
+  }
+
+  /** @param {number} height */
+  paintTracks(height) {
+    const context = cleared(this.canvas, this.wide, height);
+    context.font = `11px ${styled("sans")}`;
     context.textBaseline = "middle";
-    this.paintScale(context, color, height);
-    const { warp, position } = this.state.now;
+    this.paintScale(context, styled, height);
+    const { warp } = this.state.now;
     this.tracks.forEach((track, index) => {
       const top = 20 + index * ROW;
-      context.fillStyle = track.warp === warp ? color("accent") : color("soft");
+      context.fillStyle = track.warp === warp ? styled("accent") : styled("soft");
       context.fillText(track.name, 14, top + ROW / 2, NAMES - 20);
       context.save();
       context.beginPath();
       context.rect(NAMES, top, this.width, ROW);
       context.clip();
-      for (const period of track.periods) this.paintPeriod(context, color, track, period, top);
+      for (const period of track.periods) this.paintPeriod(context, styled, track, period, top);
       context.restore();
     });
+  }
+
+  /** Where the chosen warp executes the current line, and the position. @param {number} height */
+  paintMarks(height) {
+    const context = cleared(this.marks, this.wide, height);
+    const { warp, position } = this.state.now;
     const row = this.tracks.findIndex((one) => one.warp === warp);
-    context.fillStyle = color("violet");
+    context.fillStyle = styled("violet");
     if (row >= 0) for (const tick of this.ticks) if (tick >= this.from && tick <= this.to) context.fillRect(this.x(tick), 20 + row * ROW, 1.5, 4);
     if (position >= this.from && position <= this.to) {
-      context.fillStyle = color("error");
+      context.fillStyle = styled("error");
       context.fillRect(Math.round(this.x(position)) - 0.5, 16, 1.5, height - 16);
     }
   }

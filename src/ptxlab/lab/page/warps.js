@@ -1,7 +1,7 @@
 /** Where each warp of the block is. */
 
 import { fill, h } from "lab/dom.js";
-import { bitCount } from "lab/run.js";
+import { bitCount } from "lab/register.js";
 import { colored } from "lab/listing.js";
 import { grouped } from "lab/format.js";
 import { Panel } from "lab/panel.js";
