@@ -16,7 +16,9 @@ def registers_at(views: Views, warp: int, position: int, lane: int) -> dict[str,
     for part in ("values", "writes"):
         columns = given[part]
         data, at = base64.b64decode(columns["data"]), 0
-        for name, lanes, after, size in zip(*(columns[one] for one in ("names", "lanes", "after", "sizes")), strict=True):
+        for name, lanes, after, size in zip(
+            *(columns[one] for one in ("names", "lanes", "after", "sizes")), strict=True
+        ):
             if lanes >> lane & 1 and (part == "values" or after < position):
                 index = (lanes & ((1 << lane) - 1)).bit_count()
                 found[name] = data[at + index * size :][:size]

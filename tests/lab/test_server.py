@@ -53,6 +53,14 @@ def test_answers_are_json(server: Server) -> None:
         assert answer.read().startswith(b"<!doctype html>")
 
 
+def test_several_answers_are_one_request(server: Server) -> None:
+    with urllib.request.urlopen(f"{server.url}data/steps/0,warps/0/0,warps/x/0") as answer:
+        steps, warps, unknown = json.load(answer)
+    assert steps == {"found": server.views.get("steps/0")}
+    assert [one["warp"] for one in warps["found"]] == [0, 1]
+    assert unknown["problem"].startswith("there is no warps/x/0")
+
+
 def status(url: str, **headers: str) -> int:
     """How a request is refused."""
     with pytest.raises(urllib.error.HTTPError) as raised:

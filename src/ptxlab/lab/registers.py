@@ -95,7 +95,9 @@ class Registers:
             return None
         return ALL, after, self._payload(group)[:, by.slot.offset : by.slot.offset + by.slot.bytes]
 
-    def _in_some_lanes(self, warp: int, writers: list[_Writer], position: int) -> tuple[int, int | list[int], Any] | None:
+    def _in_some_lanes(
+        self, warp: int, writers: list[_Writer], position: int
+    ) -> tuple[int, int | list[int], Any] | None:
         """A register that lanes have written at different times, or not all."""
         values = np.zeros((LANES, writers[0].slot.bytes), np.uint8)
         when = np.full(LANES, -2, np.int64)

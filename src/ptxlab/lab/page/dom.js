@@ -95,21 +95,28 @@ export class Rows {
     this.element = h("div", { ...given, class: `rows ${given.class ?? ""}`, style: `--row:${height}px` }, this.inner);
     this.isHidden = true;
     this.top = 0;
+    this.wide = 0;
     this.seen = 0; // its height
     this.wanted = -1; // the row that was to be seen last, until the user scrolls
     this.pending = 0;
     this.isOwn = false; // whether the next event of a scroll is of one that was asked for here
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
-    new ResizeObserver(([entry]) => this.resized(entry.contentRect.height)).observe(this.element);
+    new ResizeObserver(([{ contentRect }]) => this.resized(contentRect.width, contentRect.height)).observe(this.element);
     this.drawn = "";
   }
 
-  /** Draw what is seen now; one that was not in the document has lost its place. @param {number} height */
-  resized(height) {
+  /**
+   * Draw what is seen now; one that was not in the document has lost its place.
+   * @param {number} width
+   * @param {number} height
+   */
+  resized(width, height) {
     if (!height) {
       this.isHidden = true;
       return;
     }
+    if (this.wide !== width) this.drawn = "";
+    this.wide = width;
     this.seen = height;
     if (this.isHidden) this.element.scrollTop = this.top;
     this.isHidden = false;
@@ -140,10 +147,15 @@ export class Rows {
     return [this.top, this.top + (this.seen || 600)];
   }
 
-  /** Scroll with the next frame, when all else of it is in the document. @param {number} top */
+  /** @param {number} top */
   scroll(top) {
+    this.move(top);
+    this.refresh();
+  }
+
+  /** Scroll with the next frame, when all else of it is in the document; what is seen then is drawn by `refresh`. @param {number} top */
+  move(top) {
     this.top = Math.max(0, Math.min(Math.round(top), this.count * this.height - (this.seen || 600)));
-    this.draw();
     this.pending ||= requestAnimationFrame(() => {
       this.pending = 0;
       const before = this.element.scrollTop;
@@ -223,12 +235,20 @@ export class Rows {
    * @param {number} index
    */
   show(index) {
+    this.aim(index);
+    this.draw();
+  }
+
+  /**
+   * The same; what is seen then is drawn by `refresh`.
+   * @param {number} index
+   */
+  aim(index) {
     this.wanted = index;
     const at = index * this.height;
     const [top, bottom] = this.range;
     const margin = bottom - top > 8 * this.height ? 2 * this.height : 0;
-    if (at < top + margin || at > bottom - margin - this.height) this.scroll(at - (bottom - top) / 3);
-    this.draw();
+    if (at < top + margin || at > bottom - margin - this.height) this.move(at - (bottom - top) / 3);
   }
 }
 

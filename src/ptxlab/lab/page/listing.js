@@ -137,8 +137,8 @@ export class Listing {
     this.current = this.lines.shown(current.line);
     this.ended = current.ended;
     this.related = this.lines.isPtx ? current.related : new Set();
+    if (this.current) this.rows.aim(this.rowOf?.get(this.current) ?? 0);
     this.rows.refresh();
-    if (this.current) this.rows.show(this.rowOf?.get(this.current) ?? 0);
   }
 
   /** Why a line is marked. @param {number} line */

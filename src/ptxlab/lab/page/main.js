@@ -62,7 +62,7 @@ export async function start() {
     requestAnimationFrame(() => setTimeout(() => source.get("prepare"), 0));
   }
   divider();
-  panes();
+  panes(state);
   Object.assign(window, { lab: { run, state, time, timeline, views } });
   document.documentElement.dataset.ready = "yes";
 }
@@ -196,8 +196,8 @@ function divider() {
   });
 }
 
-/** On a narrow screen one pane is seen at a time. */
-function panes() {
+/** On a narrow screen one pane is seen at a time; where another view is chosen, that is the one with the views. @param {State} state */
+function panes(state) {
   const choose = (/** @type {string} */ pane) => {
     document.body.dataset.pane = pane;
     for (const one of part("panes").children) one.setAttribute("aria-pressed", String(one.getAttribute("data-pane") === pane));
@@ -205,6 +205,7 @@ function panes() {
   fill(part("panes"), [["code", "Source"], ["inspector", "State"], ["time", "Timeline"]].map(([pane, text]) =>
     h("button", { type: "button", "data-pane": pane, onclick: () => choose(pane) }, text)));
   choose("code");
+  state.listen((now, before) => { if (now.tab !== before.tab || (now.subject && now.subject !== before.subject)) choose("inspector"); });
 }
 
 function isDark() {

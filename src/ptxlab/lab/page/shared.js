@@ -1,16 +1,19 @@
 /** Shared memory as banks and rows of 128 bytes: what is there, what the next instruction accesses, and its conflicts. */
 
-import { choice, fill, h, Rows, tipsIn } from "lab/dom.js";
-import { grouped, number, text } from "lab/format.js";
+import { BANKS, paintWords } from "lab/bank_row.js";
+import { choice, fill, h, Rows, setText, tipsIn } from "lab/dom.js";
+import { grouped, lanesOf, number, text } from "lab/format.js";
+import { listen } from "lab/palette.js";
 import { select } from "lab/registers.js";
 import { latest } from "lab/state.js";
 import { hueOf } from "lab/tiles.js";
 
 const ROW = 128;
+const BESIDE = 64 + 1 + 14; // pixels of a row that are not its words
 const AS = ["b32", "f32", "s32", "f16x2", "bf16x2", "hex"];
 
 /** @typedef {import("lab/run.js").Access} Access */
-/** @typedef {{ color: string, landed: boolean, html: string, mark: string }} Cell */
+/** @typedef {import("lab/bank_row.js").Word} Word */
 
 export class Shared {
   title = "Shared";
@@ -35,11 +38,15 @@ export class Shared {
     this.head = h("div", { class: "tools" });
     this.about = h("div", { class: "about" });
     this.banks = h("div", { class: "banks" });
-    this.rows = new Rows(20, (index) => this.row(index), { class: "bank-rows" }, (index) => this.sign(index));
+    /** @type {Rows} */
+    this.rows = new Rows(20, (index, old) => this.row(index, old), { class: "bank-rows" }, (index) => this.sign(index));
+    this.restyled = 0;
+    listen(() => { this.restyled++; this.rows.refresh(); });
     tipsIn(this.rows.element, (target, event) => this.tip(this.addressAt(target, event)));
     this.rows.element.addEventListener("click", (event) => this.clicked(event));
     this.rows.element.addEventListener("scroll", () => this.update(this.state.now), { passive: true });
     this.element = h("div", { class: "view shared" }, this.head, this.about, this.banks, this.rows.element);
+    this.drawHead();
     this.rows.resize(Math.ceil(run.info.shared.size / ROW));
     this.update = latest((now) => this.load(now), (found, now) => this.show(found, now), (wrong) => fill(this.about, h("p", { class: "problem" }, wrong.message)));
   }
@@ -47,23 +54,37 @@ export class Shared {
   /** @param {import("lab/state.js").Looked} now */
   async load(now) {
     const block = this.run.blockOf(now.warp);
-    const place = await this.run.place(now.warp, now.position);
-    const accesses = (await this.run.accesses(place.step)).filter((one) => one.owners.includes(block));
-    const tiles = place.step >= 0 && this.run.instructions[place.instruction].tile ? await this.run.source.get(`tiles/${place.step}`).catch(() => []) : [];
+    const at = this.run.within(block, now.position);
+    const [place] = await Promise.all([this.run.place(now.warp, now.position), this.pagesOf(block, at, this.rows.range), this.run.accesses(at)]);
+    const [all, tiles] = await Promise.all([this.run.accesses(place.step),
+      place.step >= 0 && this.run.instructions[place.instruction].tile ? this.run.source.get(`tiles/${place.step}`).catch(() => []) : []]);
+    const accesses = all.filter((one) => one.owners.includes(block));
+    let [top, bottom] = this.rows.range;
+    let isMoved = false;
     if (place.step !== this.followed) {
       this.followed = place.step;
       this.accesses = accesses;
-      const first = Math.min(...accesses.flatMap((one) => one.addresses), ...tiles.flatMap((/** @type {any} */ one) => one.addresses.filter((/** @type {number} */ at) => at >= 0)));
-      if (Number.isFinite(first) && !this.isSeen(first)) this.rows.scroll(Math.floor(first / ROW) * 20 - 40);
+      const first = Math.min(...accesses.flatMap((one) => one.addresses), ...tiles.flatMap((/** @type {any} */ one) => one.addresses.filter((/** @type {number} */ address) => address >= 0)));
+      isMoved = Number.isFinite(first) && !this.isSeen(first);
+      if (isMoved) [top, bottom] = [Math.floor(first / ROW) * 20 - 40, Math.floor(first / ROW) * 20 - 40 + bottom - top];
     }
+    return { place, accesses, tiles, pages: await this.pagesOf(block, at, [top, bottom]), top: isMoved ? top : null };
+  }
+
+  /**
+   * The pages of a part of the rows, by their numbers.
+   * @param {number} block
+   * @param {number} at
+   * @param {number[]} range
+   */
+  async pagesOf(block, at, range) {
     const each = this.run.info.page;
-    const [top, past] = this.rows.range.map((at) => Math.floor((at / 20) * ROW / each));
+    const [top, past] = range.map((pixels) => Math.floor((pixels / 20) * ROW / each));
     const last = Math.ceil(this.run.info.shared.size / each) - 1;
     const numbers = [];
-    for (let page = top; page <= Math.min(past, last); page++) numbers.push(page);
-    const at = this.run.within(block, now.position);
+    for (let page = Math.max(top, 0); page <= Math.min(past, last); page++) numbers.push(page);
     const pages = await Promise.all(numbers.map((page) => this.run.page("shared", block, page, at)));
-    return { place, accesses, tiles, pages: new Map(numbers.map((page, index) => [page, pages[index]])) };
+    return new Map(numbers.map((page, index) => [page, pages[index]]));
   }
 
   /** @param {number} address */
@@ -74,10 +95,10 @@ export class Shared {
   }
 
   /**
-   * @param {{ place: import("lab/run.js").Place, accesses: Access[], tiles: any[], pages: Map<number, import("lab/run.js").Page> }} found
+   * @param {{ place: import("lab/run.js").Place, accesses: Access[], tiles: any[], pages: Map<number, import("lab/run.js").Page>, top: number | null }} found
    * @param {import("lab/state.js").Looked} now
    */
-  show({ place, accesses, tiles, pages }, now) {
+  show({ place, accesses, tiles, pages, top }, now) {
     this.pages = pages;
     this.block = this.run.blockOf(now.warp);
     this.accessed = words(accesses);
@@ -88,10 +109,10 @@ export class Shared {
         for (let word = 0; word < 16; word += 4) this.tile.set(address + word, { tile, row: Math.floor(index / tile.chunks), chunk: index % tile.chunks, hue });
       });
     }
-    this.drawHead();
     this.describe(place, accesses, tiles);
     this.range = this.rangeOf();
-    fill(this.banks, this.bankHead(accesses));
+    this.drawBanks(accesses);
+    if (top !== null) this.rows.move(top);
     this.rows.refresh();
   }
 
@@ -100,6 +121,7 @@ export class Shared {
       choice("Cells", [["colors", "Overview"], ["values", "Values"]], this.wide, (value) => {
         this.wide = value;
         this.element.classList.toggle("wide", value === "values");
+        this.drawHead();
         this.update(this.state.now);
       }),
       h("label", {}, "as ", select(AS, this.as, (value) => { this.as = value; this.update(this.state.now); })),
@@ -115,10 +137,6 @@ export class Shared {
    * @param {any[]} tiles
    */
   describe(place, accesses, tiles) {
-    if (!this.run.info.shared.size) {
-      fill(this.about, h("p", { class: "problem" }, "The kernel has no shared memory."));
-      return;
-    }
     const parts = [];
     for (const one of accesses) {
       const { wavefronts, least } = conflicts(one);
@@ -131,14 +149,16 @@ export class Shared {
     fill(this.about, parts);
   }
 
-  /** @param {Access[]} accesses */
-  bankHead(accesses) {
-    const counts = new Array(32).fill(0);
+  /** How many words of each bank are accessed. @param {Access[]} accesses */
+  drawBanks(accesses) {
+    const counts = new Array(BANKS).fill(0);
     for (const one of accesses) conflicts(one).counts.forEach((count, bank) => { counts[bank] = Math.max(counts[bank], count); });
     const most = Math.max(1, ...counts);
-    return h("div", { class: "bank-row head" }, h("b", {}, "bank"), counts.map((count, bank) => h("i", {
+    if (counts.join() === this.shownCounts) return;
+    this.shownCounts = counts.join();
+    fill(this.banks, h("div", { class: "bank-row head" }, h("b", {}, "bank"), counts.map((count, bank) => h("i", {
       class: count > 1 ? "bad" : "", "data-tip": `bank ${bank}: ${count} different words in one wavefront's worth of lanes`,
-    }, h("u", { style: `height:${Math.round((12 * count) / most)}px` }), h("span", {}, bank % 4 ? "" : bank))));
+    }, h("u", { style: `height:${Math.round((12 * count) / most)}px` }), h("span", {}, bank % 4 ? "" : bank)))));
   }
 
   /** What colors are between: powers of two, so that few steps change them. */
@@ -165,7 +185,7 @@ export class Shared {
     if (!page) return "none";
     const start = index * ROW - page.base;
     const { low, span } = this.range ?? { low: 0, span: 0 };
-    let found = `${this.as}|${this.wide}|${low}|${span}|${page.known.subarray(start >> 3, (start + ROW) >> 3).join()}|${page.data.subarray(start, start + ROW).join()}`;
+    let found = `${this.as}|${this.wide}|${this.rows.wide}|${this.restyled}|${low}|${span}|${page.known.subarray(start >> 3, (start + ROW) >> 3).join()}|${page.data.subarray(start, start + ROW).join()}`;
     for (let address = index * ROW; address < (index + 1) * ROW; address += 4) {
       const lanes = this.accessed.get(address);
       const tile = this.tile.get(address);
@@ -195,14 +215,25 @@ export class Shared {
     return Number(row.getAttribute("data-row")) + 4 * Math.max(0, Math.min(31, Math.floor((32 * (event.clientX - box.left)) / box.width)));
   }
 
-  /** @param {number} index */
-  row(index) {
+  /**
+   * @param {number} index
+   * @param {HTMLElement | null} old
+   */
+  row(index, old) {
     const address = index * ROW;
     const page = this.pages.get(Math.floor(address / this.run.info.page));
-    const row = h("div", { class: "bank-row" });
-    const cells = Array.from({ length: 32 }, (_, bank) => this.cell(page, address + 4 * bank));
-    const inside = this.wide === "values" ? cells.map((one) => one.html).join("") : overview(cells, address);
-    row.innerHTML = `<b>${grouped(address)}</b>${inside}`; // numbers only: many elements at once
+    const words = Array.from({ length: BANKS }, (_, bank) => this.word(page, address + 4 * bank));
+    if (this.wide === "values") {
+      const row = h("div", { class: "bank-row" });
+      row.innerHTML = `<b>${grouped(address)}</b>${words.map((word, bank) => this.cell(word, page, address + 4 * bank)).join("")}`; // numbers only: many elements at once
+      return row;
+    }
+    const row = old?.querySelector("canvas") ? old : h("div", { class: "bank-row" }, h("b", {}), h("canvas", { class: "bank-cells", role: "img" }));
+    const [start, canvas] = /** @type {[HTMLElement, HTMLCanvasElement]} */ ([...row.children]);
+    setText(start, grouped(address));
+    canvas.setAttribute("data-row", String(address));
+    canvas.setAttribute("aria-label", said(address, words));
+    paintWords(canvas, Math.max(BANKS, this.rows.wide - BESIDE), words);
     return row;
   }
 
@@ -219,51 +250,49 @@ export class Shared {
   }
 
   /**
-   * A word: its colors, what is written on it, and all of it as HTML.
+   * What a word holds and what happens to it.
    * @param {import("lab/run.js").Page | undefined} page
    * @param {number} address
-   * @returns {Cell}
+   * @returns {Word}
    */
-  cell(page, address) {
+  word(page, address) {
     const at = page ? address - page.base : 0;
-    if (!page || at + 4 > page.data.length) return { color: "transparent", landed: false, html: '<i class="none"></i>', mark: "" };
-    const known = page.known[at >> 3] >> (at & 7) & 1;
-    const lanes = this.accessed.get(address);
-    const tile = this.tile.get(address);
+    const inside = page !== undefined && at + 4 <= page.data.length;
+    if (!inside) return { known: false, heat: 0, hue: null, lanes: undefined, isFresh: false, landed: false, inside };
+    const known = Boolean(page.known[at >> 3] >> (at & 7) & 1);
     const write = page.last(at);
-    const isFresh = write && write.after === this.state.now.position - 1;
-    const shown = known && this.wide === "values" ? text(this.as, page.view, at, 4) : "";
     const value = known ? Number(number(kindOf(this.as), page.view, at)) : NaN;
     const { low, span } = this.range ?? { low: 0, span: 0 };
-    const heat = Number.isFinite(value) ? Math.round(12 + 60 * (span > 0 ? (value - low) / span : 0)) : 0;
-    const kind = `${known ? "" : "unknown"} ${lanes ? "accessed" : ""} ${isFresh ? "fresh" : ""} ${tile ? "in-tile" : ""} ${write?.asynchronous ? "landed" : ""}`;
     return {
-      color: tile ? `hsl(${tile.hue} 60% 80%)` : known ? `color-mix(in srgb, var(--accent) ${heat}%, var(--sunk))` : "transparent",
-      landed: Boolean(write?.asynchronous),
-      html: `<i class="${kind}" style="${tile ? `--hue:${tile.hue}` : `--heat:${heat}%`}" data-address="${address}">${shown}</i>`,
-      mark: lanes ? `<i class="accessed ${tile ? "in-tile" : ""}">${lanes[0]}</i>` : isFresh ? '<i class="fresh"></i>' : "",
+      known, heat: Number.isFinite(value) ? Math.round(12 + 60 * (span > 0 ? (value - low) / span : 0)) : 0, inside,
+      hue: this.tile.get(address)?.hue ?? null, lanes: this.accessed.get(address),
+      isFresh: write !== undefined && write.after === this.state.now.position - 1, landed: Boolean(write?.asynchronous),
     };
+  }
+
+  /**
+   * A word with its value, as HTML.
+   * @param {Word} word
+   * @param {import("lab/run.js").Page | undefined} page
+   * @param {number} address
+   */
+  cell({ known, heat, hue, lanes, isFresh, landed, inside }, page, address) {
+    if (!page || !inside) return '<i class="none"></i>';
+    const kind = `${known ? "" : "unknown"} ${lanes ? "accessed" : ""} ${isFresh ? "fresh" : ""} ${hue === null ? "" : "in-tile"} ${landed ? "landed" : ""}`;
+    const shown = known ? text(this.as, page.view, address - page.base, 4) : "";
+    return `<i class="${kind}" style="${hue === null ? `--heat:${heat}%` : `--hue:${hue}`}" data-address="${address}">${shown}</i>`;
   }
 }
 
 /**
- * A row of words as one element, so that a page of them is laid out in little time; marks are on top of it.
- * @param {Cell[]} cells
+ * A row in words, for those who do not see it.
  * @param {number} address
+ * @param {Word[]} words
  */
-function overview(cells, address) {
-  const part = 100 / cells.length;
-  const stripes = (/** @type {string[]} */ colors) => {
-    const stops = [];
-    for (let start = 0, end = 0; start < colors.length; start = end) {
-      while (end < colors.length && colors[end] === colors[start]) end++;
-      stops.push(`${colors[start]} ${start * part}% ${end * part}%`);
-    }
-    return `linear-gradient(90deg, ${stops.join(", ")})`;
-  };
-  const landed = cells.some((one) => one.landed) ? `${stripes(cells.map((one) => (one.landed ? "var(--good)" : "transparent")))} 0 100% / 100% 2px no-repeat, ` : "";
-  const marks = cells.map((one, bank) => one.mark.replace("<i", `<i style="left:${bank * part}%"`)).join("");
-  return `<span class="bank-cells" data-row="${address}"><u style="background:${landed}${stripes(cells.map((one) => one.color))}"></u>${marks}</span>`;
+function said(address, words) {
+  const lanes = words.reduce((mask, word) => (word.lanes ?? []).reduce((found, lane) => found | 1 << lane, mask), 0);
+  const written = words.filter((word) => word.known).length;
+  return `bytes ${address} to ${address + ROW - 1}: ${written} of ${BANKS} words written${lanes ? `, accessed by ${lanesOf(lanes)}` : ""}`;
 }
 
 /** The number type that colors are by. @param {string} as */
