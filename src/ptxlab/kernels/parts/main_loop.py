@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.formats import Formats
+from ptxlab.kernels.parts.operands import Descriptors
 from ptxlab.kernels.parts.residuals import RingResidual
 from ptxlab.kernels.parts.tile_order import Share
 from ptxlab.kernels.parts.tile_stores import TileStore
@@ -71,6 +72,8 @@ class MainLoop:
         self.residual: RingResidual | None = None
         self.lead = HeadStart(shape.lead, self.own, share) if shape.lead else None
         self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
+        (left, right), (rows, columns) = operands, tiles
+        self.sides = Descriptors(left, rows, self.first), Descriptors(right, columns)
 
     @property
     def positions(self) -> Any:
@@ -102,7 +105,7 @@ class MainLoop:
             with self.times.span("wait for a full stage"):
                 stage.wait()
             with self.times.span("multiply"):
-                multiply(self.product, stage, self.operands, self.tiles, accumulators, self.first, adds)
+                multiply(self.product, stage, self.sides, accumulators, adds)
                 if self.lead is not None:
                     self.lead.pass_on(start)
                 ptx.wgmma.wait_group.sync.aligned(1)  # the MMAs of the K tile before

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import ptxlab
-from ptxlab.author import Scalar, b16, ptx, s32, u16
+from ptxlab.author import Scalar, b16, b32, b64, ptx, s32, u16, u32, u64
 
 LINE = 128  # bytes of a row of a K tile: the width of the swizzle
 SECTOR = 32  # bytes of memory that caches read at a time
+UNIT = 16  # bytes that descriptors count in
 STRIPE = 64  # rows of one `wgmma`; also the 16-bit elements of a row
 
 PREFETCHES = [ptx.cp.async_.bulk.prefetch.tensor[f"{rank}d"].L2["global"] for rank in range(1, 6)]
@@ -138,9 +139,28 @@ class Operand:
             there = (start, first) if self.along_k else (first + number % self.boxes * self.span, start)
             yield sources[number // self.boxes], tuple(one.view(s32) for one in (*there, *outer))
 
-    def descriptor(self, tile: Any, stage: Any, step: int) -> Any:
-        """What `wgmma` is given for 32 bytes along k, from element `step` on."""
-        if self.along_k:
-            return ptx.descriptor(tile, 0, step, stage.index)
-        copies = self.boxes * self.sharers * self.matrices
-        return ptx.descriptor(tile, step, 0, stage.index * copies, transposed=True)
+    def units(self, step: int) -> int:
+        """How far the part of a K tile from element `step` along k on is from its start, as descriptors count."""
+        return step * (self.bytes if self.along_k else 2 * self.span) // UNIT
+
+
+class Descriptors:
+    """What `wgmma` is given for an operand, from row 64·`stripe` of its K tiles on.
+
+    It is made once: where a stage is, and what is in it, is added to its lower half, where the address has space.
+    """
+
+    def __init__(self, operand: Operand, tile: Any, stripe: Any = None) -> None:
+        self.operand = operand
+        found = ptx.descriptor(tile, transposed=not operand.along_k)
+        low, self.high = ptx.mov.b64(found.view(b64), out=(b32(), b32()))
+        self.low = low.view(u32) if stripe is None else low.view(u32) + stripe * (STRIPE * LINE // UNIT)
+
+    def stage(self, index: Any) -> Any:
+        """The lower half for a stage."""
+        return self.low + index * (self.operand.stage_bytes // UNIT)
+
+    def at(self, start: Any, step: int, stripe: int = 0) -> Any:
+        """The descriptor of 32 bytes along k, from element `step` on, of the stage that starts there."""
+        more = self.operand.units(step) + stripe * (STRIPE * LINE // UNIT)
+        return ptx.mov.b64(((start + more if more else start).view(b32), self.high)).view(u64)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ptxlab.author import b32, b64, ptx, s8, u32
-from ptxlab.kernels.parts.operands import LINE, STRIPE, Operand
+from ptxlab.kernels.parts.operands import Descriptors
 
 GROUP = 128  # threads of a warpgroup
 AHEAD = 5  # the barrier that `HeadStart` uses; warpgroups have those from 1 on, sums of blocks number 8
@@ -100,33 +100,23 @@ class HeadStart:
             ptx.mov.u32(NEVER, out=self.due)
 
 
-def multiply(
-    product: Any,
-    stage: Any,
-    operands: Sequence[Operand],
-    tiles: Sequence[Any],
-    accumulators: Sequence[Any],
-    first: Any,
-    adds: Any,
-) -> None:
-    """Issue the MMAs of a K tile as one group: those of each 64 rows, from number `first` on.
+def multiply(product: Any, stage: Any, sides: Sequence[Descriptors], accumulators: Sequence[Any], adds: Any) -> None:
+    """Issue the MMAs of a K tile as one group: those of each 64 rows.
 
     `product` is the instruction; `adds` is whether the accumulators have a value, which they have after this.
     """
+    left, right = sides
+    operands = left.operand, right.operand
     flags = [1, 1, *(int(not one.along_k) for one in operands)]  # factors, and which operands are transposed
     flags = flags[: {1: 0 if operands[0].element is s8 else 2, 2: 4, 4: 2}[operands[0].bytes]]
+    rows, columns = (one.stage(stage.index) for one in sides)
     ptx.wgmma.fence.sync.aligned()
     for step in range(0, operands[0].depth, operands[0].depth // 4):
-        a, b = (one.descriptor(tile, stage, step) for one, tile in zip(operands, tiles, strict=True))
+        b = right.at(columns, step)
         for part, values in enumerate(accumulators):
-            product(values, stripe(a, first + part), b, adds, *flags)
-        ptx.setp.eq.u32(first, first, out=adds)
+            product(values, left.at(rows, step, part), b, adds, *flags)
+        ptx.setp.eq.u32(columns, columns, out=adds)
     ptx.wgmma.commit_group.sync.aligned()
-
-
-def stripe(descriptor: Any, number: Any) -> Any:
-    """The same matrix from another 64 rows of 128 bytes on; a descriptor counts in 16."""
-    return descriptor + ptx.cvt.u64.u32(number * (STRIPE * LINE // 16))
 
 
 def pack(type: str, low: Any, high: Any) -> Any:
