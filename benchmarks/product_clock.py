@@ -1,17 +1,23 @@
-"""How fast the SMs' clock is while a large product runs: with random numbers, with small whole numbers, with zeros.
+"""How fast the SMs' clock is while a large product runs, and what energy a product takes.
 
-    python benchmarks/product_clock.py [FILE]        writes evidence/product_clock.json, needs an H200, for ten seconds
+    python benchmarks/product_clock.py [FILE]        writes evidence/product_clock.json, needs an H200, for 20 seconds
 
 Each block of `wgmma_gemm` reads `%clock64` and `%globaltimer` when it starts and when it ends. Products follow each
-other as fast as they can, in turns with cuBLAS. The same bytes are moved and the same MMAs issued whatever the numbers
-are: only the energy differs.
+other as fast as they can, in turns with cuBLAS: of random numbers, of small whole numbers, of zeros. The same bytes are
+moved and the same MMAs issued whatever the numbers are: only the energy differs. 4096 rows are tiles for 128 SMs, 4224
+for all 132: where the clock is what limits, the four others are worth less than 3 %.
+
+Then each product, with and without what is added to it, runs for a second, and the GPU's counter of energy is read
+before and after.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import statistics
 import sys
+import time
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -25,15 +31,18 @@ from ptxlab.kernels.wgmma_gemm import product
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import Product, plan_of
-from ptxlab.kernels.wgmma_gemm.measured import arrays
+from ptxlab.kernels.wgmma_gemm.measured import arrays, by_cublas
 from ptxlab.measure import Launch
 from ptxlab.measure.data import Device
 from ptxlab.measure.machine import commit, describe, require_torch
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "product_clock.json"
 EXTENT, DEPTHS = 4096, (4096, 8192, 16384)
+FOR_ALL = 4224  # rows that are tiles for all SMs
 NUMBERS = ("random", "whole", "zeros")
+EPILOGUES = ("", "bias", "gelu_tanh", "silu", "residual")
 RUNS, ROUNDS = 10, 5
+SECONDS = 1.0  # for which energy is counted
 
 
 def timed(shape: Shape) -> Kernel:
@@ -65,15 +74,15 @@ def microseconds(torch: Any, action: Any) -> float:
     return float(start.elapsed_time(end)) * 1e3 / RUNS
 
 
-def measure(torch: Any, depth: int, numbers: str) -> dict[str, Any]:
+def measure(torch: Any, rows: int, depth: int, numbers: str) -> dict[str, Any]:
     """Times of the product and of cuBLAS, and the clock."""
-    data = arrays(Device(torch, 1), "bf16", EXTENT, EXTENT, depth)
+    data = arrays(Device(torch, 1), "bf16", rows, EXTENT, depth)
     for name in "ab":
         if numbers == "whole":
             data[name].copy_(torch.randint(-1, 2, data[name].shape, device="cuda"))
         if numbers == "zeros":
             data[name].zero_()
-    shape = choose(Problem(EXTENT, EXTENT, depth))
+    shape = choose(Problem(EXTENT, EXTENT, depth))  # the same for more rows
     plain = product(**data, shape=shape)
     times = torch.zeros(2 * plain.grid, dtype=torch.int64, device="cuda")  # type: ignore[operator]
     launch = Launch(timed(shape), plain.grid, plain.block, [*plain.args[:6], times], plain.shared, overlap=True)
@@ -85,8 +94,51 @@ def measure(torch: Any, depth: int, numbers: str) -> dict[str, Any]:
         clocks.append(cycles / nanoseconds)
         theirs.append(microseconds(torch, lambda: torch.matmul(data["a"], data["b"].T, out=data["d"])))
     return {
-        "k": depth, "numbers": numbers, "us": round(statistics.median(ours), 2),
+        "m": rows, "k": depth, "numbers": numbers, "us": round(statistics.median(ours), 2),
         "cuBLAS, us": round(statistics.median(theirs), 2), "GHz": round(statistics.median(clocks), 3),
+    }  # fmt: skip
+
+
+class EnergyCounter:
+    """What the GPU has taken, in joules, since its driver was loaded."""
+
+    def __init__(self) -> None:
+        self.library, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+        self.library.nvmlInit_v2()
+        self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))
+
+    def read(self) -> float:
+        found = ctypes.c_ulonglong()
+        problem = self.library.nvmlDeviceGetTotalEnergyConsumption(self.device, ctypes.byref(found))
+        if problem:
+            raise RuntimeError(f"NVML reports error {problem}: this GPU counts no energy")
+        return found.value / 1e3
+
+
+def sustained(torch: Any, counter: EnergyCounter, action: Any) -> dict[str, float]:
+    """Time, energy and power of one run, among as many in a row as take a second; the first ones are not counted."""
+    count = max(1, round(SECONDS * 1e6 / microseconds(torch, action)))
+    for _ in range(count // 4):
+        action()
+    torch.cuda.synchronize()
+    start, since = counter.read(), time.perf_counter()
+    for number in range(count):
+        action()
+        if number % 64 == 63:
+            torch.cuda.synchronize()  # few are waiting, so that no queue is full
+    torch.cuda.synchronize()
+    joules, seconds = counter.read() - start, time.perf_counter() - since
+    return {"us": round(seconds * 1e6 / count, 2), "mJ": round(joules * 1e3 / count, 2), "W": round(joules / seconds)}
+
+
+def energy(torch: Any, counter: EnergyCounter, epilogue: str) -> dict[str, Any]:
+    """What a product takes, and the same by cuBLAS."""
+    data = arrays(Device(torch, 1), "bf16", EXTENT, EXTENT, EXTENT, epilogue=epilogue)
+    own = product(**data).prepare(torch.cuda.current_stream()).launch
+    library = by_cublas(torch, **data)
+    return {
+        "k": EXTENT, "epilogue": epilogue, "wgmma": sustained(torch, counter, own),
+        "cuBLAS": sustained(torch, counter, library), "wgmma, again": sustained(torch, counter, own),
     }  # fmt: skip
 
 
@@ -94,10 +146,13 @@ def main() -> None:
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else EVIDENCE
     torch = require_torch()
     about = {"command": "python benchmarks/product_clock.py", "date": date.today().isoformat(), "commit": commit()}
-    rows = [measure(torch, depth, numbers) for depth in DEPTHS for numbers in NUMBERS]
-    found = {**about, "machine": describe(torch), "m and n": EXTENT, "rows": rows}
+    rows = [measure(torch, EXTENT, depth, numbers) for depth in DEPTHS for numbers in NUMBERS]
+    rows += [measure(torch, FOR_ALL, EXTENT, numbers) for numbers in NUMBERS]
+    counter = EnergyCounter()
+    taken = [energy(torch, counter, epilogue) for epilogue in EPILOGUES]
+    found = {**about, "machine": describe(torch), "n": EXTENT, "rows": rows, "energy": taken}
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    for row in rows:
+    for row in [*rows, *taken]:
         print(row)
 
 
