@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import ptxlab
-from ptxlab.author import Scalar, b16, b32, b64, ptx, s32, u16, u32, u64
+from ptxlab.author import Scalar, b16, ptx, s32, u16
 
 LINE = 128  # bytes of a row of a K tile: the width of the swizzle
 SECTOR = 32  # bytes of memory that caches read at a time
@@ -147,20 +147,20 @@ class Operand:
 class Descriptors:
     """What `wgmma` is given for an operand, from row 64·`stripe` of its K tiles on.
 
-    It is made once: where a stage is, and what is in it, is added to its lower half, where the address has space.
+    It is made once; where a stage is, and what is in it, is added: the address is in the lowest bits, with space above.
     """
 
     def __init__(self, operand: Operand, tile: Any, stripe: Any = None) -> None:
         self.operand = operand
-        found = ptx.descriptor(tile, transposed=not operand.along_k)
-        low, self.high = ptx.mov.b64(found.view(b64), out=(b32(), b32()))
-        self.low = low.view(u32) if stripe is None else low.view(u32) + stripe * (STRIPE * LINE // UNIT)
+        self.start = ptx.descriptor(tile, transposed=not operand.along_k)
+        if stripe is not None:
+            self.start = self.start + ptx.cvt.u64.u32(stripe * (STRIPE * LINE // UNIT))
 
     def stage(self, index: Any) -> Any:
-        """The lower half for a stage."""
-        return self.low + index * (self.operand.stage_bytes // UNIT)
+        """The descriptor of a stage."""
+        return self.start + ptx.mul.wide.u32(index, self.operand.stage_bytes // UNIT)
 
     def at(self, start: Any, step: int, stripe: int = 0) -> Any:
         """The descriptor of 32 bytes along k, from element `step` on, of the stage that starts there."""
         more = self.operand.units(step) + stripe * (STRIPE * LINE // UNIT)
-        return ptx.mov.b64(((start + more if more else start).view(b32), self.high)).view(u64)
+        return start + more if more else start

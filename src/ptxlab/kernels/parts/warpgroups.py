@@ -115,7 +115,7 @@ def multiply(product: Any, stage: Any, sides: Sequence[Descriptors], accumulator
         b = right.at(columns, step)
         for part, values in enumerate(accumulators):
             product(values, left.at(rows, step, part), b, adds, *flags)
-        ptx.setp.eq.u32(columns, columns, out=adds)
+        ptx.setp.eq.u64(columns, columns, out=adds)
     ptx.wgmma.commit_group.sync.aligned()
 
 
