@@ -22,7 +22,7 @@ def relu(x: Any) -> Any:
 
 def silu(x: Any) -> Any:
     """x / (1 + exp(-x))."""
-    return x * ptx.rcp.approx.f32(ptx.ex2.approx.f32(x * -log2(2.718281828459045)) + 1.0)
+    return x * ptx.rcp.approx.ftz.f32(ptx.ex2.approx.ftz.f32(x * -log2(2.718281828459045)) + 1.0)
 
 
 def gelu_tanh(x: Any) -> Any:
@@ -35,11 +35,11 @@ def gelu_tanh(x: Any) -> Any:
 def gelu(x: Any) -> Any:
     """x / 2 (1 + erf(x / √2)); erf by formula 7.1.26 of Abramowitz and Stegun, to 1.5e-7."""
     size = abs(x) * sqrt(0.5)
-    t = ptx.rcp.approx.f32(ptx.fma.rn.f32(size, 0.3275911, 1.0))
+    t = ptx.rcp.approx.ftz.f32(ptx.fma.rn.f32(size, 0.3275911, 1.0))
     series = f32(1.061405429)
     for factor in (-1.453152027, 1.421413741, -0.284496736, 0.254829592):
         series = ptx.fma.rn.f32(series, t, factor)
-    small = series * t * ptx.ex2.approx.f32(size * size * -log2(2.718281828459045))  # 1 - erf
+    small = series * t * ptx.ex2.approx.ftz.f32(size * size * -log2(2.718281828459045))  # 1 - erf
     half = x * 0.5
     # where x is positive, 1 + erf is 2 - small; where it is negative, small
     return ptx.fma.rn.f32(ptx.neg.f32(abs(half)), small, ptx.max.f32(x, 0.0))
