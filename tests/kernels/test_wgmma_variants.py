@@ -29,7 +29,7 @@ SPLIT = Case(Shape(2, 32, 2, split=2), (100, 40, 200))
 THROUGH_MEMORY = Case(Shape(1, 32, 2, cluster=2, split=2, clustered=False), (100, 40, 200))
 IN_TURNS = Case(Shape(2, 16, 2, alternate=True, buffers=1), (130, 24, 200))
 ALL = Extras(bias=True, activation="relu", residual=True, paired=True)
-AHEAD = Case(Shape(2, 16, 2, lead=1, buffers=1), (130, 24, 136), extras=ALL)
+AHEAD = Case(Shape(2, 16, 2, lead=1, buffers=1), (130, 32, 136), extras=ALL)
 RESIDUAL = Case(Shape(2, 48, 2, buffers=1, alternate=True), (130, 56, 72), extras=replace(ALL, in_ring=True))
 CASES = {
     "in turns": IN_TURNS,
@@ -46,6 +46,7 @@ CASES = {
     "swapped, rows of any length": Case(Shape(1, 16, 2, split=3, swapped=True), (9, 37, 200), b_along_k=True),
     "bias and residual": Case(Shape(1, 16, 2, swapped=True), (20, 40, 72), extras=Extras(True, "relu", True)),
     "pairs of a bias": Case(Shape(1, 48, 2), (20, 40, 72), extras=Extras(True, "relu", True, paired=True)),
+    "a bias in boxes, one out of bounds": Case(Shape(1, 128, 2), (20, 64, 72), extras=ALL),
 }
 
 

@@ -57,6 +57,7 @@ class Extras:
     residual: bool = False
     scales: bool = False
     paired: bool = False  # two neighbours in a row of the residual, and of the bias, are one aligned word
+    boxed: bool = False  # columns are a multiple of a box of D: all of a box are in bounds, or none
     in_ring: bool = False  # the residual is a tensor map, and comes through the ring of stages: `RingResidual`
 
 
@@ -90,12 +91,17 @@ class Finish:
         each = 1 if self.extras.paired and not self.swapped else 2
         return each * (self.extras.bias + 2 * self.extras.residual)
 
-    def load(self, fragment: Any, row: Any, column: Any, place: Any = None) -> list[list[Any]]:
-        """Load what is added at `row` and `column` and what follows, as a fragment holds it: to each pair in a row.
+    def inside(self, column: Any, width: int) -> Any:
+        """The first column of a box of that width, or of one that is in bounds instead of it."""
+        return ptx.min.u32(column, self.extents[1] - width) if self.extras.boxed else column
 
-        `place` is where that is in the tile.
+    def load(self, fragment: Any, row: Any, first: Any, place: Any = None, at: int = 0) -> list[list[Any]]:
+        """Load what is added at `row` and what follows, as a fragment holds it: to each pair in a row.
+
+        It is `at` columns after the `first` of its box; `place` is where that is in the tile.
         """
         down, right = fragment.first(ptx.laneid)
+        column = first + at if at else first
         offsets = fragment.offsets[::2]
         step = 2 if self.extras.paired and not self.swapped else 1
         rows = {one: ptx.min.u32(row + down + one, self.extents[0] - 1) for one in dict.fromkeys(r for r, _ in offsets)}
@@ -103,7 +109,11 @@ class Finish:
         columns = {one: ptx.min.u32(column + right + one, self.extents[1] - step) for one in firsts}
         if step == 1:
             columns |= {one + 1: ptx.min.u32(columns[one] + 1, self.extents[1] - 1) for one in firsts}
-        biases = self.biases(rows, columns) if self.extras.bias else {}
+        if self.extras.boxed:  # one address for all of a box
+            start = self.bias + (first + right)
+            biases = {one: self.pair(start + (at + one)) for one in firsts}
+        else:
+            biases = self.biases(rows, columns) if self.extras.bias else {}
         is_loaded = self.extras.residual and not self.extras.in_ring
         lines = self.lines(rows, columns) if is_loaded else {}
         added = [[biases[r] if self.swapped else biases[c]] if biases else [] for r, c in offsets]

@@ -94,14 +94,18 @@ class RingResidual:
             self.indexes.append(ptx.mov.u32(stage.index))
             stage.advance()
 
-    def load(self, fragment: Any, row: Any, column: Any, place: tuple[int, int]) -> list[list[Any]]:
+    def inside(self, column: Any, width: int) -> Any:
+        """As `Finish.inside`."""
+        return self.finish.inside(column, width)
+
+    def load(self, fragment: Any, row: Any, first: Any, place: tuple[int, int], at: int) -> list[list[Any]]:
         """What is added to a block of columns, in the tile at 64 rows number `place[0]` and column `place[1]`."""
         box, right = divmod(place[1], STRIPE)
         stage, box = divmod(box, self.boxes.each)
-        halves, (tile, first) = fragment.packed(f16), self.place(box)
-        down = self.row + (first + place[0] * STRIPE)
+        halves, (tile, start) = fragment.packed(f16), self.place(box)
+        down = self.row + (start + place[0] * STRIPE)
         words = halves.load(tile.matrices(halves, ptx.laneid, down, right, self.indexes[stage]))
-        loaded = self.finish.load(fragment, row, column, place)
+        loaded = self.finish.load(fragment, row, first, place, at)
         return [[*some, [word]] for some, word in zip(loaded, words, strict=True)]
 
     def apply(self, values: list[Any], loaded: list[list[Any]]) -> list[Any]:

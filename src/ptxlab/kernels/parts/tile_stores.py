@@ -117,9 +117,10 @@ class TileStore:
         if self.finish is not None:
             row, column = self.first(number, row, column)
             part, box = divmod(number, self.boxes.each)
+            column = self.finish.inside(column, 2 * self.values)
             for at in range(0, self.values * 2, self.columns):
                 place = part, at if self.boxes.swapped else box * self.values * 2 + at
-                yield self.finish.load(self.fragment, row + self.warp * 16, column + at, place)
+                yield self.finish.load(self.fragment, row + self.warp * 16, column, place, at)
 
     def first(self, number: int, row: Any, column: Any) -> tuple[Any, Any]:
         """The first row and column of a box of a tile, or of its 64 rows if D is stored transposed."""

@@ -138,6 +138,8 @@ def launch(
     layout = Layout(left_along, right_along, aligned, formats.element, formats.out_size)
     maps = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (left, right), strict=True)]
     rest = [shape.boxes(layout).map(d)] if aligned else [d]
+    if extras is not None and extras.bias and extras.paired and not shape.swapped:
+        extras = replace(extras, boxed=n % shape.boxes(layout).extents[1] == 0)
     if extras is not None and extras.in_ring:
         residual = shape.ring_boxes(layout).map(residual)
     tiles = Problem(m, n, k, a_along_k, b_along_k).tiles(shape)

@@ -45,9 +45,14 @@ class Scales:
     def __init__(self, rows: Any, columns: Any, m: Any, n: Any) -> None:
         self.rows, self.columns, self.m, self.n = rows, columns, m, n
 
-    def load(self, fragment: Any, row: Any, column: Any, place: Any = None) -> list[Any]:
-        """Load the factors of the results at `row` and `column` and what follows, as a fragment holds them."""
+    def inside(self, column: Any, width: int) -> Any:
+        """The first column of a box, which may be out of bounds."""
+        return column
+
+    def load(self, fragment: Any, row: Any, first: Any, place: Any, more: int) -> list[Any]:
+        """Load the factors of the results at `row` and `more` columns after the first, as a fragment holds them."""
         down, right = fragment.first(ptx.laneid)
+        column = first + more
         factors: dict[tuple[str, int], Any] = {}
         for along, across in fragment.offsets:
             at = row + down + along, column + right + across
