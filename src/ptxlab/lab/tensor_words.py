@@ -1,7 +1,7 @@
-"""The words of tensor memory of a block at any time, as far as loads, stores and copies of warps say them.
+"""The words of tensor memory of a block at any time.
 
-An MMA leaves its results in tensor memory, where a recording does not follow it. They are known from the load that
-reads them, back to the MMA: what is between two MMAs without a load is not.
+Stores, loads and copies of warps say what some words hold, a load also back to the MMA that wrote them. What MMAs leave
+besides, such as partial sums, is computed again (`trace.tensor_products`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.isa.descriptor import tensor_chunk_offset
+from ptxlab.isa.instruction_descriptor import PAIR
 from ptxlab.isa.tcgen05 import SPREAD
 from ptxlab.isa.tensor_memory import BAND, LANES
 from ptxlab.lab.encoding import packed
@@ -22,15 +23,18 @@ from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import Executed, matrices_of, registers_of, words_in
-from ptxlab.trace.tensor_memory import COLUMNS, FEW_ROWS, Words, address_of, lanes_of, routed, tile_of
+from ptxlab.trace.tensor_memory import COLUMNS, FEW_ROWS, address_of, lanes_of, routed
+from ptxlab.trace.tensor_products import Products, started, tile_of
 
 MOST = 4000  # uses that are inspected for one answer
+REPLAYED = 256  # uses: from the last multiple of it but one on, MMAs are computed again
+KEPT = 64  # states of tensor memory, of 320 KB each
 Values = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """What an instruction does to a rectangle of words; the values of an MMA are not known."""
+    """What an instruction does to a rectangle of words; the values of an MMA are not recorded."""
 
     step: int
     loads: bool
@@ -52,6 +56,8 @@ class TensorWords:
         self.registers = registers
         self.finder = finder
         self._known: dict[tuple[int, int, int], Transfer | None] = {}
+        self._products = Products(finder)
+        self._states: dict[tuple[int, int, int], tuple[Values, Any]] = {}
 
     def after(self, block: int, step: int, uses: list[tuple[int, Executed, str]]) -> dict[str, Any]:
         """The words of a block after the step of a use: the columns that have any that is known, and which are.
@@ -61,6 +67,7 @@ class TensorWords:
         values, known = np.zeros((LANES, COLUMNS), np.uint32), np.zeros((LANES, COLUMNS), np.bool_)
         unseen = np.ones(known.shape, np.bool_)  # what none of those inspected has accessed
         at = next((index for index, one in enumerate(uses) if one[0] > step), len(uses))
+        computed, is_computed = self._computed(block, uses, at)
         is_open = np.zeros(known.shape, np.bool_)  # what an MMA has written last
         for use in reversed(uses[max(at - MOST, 0) : at]):
             self._take(block, use, unseen, values, known, is_open)
@@ -76,7 +83,34 @@ class TensorWords:
                 values[one.place] = np.where(fresh, one.values, values[one.place])
                 known[one.place] |= fresh
             is_open[one.place] = False
-        return _packed(values, known)
+        return _packed(np.where(known, values, computed), known | is_computed)
+
+    def _computed(self, block: int, uses: list[tuple[int, Executed, str]], at: int) -> tuple[Values, Any]:
+        """The words after the first uses, with the results of MMAs, and which of them are known.
+
+        Starts early enough for an accumulator of many MMAs, and from what is known of the last answers.
+        """
+        start = max(at // REPLAYED - 1, 0) * REPLAYED
+        first = max((index for of, since, index in self._states if (of, since) == (block, start) and index <= at),
+                    default=start)  # fmt: skip
+        values, known = self._states.get((block, start, first)) or (
+            np.zeros((LANES, COLUMNS), np.uint32), np.zeros((LANES, COLUMNS), np.bool_)
+        )  # fmt: skip
+        values, known = values.copy(), known.copy()
+        for use in uses[first:at]:
+            one = self._transfer(block, *use)
+            if one is None:
+                continue
+            is_done = one.values is None and use[2] == "multiply" and self._products.multiply(
+                use[1], block, values, known)  # fmt: skip
+            if not is_done:
+                known[one.place] = one.values is not None
+            if one.values is not None:
+                values[one.place] = one.values
+        self._states[block, start, at] = values, known
+        while len(self._states) > KEPT:
+            del self._states[next(iter(self._states))]
+        return values, known
 
     def _take(self, block: int, use: Any, unseen: Any, values: Values, known: Any, is_open: Any) -> None:
         """What is known of words by a use before, unless a later one has said it."""
@@ -124,11 +158,12 @@ class TensorWords:
 
     def _multiplied(self, block: int, step: int, executed: Executed) -> Transfer | None:
         """An MMA: the words of its results."""
-        address = address_of(self.finder, executed, "d")
-        found = None if address is None else tile_of(self.finder, Words(executed, "multiply", address), block)
-        if found is None or address is None:
+        mma = started(self.finder, executed)
+        own = executed.thread // self.steps.trace.accesses.threads_in_block
+        if mma is None or (own != block and mma.form != PAIR):
             return None
-        return Transfer(step, False, np.array(lanes_of(found[1])) % LANES, _columns(address, found[1].width), None)
+        tile = tile_of(mma)
+        return Transfer(step, False, np.array(lanes_of(tile)) % LANES, _columns(mma.d, tile.width), None)
 
     def _copied(self, block: int, step: int, executed: Executed) -> Transfer | None:
         """A copy of shared memory, as scale factors are: its words; those of a copy that converts are not known."""

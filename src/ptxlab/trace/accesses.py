@@ -214,7 +214,10 @@ class Accesses:
     def image(self, space: int, owner: int, base: int, content: npt.NDArray[np.uint8], key: int) -> None:
         """Make memory what it is before `key`: all writes up to then, in order, on top of what was there."""
         rows = self.writes.touching(space, owner, base, len(content))
-        rows = rows.take(rows.key < key)
+        self.write(rows.take(rows.key < key), base, content)
+
+    def write(self, rows: Rows, base: int, content: npt.NDArray[np.uint8]) -> None:
+        """Make some writes, in order, to memory that starts at an address."""
         if not len(rows):
             return
         steps = np.arange(int(rows.size.sum())) - np.repeat(np.cumsum(rows.size) - rows.size, rows.size)
