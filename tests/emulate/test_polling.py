@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ptxlab
 from ptxlab.emulate.host import needs, running
 from ptxlab.report import Diagnostic
 from tests.emulate import launching
@@ -331,3 +332,37 @@ def test_a_timeout_shows_where_threads_ask() -> None:
     assert found.code == "timeout"
     assert line_of(found) == "mbarrier.test_wait.parity.shared.b64 %p2, [full], 0;"
     assert "loops here" in found.labels[0].text
+
+
+_LOOK_BACK = """
+.version 8.3
+.target sm_90
+.address_size 64
+.shared .b32 sums[64];
+.visible .entry k(.param .u64 words)
+{
+    .reg .pred %p, %q; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [words];
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x;
+    mul.lo.u32 %r3, %r2, 4; mov.u32 %r4, sums; add.u32 %r3, %r3, %r4;
+    mov.u32 %r5, 32;
+work: st.shared.u32 [%r3], %r5; bar.sync 0; sub.u32 %r5, %r5, 1; setp.ne.u32 %p, %r5, 0; @%p bra work;
+    setp.gt.u32 %p, %r2, 31; @%p bra end;
+    mul.wide.u32 %rd2, %r1, 4; add.s64 %rd2, %rd1, %rd2;
+poll: ld.relaxed.gpu.u32 %r6, [%rd2]; fence.acq_rel.gpu; setp.eq.u32 %p, %r6, 0;
+    vote.sync.any.pred %q, %p, -1; @%q bra poll;
+    setp.eq.u32 %p, %r2, 0; add.u32 %r6, %r6, 1;
+    @%p st.release.gpu.u32 [%rd2+4], %r6;
+end: ret;
+}
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_warps_that_poll_together_leave_the_cores_to_others(seed: int) -> None:
+    """Each block waits for the one before, by a vote of a warp, as CUB's scans do; few polls are in vain."""
+    words = np.zeros(13, np.uint32)
+    words[0] = 1
+    result = ptxlab.parse(_LOOK_BACK)["k"].launch(12, 64, [words], seed=seed, device="cpu", timeout=60)
+    assert (words == np.arange(1, 14)).all()
+    assert result.counters["instructions"] < 2_000_000

@@ -67,8 +67,7 @@ class Launcher:
         descriptors = getattr(metadata, "tensordesc_meta", None)
         values = list(parameters_of(_named(signature, self.src), args, descriptors, arrays))
         blocks = grid[0] * clusters * grid[1] * grid[2]
-        sizes = [int(getattr(metadata, f"{kind}_scratch_size", 0) or 0) for kind in ("global", "profile")]
-        scratch = [_scratch(size * blocks, kind) for size, kind in zip(sizes, ("global", "profile"), strict=True)]
+        scratch = [_scratch(metadata, blocks, kind) for kind in ("global", "profile")]
         hidden = len(kernel.parameters) - len(values)
         for memory, kind in list(zip(scratch, ("global", "profile"), strict=True))[: max(hidden, 0)]:
             values.append(arrays.pointer(memory, f"Triton's {kind} scratch memory"))
@@ -90,8 +89,9 @@ def _named(signature: Sequence[tuple[Any, Any]], src: Any) -> list[tuple[str, An
     return [(names[key] if isinstance(key, int) and key < len(names) else str(key), type) for key, type in signature]
 
 
-def _scratch(size: int, kind: str) -> Any:
+def _scratch(metadata: Any, blocks: int, kind: str) -> Any:
     """Memory that Triton has its user allocate, by `triton.set_allocator`; ours, where there is no allocator."""
+    size = int(getattr(metadata, f"{kind}_scratch_size", 0) or 0) * blocks
     if not size:
         return None
     allocation = import_module("triton.runtime._allocation")
@@ -101,7 +101,7 @@ def _scratch(size: int, kind: str) -> Any:
     )
     if is_missing:
         return numpy.zeros(size, numpy.uint8)
-    return allocator(size, 256, None)
+    return allocator(size, int(getattr(metadata, f"{kind}_scratch_align", 256)), 0)
 
 
 def _ptx_of(src: Any, metadata: Any) -> str:

@@ -49,6 +49,7 @@ STILL = 4  # it can continue only if other clusters change something
 SELDOM = 8  # rounds after which a cluster that makes progress is checked for a livelock
 STEPS = 1024  # calls and returns of a thread until others have a turn
 PASSES = 1024  # over the lanes of a warp, each with a collective or a barrier of theirs, until others have a turn
+QUIET_PASSES = 16  # the same, where nothing in memory changes meanwhile: the warp may poll
 
 
 @native
@@ -250,6 +251,7 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
         lanes = 32
     spinning: u32 = 0
     passes: u32 = 0
+    changes: u64 = 0
     while True:
         ran = False
         seen: u32 = 0  # what lanes do after this pass, a bit for each status
@@ -281,7 +283,11 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
         if not ran:
             break
         passes += 1
-        if passes == PASSES or atomic_load(block.worker.stop) != 0:
+        before: u64 = changes
+        if passes % QUIET_PASSES == 0:
+            changes = changes_of(block.worker)
+        is_quiet = passes % QUIET_PASSES == 0 and passes != QUIET_PASSES and changes == before
+        if passes == PASSES or is_quiet or atomic_load(block.worker.stop) != 0:
             spin(block, base, lanes)
             return 1
     if spinning != 0:

@@ -185,10 +185,10 @@ def run_freely(worker: Pointer[Worker]) -> u32:
             changes: u64 = changes_of(worker)
             search.is_quiet = u32(changes == search.changes)
             search.changes = changes
+            if search.policy == PRIORITIES and (thread.status == READY or thread.status == AT_COLLECTIVE):
+                put_last(search, thread)  # threads that only go from barrier to barrier may be polling, too
             if search.is_quiet != 0:
                 return STILL
-            if search.policy == PRIORITIES and thread.status == READY:
-                put_last(search, thread)  # threads that only go from barrier to barrier may be polling, too
             windows += 1
             if windows == WINDOWS and worker.turns.most_rounds != NO_LIMIT:  # and clusters synchronize with each other
                 return SPINNING
