@@ -120,3 +120,33 @@ def test_arrays_that_overlap_are_one_memory() -> None:
     launch(body, ".u64 p, .u64 q", [array, array[2:4]])
     assert array[0] == 8
     assert "overlaps argument 0 (`p`) in part" in problem(body, ".u64 p, .u64 q", [array[:5], array[3:]]).message
+
+
+PRECISION = """
+ld.param.u64 %rd1, [p];
+cvta.to.global.u64 %rd1, %rd1;
+mov.u32 %r1, %tid.x;
+mad.wide.u32 %rd2, %r1, {bytes}, %rd1;
+ld.global.{type} %{register}, [%rd2];
+st.global.{type} [%rd2], %{register};
+ret;
+"""
+SINGLE, DOUBLE = (
+    PRECISION.format(bytes=4, type="f32", register="f1"),
+    PRECISION.format(bytes=8, type="f64", register="rd3"),
+)
+
+
+def test_doubles_for_a_kernel_of_single_precision() -> None:
+    doubles = np.zeros(2)
+    (found,) = launch(SINGLE, ".u64 p", [doubles]).diagnostics
+    assert (found.level, found.code) == ("warning", "mistyped-array")
+    assert found.message == "argument 0 of `k` is an array of float64, and the kernel accesses it as `.f32`"
+    assert launch(SINGLE, ".u64 p", [doubles], checks="data-race").diagnostics == []
+    with pytest.raises(ptxlab.KernelError, match="mistyped-array"):
+        launch(SINGLE, ".u64 p", [doubles], on_error="strict")
+
+
+def test_arrays_of_the_type_that_is_accessed_and_numbers() -> None:
+    assert launch(SINGLE, ".u64 p, .f64 x", [np.zeros(2, "f4"), np.float64(1)]).diagnostics == []
+    assert launch(DOUBLE, ".u64 p", [np.zeros(2)]).diagnostics == []

@@ -12,11 +12,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import gpu, ir
-from ptxlab.device.options import Extent, LaunchOptions
+from ptxlab.device.options import DETECTORS, Extent, LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
 from ptxlab.launch.contexts import Context, context_of
+from ptxlab.launch.precision import mistyped_arrays
 from ptxlab.launch.recorded import keep, with_record
 from ptxlab.report import KernelError, error
 
@@ -39,7 +40,11 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
     context = context_of(module)
     context.refuse_wrong(module, options.on_error == "strict")
     if chosen is None:
-        return _emulate(module, kernel, context, args, options)
+        result = _emulate(module, kernel, context, args, options)
+        if options.detectors == DETECTORS and (found := mistyped_arrays(module, kernel, args)):
+            result.diagnostics = [*found, *result.diagnostics]
+            return raised(result, options.on_error)
+        return result
     if chosen_kind == "cuda":
         return gpu.launch(module, kernel, chosen, context.on_gpu, args, options)
     from ptxlab.launch.comparison import compare

@@ -44,13 +44,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.isa import Operation
 from ptxlab.isa.extent import TENSOR_MAP
 from ptxlab.report import Diagnostic, Label, warning
 
+from ..derivation import SAME_SPACE, leaves
 from ..program import FunctionFacts, Program
-
-_LONGEST = 64  # instructions between `mov` and the access
 
 
 class Origin(NamedTuple):
@@ -85,7 +83,7 @@ def _misused(facts: FunctionFacts, at: int) -> tuple[int, Origin, str | None] | 
         if expected.kind != "address" or expected.name not in spaces:
             continue
         base = operand.base if isinstance(operand, ir.Address) else None
-        origin = _origin(facts, at, base, _LONGEST) if isinstance(base, ir.Register) else None
+        origin = _origin(facts, at, base) if isinstance(base, ir.Register) else None
         # Of a tensor copy, `space` is where the tensor is; its map is given by a generic address.
         space = None if match.effects.extents.get(expected.name) == TENSOR_MAP else spaces[expected.name]
         if origin is not None and _family(space or "global") != _family(origin.variable.state_space):
@@ -97,31 +95,17 @@ def _family(space: str) -> str:
     return space.split("::")[0]
 
 
-def _origin(facts: FunctionFacts, at: int, operand: ir.Operand, steps: int) -> Origin | None:
+def _origin(facts: FunctionFacts, at: int, operand: ir.Operand) -> Origin | None:
     """Where the address comes from that instruction `at` reads, if it is still one in the variable's state space."""
-    if isinstance(operand, ir.Sum):
-        return _origin(facts, at, operand.base, steps)
-    if isinstance(operand, ir.VariableReference):
-        of_kernel = facts.function.kind == "entry" or _family(operand.variable.state_space) != "param"
-        return Origin(at, operand.variable) if of_kernel else None  # a call passes parameters as ptxas likes
-    written = facts.values.definition(at, operand.index) if isinstance(operand, ir.Register) else None
-    if written is None or not steps:
+    found = [
+        Origin(leaf.at, leaf.operand.variable)
+        for leaf in leaves(facts, at, operand, SAME_SPACE)
+        if isinstance(leaf.operand, ir.VariableReference)
+    ]
+    if len(found) != 1:
         return None
-    instruction, match = facts.instructions[written], facts.matches[written]
-    if instruction.guard is not None or match is None:
-        return None
-    match match.effects.computes:
-        case Operation.COPY | Operation.CONVERSION:
-            sources = instruction.operands[1:2]
-        case Operation.SUM | Operation.DIFFERENCE:
-            sources = instruction.operands[1:3]
-        case Operation.PRODUCT_SUM:
-            sources = instruction.operands[3:4]
-        case _:
-            return None
-    origins = [_origin(facts, written, source, steps - 1) for source in sources]
-    known = [origin for origin in origins if origin is not None]
-    return known[0] if len(known) == 1 else None
+    of_kernel = facts.function.kind == "entry" or _family(found[0].variable.state_space) != "param"
+    return found[0] if of_kernel else None  # a call passes parameters as ptxas likes
 
 
 def _explain(
