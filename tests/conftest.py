@@ -1,10 +1,11 @@
 """What holds for all tests."""
 
+import gc
 import hashlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bulk", action="store_true", help="what is marked `bulk`, too")
     parser.addoption("--ask-all", action="store_true", help="ask ptxas what it has confirmed before, too")
     parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests are collected, and stay: the garbage collector need not traverse them again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 50)
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

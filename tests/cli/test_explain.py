@@ -1,8 +1,8 @@
 """`ptxlab explain` for rules, advisories and instructions; `ptxlab tour`."""
 
-import ast
 import inspect
 import io
+import re
 from functools import cache
 from pathlib import Path
 
@@ -26,16 +26,10 @@ def run(*arguments: str) -> Result:
 
 @cache
 def strings() -> tuple[set[str], set[str]]:
-    """The strings of the source: all of them, and those that are given to a diagnostic as its code."""
-    all, codes = set(), set()
-    for file in Path(inspect.getfile(cli)).parents[1].rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-            match node:
-                case ast.Constant(str(word)):
-                    all.add(word)
-                case ast.Call(ast.Name("error" | "warning"), [ast.Constant(str(code)), *_]):
-                    codes.add(code)
-    return all, codes
+    """Strings of the source that can be codes: all of them, and those that are given to a diagnostic as its code."""
+    files = Path(inspect.getfile(cli)).parents[1].rglob("*.py")
+    text = "\n".join(file.read_text("utf-8") for file in files)
+    return set(re.findall(r'"([a-z0-9-]+)"', text)), set(re.findall(r'\b(?:error|warning)\(\s*"([a-z0-9-]*)"', text))
 
 
 def test_each_code_that_is_given_to_a_diagnostic_has_a_page() -> None:

@@ -190,8 +190,8 @@ def test_every_multiplication_with_semantics_can_be_drawn() -> None:
         moved = form.syntax.startswith(("tcgen05.ld", "tcgen05.st"))
         known = form.name[0] in ("mma", "wmma", "wgmma", "ldmatrix", "stmatrix", "movmatrix") or moved
         if known and form.semantics is not None:
-            legal = [chosen for chosen in islice(form.spellings(), 40) if is_legal(form.spell(chosen))]
-            for spelling in map(form.spell, legal[:3]):
+            legal = (spelling for spelling in map(form.spell, islice(form.spellings(), 40)) if is_legal(spelling))
+            for spelling in islice(legal, 3):
                 picture = draw.fragments(spelling)
                 assert picture.panels, spelling
                 assert re.match("<svg [^>]*viewBox='0 0 [0-9]+ [0-9]+'", picture.svg())

@@ -9,6 +9,7 @@ import ptxlab
 from ptxlab.emulate.runtime import ENTRIES, RUNTIME
 from ptxlab.emulate.translate import compile as compiling
 from ptxlab.native import cache as native_cache
+from ptxlab.native.cache import _python_files
 from ptxlab.native.translate import reachable
 from tests.processes import run
 
@@ -32,6 +33,7 @@ def keys(monkeypatch: pytest.MonkeyPatch, touched: Path | None) -> list[str]:
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", read_bytes)
         patch.setattr(Path, "read_text", lambda path, *_, **__: read_bytes(path).decode())
+        patch.setattr(native_cache, "_python_files", _listed)
         patch.setattr(compiling.engine, "cached", note)
         patch.setattr(compiling, "_loaded", {})
         for function in vars(compiling).values():
@@ -44,6 +46,11 @@ def keys(monkeypatch: pytest.MonkeyPatch, touched: Path | None) -> list[str]:
             if hasattr(function, "cache_clear"):
                 function.cache_clear()
     return seen
+
+
+@cache
+def _listed(folder: Path, name: str) -> list[tuple[str, Path]]:
+    return [*_python_files(folder, name)]
 
 
 @cache

@@ -48,7 +48,7 @@ def scan(root: Path, skipped: tuple[str, ...]) -> list[Finding]:
     files: dict[str, File] = {}
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root).as_posix()
-        files[name] = File(name, ast.parse(path.read_text()), files)
+        files[name] = File(name, path.read_text(), files)
     asked = [file for name, file in files.items() if name.partition("/")[0] not in skipped]
     return [finding for file in asked for finding in file.findings()]
 
@@ -58,13 +58,20 @@ class File:
     """One source; `files` are all, by their paths."""
 
     path: str
-    tree: ast.Module
+    text: str
     files: dict[str, "File"]
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax; of files that are not asked and whose constants are not imported, it is never needed."""
+        return ast.parse(self.text)
 
     def findings(self) -> Iterator[Finding]:
         """What asks for a name, by line."""
         found = set()
         for node, subject, literals in self._tests():
+            if not any(_is_name(text, True) for text in literals):
+                continue
             spelled = self._is_spelled(subject)
             names = [text for text in literals if _is_name(text, spelled)]
             if names:

@@ -1,6 +1,5 @@
 """What instructions and special registers are and do is in the table: no other code but `kernels` asks for names."""
 
-import ast
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ def test_no_code_asks_for_an_instruction_by_its_name() -> None:
 
 
 def names_in(source: str) -> list[str]:
-    found = File("module.py", ast.parse(source), {})
+    found = File("module.py", source, {})
     return [name for finding in found.findings() for name in finding.names]
 
 
@@ -90,5 +89,5 @@ def test_constants_are_followed_into_other_files() -> None:
         "a.py": "from ptxlab.check.sets import ENDS\nopcode.mnemonic in ENDS",
         "b.py": "from ptxlab.check import sets\nopcode.mnemonic in sets.ENDS",
     }.items():
-        files[path] = File(path, ast.parse(source), files)
+        files[path] = File(path, source, files)
     assert [finding.names for file in files.values() for finding in file.findings()] == [("ret", "exit")] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from colorsys import hls_to_rgb
+from functools import cache
 
 HUES = (212, 28, 130, 352, 268, 52, 180, 310)  # degrees; neighbours are far apart
 SHADES = (0.88, 0.80, 0.72, 0.64)
@@ -20,6 +21,7 @@ def apart(number: int) -> int:
     return number % len(HUES) * len(SHADES) + number // len(HUES) % len(SHADES)
 
 
+@cache
 def web(color: int) -> str:
     """As SVG writes it."""
     return "#{:02x}{:02x}{:02x}".format(*rgb(color))
