@@ -177,10 +177,11 @@ export class Rows {
     this.refresh();
   }
 
-  /** Draw anew what has changed of what is seen. */
+  /** Draw anew what has changed, of rows that are kept, too. */
   refresh() {
     this.drawn = "";
     this.draw();
+    if (this.kept) for (const index of this.known.keys()) this.drawRow(index, []);
   }
 
   draw() {

@@ -108,7 +108,7 @@ function drawHead(run, state) {
     h("span", { class: "space" }),
     blocks,
     errors || warnings
-      ? h("button", { type: "button", class: `flag ${errors ? "error" : "warning"}`, id: "to-findings", onclick: () => state.set({ tab: "findings" }) },
+      ? h("button", { type: "button", class: `flag ${errors ? "error" : "warning"}`, id: "to-findings", onclick: () => state.set({ tab: "findings", subject: { finding: 0 } }) },
         [errors ? `${errors} error${errors > 1 ? "s" : ""}` : "", warnings ? `${warnings} warning${warnings > 1 ? "s" : ""}` : ""].filter(Boolean).join(", "))
       : h("span", { class: "fine" }, info.complete ? "no findings" : info.end),
     h("button", { type: "button", id: "theme", class: "icon", "aria-label": "Light or dark", "data-tip": "Light or dark", onclick: () => theme(isDark() ? "light" : "dark") }, "◐"));

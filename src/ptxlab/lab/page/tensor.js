@@ -63,7 +63,7 @@ export class Tensor extends Panel {
     fill(this.about, words.columns
       ? "128 lanes from top to bottom, 512 columns of 32 bits from left to right; click for the words there. "
       : "128 lanes from top to bottom, 512 columns of 32 bits from left to right. No word is known here. ",
-    "The results of an MMA are known if a load reads them before the next MMA. Modelled, not measured.");
+    "Partial sums that no load reads are computed again from what the MMA reads. Modelled, not measured.");
     fill(this.boxes,
       held(done).map((one) => this.box(one, "held", `columns ${one.column} to ${one.column + one.columns - 1} are allocated`)),
       [...last.values()].map((one) => this.box(one, one.kind === "multiplies" ? "product" : "stored", this.sentence(one))),
