@@ -19,6 +19,10 @@ WRONG = [
         "mov.u64 %rd7, table; red.shared.add.u32 [%rd7], 1;",
         "`red.shared.add.u32` takes an address in `.shared`, and is given one in `.global`",
     ),
+    (
+        "mov.u64 %rd8, tile; tensormap.replace.tile.rank.global.b1024.b32 [%rd8], %r1;",
+        "`tensormap.replace.tile.rank.global.b1024.b32` takes an address in `.global`, and is given one in `.shared`",
+    ),
 ]
 RIGHT = """
     mov.u64 %rd1, tile; ld.shared.u8 %r1, [%rd1];
@@ -29,11 +33,12 @@ RIGHT = """
     mapa.shared::cluster.u64 %rd8, %rd1, 0; ld.shared::cluster.u8 %r1, [%rd8];
     mov.u32 %r2, tile; cvt.u64.u32 %rd9, %r2; cvta.shared.u64 %rd10, %rd9; st.u8 [%rd10], 0;
     mov.u64 %rd11, tile; @%p1 cvta.shared.u64 %rd11, %rd11; @%p1 ld.u8 %r1, [%rd11];
+    mov.u64 %rd12, tile; tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%rd12], %rd1;
 """
 
 
 def test_each_address_is_reported_once_with_its_origin() -> None:
-    text = kernel("\n".join(body for body, _ in WRONG), before=DECLARED)
+    text = kernel("\n".join(body for body, _ in WRONG), target="sm_90a", before=DECLARED)
     found = findings(text, CODE)
     assert [(diagnostic.line, diagnostic.message) for diagnostic in found] == [
         (line_of(text, body), message) for body, message in WRONG
@@ -47,5 +52,5 @@ def test_each_address_is_reported_once_with_its_origin() -> None:
 
 
 def test_converted_addresses_are_not_reported() -> None:
-    text = kernel("setp.eq.u32 %p1, 0, 0;" + RIGHT, target="sm_90", before=DECLARED)
+    text = kernel("setp.eq.u32 %p1, 0, 0;" + RIGHT, target="sm_90a", before=DECLARED)
     assert findings(text, CODE) == []

@@ -78,14 +78,16 @@ def _misused(facts: FunctionFacts, at: int) -> tuple[int, Origin, str | None] | 
     """The operand of an access whose address is of another state space, where it comes from, and the space it needs."""
     instruction, match = facts.instructions[at], facts.matches[at]
     assert match is not None
-    spaces = {access.operand: access.space for access in match.effects.accesses}
+    accesses = {access.operand: access for access in match.effects.accesses}
     for position, (operand, expected) in enumerate(zip(instruction.operands, match.expected, strict=True)):
-        if expected.kind != "address" or expected.name not in spaces:
+        if expected.kind != "address" or expected.name not in accesses:
             continue
         base = operand.base if isinstance(operand, ir.Address) else None
         origin = _origin(facts, at, base) if isinstance(base, ir.Register) else None
         # Of a tensor copy, `space` is where the tensor is; its map is given by a generic address.
-        space = None if match.effects.extents.get(expected.name) == TENSOR_MAP else spaces[expected.name]
+        access = accesses[expected.name]
+        is_map = access.is_async and match.effects.extents.get(expected.name) == TENSOR_MAP
+        space = None if is_map else access.space
         if origin is not None and _family(space or "global") != _family(origin.variable.state_space):
             return position, origin, space
     return None
