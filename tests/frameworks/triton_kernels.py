@@ -35,6 +35,13 @@ def in_place(x_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def count_in_place(x_ptr, n):
+    while n > 0:  # all threads load, one stores, and the next iteration loads what it stored
+        tl.store(x_ptr, tl.load(x_ptr) + 1)
+        n -= 1
+
+
+@triton.jit
 def reverse_in_place(x_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(x_ptr + BLOCK - 1 - i, tl.load(x_ptr + i))

@@ -3,7 +3,7 @@
 from ..lints import findings, kernel, line_of
 
 CODE = "unconverted-address"
-DECLARED = ".shared .align 16 .b8 tile[256];\n.global .align 16 .b8 table[256];\n.const .align 8 .b64 one;"
+DECLARED = ".shared .align 128 .b8 tile[256];\n.global .align 16 .b8 table[256];\n.const .align 8 .b64 one;"
 WRONG = [
     ("mov.u64 %rd1, tile; ld.u8 %r1, [%rd1];", "`ld.u8` takes a generic address, and is given one in `.shared`"),
     ("mov.u64 %rd2, one; ld.u64 %rd3, [%rd2+0];", "`ld.u64` takes a generic address, and is given one in `.const`"),
@@ -48,6 +48,7 @@ def test_each_address_is_reported_once_with_its_origin() -> None:
         "convert it first, `cvta.shared.u64 d, a`, or use `.shared` in the instruction",
         "`ld.param` loads the pointer that `out` holds",
         "use `.global` in the instruction",
+        "use `.shared` in the instruction",
     ]
 
 

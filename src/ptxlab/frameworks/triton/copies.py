@@ -77,7 +77,10 @@ class _Copies:
         return (steps[0].unit, steps[0].name) if len(steps) == 1 else None
 
     def _replaces(self, load: int, store: int) -> bool:
-        """Whether a store replaces what a load read, and is off where all that depends on the load is off."""
+        """Whether a store replaces what a load read, and is off where all that depends on the load is off.
+
+        It may be a store of another iteration, or of a later statement: what the load read is then used by none.
+        """
         guard = self.instructions[store].guard
         if self._accesses(load) != ["load"] or self._accesses(store) != ["store"] or guard is None:
             return False
@@ -85,7 +88,7 @@ class _Copies:
         if address is None or address != self._address(store):
             return False
         reached = self._reached(load)
-        return reached is not None and store in reached and all(
+        return reached is not None and all(
             self.instructions[one].guard is not None
             and self.instructions[one].guard.register == guard.register  # type: ignore[union-attr]
             for one in reached
