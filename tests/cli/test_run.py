@@ -378,3 +378,12 @@ def test_profile_shows_the_lines_that_cost_most(tmp_path: Path) -> None:
     assert "global memory: 1,024 bytes read, 512 bytes written" in lines
     (cost,) = [line.split() for line in lines if line.endswith("ld.global.f32 %f2, [%rd4];")]
     assert cost[:6] == ["27", "128", "512", "32.0", "(ideal", "4.0)"]
+
+
+def test_a_picture_is_not_printed_into_what_programs_read(saxpy: Path, tmp_path: Path) -> None:
+    refused = run(saxpy, *LAUNCH, "--format", "json", "--draw", "27")
+    assert refused.exit_code == 2
+    assert "`--draw` prints a picture, `--format json` does not: name a file for it" in refused.stderr
+    written = run(saxpy, *LAUNCH, "--format", "json", "--draw", f"27={tmp_path / 'line.svg'}")
+    assert json.loads(written.stdout)["diagnostics"] == []
+    assert (tmp_path / "line.svg").exists()

@@ -13,7 +13,7 @@ import click
 
 from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
 from ptxlab.cli.compiling import Compiling
-from ptxlab.cli.files import read_module, target_option
+from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, check_first, choose, launch_options, required_block
 from ptxlab.cli.trying import Inputs, try_seeds
@@ -112,9 +112,9 @@ def _numbers(name: str, given: Any) -> tuple[int, ...]:
         raise click.UsageError(f"`{name}` is {given!r}: whole numbers are wanted") from None
 
 
-@click.command("debug", cls=Compiling)
+@click.command("debug", cls=Compiling, short_help="Step through a kernel, forwards and backwards.")
 @click.argument("path", type=_PATH, metavar="[PATH]", required=False)
-@target_option
+@cuda_target_option
 @launch_options
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=block_indices, help="Record only these blocks of the grid.")
 @click.option("--warp", "warps", metavar="N", type=click.IntRange(0, 31), multiple=True,

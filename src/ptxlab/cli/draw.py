@@ -36,7 +36,7 @@ def map_options(function: F) -> F:
     return function
 
 
-@click.group("draw")
+@click.group("draw", short_help="Draw layouts in registers and in memory.")
 def command() -> None:
     """Draw layouts: matrices in registers, in shared memory and in tensor memory.
 
@@ -50,7 +50,7 @@ def command() -> None:
     """
 
 
-@command.command("fragments")
+@command.command("fragments", short_help="Matrices of an instruction, lane by lane.")
 @click.argument("instruction")
 @click.option("--operand", metavar="NAME", help="Draw this one only: a, b, c or d.")
 @click.option("--lane", metavar="N", type=click.IntRange(0, 31), help="Highlight this lane.")
@@ -71,7 +71,7 @@ def fragments_command(instruction: str, operand: str | None, lane: int | None, o
     draw(lambda: fragments(instruction, operand, lane), output)
 
 
-@command.command("tile")
+@command.command("tile", short_help="The banks of a tile in shared memory.")
 @click.argument("extent", metavar="ROWSxCOLUMNS")
 @click.option("--type", default="f16", show_default=True, help="The type of the elements.")
 @click.option("--swizzle", metavar="MODE", help="32B, 64B or 128B.")
@@ -90,7 +90,7 @@ def tile_command(extent: str, type: str, swizzle: str | None, pitch: int | None,
     draw(lambda: tile(*read_extent(extent), type, swizzle, pitch), output)
 
 
-@command.command("descriptor")
+@command.command("descriptor", short_help="What a matrix descriptor describes.")
 @click.argument("bits", metavar="BITS")
 @click.argument("extent", metavar="ROWSxCOLUMNS")
 @click.option("--type", default="f16", show_default=True, help="The type of the elements.")
@@ -118,7 +118,7 @@ def descriptor_command(
     draw(lambda: descriptor(number, *read_extent(extent), type, major, target=target, kind=kind), output)
 
 
-@command.command("tensor-memory")
+@command.command("tensor-memory", short_help="Tensor memory that a tcgen05.mma uses.")
 @click.argument("instruction")
 @click.argument("shape")
 @click.option("--d", metavar="ADDRESS", default="0", show_default=True, help="Of D: its column, lane << 16.")
@@ -143,7 +143,7 @@ def tensor_memory_command(instruction: str, shape: str, output: Path | None, **a
     draw(lambda: tensor_memory(instruction, shape, **given), output)  # type: ignore[arg-type]
 
 
-@command.command("box")
+@command.command("box", short_help="A box of a tensor, before and after a TMA copy.")
 @click.argument("extent", metavar="BOX")
 @click.option("--tensor", metavar="SHAPE", help="The tensor; by default as large as the box.")
 @click.option("--at", metavar="COORDINATES", help="Where the box starts, such as 96,8; by default 0.")
@@ -180,7 +180,7 @@ def box_command(
     draw(make, output)
 
 
-@command.command("im2col")
+@command.command("im2col", short_help="The pixels that an im2col copy gathers.")
 @click.argument("shape", metavar="NxHxWxC")
 @click.option("--pixels", metavar="N", type=int, required=True, help="How many are copied.")
 @click.option("--channels", metavar="N", type=int, help="Of each pixel; by default all.")
@@ -252,7 +252,7 @@ def draw(make: Callable[[], Picture], output: Path | None) -> None:
     show(picture, output)
 
 
-def show(picture: Picture, output: Path | None) -> None:
+def show(picture: Picture, output: Path | None, says_where: bool = True) -> None:
     """Write a picture to a file, or print it."""
     if output is None:
         color = has_color(sys.stdout)
@@ -263,4 +263,5 @@ def show(picture: Picture, output: Path | None) -> None:
         picture.save(output)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
-    click.echo(f"wrote {output}")
+    if says_where:
+        click.echo(f"wrote {output}")

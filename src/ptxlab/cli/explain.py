@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 WIDTH = 100  # of lines that are not for a terminal
 
 
-@click.command("explain")
+@click.command("explain", short_help="Print the page of a rule or of an instruction.")
 @click.argument("subject", required=False)
 @click.option("--as", "form", type=click.Choice(["descriptor", "instruction", "tensor-map"]),
               help="What a number is; by default, its length says it.")  # fmt: skip

@@ -58,6 +58,12 @@ target_option = click.option(
     callback=_known_target,
     help="Use this target, such as sm_90a, instead of the module's own.",
 )
+cuda_target_option = click.option(
+    "--target",
+    metavar="TARGET",
+    callback=_known_target,
+    help="Compile CUDA C++ for this target, such as sm_90a; PTX names its own.",
+)
 targets_option = click.option(
     "--target",
     "--targets",

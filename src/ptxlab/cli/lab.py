@@ -15,7 +15,7 @@ from ptxlab.cli import lessons
 from ptxlab.cli.bench import read_size
 from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.debug import Session
-from ptxlab.cli.files import target_option
+from ptxlab.cli.files import cuda_target_option
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, launch_options
 from ptxlab.report import KernelError, PtxError
@@ -45,11 +45,11 @@ def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) ->
     context.exit()
 
 
-@click.command("lab", cls=Compiling)
+@click.command("lab", cls=Compiling, short_help="Inspect a run of a kernel in the browser.")
 @click.argument("what", metavar="PATH|NAME")
 @click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list,
               help="List the kernels and the lessons that open by their names.")  # fmt: skip
-@target_option
+@cuda_target_option
 @launch_options
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=block_indices, help="Record only these blocks of the grid.")
 @click.option("--warp", "warps", metavar="N", type=click.IntRange(0, 31), multiple=True,

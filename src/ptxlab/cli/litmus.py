@@ -23,7 +23,7 @@ WEAKER = (
 )
 
 
-@click.command("litmus")
+@click.command("litmus", short_help="Judge litmus tests by the PTX memory model.")
 @paths_argument
 @click.option("--device", type=click.Choice(["cpu", "cuda", "none"]), default="cpu", show_default=True,
               help="Run on the emulator, on a GPU, or only ask the model.")  # fmt: skip

@@ -13,7 +13,7 @@ import click
 from ptxlab.cli.arguments import Argument
 from ptxlab.cli.compiling import CUDA, Compiling
 from ptxlab.cli.expectation import TOLERANCE, Expectation
-from ptxlab.cli.files import name_of, path_argument, read_module, target_option
+from ptxlab.cli.files import cuda_target_option, name_of, path_argument, read_module
 from ptxlab.cli.findings import format_option, show_failure, status_of
 from ptxlab.cli.launching import block_indices, check_first, choose, launch_options, required_block
 from ptxlab.cli.trying import Inputs, try_seeds
@@ -116,6 +116,8 @@ class Request:
             raise click.UsageError(f"`{self.timeline}`: a timeline is saved as {', '.join(TIMELINES)}")
         if is_recorded and (self.explore or self.seeds is not None or self.schedule is not None):
             raise click.UsageError("`--record` and `--expect` are for one launch: choose it by `--seed`")
+        if self.draw is not None and self.draw[1] is None and self.format != "full":
+            raise click.UsageError(f"`--draw` prints a picture, `--format {self.format}` does not: name a file for it")
         for option, given in asked.items():
             if given and self.device in ("cuda", "both"):
                 raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
@@ -149,7 +151,7 @@ class Request:
 
 @click.command("run", cls=Compiling)
 @path_argument
-@target_option
+@cuda_target_option
 @launch_options
 @click.option("--seeds", metavar="N", type=click.IntRange(min=1), help="Try N seeds, until one finds something.")
 @click.option("--scheduler", metavar="ADDRESS", help="Spread the seeds over the Dask cluster of this scheduler.")
@@ -254,7 +256,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         run.save(request.save)
     run.show(format, request.profile, name, request.report)
     if request.draw is not None:
-        draw_accesses(run.result, *request.draw)
+        draw_accesses(run.result, *request.draw, request.format == "full")
     if request.timeline is not None and run.result.timeline is not None:
         save_timeline(run.result.timeline, request.timeline, request.format)
     context.exit(1 if expect(request, run) or run.findings else 0)
@@ -290,7 +292,7 @@ def save_timeline(timeline: Timeline, path: Path, format: Format) -> None:
         click.echo(timeline.table())
 
 
-def draw_accesses(result: Any, line: int, output: Path | None) -> None:
+def draw_accesses(result: Any, line: int, output: Path | None, says_where: bool) -> None:
     """Draw the costliest request at a line."""
     from ptxlab.cli.draw import show
     from ptxlab.draw import accesses
@@ -299,7 +301,7 @@ def draw_accesses(result: Any, line: int, output: Path | None) -> None:
         picture = accesses(result, line)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
-    show(picture, output)
+    show(picture, output, says_where)
 
 
 def explore(kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]) -> int:
