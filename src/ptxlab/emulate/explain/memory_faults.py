@@ -18,7 +18,19 @@ def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
     """An address outside of all memory, or of that of its state space."""
     where, notes = _neighbourhood(fault)
     message = f"{fault.access} of {fault.size} bytes outside of {where}"
-    return fault.error("out-of-bounds", message, f"{fault.who}, address {fault.address:#x}", notes=notes)
+    label = f"{fault.who}, address {fault.address:#x}"
+    return fault.error("out-of-bounds", message, label, notes=notes, helps=_dynamic_memory(fault))
+
+
+def _dynamic_memory(fault: FaultSnapshot) -> list[str]:
+    """Where shared memory was missed: that the launch says how large an `.extern` variable is, if there is one."""
+    if fault.record.get("space") != address_spaces.SHARED_SPACE or _is_generic(
+        fault.address, fault.record.get("space")
+    ):
+        return []
+    variables = fault.launch.compiled.module.variables
+    named = (one.name for one in variables if one.linkage == "extern" and one.state_space.startswith("shared"))
+    return [f"the launch says how large `{name}` is: `--shared BYTES`, or `shared=` in Python" for name in named][:1]
 
 
 def explain_misaligned(fault: FaultSnapshot) -> Diagnostic:
