@@ -10,9 +10,10 @@ import pytest
 from ptxlab.kernels import grouped_matmul
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout, Shape
-from ptxlab.kernels.wgmma_grouped_gemm import choose, parts_of, product, rows_of
+from ptxlab.kernels.wgmma_grouped_gemm import choose, product
 from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
 from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of
+from ptxlab.kernels.wgmma_grouped_gemm.measured import parts_of, rows_of
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
 
@@ -40,13 +41,13 @@ def multiplied(a: Any, b: Any, offsets: Any) -> Any:
 
 
 def prepare(
-    store: str = "ragged", rows: Sequence[int] = ROWS, shape: Shape = TINY, n: int = 24, across: bool = False
+    rows: Sequence[int] = ROWS, shape: Shape = TINY, n: int = 24, across: bool = False
 ) -> tuple[Launch, Any, Any]:
     """The launch by as few blocks as there can be, what it writes, and what is right; three rows are of no group."""
     a, b, offsets = whole(sum(rows) + 3, 136), whole(len(rows), n, 136), ends(*rows)
     d = np.full((len(a), n), np.nan, np.float16)
     given = b.swapaxes(1, 2).copy().swapaxes(1, 2) if across else b
-    made = product(a, given, offsets, d, shape, store, blocks=shape.cluster)
+    made = product(a, given, offsets, d, shape, blocks=shape.cluster)
     return made, d, multiplied(a, b.swapaxes(1, 2), offsets)
 
 
@@ -58,22 +59,20 @@ def prepare(
     ],
 )
 def test_variants_leave_other_rows_alone(shape: Shape, n: int, across: bool) -> None:
-    made, d, expected = prepare("ragged", ROWS, shape, n, across)
+    made, d, expected = prepare(ROWS, shape, n, across)
     assert codes(made, seed=1) == []
     assert np.array_equal(d, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize(
-    ("store", "lost", "number", "code"),
+    ("lost", "number", "code"),
     [
-        ("ragged", "bar.sync 0", 1, "data-race"),  # tiles of groups are counted
-        ("ragged", "cp.async.bulk.wait_group.read", 0, "data-race"),
-        ("changed", "fence.proxy.tensormap", 0, "stale-tensor-map"),
-        ("changed", "cp.async.bulk.wait_group 0", 0, "data-race"),
+        ("bar.sync 0", 1, "data-race"),  # tiles of groups are counted
+        ("cp.async.bulk.wait_group.read", 0, "data-race"),
     ],
 )
-def test_what_is_lost_is_found(store: str, lost: str, number: int, code: str) -> None:
-    made, _, _ = prepare(store, MANY, n=16)
+def test_what_is_lost_is_found(lost: str, number: int, code: str) -> None:
+    made, _, _ = prepare(MANY, n=16)
     assert code in codes(without(made, lost, number))
 
 

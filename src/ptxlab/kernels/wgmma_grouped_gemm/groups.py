@@ -56,7 +56,7 @@ class GroupedShare:
     def order(self, rows: Any) -> TileOrder:
         """The tiles of a group of so many rows."""
         shape = self.shape
-        return TileOrder(shape.rows * shape.cluster, shape.columns, shape.together, rows, self.n, shape.cluster)
+        return TileOrder(*shape.covered, shape.together, rows, self.n, shape.cluster)
 
     def count_tiles(self, offsets: Any) -> None:
         """Write the rows before each group, and at the next group how many tiles it has; each thread for some."""
@@ -112,7 +112,9 @@ class GroupedShare:
             distance //= 2
         start, end = (ptx.ld.shared.u32(self.rows_before.at(group + place)) for place in (0, 1))
         row, column = self.order(end - start).origin(number - ptx.ld.shared.u32(self.before.at(group)))
-        if self.shape.cluster > 1:
+        if self.shape.beside:
+            column = column + self.rank * self.shape.columns
+        elif self.shape.cluster > 1:
             row = row + self.rank * self.shape.rows
         return Rows(start + row, end), Columns(column, group)
 

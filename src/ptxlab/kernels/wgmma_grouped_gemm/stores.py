@@ -1,7 +1,6 @@
 """How tiles of a group are stored: the last rows of a tile may be those of the next group, and are left alone.
 
-Three ways were measured. `MaskedCopy` stores boxes that are all of the group by TMA, and others by plain stores.
-`RaggedCopy` has one tensor map for which the end of a group is out of bounds.
+There is one tensor map, for which the end of any group is out of bounds.
 """
 
 from __future__ import annotations
@@ -9,13 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ptxlab.author import b32, f32, ptx, s32, u32
+from ptxlab.author import f32, ptx, s32, u32
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.kernels.parts.tile_stores import Boxes, CopyBack, TileStore
-from ptxlab.kernels.parts.warpgroups import GROUP
+from ptxlab.kernels.parts.tile_stores import CopyBack, TileStore
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, Rows
 
-VECTOR = 8  # elements of 16 bytes
 FAR = 1 << 30  # rows: where the end of a group is for `RaggedCopy`
 STEP = 1 << 34  # bytes: FAR times it is a multiple of 2⁶⁴
 COPY_4D = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
@@ -74,34 +71,6 @@ class Scales:
         return value
 
 
-class MaskedCopy(CopyBack):
-    """A box whose rows are all of the group is stored by TMA, another one by plain stores of 16 bytes."""
-
-    end: Any = None
-
-    def __init__(self, d: Any, pointer: Any, n: Any, pitch: Any) -> None:
-        super().__init__(d)
-        self.pointer, self.n, self.pitch = pointer, n, pitch
-
-    def start(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
-        """One thread starts the copy of a box, or all store what of it is in the group."""
-        (row, column), (rows, columns) = first, of.boxes.extents
-        whole = row + rows <= self.end
-        with ptx.when(ptx.or_.pred(whole, row >= self.end)), ptx.when(ptx.and_.pred(of.is_first, whole)):
-            self.copy(of, copy, first)
-        with ptx.otherwise():
-            each = columns // VECTOR
-            for number in ptx.range(ptx.tid.x % GROUP, u32(rows * each), GROUP):
-                down, right = number // each, number % each * VECTOR
-                at_row, at_column = row + down, column + right
-                with ptx.when(ptx.and_.pred(at_row < self.end, at_column < self.n)):
-                    values = [b32() for _ in range(4)]
-                    ptx.ld.shared.v4.b32(of.tile.at(down, right, copy), out=tuple(values))
-                    place = self.pointer + ptx.mad.wide.u32(at_row, self.pitch, ptx.cvt.u64.u32(at_column))
-                    ptx.st.global_.v4.b32(place, tuple(values))
-        ptx.cp.async_.bulk.commit_group(when=of.is_first)  # a group for each box, also an empty one
-
-
 class RaggedCopy(CopyBack):
     """All boxes are stored by TMA, and what is after the end of the group is out of bounds.
 
@@ -115,13 +84,17 @@ class RaggedCopy(CopyBack):
     def copy(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
         """Start the copy of a box, by this thread."""
         row, column = first
-        there = column, row - self.end + FAR, self.end, u32(FAR)
+        there = column, *ragged_rows(row, self.end)
         COPY_4D((self.d, tuple(one.view(s32) for one in there)), of.tile.at(0, 0, copy))
 
 
-def ragged_map(boxes: Boxes, d: Any) -> TensorMap:
-    """The tensor map for `RaggedCopy`."""
-    plain: TensorMap = boxes.map(d)
+def ragged_rows(row: Any, end: Any) -> tuple[Any, Any, Any]:
+    """Coordinates of a row of a group with that end, after that of the column."""
+    return row - end + FAR, end, u32(FAR)
+
+
+def ragged_map(plain: TensorMap) -> TensorMap:
+    """The tensor map for `RaggedCopy`, from that of D."""
     (columns, _), (pitch,) = plain.sizes, plain.strides
     return replace(
         plain,
