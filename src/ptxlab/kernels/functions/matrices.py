@@ -71,10 +71,15 @@ class _View:
     def __init__(self, matrix: Matrix) -> None:
         self.shape, self.dtype, self.itemsize = matrix.shape, TORCH_NAMES[matrix.type], matrix.size
         self.strides = tuple(self.itemsize * step for step in matrix.strides)
-        self.owner = matrix.array
+        self.owner, self.matrix = matrix.array, matrix
         length = matrix.end - matrix.address
         data = (matrix.address, False)
         self.__cuda_array_interface__ = {"version": 3, "shape": (length,), "typestr": "|u1", "data": data}
+
+    @property
+    def T(self) -> Any:  # noqa: N802
+        """The same memory, rows as columns."""
+        return self.matrix.transposed.view()
 
 
 def look(array: Any, name: str, types: Sequence[str] = HALVES) -> Matrix:

@@ -131,6 +131,7 @@ def _by_blocks(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspa
         (scale_a.view(), scale_b.transposed.view()),
         shape,
         aligned=target.is_aligned,
+        mapped=scale_a.transposed.is_aligned,
         workspace=workspace,
     )
 

@@ -28,9 +28,13 @@ def produce(
     sources: Any,
     bytes: int,
     times: Any,
+    block: Any,
     residual: RingResidual | None = None,
 ) -> None:
-    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty."""
+    """The producer: one thread issues the copies of all K tiles, each as soon as a stage is empty.
+
+    `block` copies what else there is.
+    """
     policies = [operand.policy() for operand in operands]
     for row, column in share.tiles():
         for start in share.steps():
@@ -41,6 +45,7 @@ def produce(
                 parts = zip(operands, sources, (row, column), policies, strict=True)
                 for operand, (source, tile), first, policy in parts:
                     operand.copy(source, tile, stage, first, start, share.rank, policy=policy)
+                block.copy(stage, row, column, start)
             stage.advance()
         if residual is not None:
             residual.produce(stage, row, column)

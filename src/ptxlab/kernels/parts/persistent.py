@@ -58,6 +58,7 @@ class Block:
     """What differs among kernels: all of them have tiles and store them, and what follows is nothing by default."""
 
     fills = 1  # arrivals after which a stage is full
+    copied = 0  # bytes that are copied to a stage besides a K tile
     early = True  # whether its tiles are known before anything is read from memory
 
     def share(self, rank: Any) -> Any:
@@ -74,8 +75,14 @@ class Block:
     def residual(self, memory: Any) -> RingResidual | None:
         """What comes through the ring of stages after the last K tile of a tile."""
 
+    def copy(self, stage: Any, row: Any, column: Any, start: Any) -> None:
+        """What the producer copies to a stage besides a K tile."""
+
     def fill(self, share: Any, stage: Any) -> None:
-        """What warps after the producer's do."""
+        """What warps after the producer's do to fill a stage."""
+
+    def help(self, share: Any, memory: Any) -> None:
+        """What else they do; `memory` is that of `store`."""
 
     def exchange(self, share: Any, memory: Any) -> Any:
         """How blocks that compute a tile together add what each has; made by the consumers."""
@@ -111,11 +118,12 @@ def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
         with ptx.when(thread == shape.consumers):
             stage, times = pipeline.producer(), timeline.role("producer")
             sources = [*zip(maps, tiles, strict=True)]
-            produce(share, stage, plan.operands, sources, plan.stage_bytes, times, residual)
+            produce(share, stage, plan.operands, sources, plan.stage_bytes + block.copied, times, block, residual)
             if shape.cluster > 1:  # no block exits before others have arrived at its barriers
                 for _ in ptx.range(u32(0), u32(shape.stages), 1):
                     stage.wait()
                     stage.advance()
+        block.help(share, free)
         if block.fills > 1:
             block.fill(share, pipeline.producer())
     with ptx.otherwise():

@@ -116,6 +116,11 @@ class Shape:
         """How a tile of a residual is in stages."""
         return RingBoxes(self.rows, self.columns, self.right_rows(layout), self.stages)
 
+    def stores_by_warps(self, boxes: Boxes) -> bool:
+        """Whether warps beside the producer store tiles: each warpgroup has one, and there is memory for all boxes."""
+        is_whole, warps = boxes.kept == boxes.tall * boxes.each, (self.threads - self.consumers) // 32
+        return is_whole and warps > self.groups + 1 and self.split == 1
+
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""
         return self.columns if layout.right_along_k else -(-self.columns // self.span) * self.span

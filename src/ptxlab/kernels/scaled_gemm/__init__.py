@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import ptxlab
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.scaled_gemm.choice import choose
@@ -48,9 +49,13 @@ def launch(
     *,
     blocks: int = BLOCKS,
     aligned: bool | None = None,
+    mapped: bool | None = None,
     workspace: tuple[Any, Any] = (0, 0),
 ) -> Launch:
-    """The launch of one variant; rows of A and B are multiples of 16 bytes, `aligned` is whether those of D are."""
+    """The launch of one variant; rows of A and B are multiples of 16 bytes, `aligned` is whether those of D are.
+
+    `mapped` is whether scales of A can be copied by TMA: those of neighbouring rows are neighbours in memory.
+    """
     (a, b, d), (m, k), (n, _) = matrices, matrices[0].shape, matrices[1].shape
     shape = replace(shape, fresh=max(shape.fresh, 1))
     if shape.swapped:
@@ -63,9 +68,13 @@ def launch(
     maps = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (a, b), strict=True)]
     maps.append(shape.boxes(layout).map(d) if aligned else d)
     strides = [*strides_of(scales[0]), *strides_of(scales[1])]
-    args = [*maps, m, n, k, pitch, *scales, *strides, *workspace]
+    if mapped is None:
+        mapped = strides[0] == 1 and strides[1] % 4 == 0 and strides[1] >= m
+    scale_a, scale_b = scales
+    first = ptxlab.tensor_map(scale_a.T, box=(1, shape.rows), l2_promotion="256B") if mapped else scale_a
+    args = [*maps, m, n, k, pitch, first, scale_b, *strides, *workspace]
     grid = grid_of(Problem(m, n, k).tiles(shape), shape, blocks)
-    kernel = specialize(formats, shape, layout)
+    kernel = specialize(formats, shape, layout, mapped)
     return Launch(kernel, grid, shape.threads, args, shape.shared(layout), overlap=True)
 
 

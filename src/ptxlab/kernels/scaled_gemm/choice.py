@@ -42,11 +42,11 @@ class Choice:
 
 
 CHOICES = (
-    Choice(Shape(2, 128, 3, tall=2, buffers=4, fresh=1), 0.77, 1.1),
-    Choice(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=True, fresh=1), 0.748, 1.05),
-    Choice(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.84),
-    Choice(Shape(2, 192, 5, buffers=1, fresh=1), 0.54, 1.3),
-    Choice(Shape(2, 128, 6, buffers=1, fresh=1), 0.366, 1.68),
+    Choice(Shape(2, 128, 3, tall=2, buffers=4, fresh=1), 0.717, 0.85),
+    Choice(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=True, fresh=1), 0.71, 0.83),
+    Choice(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.8),
+    Choice(Shape(2, 192, 4, buffers=3, fresh=1), 0.545, 0.74),
+    Choice(Shape(2, 128, 5, buffers=2, fresh=1), 0.36, 1.4),
     Choice(Shape(2, 128, 6, buffers=1, fresh=2, split=2), 0.517, 0.6),
     Choice(Shape(2, 112, 6, buffers=1, fresh=2), 0.356, 1.0),
     Choice(Shape(2, 112, 6, buffers=1, fresh=2, split=2), 0.493, 0.6),

@@ -17,8 +17,9 @@ from ptxlab.kernels.parts.main_loop import MainLoop
 from ptxlab.kernels.parts.operands import LINE, STRIPE
 from ptxlab.kernels.parts.persistent import Plan, run
 from ptxlab.kernels.parts.shapes import Layout, Shape
-from ptxlab.kernels.parts.tile_stores import CHUNK, CopyBack, PlainStore
-from ptxlab.kernels.scaled_gemm.scales import BLOCK, Scales, ScaleWarps
+from ptxlab.kernels.parts.store_warps import LANES, StagedStore, StoringWarp
+from ptxlab.kernels.parts.tile_stores import CHUNK, CopyBack, PlainStore, TileStore
+from ptxlab.kernels.scaled_gemm.scales import BLOCK, Scales, ScaleStages
 from ptxlab.kernels.wgmma_gemm.kernel import Product, plan_of
 
 STEP = 32  # bytes along k that one `wgmma` multiplies
@@ -27,14 +28,16 @@ STRIPE_UNITS = STRIPE * LINE // UNIT  # from one 64 rows to the next
 
 
 @cache
-def specialize(formats: Formats, shape: Shape, layout: Layout) -> Kernel:
+def specialize(formats: Formats, shape: Shape, layout: Layout, mapped: bool = False) -> Kernel:
     """Build the kernel: after m, n and k come the distance of rows of D, the scales of A and of B, and their strides.
 
-    Strides are numbers from one scale to the next, along rows of the matrix and along k.
+    Strides are numbers from one scale to the next, along rows of the matrix and along k. If the scales of A are
+    `mapped`, they are a tensor map.
     """
     plan = plan_of(formats, shape, layout)
     element: Any = {2: b16, 4: b32}[layout.out_size]
     target: Any = tensor_map if layout.aligned else pointer[element]
+    scales: Any = tensor_map if mapped else pointer[f32]
 
     @kernel(**plan.directives)
     def scaled_gemm(
@@ -45,7 +48,7 @@ def specialize(formats: Formats, shape: Shape, layout: Layout) -> Kernel:
         n: u32,
         k: u32,
         pitch: u32,
-        scale_a: pointer[f32],
+        scale_a: scales,
         scale_b: pointer[f32],
         a_down: u32,
         a_right: u32,
@@ -55,26 +58,41 @@ def specialize(formats: Formats, shape: Shape, layout: Layout) -> Kernel:
         counters: pointer[u32],
     ) -> None:
         store = CopyBack(d.generic) if target is tensor_map else PlainStore(d, m, n, pitch)
-        scales = Scales(scale_a, a_down, a_right, m), Scales(scale_b, b_down, b_right, n)
-        warps = ScaleWarps(shape, scales, k)
-        run(plan, [[a.generic], [b.generic]], ScaledProduct(plan, store, (m, n, k), (partial, counters), warps))
+        of_a = Scales(scale_a.generic if scales is tensor_map else scale_a, a_down, a_right, m, mapped)
+        stages = ScaleStages(shape, (of_a, Scales(scale_b, b_down, b_right, n)), k)
+        run(plan, [[a.generic], [b.generic]], ScaledProduct(plan, store, (m, n, k), (partial, counters), stages))
 
     found: Kernel = scaled_gemm
     return found
 
 
 class ScaledProduct(Product):
-    """A product whose scales come to shared memory by warps of their own."""
+    """A product whose scales come to shared memory with the K tiles."""
 
-    def __init__(self, plan: Plan, target: Any, extents: Any, workspace: Any, scaling: ScaleWarps) -> None:
+    def __init__(self, plan: Plan, target: Any, extents: Any, workspace: Any, scaling: ScaleStages) -> None:
         super().__init__(plan, target, extents, workspace=workspace)
         self.scaling, self.fills, self.multiple = scaling, scaling.fills, scaling.multiple
+        self.copied = scaling.bytes
+        self.storing = scaling.mapped and plan.shape.stores_by_warps(plan.boxes) and isinstance(target, CopyBack)
+
+    def copy(self, stage: Any, row: Any, column: Any, start: Any) -> None:
+        self.scaling.copy_mapped(stage, row, start)
+
+    def store(self, memory: Any, residual: Any) -> TileStore:
+        kind = StagedStore if self.storing else TileStore
+        return kind(self.plan.formats.out, self.plan.boxes, memory, self.target)
+
+    def help(self, share: Any, memory: Any) -> None:
+        first = self.shape.consumers + 2 * LANES  # after the producer and the warp of scales
+        if self.storing:
+            with ptx.when(ptx.and_.pred(ptx.tid.x >= first, ptx.tid.x < first + LANES * self.shape.groups)):
+                StoringWarp(self.plan.formats.out, self.plan.boxes, memory, self.target, first).store_all(share)
 
     def fill(self, share: Any, stage: Any) -> None:
         self.scaling.fill(share, stage)
 
     def loop(self, *given: Any) -> ScaledLoop:
-        return ScaledLoop(self.scaling, *given)
+        return ScaledLoop(self.scaling, self.storing, *given)
 
 
 class ScaledLoop(MainLoop):
@@ -85,9 +103,9 @@ class ScaledLoop(MainLoop):
     one is added while the next ones are multiplied: for small tiles, whose MMAs take less time than the wait for them.
     """
 
-    def __init__(self, scaling: ScaleWarps, *given: Any) -> None:
+    def __init__(self, scaling: ScaleStages, storing: bool, *given: Any) -> None:
         super().__init__(*given)
-        self.scaling = scaling
+        self.scaling, self.storing = scaling, storing
         down, _ = ptx.warpgroup_fragments(self.product).d.first(ptx.laneid)
         self.row = self.own * (STRIPE * self.shape.tall) + (ptx.tid.x >> 5 & 3) * 16 + down  # of the tile
         self.is_full = ptx.setp.ne.u32(self.own, self.own)  # whether the next stage was seen to be full
@@ -96,36 +114,37 @@ class ScaledLoop(MainLoop):
 
     def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
-        row, column = self.share.origin(number)
-        prepare(row, column)
         sums = self.accumulators(self.shape.tall)
-        for value in (value for values in sums for value in values):
-            ptx.mov.f32(0.0, out=value)
         if self.shape.tall > 1 or self.shape.fresh == 1:
-            self.add_each(sums)
+            (fresh,) = self.accumulators(1)
+            self.add_one(sums, fresh, ptx.mul.f32)
+            for _ in ptx.range(self.share.first + BLOCK, self.share.end, BLOCK):
+                self.add_one(sums, fresh)
         else:
+            for value in sums[0]:
+                ptx.mov.f32(0.0, out=value)
             self.add_several(sums[0])
+        row, column = (u32(0), u32(0)) if self.storing else self.share.origin(number)
+        prepare(row, column)
         return sums, row, column
 
-    def add_each(self, sums: list[list[Any]]) -> None:
-        """One K tile at a time."""
+    def add_one(self, sums: list[list[Any]], fresh: list[Any], multiply: Any = None) -> None:
+        """One K tile; `multiply` is what the first one of a tile does instead of adding."""
         stage, shape = self.stages[0], self.shape
-        (fresh,) = self.accumulators(1)
-        for _ in self.share.steps():
-            with self.times.span("wait for a full stage"):
-                stage.wait(unless=self.is_full)
-            columns = self.of_columns(stage)
-            for part, values in enumerate(sums):
-                rows = self.of_rows(stage, part)
-                with self.times.span("multiply"):
-                    self.multiply(stage, fresh, part)
-                    ptx.wgmma.wait_group.sync.aligned(0)
-                if part == shape.tall - 1:
-                    ptx.bar.warp.sync(-1)  # all lanes have read their scales
-                    stage.release(shape.cluster)
-                    stage.test(out=self.is_full)  # early: the answer takes a while
-                with self.times.span("add"):
-                    self.add(values, fresh, rows, columns)
+        with self.times.span("wait for a full stage"):
+            stage.wait(unless=self.is_full)
+        columns = self.of_columns(stage)
+        for part, values in enumerate(sums):
+            rows = self.of_rows(stage, part)
+            with self.times.span("multiply"):
+                self.multiply(stage, fresh, part)
+                ptx.wgmma.wait_group.sync.aligned(0)
+            if part == shape.tall - 1:
+                ptx.bar.warp.sync(-1)  # all lanes have read their scales
+                stage.release(shape.cluster)
+                stage.test(out=self.is_full)  # early: the answer takes a while
+            with self.times.span("add"):
+                self.add(values, fresh, rows, columns, multiply)
 
     def add_several(self, sums: list[Any]) -> None:
         """As many K tiles at a time as there are sets of registers; those after the last are zeros."""
@@ -174,12 +193,16 @@ class ScaledLoop(MainLoop):
             adds = ptx.setp.eq.u32(self.own, self.own)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def add(self, sums: list[Any], fresh: list[Any], rows: list[Any], columns: list[Any]) -> None:
+    def add(self, sums: list[Any], fresh: list[Any], rows: list[Any], columns: list[Any], multiply: Any = None) -> None:
         """Add what a K tile gave; of four accumulators of 8 columns, two are of one row and two of another."""
         factors = [[one * scale for one in rows] for scale in columns]
         for number, (total, value) in enumerate(zip(sums, fresh, strict=True)):
             section = number // 4 * CHUNK // self.scaling.section
-            ptx.fma.rn.f32(value, factors[section][number // 2 % 2], total, out=total)
+            factor = factors[section][number // 2 % 2]
+            if multiply is None:
+                ptx.fma.rn.f32(value, factor, total, out=total)
+            else:
+                multiply(value, factor, out=total)
 
 
 def halves(descriptor: Any, more: Any) -> tuple[Any, Any]:

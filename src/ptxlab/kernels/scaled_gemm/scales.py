@@ -1,4 +1,8 @@
-"""Scales of blocks: where they are in memory, and how they come to shared memory."""
+"""Scales of blocks: where they are in memory, and how they come to shared memory.
+
+Where scales of neighbouring rows of A are neighbours in memory, the producer copies them with the K tile, by TMA. Other
+ones, and the few of B, are brought by warps of their own: a copy by TMA of 16 bytes was slower.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +10,25 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
-from ptxlab.author import f32, ptx
+from ptxlab.author import f32, ptx, s32
+from ptxlab.kernels.parts.operands import COPIES
 from ptxlab.kernels.parts.shapes import Shape
 
 BLOCK = 128  # elements that share a scale, along k, and rows of B
 LANES = 32
+LINE = 32  # floats that a copy by TMA is aligned to in shared memory
 COPY = ptx.cp.async_.ca.shared.global_
 
 
 @dataclass(frozen=True, eq=False)
 class Scales:
-    """Scales of a matrix in memory, and how many rows the matrix has."""
+    """Scales of a matrix in memory, and how many rows the matrix has; `start` is a tensor map or a pointer."""
 
     start: Any
     down: Any
     right: Any
     rows: Any
+    mapped: bool = False
 
     def row(self, row: Any, each: int = 1) -> Any:
         """Where those of a row are, of which so many share them; rows that are out of bounds have those of the last."""
@@ -29,11 +36,11 @@ class Scales:
         return self.start + ptx.mul.wide.u32(inside, self.down)
 
 
-class ScaleWarps:
-    """Warps that bring scales to shared memory, K tile by K tile, beside the producer.
+class ScaleStages:
+    """Scales in shared memory, for each stage those of its K tile; a stage is full when they are there, too.
 
-    A stage is full when its scales are there, too. Consumers could load scales themselves, but a load takes as long as
-    the MMAs of a K tile, and an instruction that needs it holds up all that come after.
+    Consumers could load scales themselves, but a load takes as long as the MMAs of a K tile, and an instruction that
+    needs it holds up all that come after.
     """
 
     def __init__(self, shape: Shape, scales: tuple[Scales, Scales], k: Any) -> None:
@@ -41,13 +48,22 @@ class ScaleWarps:
         self.multiple = shape.fresh if shape.tall == 1 else 1
         self.section = gcd(shape.columns, BLOCK)  # columns that surely have the same scale
         self.sections = shape.columns // self.section
-        warps = 2 if shape.registers else 1
+        self.mapped = scales[0].mapped
+        self.bytes = 4 * shape.rows * self.mapped  # that the producer copies for a stage
+        self.are_stored = shape.tall > 1 and not self.mapped
+        warps = 2 if shape.registers and not self.mapped else 1
         self.first, self.lanes = shape.consumers + LANES, LANES * warps
-        self.fills = 1 + (self.lanes if shape.tall == 1 else warps)
-        self.kept = ptx.shared(f32, shape.stages, shape.rows + -(-self.sections // 4) * 4, name="scales")
+        self.fills = 1 + (warps if self.are_stored else self.sections if self.mapped else self.lanes)
+        self.kept = ptx.shared(f32, shape.stages, shape.rows + LINE, align=4 * LINE, name="scales")
+
+    def copy_mapped(self, stage: Any, row: Any, start: Any) -> None:
+        """What the producer copies to a stage besides a K tile."""
+        if self.mapped:
+            there = row.view(s32), (start >> 7).view(s32)
+            COPIES[1](self.kept.at(stage.index, 0), (self.scales[0].start, there), stage.barrier)
 
     def fill(self, share: Any, stage: Any) -> None:
-        """What these warps do: a lane has every so many-th row, and the first ones also some columns.
+        """What warps do for others: a lane has every so many-th row, and the first ones also some columns.
 
         Many rows are loaded a K tile ahead and stored; few are copied, as many K tiles ahead as there are stages.
         """
@@ -55,9 +71,9 @@ class ScaleWarps:
         with ptx.when(ptx.and_.pred(ptx.tid.x >= self.first, own < self.lanes)):
             for row, column in share.tiles():
                 a, b = self.scales
-                places = [(a.row(row + own + more), a.right) for more in range(0, self.shape.rows, self.lanes)]
+                places = [(a.row(row + own + more), a.right) for more in self.rows]
                 places.append((b.row(column + own * self.section, BLOCK), b.right))
-                (self.copy if self.shape.tall == 1 else self.store)(share, stage, own, places)
+                (self.store if self.are_stored else self.copy)(share, stage, own, places)
 
     def copy(self, share: Any, stage: Any, own: Any, places: list[tuple[Any, Any]]) -> None:
         """Copy the scales of each K tile; a lane arrives when its copies are complete."""
@@ -66,7 +82,8 @@ class ScaleWarps:
             stage.wait()
             for source, (place, when) in zip(sources, self.targets(stage, own), strict=True):
                 COPY(place, source, 4, when=when)
-            ptx.cp.async_.mbarrier.arrive.noinc.shared.b64(stage.barrier)
+            when = own < self.sections if self.mapped else None
+            ptx.cp.async_.mbarrier.arrive.noinc.shared.b64(stage.barrier, when=when)
             stage.advance()
 
     def store(self, share: Any, stage: Any, own: Any, places: list[tuple[Any, Any]]) -> None:
@@ -84,6 +101,11 @@ class ScaleWarps:
                 stage.arrive()
             stage.advance()
 
+    @property
+    def rows(self) -> range:
+        """The rows that the first lane has."""
+        return range(0, 0 if self.mapped else self.shape.rows, self.lanes)
+
     def at(self, places: list[tuple[Any, Any]], start: Any) -> list[Any]:
         """Where the scales of the K tile from `start` on are; after the last one, its again."""
         number = ptx.min.u32(start, self.last) >> 7
@@ -92,5 +114,5 @@ class ScaleWarps:
     def targets(self, stage: Any, own: Any) -> list[tuple[Any, Any]]:
         """Where a lane's scales go, and whether they do."""
         to = self.kept.at(stage.index, own)
-        rows = [(to + more, None) for more in range(0, self.shape.rows, self.lanes)]
+        rows = [(to + more, None) for more in self.rows]
         return [*rows, (to + self.shape.rows, own < self.sections)]
