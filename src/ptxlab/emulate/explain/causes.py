@@ -78,9 +78,8 @@ def _without_consequences(launch: RunningLaunch, found: StructArray, races: list
         for number in races
         if launch.compiled.effects(found.get("instruction", number)).does("tensor_memory", "free")
     ]
-    others = [number for number in races if number not in frees]
-    reported = {found.get(name, number) for number in others for name in ("instruction", "other_instruction")}
-    kept = {number for number in others if number not in unfenced}
+    kept = {number for number in races if number not in frees and number not in unfenced}
+    reported = {found.get(name, number) for number in kept for name in ("instruction", "other_instruction")}
     for kind in (reports.UNFENCED, reports.UNFENCED_TENSOR):
         kept |= set(_one_a_fence(launch, found, [number for number in unfenced if kinds[number] == kind]))
     freed: set[int] = set()
