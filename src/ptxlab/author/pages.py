@@ -18,7 +18,7 @@ PAGES = {
         "PTX has no instruction for this operator on these types.\n\nThe help names what there is instead."
     ),
     "ambiguous-operator": (
-        "Several instructions could be meant by an operator, and they do not give the same.\n\n"
+        "An operator could mean several instructions, which give different results.\n\n"
         "Say the one: `ptx.div.rn.f32(a, b)` for `a / b`."
     ),
     "type-clash": (
@@ -59,7 +59,7 @@ PAGES = {
     "unknown-argument": "A name is given that the kernel or the structure does not have.",
     "unknown-target": ("There is no such target.\n\nTargets are spelled as in PTX: `sm_80`, `sm_90a`, `sm_100f`."),
     "not-a-function": (
-        "`@kernel` is given something else than a function.\n\n"
+        "`@kernel` is given something other than a function.\n\n"
         'It decorates a `def`; options have names: `@kernel(target="sm_90")`.'
     ),
     "kernel-call": (
@@ -72,12 +72,12 @@ PAGES = {
         "A kernel gives its results through memory. `ptx.ret()` ends a thread."
     ),
     "illegal-format": (
-        "The format of `ptx.printf` has a `%` that begins no conversion.\n\n"
+        "The format of `ptx.printf` has a `%` that does not start a conversion.\n\n"
         "Those of C are known: `%d`, `%u`, `%x`, `%f`, `%g`, `%c`, `%p`, `%s`, with `ll` before an integer of 64 bits; "
         "`%%` prints a `%`."
     ),
     "counted-by-python": (
-        "Python counts or collects the rounds of a loop of the GPU: `enumerate(ptx.range(n))`.\n\n"
+        "Python counts or collects the iterations of a loop on the GPU: `enumerate(ptx.range(n))`.\n\n"
         "The body is written once, whatever `n` is, so that Python sees one round. What is counted on the GPU is a "
         "register: `count += 1`."
     ),

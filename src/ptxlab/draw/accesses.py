@@ -52,9 +52,13 @@ def _wavefronts(words: dict[int, list[int]], title: str) -> Panel:
         for row, word in enumerate(own):
             lanes = words[word]
             cells[row][bank] = Cell(_lanes(lanes), lanes[0])
-    goes = "one wavefront" if rows == 1 else f"{rows} wavefronts: so many words are wanted of one bank"
+    goes = "one wavefront" if rows == 1 else f"{rows}-way bank conflict: {rows} words of one bank, {rows} wavefronts"
     return Panel(
-        f"{title}: which want what of each bank", cells, _names(rows), [str(bank) for bank in range(BANKS)], note=goes
+        f"{title}: those served by each bank, in each wavefront",
+        cells,
+        _names(rows),
+        [str(bank) for bank in range(BANKS)],
+        note=goes,
     )
 
 

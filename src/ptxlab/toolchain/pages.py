@@ -4,7 +4,7 @@ _OURS = "`ptxlab check` says the same with the form that is legal, and continues
 
 PAGES = {
     "missing-tool": (
-        "A program of NVIDIA that is needed here was not found.\n\n"
+        "An NVIDIA tool that is needed here was not found.\n\n"
         "ptxlab searches the path that an option names, a variable such as `PTXLAB_PTXAS`, PATH, and "
         "the installed packages. `pip install 'ptxlab[toolchain]'` brings ptxas, nvdisasm and NVRTC without a "
         "CUDA install."
@@ -35,7 +35,7 @@ PAGES = {
         "More than 48 KB of shared memory must be requested at the launch: declare it `.extern .shared`."
     ),
     "ptxas-crash": (
-        "ptxas was terminated by a signal: a bug of that release.\n\n"
+        "ptxas was terminated by a signal: a bug in that release.\n\n"
         "The note has the cause where it is a known one. Otherwise try another release, which `--ptxas` names, or "
         "leave out parts of the kernel until it passes."
     ),
@@ -47,7 +47,7 @@ PAGES = {
     "nvdisasm-error": (
         "nvdisasm refuses the object that ptxas made.\n\nMost often it is older than ptxas: take both from one release."
     ),
-    "nvdisasm-crash": "nvdisasm was terminated by a signal: a bug of that release.",
+    "nvdisasm-crash": "nvdisasm was terminated by a signal: a bug in that release.",
     "nvdisasm-timeout": ("nvdisasm did not finish within the time limit.\n\nAssemble fewer functions at once."),
     "cuda-error": (
         "The CUDA C++ is wrong.\n\n"
