@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.exchange import Describe
 from ptxlab.kernels.functions.forms import describe_tensors, forms_of
-from ptxlab.kernels.functions.matrices import Matrix, address_of, empty, makers, stream_of
+from ptxlab.kernels.functions.matrices import Make, Matrix, address_of, empty, makers, stream_of
 from ptxlab.kernels.functions.operators import Operator, has_no_memory, is_grad_enabled, no_gradient, register
 from ptxlab.kernels.functions.ready import Ready, Workspace
 from ptxlab.measure import Launch
@@ -51,13 +51,13 @@ class _Kept(NamedTuple):
     ready: Sequence[Ready]
     is_recording: Callable[[], bool]
     """Whether torch records what is computed."""
-    new: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], dict[str, Any]]]
-    """The number of each result that is made, its extents, its strides, and its type and device."""
+    new: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], Any]]
+    """The number of each result that is made, its extents, its strides, and its type."""
     apart: Sequence[tuple[int, int, int, int, bool]]
     """Numbers and bytes of two arrays that do not overlap, unless they may be the same."""
     scratch: Sequence[int]
-    empty: Callable[..., Any]
-    bytes: dict[str, Any]
+    make: Make
+    byte: Any
     stream: Callable[[int], int]
     gpu: int
 
@@ -85,20 +85,20 @@ class Calls:
             return self._begin(read, written, how, None)
         if kept is None:
             return self._begin(read, written, how, key)
-        ready, is_recording, new, apart, scratch, make, as_bytes, stream_of_gpu, gpu = kept
+        ready, is_recording, new, apart, scratch, make, byte, stream_of_gpu, gpu = kept
         if is_recording() and needs_gradient(read):
             self._refuse(written)
             return None
         results = [*written]
-        for number, extents, strides, form in new:
-            results[number] = made = make(extents, strides, **form)
+        for number, extents, strides, type in new:
+            results[number] = made = make(extents, strides, type)
             addresses[number - len(results)] = made.data_ptr()
         for one, other, size, other_size, may_be_same in apart:
             start, begin = addresses[one], addresses[other]
             if start < begin + other_size and begin < start + size and not (may_be_same and start == begin):
                 return self._begin(read, written, how, None)
         if scratch:
-            memory = make((scratch[-1],), (1,), **as_bytes)
+            memory = make((scratch[-1],), (1,), byte)
             first = memory.data_ptr()
             addresses += [first + offset for offset in scratch[:-1]]
         stream = stream_of_gpu(gpu)
@@ -164,9 +164,9 @@ def needs_gradient(read: Sequence[Any]) -> bool:
 
 def _keep(found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Sequence[Any]) -> _Kept:
     """What later calls need of one with tensors of torch, or arrays of XLA."""
-    (make, stream, byte, is_recording), device = makers(read[0]), read[0].device
+    make, stream, byte, is_recording = makers(read[0])
     new = [
-        (number, tuple(one.shape), tuple(one.stride()), {"dtype": one.dtype, "device": device})
+        (number, tuple(one.shape), tuple(one.stride()), one.dtype)
         for number, one in enumerate(found.results)
         if one is not None and (number >= len(written) or written[number] is None)
     ]
@@ -179,5 +179,4 @@ def _keep(found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Seq
         if other != one and sizes[other]
     ]
     scratch = list(accumulate([0, *found.scratch])) if found.scratch else []
-    as_bytes = {"dtype": byte, "device": device}
-    return _Kept(ready, is_recording, new, apart, scratch, make, as_bytes, stream, ready[0].gpu)
+    return _Kept(ready, is_recording, new, apart, scratch, make, byte, stream, ready[0].gpu)

@@ -202,17 +202,41 @@ def streams_of_torch() -> Callable[[int], int]:
     return found or (lambda gpu: int(torch.cuda.current_stream(gpu).cuda_stream))
 
 
-def makers(like: Any) -> tuple[Callable[..., Any], Callable[[int], int], Any, Callable[[], bool]]:
+Make = Callable[[tuple[int, ...], tuple[int, ...], Any], Any]
+"""Makes an array of extents, strides and a type, with any values in it."""
+
+
+def makers(like: Any) -> tuple[Make, Callable[[int], int], Any, Callable[[], bool]]:
     """What makes arrays like a tensor, what gives the stream of its framework, the type of bytes, and whether there are
     gradients now."""
     if isinstance(like, XlaArray):
         return _of_xla, lambda gpu: call_of_xla().stream, np.dtype(np.uint8), bool
     torch = import_module("torch")
-    return torch.empty_strided, streams_of_torch(), torch.uint8, torch.is_grad_enabled
+    return _of_torch(torch, like.device), streams_of_torch(), torch.uint8, torch.is_grad_enabled
 
 
-def _of_xla(extents: tuple[int, ...], strides: Sequence[int], dtype: Any, device: Any) -> Any:
+def _of_xla(extents: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
     return call_of_xla().empty(extents, dtype)
+
+
+def _of_torch(torch: Any, device: Any) -> Make:
+    """By what code of `torch.compile` calls, where torch has it and works on this GPU: it takes half the time."""
+    make, inner = torch.empty_strided, getattr(torch, "_C", None)
+    guards = getattr(getattr(inner, "_dynamo", None), "guards", None)
+    fast: Make | None = getattr(guards, "_empty_strided_cuda", None)
+    find = getattr(inner, "_cuda_getDevice", None)
+    if fast is None or find is None or device.type != "cuda":
+        return lambda extents, strides, dtype: make(extents, strides, dtype=dtype, device=device)
+    if torch.cuda.device_count() == 1:
+        return fast
+    gpu = device.index
+
+    def on_device(extents: tuple[int, ...], strides: tuple[int, ...], dtype: Any) -> Any:
+        if find() == gpu:
+            return fast(extents, strides, dtype)
+        return make(extents, strides, dtype=dtype, device=device)
+
+    return on_device
 
 
 def is_capturing(array: Any) -> bool:
