@@ -99,7 +99,7 @@ def _of_slot(steps: WarpSteps, groups: Numbers, at: Numbers, slot: Slot) -> Iter
 
 
 def warps_at(steps: WarpSteps, block: int, window: int) -> list[dict[str, int]]:
-    """Where the warps of a block are around a window: the last step before it, and the next after it."""
+    """Where the warps of a block are around a window: the last step before it, and the next after it with its lanes."""
     start, end = bounds(steps, window)
     found = []
     for warp in range(block * steps.warps_in_block, (block + 1) * steps.warps_in_block):
@@ -109,6 +109,7 @@ def warps_at(steps: WarpSteps, block: int, window: int) -> list[dict[str, int]]:
             "warp": warp, "before": before, "after": after,
             "instructionBefore": steps.instruction(before) if before >= 0 else -1,
             "instructionAfter": steps.instruction(after) if after >= 0 else -1,
+            "activeAfter": steps.active(*steps.locate(after)) if after >= 0 else 0,
         })  # fmt: skip
     return found
 

@@ -47,15 +47,15 @@ export class Registers {
     this.element = h("div", { class: "view" }, this.head, this.lanes, this.none, this.rows.element);
     this.update = latest(async (now) => {
       const [registers, place] = await Promise.all([run.registers(now.warp, now.position), run.place(now.warp, now.position)]);
-      return { registers, place, active: await run.active(place.step) };
+      return { registers, place };
     }, (found) => this.show(found), (wrong) => fill(this.lanes, h("p", { class: "problem" }, wrong.message)));
   }
 
-  /** @param {{ registers: Map<string, import("lab/register.js").Register>, place: import("lab/run.js").Place, active: number }} found */
-  show({ registers, place, active }) {
+  /** @param {{ registers: Map<string, import("lab/register.js").Register>, place: import("lab/run.js").Place }} found */
+  show({ registers, place }) {
     this.registers = registers;
     this.place = place;
-    this.active = active;
+    this.active = place.active;
     const next = place.instruction >= 0 ? this.run.instructions[place.instruction] : null;
     this.reads = new Set(next?.reads ?? []);
     this.writes = new Set(next?.writes ?? []);

@@ -14,7 +14,7 @@ import { bytes } from "lab/source.js";
  *   helps?: string[], accesses?: any[] }} Finding
  * @typedef {{ step: number, kind: string, size: number, lanes: number[], owners: number[], addresses: number[] }} Access of shared memory
  * @typedef {{ start: number, warps: number[], instructions: number[], active: number[] }} Window
- * @typedef {{ warp: number, step: number, instruction: number, before: number, instructionBefore: number, ended: boolean }} Place
+ * @typedef {{ warp: number, step: number, instruction: number, active: number, before: number, instructionBefore: number, ended: boolean }} Place
  * @typedef {{ after: number, instruction: number, asynchronous: boolean, size: number, addresses: Int32Array, data: Uint8Array }} MemoryWrite
  * @typedef {{ base: number, data: Uint8Array, view: DataView, known: Uint8Array, last: (at: number) => MemoryWrite | undefined }} Page
  */
@@ -81,7 +81,7 @@ export class Run {
     const number = this.windowOf(position);
     const [window, around] = await Promise.all([this.window(position), this.source.get(`warps/${block}/${number}`)]);
     return around.map((/** @type {any} */ given) => {
-      let { before, after: step, instructionBefore, instructionAfter: instruction } = given;
+      let { before, after: step, instructionBefore, instructionAfter: instruction, activeAfter: active } = given;
       for (let index = position - window.start - 1; index >= 0; index--) {
         if (window.warps[index] === given.warp) {
           before = window.start + index;
@@ -93,10 +93,11 @@ export class Run {
         if (window.warps[index] === given.warp) {
           step = window.start + index;
           instruction = window.instructions[index];
+          active = window.active[index];
           break;
         }
       }
-      return { warp: given.warp, step, instruction, before, instructionBefore, ended: step < 0 };
+      return { warp: given.warp, step, instruction, active: active >>> 0, before, instructionBefore, ended: step < 0 };
     });
   }
 
@@ -116,13 +117,6 @@ export class Run {
     if (step < 0 || step >= this.count) return [];
     const found = /** @type {Access[]} */ (await this.source.get(`accesses/${this.windowOf(step)}`));
     return found.filter((one) => one.step === step);
-  }
-
-  /** The lanes that execute a step. @param {number} step */
-  async active(step) {
-    if (step < 0 || step >= this.count) return 0;
-    const window = await this.window(step);
-    return window.active[step - window.start] >>> 0;
   }
 
   /**

@@ -12,19 +12,17 @@ export class Warps extends Panel {
   /** @param {import("lab/state.js").Looked} now */
   async ask(now) {
     const { run } = this;
-    const places = await run.places(run.blockOf(now.warp), now.position);
-    const active = await Promise.all(places.map((one) => (one.step >= 0 && run.windowOf(one.step) === run.windowOf(now.position) ? run.active(one.step) : 0)));
-    return { places, active };
+    return run.places(run.blockOf(now.warp), now.position);
   }
 
   /**
-   * @param {{ places: import("lab/run.js").Place[], active: number[] }} found
+   * @param {import("lab/run.js").Place[]} places
    * @param {import("lab/state.js").Looked} now
    */
-  show({ places, active }, now) {
+  show(places, now) {
     fill(this.body, h("table", { class: "warps" },
       h("thead", {}, h("tr", {}, ["Warp", "Line", "Executes next", "Lanes", "At step"].map((one) => h("th", {}, one)))),
-      h("tbody", {}, places.map((one, index) => {
+      h("tbody", {}, places.map((one) => {
         const at = one.instruction >= 0 ? one.instruction : one.instructionBefore;
         const line = at >= 0 ? this.run.instructions[at].line : 0;
         return h("tr", {
@@ -35,7 +33,7 @@ export class Warps extends Panel {
         h("td", { class: "num" }, this.run.warpInBlock(one.warp)),
         h("td", { class: "num" }, line || ""),
         h("td", { class: "code" }, one.ended ? h("span", { class: "note" }, this.ending(one)) : colored(this.run.texts[at] ?? "")),
-        h("td", { class: "num" }, active[index] ? bitCount(active[index]) : ""),
+        h("td", { class: "num" }, one.active ? bitCount(one.active) : ""),
         h("td", { class: "num" }, one.step >= 0
           ? h("button", { type: "button", class: "link", onclick: (/** @type {Event} */ event) => { event.stopPropagation(); this.state.set({ warp: one.warp, position: one.step }); } }, grouped(one.step))
           : ""));
