@@ -1,6 +1,6 @@
 /** Arrays in global memory: their elements at the position. */
 
-import { fill, h, Rows, tipped } from "lab/dom.js";
+import { fill, h, Rows, tipsIn } from "lab/dom.js";
 import { float, number } from "lab/format.js";
 import { select } from "lab/registers.js";
 import { latest } from "lab/state.js";
@@ -22,7 +22,8 @@ export class Arrays {
     /** @type {Map<number, import("lab/run.js").Page>} */
     this.pages = new Map();
     this.head = h("div", { class: "tools" });
-    this.rows = new Rows(22, (index) => this.row(index), { class: "array-rows" }, (index) => this.sign(index));
+    this.rows = new Rows(22, (index, old) => this.row(index, old), { class: "array-rows" }, (index) => this.sign(index));
+    tipsIn(this.rows.element, (target) => this.tip(target));
     this.left = this.width = 0;
     this.rows.element.addEventListener("scroll", () => { this.left = this.rows.element.scrollLeft; this.update(this.state.now); }, { passive: true });
     new ResizeObserver(([entry]) => { this.width = entry.contentRect.width; this.rows.refresh(); }).observe(this.rows.element);
@@ -103,37 +104,51 @@ export class Arrays {
     return found.join();
   }
 
-  /** @param {number} index @returns {HTMLElement} */
-  row(index) {
+  /**
+   * @param {number} index
+   * @param {HTMLElement | null} old
+   */
+  row(index, old) {
     const one = this.list[this.chosen];
     const columns = this.columns ?? 1;
     const [first, past] = this.seen();
-    const cells = [];
+    let cells = "";
     for (let column = first; column < past; column++) {
       const element = index * columns + column;
       if (element >= (this.count ?? 0)) break;
-      cells.push(this.cell(one, element, index, column));
+      const { shown, write } = this.read(one, element);
+      const isFresh = write && write.after === this.state.now.position - 1;
+      cells += shown ? `<i class="origin-link ${isFresh ? "fresh" : ""} ${write ? "written" : ""}" data-element="${element}">${shown}</i>` : "<i></i>";
     }
-    return h("div", { class: "array-row" }, h("b", {}, index * (one.shape.length > 1 ? 1 : columns)), h("span", { class: "before", style: `width:${first * WIDTH}px` }), cells);
+    const row = old ?? h("div", { class: "array-row" });
+    // Numbers only: many elements at once.
+    row.innerHTML = `<b>${index * (one.shape.length > 1 ? 1 : columns)}</b><span class="before" style="width:${first * WIDTH}px"></span>${cells}`;
+    return row;
   }
 
   /**
+   * An element of an array as text, empty if it is not known, and its last write.
    * @param {any} one
    * @param {number} element
-   * @param {number} row
-   * @param {number} column
    */
-  cell(one, element, row, column) {
+  read(one, element) {
     const at = element * one.itemsize;
     const page = this.pages.get(Math.floor(at / this.run.info.page));
     const inside = page ? at - page.base : 0;
-    if (!page || inside + one.itemsize > page.data.length) return h("i", {}, "");
+    if (!page || inside + one.itemsize > page.data.length) return { shown: "", write: undefined };
     const value = number(one.dtype || "uint8", page.view, inside);
-    const shown = typeof value === "number" && /float/.test(one.dtype) ? float(value) : String(value ?? "?");
-    const write = page.last(inside);
-    const isFresh = write && write.after === this.state.now.position - 1;
-    const name = one.shape.length > 1 ? `${one.name}[${row}, ${column}]` : `${one.name}[${element}]`;
-    return tipped(h("i", { class: `origin-link ${isFresh ? "fresh" : ""} ${write ? "written" : ""}`, "data-element": element }, shown),
-      () => `${name} = ${shown}${write ? `\nwritten at step ${write.after}` : ""}`);
+    return { shown: typeof value === "number" && /float/.test(one.dtype) ? float(value) : String(value ?? "?"), write: page.last(inside) };
+  }
+
+  /** What is said of an element. @param {Element} target */
+  tip(target) {
+    const given = target.getAttribute("data-element");
+    const one = this.list[this.chosen];
+    if (given === null) return "";
+    const element = Number(given);
+    const columns = this.columns ?? 1;
+    const { shown, write } = this.read(one, element);
+    const name = one.shape.length > 1 ? `${one.name}[${Math.floor(element / columns)}, ${element % columns}]` : `${one.name}[${element}]`;
+    return `${name} = ${shown}${write ? `\nwritten at step ${write.after}` : ""}`;
   }
 }

@@ -1,6 +1,6 @@
 /** Fragments: what the registers of a warp hold as matrices, each element in the color of the lane that has it. */
 
-import { fill, h } from "lab/dom.js";
+import { fill, h, tipsIn } from "lab/dom.js";
 import { brief, float, number, sizeOf } from "lab/format.js";
 import { Panel } from "lab/panel.js";
 
@@ -16,6 +16,10 @@ export class Fragments extends Panel {
   constructor(run, state) {
     super(run, state);
     this.known = run.info.layouts;
+    /** @type {WeakMap<Element, (place: number) => { lane: number, name: string, register: any, value: string | number | null, bits: string }>} by the matrix that is shown */
+    this.shown = new WeakMap();
+    tipsIn(this.body, (target) => this.tip(target));
+    this.body.addEventListener("click", (event) => this.clicked(event));
   }
 
   /** @param {import("lab/state.js").Looked} now */
@@ -69,40 +73,71 @@ export class Fragments extends Panel {
     const columns = layout.transposed ? layout.rows : layout.columns;
     const tables = [];
     for (let copy = 0; copy < layout.copies; copy++) {
-      const cells = [];
-      for (let row = 0; row < rows && cells.length < CELLS; row++) {
-        cells.push(h("b", {}, row));
-        for (let column = 0; column < columns; column++) {
+      let cells = "<b></b>";
+      for (let column = 0; column < columns; column++) cells += `<b>${column}</b>`;
+      for (let row = 0, count = 0; row < rows && count < CELLS; row++) {
+        cells += `<b>${row}</b>`;
+        for (let column = 0; column < columns; column++, count++) {
           const [r, c] = layout.transposed ? [column, row] : [row, column];
-          cells.push(this.cell(layout, layout.positions[(copy * layout.rows + r) * layout.columns + c], one, registers, type, { row, column, now }));
+          const place = layout.positions[(copy * layout.rows + r) * layout.columns + c];
+          cells += this.cell(this.elementAt(layout, place, one, registers, type), place, { row, column, now });
         }
       }
-      const head = [h("b", {}), ...Array.from({ length: columns }, (_, column) => h("b", {}, column))];
-      tables.push(h("div", { class: "matrix", style: `--columns:${columns}` }, head, cells));
+      const table = h("div", { class: "matrix", style: `--columns:${columns}` });
+      table.innerHTML = cells; // numbers only: many elements at once
+      this.shown.set(table, (place) => this.elementAt(layout, place, one, registers, type));
+      tables.push(table);
     }
     return h("section", { class: "fragment", "data-operand": one.operand }, h("h3", {}, one.title), h("div", { class: "matrices" }, tables));
   }
 
   /**
+   * An element of a matrix: the lane and the register that have it, and its value.
    * @param {any} layout
    * @param {number} place
    * @param {any} one
    * @param {Map<string, import("lab/register.js").Register>} registers
    * @param {string} type
-   * @param {{ row: number, column: number, now: import("lab/state.js").Looked }} at
    */
-  cell(layout, place, one, registers, type, { row, column, now }) {
+  elementAt(layout, place, one, registers, type) {
     const lane = place >> 5 & 31;
-    const each = Math.max(layout.bits >> 5, 1);
-    const name = one.registers[Math.floor((place >> 10) / each)] ?? "";
+    const name = one.registers[Math.floor((place >> 10) / Math.max(layout.bits >> 5, 1))] ?? "";
     const register = registers.get(name);
     const value = register && register.lanes >>> lane & 1 ? element(register, lane, place & 31, type, layout.bits) : null;
+    return { lane, name, register, value, bits: layout.bits < 32 ? `, bits ${place & 31} to ${(place & 31) + layout.bits - 1}` : "" };
+  }
+
+  /**
+   * @param {{ lane: number, value: string | number | null }} found
+   * @param {number} place
+   * @param {{ row: number, column: number, now: import("lab/state.js").Looked }} at
+   */
+  cell({ lane, value }, place, { row, column, now }) {
     const shown = typeof value === "number" ? brief(value) : value ?? "–";
-    return h("button", {
-      type: "button", class: `element ${lane === now.lane ? "own" : ""}`, style: `--hue:${(lane * 137.5) % 360}`,
-      "data-lane": lane, "data-tip": `[${row}, ${column}] = ${typeof value === "number" ? float(value) : shown}\nlane ${lane}, ${name}${layout.bits < 32 ? `, bits ${place & 31} to ${(place & 31) + layout.bits - 1}` : ""}`,
-      onclick: () => this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${now.warp}/${lane}/${name}/${(register?.after(lane) ?? -1) + 1}` } }),
-    }, shown);
+    return `<button type="button" class="element ${lane === now.lane ? "own" : ""}" style="--hue:${(lane * 137.5) % 360}" data-lane="${lane}" data-at="${row} ${column} ${place}">${shown}</button>`;
+  }
+
+  /** The element of a matrix that a target is, and where it is. @param {Element | null} target */
+  elementOf(target) {
+    const at = target?.getAttribute("data-at")?.split(" ").map(Number);
+    const find = target?.parentElement && this.shown.get(target.parentElement);
+    return at && find ? { row: at[0], column: at[1], ...find(at[2]) } : null;
+  }
+
+  /** What is said of an element. @param {Element} target */
+  tip(target) {
+    const found = this.elementOf(target);
+    if (!found) return "";
+    const { row, column, lane, name, value, bits } = found;
+    return `[${row}, ${column}] = ${typeof value === "number" ? float(value) : value ?? "–"}\nlane ${lane}, ${name}${bits}`;
+  }
+
+  /** Show the origin of an element. @param {Event} event */
+  clicked(event) {
+    const found = this.elementOf(event.target instanceof Element ? event.target : null);
+    if (!found) return;
+    const { lane, name, register } = found;
+    this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${this.state.now.warp}/${lane}/${name}/${(register?.after(lane) ?? -1) + 1}` } });
   }
 }
 
