@@ -30,16 +30,21 @@ def completed(text: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def additions(text: str) -> list[str]:
-    """The words that make an opcode legal where one of them is put in.
+def additions(text: str) -> dict[str, str]:
+    """The words that make an opcode legal where one of them is put in, each with the opcode that it makes.
 
     >>> additions("mul.u32")
-    ['lo', 'hi', 'wide']
+    {'lo': 'mul.lo.u32', 'hi': 'mul.hi.u32', 'wide': 'mul.wide.u32'}
     """
     parts = text.split(".")
     words = dict.fromkeys(word for form in forms_of(parts[0]) for word in _words(form) if word not in parts)
-    places = range(1, len(parts) + 1)
-    return [word for word in words if any(_is_legal([*parts[:at], word, *parts[at:]]) for at in places)]
+    found: dict[str, str] = {}
+    for word in words:
+        spellings = ([*parts[:at], word, *parts[at:]] for at in range(1, len(parts) + 1))
+        legal = next(filter(_is_legal, spellings), None)
+        if legal is not None:
+            found[word] = ".".join(legal)
+    return found
 
 
 def _words(form: Form) -> list[str]:

@@ -20,7 +20,7 @@ KERNEL = """\
 
 REMOVED = [
     ("vote.ballot.b32 %r2, %p;", "vote.sync.ballot.b32 d, {!}a, membermask"),
-    ("shfl.bfly.b32 %r2, %r1, 1, 31;", "shfl.sync.mode.b32 d{|p}, a, b, c, membermask"),
+    ("shfl.bfly.b32 %r2, %r1, 1, 31;", "shfl.sync.bfly.b32 d{|p}, a, b, c, membermask"),
 ]
 
 

@@ -28,7 +28,10 @@ Right:
 
 from collections.abc import Iterator
 
+from ptxlab.isa import opcode
 from ptxlab.isa.nearest import nearest_forms
+from ptxlab.isa.repairs import additions
+from ptxlab.isa.targets import Target, Version
 from ptxlab.report import Diagnostic
 
 from ..availability import explain
@@ -45,5 +48,16 @@ def check(program: Program) -> Iterator[Diagnostic]:
         module = program.module
         span = module.opcode_span(instruction) if index is None else module.modifier_span(instruction, index)
         what = f"`{instruction.opcode.text}`" if index is None else f"`.{part}` of `{instruction.opcode.mnemonic}`"
-        others = [form.syntax for form in nearest_forms(instruction.opcode.text) if form.since.holds(*has)]
-        yield explain(program, what, needed, span, instead=next(iter(others), None))
+        yield explain(
+            program, what, needed, span, instead=_instead(instruction.opcode.text, *has) if needed.removed else None
+        )
+
+
+def _instead(text: str, version: Version, target: Target) -> str | None:
+    """What to write: the opcode with a modifier more, or the nearest form that there is."""
+    for spelling in additions(text).values():
+        form = opcode(spelling).candidates[0].form
+        if form.since.holds(version, target):
+            return f"{spelling} {form.syntax.partition(' ')[2]}".strip()
+    forms = (form.syntax for form in nearest_forms(text) if form.since.holds(version, target))
+    return next(forms, None)
