@@ -5,7 +5,7 @@ export default {
   render({ model, el }) {
     const frame = document.createElement("iframe");
     frame.title = "ptxlab lab";
-    frame.style.cssText = `width:100%; height:${model.get("height")}px; border:1px solid #8886; border-radius:6px`;
+    frame.style.cssText = `box-sizing:border-box; display:block; width:100%; height:${model.get("height")}px; border:1px solid #8886; border-radius:6px`;
     frame.srcdoc = model.get("page");
     /** @param {MessageEvent} event */
     const ask = (event) => {
