@@ -23,6 +23,7 @@ from ptxlab.isa.operand import Expected
 R = TypeVar("R", bound=Register)
 
 _INTEGER = {"+": "add.{t}", "-": "sub.{t}", "*": "mul.lo.{t}", "//": "div.{t}", "%": "rem.{t}"}
+_BY_POWERS = {"//": "shr.{t}", "%": "and.b{w}"}  # unsigned: ptxas makes twenty instructions of a division by 128
 _FLOAT = {"+": "add.rn.{t}", "-": "sub.rn.{t}", "*": "mul.rn.{t}"}
 _BITS = {"&": "and.{b}", "|": "or.{b}", "^": "xor.{b}"}
 _ARITHMETIC_WIDTHS = (16, 32, 64)
@@ -36,7 +37,15 @@ def binary(symbol: str, a: Any, b: Any, out: Any = None) -> Any:
     cls = _common(symbol, a, b)
     text = _instruction(symbol, cls.type)
     trace = current(f"`{symbol}`")
-    return emit(text, _operands(cls, a, b), out=cls.fresh(trace) if out is None else out)
+    result = cls.fresh(trace) if out is None else out
+    if symbol in _BY_POWERS and isinstance(b, int) and b > 0 and not b & (b - 1):
+        return emit(_BY_POWERS[symbol].format(t=cls.type.name, w=cls.type.width), [a, _power(symbol, b)], out=result)
+    return emit(text, _operands(cls, a, b), out=result)
+
+
+def _power(symbol: str, number: int) -> int:
+    """The operand for a power of two: how far to shift, or which bits are kept."""
+    return number.bit_length() - 1 if symbol == "//" else number - 1
 
 
 def _operands(cls: type[Any], a: Any, b: Any) -> list[Any]:

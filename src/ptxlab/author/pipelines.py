@@ -169,7 +169,8 @@ def barrier_pipeline(stages: int, *, fills: int, reads: int, when: Scalar) -> Ba
     if stages < 1:
         refuse("illegal-declaration", f"{stages} stages are not a pipeline")
     filled, emptied = (declare("shared", b64, (stages,), 8, name) for name in ("filled", "emptied"))
-    for stage in range(stages):
-        emit("mbarrier.init.shared.b64", [filled.at(stage), fills], when=when)
-        emit("mbarrier.init.shared.b64", [emptied.at(stage), reads], when=when)
+    with control.when(when):  # not each by itself: ptxas makes a branch and a fence of each then
+        for stage in range(stages):
+            emit("mbarrier.init.shared.b64", [filled.at(stage), fills])
+            emit("mbarrier.init.shared.b64", [emptied.at(stage), reads])
     return BarrierPipeline(filled, emptied)

@@ -96,6 +96,12 @@ def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
     """What a block does; `maps` are the tensor maps of each operand's matrices."""
     shape, thread = plan.shape, ptx.tid.x
     rank = ptx.cluster_ctarank if shape.blocks > 1 else None
+    with ptx.when(thread == shape.consumers):  # first of all: the first copy waits for it
+        for one in (one for each in maps for one in each):
+            ptx.prefetch.tensormap(one)
+    if block.early:
+        share = block.share(rank)
+        share.begin(thread == shape.consumers)
     memory = ptx.dynamic_shared(b16, align=1024)
     left, right = plan.operands
     tiles = left.tile(memory), right.tile(memory + shape.stages * left.stage_bytes // 2)
@@ -105,8 +111,10 @@ def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
     turns = Turns(shape.groups, thread == 0) if shape.alternate else None
     block.initialize(thread == 0)
     is_early = block.early and shape.early > 0
-    start_block(thread, [one for each in maps for one in each], shape.blocks, waits=not is_early)
-    share, residual = block.share(rank), block.residual(memory)
+    start_block(thread, [], shape.blocks, waits=not is_early)
+    if not block.early:
+        share = block.share(rank)
+    residual = block.residual(memory)
     if is_early:
         with ptx.when(thread == shape.consumers):
             prefetch(share, plan.operands, maps, shape.early)

@@ -20,12 +20,17 @@ class TileOrder:
 
     def each(self, start: Any = None, every: int = 1) -> Any:
         """The number of each tile of this block, on the GPU; or of every so many of them, from number `start` on."""
-        first, step = ptx.ctaid.x, ptx.nctaid.x
+        first, step = ptx.ctaid.x, self.step
         if self.blocks > 1:
-            first, step = first // self.blocks, step // self.blocks
+            first = first // self.blocks
         return ptx.range(
             first if start is None else first + start * step, self.count, step * every if every > 1 else step
         )
+
+    @property
+    def step(self) -> Any:
+        """From a tile of this block to its next one, on the GPU."""
+        return ptx.nctaid.x // self.blocks if self.blocks > 1 else ptx.nctaid.x
 
     def origin(self, number: Any) -> tuple[Any, Any]:
         """The first row and column of a tile."""
@@ -60,6 +65,7 @@ class Share:
         self.order, self.depth, self.rank, self.cluster, self.split = order, depth, rank, cluster, split
         self.part, self.beside = rank if part is None else part, beside
         self.first, self.end = u32(0), k
+        self.begun: list[Any] | None = None  # where the next tile is, for the thread that copies
         unit = depth * multiple
         if split > 1:
             count = (k + (unit - 1)) // unit
@@ -91,9 +97,26 @@ class Share:
         each = self.split * self.cluster if self.split > 1 else self.order.blocks
         return self.origin(ptx.ctaid.x // each if each > 1 else ptx.ctaid.x)
 
+    def begin(self, when: Any) -> None:
+        """Have the thread of `when` compute where the first tile is: early, while others initialize barriers."""
+        self.begun = [u32(0), u32(0)]
+        with ptx.when(when):
+            for one, value in zip(self.begun, self.first_tile(), strict=True):
+                ptx.mov.u32(value, out=one)
+
     def tiles(self) -> Any:
         """The first row and column of each tile."""
-        return (self.origin(number) for number in self.numbers())
+        if self.begun is None:
+            yield from (self.origin(number) for number in self.numbers())
+        elif self.split > 1:
+            yield self.begun
+        else:
+            for number in self.numbers():
+                yield self.begun
+                following = number + self.order.step
+                with ptx.when(following < self.order.count):
+                    for one, value in zip(self.begun, self.origin(following), strict=True):
+                        ptx.mov.u32(value, out=one)
 
     def steps(self) -> Any:
         """Along k, the start of each K tile."""
