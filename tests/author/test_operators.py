@@ -20,6 +20,8 @@ from .writing import lines, refusal
         (lambda x, n, s, a: n * n, "mul.lo.u32 %r3, %r1, %r1;"),
         (lambda x, n, s, a: n // 3, "div.u32 %r3, %r1, 3;"),
         (lambda x, n, s, a: n % 3, "rem.u32 %r3, %r1, 3;"),
+        (lambda x, n, s, a: n // 128, "shr.u32 %r3, %r1, 7;"),
+        (lambda x, n, s, a: n % 128, "and.b32 %r3, %r1, 127;"),
         (lambda x, n, s, a: s >> 2, "shr.s32 %r3, %r2, 2;"),
         (lambda x, n, s, a: s << n, "shl.b32 %r3, %r2, %r1;"),
         (lambda x, n, s, a: n & 0xFF0000, "and.b32 %r3, %r1, 0xff0000;"),
