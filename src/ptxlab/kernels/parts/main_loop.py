@@ -36,7 +36,7 @@ def produce(
     `block` copies what else there is.
     """
     policies = [operand.policy() for operand in operands]
-    for row, column in share.tiles():
+    for row, column in share.begun_tiles() if block.early else share.tiles():
         for start in share.steps():
             with times.span("wait for an empty stage"):
                 stage.wait()

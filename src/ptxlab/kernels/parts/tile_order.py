@@ -106,9 +106,12 @@ class Share:
 
     def tiles(self) -> Any:
         """The first row and column of each tile."""
-        if self.begun is None:
-            yield from (self.origin(number) for number in self.numbers())
-        elif self.split > 1:
+        return (self.origin(number) for number in self.numbers())
+
+    def begun_tiles(self) -> Any:
+        """The same, by the thread of `begin`."""
+        assert self.begun is not None
+        if self.split > 1:
             yield self.begun
         else:
             for number in self.numbers():
