@@ -40,8 +40,6 @@ def prepare(shape: Shape, m: int, n: int, across: bool = False) -> tuple[Launch,
         pytest.param(Shape(1, 32, 2, tall=2, cluster=2, buffers=1), 200, 16, False, id="stripes of a cluster, one box"),
         pytest.param(Shape(1, 128, 2), 40, 72, True, id="weights across k"),
         pytest.param(Shape(2, 16, 2, buffers=1, alternate=True), 130, 16, False, id="warpgroups in turns"),
-        pytest.param(Shape(1, 24, 2, tall=2, swapped=True, buffers=1, early=1), 20, 72, False, id="weights as rows"),
-        pytest.param(Shape(1, 16, 2, tall=2, swapped=True), 10, 72, True, id="weights as rows, across k"),
     ],
 )
 def test_a_variant_is_right_and_silent(shape: Shape, m: int, n: int, across: bool) -> None:

@@ -19,7 +19,7 @@ from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays
+from ptxlab.measure.entry import Arrays, ceil_div
 
 # Tiles of 64 to 256 rows. The last two are for matrices across k, of which a tile has a multiple of 64 columns.
 VARIANTS = (
@@ -87,9 +87,9 @@ def launch(
     """
     (a, g, u, d), (m, n, _) = matrices, extents
     plan = plan_of(formats, shape, layout)
-    of_a, of_weights = reversed(plan.operands) if shape.swapped else plan.operands
-    maps = of_a.map(a), of_weights.map(g), of_weights.map(u), plan.boxes.map(d)
-    tiles = Problem(m, 2 * n, 0).tiles(shape)
+    left, right = plan.operands
+    maps = left.map(a), right.map(g), right.map(u), plan.boxes.map(d)
+    tiles = ceil_div(m, shape.rows * shape.cluster) * ceil_div(n, shape.columns // 2)
     kernel = specialize(formats, shape, layout, activation, scales is not None)
     args = [*maps, *extents, *(scales or (0, 0, 0))]
     return Launch(kernel, grid_of(tiles, shape, blocks), shape.threads, args, plan.shared, overlap=True)

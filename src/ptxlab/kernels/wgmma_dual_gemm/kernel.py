@@ -21,22 +21,21 @@ from ptxlab.kernels.parts.tile_stores import Boxes, CopyBack, TileStore
 
 
 def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
-    """How the kernel is laid out; `shape.columns` are the columns of both products together.
-
-    Where it is swapped, rows of G and U are those of `wgmma`: 64 of G, and after them 64 of U.
-    """
-    element, both = formats.element, (layout.left_along_k, layout.right_along_k)
-    width = shape.columns if shape.swapped else shape.columns // 2
-    stripes = shape.tall // 2 if shape.swapped else shape.tall
-    rows, columns = reversed(both) if shape.swapped else both
-    matrices = (2, 1) if shape.swapped else (1, 2)
+    """How the kernel is laid out; `shape.columns` are the columns of both products together."""
     operands = (
-        Operand(shape.rows, rows, shape.stages, 1, element, matrices=matrices[0], keep=shape.keep[0]),
-        Operand(shape.columns, columns, shape.stages, shape.cluster, element, matrices=matrices[1], keep=shape.keep[1]),
+        Operand(shape.rows, layout.left_along_k, shape.stages, 1, formats.element, keep=shape.keep[0]),
+        Operand(
+            shape.columns,
+            layout.right_along_k,
+            shape.stages,
+            shape.cluster,
+            formats.element,
+            matrices=2,
+            keep=shape.keep[1],
+        ),
     )
-    boxes = Boxes(
-        shape.groups, stripes, width, shape.swapped, shape.buffers, formats.out_size, shape.alternate, shape.box
-    )
+    width = shape.columns // 2
+    boxes = Boxes(shape.groups, shape.tall, width, False, shape.buffers, formats.out_size, shape.alternate, shape.box)
     return Plan(formats, shape, operands, boxes)
 
 
@@ -49,10 +48,7 @@ class GatedStore(TileStore):
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
         """Store a tile whose first element is there: each of the first half with the one that belongs to it."""
         half = len(accumulators[0]) // 2
-        parts = [(values[:half], values[half:]) for values in accumulators]
-        if self.boxes.swapped:
-            parts = [(accumulators[0], accumulators[1])]
-        pairs: list[list[Any]] = [[*zip(*both, strict=True)] for both in parts]
+        pairs: list[list[Any]] = [[*zip(values[:half], values[half:], strict=True)] for values in accumulators]
         super().write(pairs, row, column)
 
     def stage(self, values: list[Any], copy: Any, loaded: Iterable[Any], box: int) -> None:
@@ -71,10 +67,7 @@ class Gated(Block):
 
     def share(self, rank: Any) -> Share:
         (m, n, k), shape = self.extents, self.plan.shape
-        if shape.swapped:
-            order = TileOrder(shape.rows // 2 * shape.cluster, shape.columns, shape.together, n, m, shape.cluster)
-        else:
-            order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.together, m, n, shape.cluster)
+        order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.together, m, n, shape.cluster)
         return Share(order, k, self.plan.formats.depth, rank=rank, cluster=shape.cluster)
 
     def store(self, memory: Any, residual: Any) -> TileStore:
@@ -109,8 +102,7 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str, 
     ) -> None:
         scales = (scale_a, scale_g, scale_u) if scaled else None
         gated = Gated(plan, CopyBack(d.generic), (m, n, k), ACTIVATIONS[activation], scales)
-        maps = [a.generic], [g.generic, u.generic]
-        run(plan, maps[::-1] if shape.swapped else maps, gated)
+        run(plan, [[a.generic], [g.generic, u.generic]], gated)
 
     found: Kernel = wgmma_dual_gemm
     return found
