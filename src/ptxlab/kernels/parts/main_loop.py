@@ -36,7 +36,7 @@ def produce(
     `block` copies what else there is.
     """
     policies = [operand.policy() for operand in operands]
-    for row, column in share.begun_tiles() if block.early else share.tiles():
+    for row, column in share.tiles_from_origin() if block.early else share.tiles():
         for start in share.steps():
             with times.span("wait for an empty stage"):
                 stage.wait()
@@ -53,7 +53,7 @@ def produce(
 
 def prefetch(share: Share, operands: Any, maps: Any, count: int) -> None:
     """Have the first K tiles of a block's first tile brought to the L2 cache."""
-    origin, policies = share.begun or share.first_tile(), [operand.policy() for operand in operands]
+    origin, policies = share.upcoming or share.first_tile(), [operand.policy() for operand in operands]
     for number in range(count):
         for operand, sources, first, policy in zip(operands, maps, origin, policies, strict=True):
             operand.prefetch(sources, first, share.first + number * share.depth, share.rank, policy)

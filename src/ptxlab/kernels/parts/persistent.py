@@ -101,7 +101,7 @@ def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
             ptx.prefetch.tensormap(one)
     if block.early:
         share = block.share(rank)
-        share.begin(thread == shape.consumers)
+        share.start(thread == shape.consumers)
     memory = ptx.dynamic_shared(b16, align=1024)
     left, right = plan.operands
     tiles = left.tile(memory), right.tile(memory + shape.stages * left.stage_bytes // 2)

@@ -65,7 +65,7 @@ class Share:
         self.order, self.depth, self.rank, self.cluster, self.split = order, depth, rank, cluster, split
         self.part, self.beside = rank if part is None else part, beside
         self.first, self.end = u32(0), k
-        self.begun: list[Any] | None = None  # where the next tile is, for the thread that copies
+        self.upcoming: list[Any] | None = None  # where the next tile is, for the thread that copies
         unit = depth * multiple
         if split > 1:
             count = (k + (unit - 1)) // unit
@@ -97,28 +97,28 @@ class Share:
         each = self.split * self.cluster if self.split > 1 else self.order.blocks
         return self.origin(ptx.ctaid.x // each if each > 1 else ptx.ctaid.x)
 
-    def begin(self, when: Any) -> None:
+    def start(self, when: Any) -> None:
         """Have the thread of `when` compute where the first tile is: early, while others initialize barriers."""
-        self.begun = [u32(0), u32(0)]
+        self.upcoming = [u32(0), u32(0)]
         with ptx.when(when):
-            for one, value in zip(self.begun, self.first_tile(), strict=True):
+            for one, value in zip(self.upcoming, self.first_tile(), strict=True):
                 ptx.mov.u32(value, out=one)
 
     def tiles(self) -> Any:
         """The first row and column of each tile."""
         return (self.origin(number) for number in self.numbers())
 
-    def begun_tiles(self) -> Any:
-        """The same, by the thread of `begin`."""
-        assert self.begun is not None
+    def tiles_from_origin(self) -> Any:
+        """The same, by the thread of `start`."""
+        assert self.upcoming is not None
         if self.split > 1:
-            yield self.begun
+            yield self.upcoming
         else:
             for number in self.numbers():
-                yield self.begun
+                yield self.upcoming
                 following = number + self.order.step
                 with ptx.when(following < self.order.count):
-                    for one, value in zip(self.begun, self.origin(following), strict=True):
+                    for one, value in zip(self.upcoming, self.origin(following), strict=True):
                         ptx.mov.u32(value, out=one)
 
     def steps(self) -> Any:
