@@ -68,4 +68,4 @@ def choose(problem: Problem, emulated: bool = False) -> Shape:
         columns = next((some for some in EMULATED if some >= problem.n), EMULATED[-1])
         return Shape(groups=1, columns=columns, stages=2, fresh=1)
     found = min(CHOICES, key=lambda one: one.estimate(problem)).shape
-    return replace(found, keep=hints(problem, False))
+    return replace(found, keep=hints(problem, False)) if problem.m <= 2 * found.rows else found  # B is read once

@@ -34,14 +34,18 @@ def choose(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int 
         return Shape(groups=1, columns=128, stages=4, occupancy=2, buffers=1)
     buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
     if size == 1:
-        return Shape(stages=4, buffers=buffers)
+        return (
+            Shape(stages=4, buffers=buffers, together=16, lead=2)
+            if m > 1024 * groups
+            else Shape(stages=4, buffers=buffers)
+        )
     if m < 192 * groups:
         return Shape(stages=4, buffers=buffers, even=True)
     if k <= 3072:
         return Shape(columns=192, tall=2, stages=4, buffers=2, alternate=True)
     if m <= 1024 * groups:
         return Shape(stages=4, buffers=buffers, together=4, lead=2, even=True)
-    return Shape(buffers=4, together=16, lead=2)
+    return Shape(buffers=4, together=20, lead=2)
 
 
 def product(
