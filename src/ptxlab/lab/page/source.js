@@ -13,6 +13,13 @@ const MOST = 40; // answers of one request
 
 /** @typedef {{ name: string, resolve: (found: any) => void, reject: (wrong: Error) => void }} Open */
 
+/** After what runs now and what that awaits, but before the next frame, which takes a while. @param {() => void} act */
+function soon(act) {
+  let left = 6;
+  const wait = () => { if (left--) queueMicrotask(wait); else act(); };
+  wait();
+}
+
 /** Answers of the server that the page came from; what is asked for at one time, and made fast, is one request. */
 class Served {
   kind = "served";
@@ -26,7 +33,7 @@ class Served {
   get(name) {
     if (!TOGETHER.test(name)) return this.ask(name);
     return new Promise((resolve, reject) => {
-      if (!this.open.length) setTimeout(() => this.askAll(), 0);
+      if (!this.open.length) soon(() => this.askAll());
       this.open.push({ name, resolve, reject });
     });
   }
@@ -40,7 +47,7 @@ class Served {
 
   async askAll() {
     const asked = this.open.splice(0, MOST);
-    if (this.open.length) setTimeout(() => this.askAll(), 0);
+    if (this.open.length) soon(() => this.askAll());
     try {
       const names = asked.map((one) => one.name);
       const answers = names.length > 1 ? await this.ask(names.join(",")) : [{ found: await this.ask(names[0]) }];
