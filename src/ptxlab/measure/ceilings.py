@@ -1,7 +1,8 @@
-"""What this GPU can do at best, measured with the contenders: a copy of memory, and the library's matrix product.
+"""What this GPU can do at best, measured with the contenders: a copy of memory, a read, the library's matrix product.
 
 A short copy does not reach the bandwidth of a long one: it starts and ends, too. Where little is moved, a copy of as
-many bytes is therefore a second ceiling.
+many bytes is therefore a second ceiling. What writes next to nothing can be faster than a copy: there, a read of as
+many bytes is one, too.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ptxlab.measure import reading
 from ptxlab.measure.data import Device
-from ptxlab.measure.entry import Work
+from ptxlab.measure.entry import Launch, Work
 
 _COPIED = 1 << 30  # bytes
 _LITTLE = 256 << 20  # bytes, read and written, below which a copy is notably slower
 _PAIRS = 64  # of sources and targets at most
 _EXTENT = 8192  # of the square matrices
+ROW = 16  # bytes that a bulk copy counts in
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ def ceilings(torch: Any, work: Work) -> list[Ceiling]:
     found = [copy(torch)]
     if 0 < work.bytes < _LITTLE:
         found.append(short_copy(torch, int(work.bytes)))
+    if work.only_reads:
+        found.append(read(torch, int(work.bytes)))
     if work.rate in PRODUCTS:
         found.append(product(torch, work.rate))
     return found
@@ -59,6 +64,18 @@ def short_copy(torch: Any, bytes: int) -> Ceiling:
     targets = [torch.empty_like(source) for source in sources]
     actions = [partial(torch.mul, source, 1.0, out=target) for source, target in zip(sources, targets, strict=True)]
     return Ceiling("copy of as many bytes", Work(0, 8 * numbers, "f32"), actions)
+
+
+def read(torch: Any, bytes: int) -> Ceiling:
+    """A run that reads so many bytes from memory, and writes nothing."""
+    count = -(-bytes // ROW) * ROW
+    properties = torch.cuda.get_device_properties(0)
+    sets = min(2 * properties.L2_cache_size // count + 2, _PAIRS)
+    sources = [torch.empty(count // 4, device="cuda").normal_() for _ in range(sets)]
+    blocks, stream = properties.multi_processor_count, torch.cuda.current_stream()
+    launches = [Launch(reading.read, blocks, 32, [one, count], reading.SHARED, overlap=True) for one in sources]
+    actions = [launch.prepare(stream).launch for launch in launches]
+    return Ceiling("read of as many bytes", Work(0, count, "f32"), actions)
 
 
 def product(torch: Any, type: str) -> Ceiling:

@@ -42,6 +42,8 @@ class Work:
     bytes: float
     rate: str
     """The unit that does the operations: the type of a matrix product, or `f32` for ordinary arithmetic."""
+    only_reads: bool = False
+    """Whether next to nothing is written: then a run that only reads is a ceiling, too."""
 
 
 @dataclass(frozen=True)
