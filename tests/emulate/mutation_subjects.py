@@ -31,7 +31,6 @@ from tests.emulate.tensor_rings import Ring
 
 Run = Callable[[ir.Module, int], tuple[list[Result], bool]]
 TIMEOUT = 60
-decode_attention = import_module("ptxlab.kernels.decode_attention")  # `kernels` has the function of that name
 
 
 @dataclass(frozen=True)
@@ -148,9 +147,8 @@ def gallery() -> Iterator[Subject]:
         yield from _launches_of(name, variant, size)
     text = wgmma_gemm.specialize("f16", wgmma_gemm.SMALL).ptx
     yield Subject("wgmma_gemm wgmma", text, _run_wgmma, "wgmma_gemm.ptx", is_asynchronous=True)
-    for name, made in {"layer_norm stream": _stream, "decode_attention cluster": _cluster}.items():
-        text = ptxlab.format(made()[0].module)
-        yield Subject(name, text, partial(_run_made, made), f"{name.split()[0]}.ptx", is_asynchronous=True)
+    text = ptxlab.format(_stream()[0].module)
+    yield Subject("layer_norm stream", text, partial(_run_made, _stream), "layer_norm.ptx", is_asynchronous=True)
     for step in tcgen05_gemm.STEPS:
         text = ptxlab.format(_tcgen05(step)[0].module)
         yield Subject(f"tcgen05_gemm {step}", text, partial(_run_tcgen05, step), f"{step}.ptx", is_asynchronous=True)
@@ -261,14 +259,6 @@ def _stream() -> tuple[Launch, np.ndarray, np.ndarray]:
     wide = x.astype(np.float64)
     normal = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
     return launch, y, normal * weight - weight
-
-
-def _cluster() -> tuple[Launch, np.ndarray, np.ndarray]:
-    """Two heads of 150 keys, each for two blocks of two warps."""
-    given = decode_attention.arrays(Host(7), "f16", "f16", batch=1, heads=(4, 2), length=150, size=64)
-    plan = replace(decode_attention.plan_for(given["q"], given["k"], 0), warps=2, stages=2, cluster=2)
-    wide = {name: one if one is None else one.astype(np.float64) for name, one in given.items()}
-    return decode_attention.attend(**given, plan=plan), given["o"], decode_attention.reference(np, **wide)["o"]
 
 
 def _run_made(made: Callable[[], tuple[Launch, np.ndarray, np.ndarray]], module: ir.Module, seed: int) -> Any:

@@ -89,6 +89,9 @@ STARTED = (
     "and `fence.mbarrier_init` releases the initialisation"
 )
 
+NO_KERNEL_BEFORE = "no other kernel writes lengths while this one runs, as one before it may on a GPU"
+READ_BEFORE = "the block has read what another one wrote there, so that the two stores are in that order"
+
 EQUIVALENT = [
     Survivor("cluster_ring-clusters.sm_90", (65,), ("release to relaxed",), KEPT),
     Survivor("cluster_sums-clusters.sm_90", (135,), ("release to relaxed",), KEPT),
@@ -126,8 +129,10 @@ EQUIVALENT = [
     Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),
     *(
         Survivor(case, (), SCOPE, WITH_BYTES, "mbarrier.try_wait.parity.acquire.cluster")
-        for case in ("layer_norm", "rms_norm", "softmax", "decode_attention cluster")
+        for case in ("layer_norm", "rms_norm", "softmax")
     ),
+    Survivor("decode_attention", (), (*SCOPE, *WEAK), NO_KERNEL_BEFORE, "ld.relaxed.gpu.global.u32"),
+    Survivor("decode_attention", (), (*SCOPE, *WEAK), READ_BEFORE, "{0, 0"),
     Survivor("wgmma_attention_backward", (), ("remove wait",), RELEASED_LATER, "mbarrier.try_wait.parity.shared.b64"),
     Survivor("wgmma_attention_backward", (), ("remove commit",), RELEASED_LATER, "wgmma.commit_group"),
     Survivor("wgmma_attention_backward", (), WAIT, RELEASED_LATER, "wgmma.wait_group.sync.aligned 1"),

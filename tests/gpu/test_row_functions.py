@@ -116,6 +116,31 @@ def test_decode_attention(page: int, cache: str, heads: int, key_heads: int, siz
     assert all(torch.equal(decode_attention(q, *paged, counts, table), found) for _ in range(5))
 
 
+@pytest.mark.parametrize("page", [0, 64])
+def test_lengths_that_the_kernel_before_writes(page: int) -> None:
+    """The second call starts before the first is complete, whose result has the bits of lengths, and reads old ones."""
+    torch.manual_seed(2)
+    few, first_k = torch.zeros(1, 8, 64, device="cuda", dtype=torch.float16), torch.randn(1, 9000, 8, 64, device="cuda")
+    first_v = torch.tensor([500, 0], device="cuda", dtype=torch.int16).view(torch.float16).repeat(1, 9000, 8, 32)
+    count = torch.tensor([9000], device="cuda", dtype=torch.int32)
+    written = torch.empty_like(few)
+    lengths = written.view(torch.int32).flatten()[:4]
+    q = torch.randn(4, 16, 128, device="cuda", dtype=torch.float16)
+    k, v = (torch.randn(4, 640, 4, 128, device="cuda", dtype=torch.float16) for _ in range(2))
+    paged, table = (k, v), None
+    if page:
+        paged = tuple(one.view(-1, page, 4, 128) for one in (k, v))
+        table = torch.arange(40, device="cuda", dtype=torch.int32).view(4, 10)
+    wanted = decode_attention(q, k[:, :500].contiguous(), v[:, :500].contiguous(), torch.full_like(lengths, 500))
+    for old in (0, 37, 640, -1, 2**31 - 1) * 3:
+        lengths.fill_(old)
+        torch.cuda.synchronize()
+        decode_attention(few, first_k.half(), first_v, count, out=written)
+        found = decode_attention(q, *paged, lengths, table)
+        assert (lengths == 500).all()
+        assert error(found, wanted.double()) < 1e-3
+
+
 @pytest.mark.parametrize("cache", ["bfloat16", "float8_e4m3fn"])
 @pytest.mark.parametrize(
     ("batch", "heads", "key_heads", "positions", "page"),

@@ -14,7 +14,7 @@ from ptxlab.kernels.decode_attention.kernel import specialize
 from ptxlab.kernels.decode_attention.plan import Plan
 from ptxlab.measure import Host, Launch
 from ptxlab.toolchain import assemble
-from tests.kernels.left_out import codes, lines_left_out, without
+from tests.kernels.left_out import codes, without
 
 from ..tools import needs_ptxas
 
@@ -30,12 +30,13 @@ def problem(lengths: list[int], **size: Any) -> dict[str, Any]:
         if given["table"] is None:
             given["k"][number, length:] = np.nan
             given["v"][number, length:] = np.nan
-    numbers, _ = workspace_of(given["q"], given["k"], size.get("page", 0), BLOCKS)
-    return {**given, "partial": np.full(numbers, np.nan, np.float32)}
+    return {**given, "partial": np.zeros(workspace_of(given["q"], given["k"], size.get("page", 0), BLOCKS), np.float32)}
 
 
-def launch(given: dict[str, Any], **how: Any) -> Launch:
-    return attend(**given, blocks=BLOCKS, least=1, **how)
+def launch(given: dict[str, Any]) -> Launch:
+    page = 0 if given["table"] is None else given["k"].shape[1]
+    plan = replace(plan_for(given["q"], given["k"], page), together=2)
+    return attend(**given, plan=plan, blocks=BLOCKS)
 
 
 def error(given: dict[str, Any]) -> float:
@@ -55,42 +56,18 @@ def test_sequences_of_all_lengths_are_shared_evenly() -> None:
         assert launch(given).run(device="cpu", seed=seed).diagnostics == []
         assert error(given) < 1e-3
         assert (given["o"][2] == 0).all()  # of no keys
-        assert (given["counters"] == 0).all()  # as they were, for the next launch
+        assert not given["partial"].view(np.uint32).any()  # as it was, for the next launch
         results.append(given["o"].tobytes())
-    assert results[0] == results[1]  # whichever block came last
+    assert results[0] == results[1]  # whichever block came first
 
 
-def in_cluster(lengths: list[int], blocks: int = 2, **size: Any) -> tuple[Launch, dict[str, Any]]:
-    """Clusters of so many blocks, each with one head."""
-    given = problem(lengths, **size)
-    usual = plan_for(given["q"], given["k"], size.get("page", 0))
-    return launch(given, plan=replace(usual, warps=2, stages=2, cluster=blocks)), given
-
-
-@pytest.mark.parametrize(
-    "size",
-    [
-        {},
-        pytest.param({"page": 16, "cache": "e4m3"}, marks=pytest.mark.bulk),
-        pytest.param({"blocks": 8, "heads": (20, 1), "size": 128}, marks=pytest.mark.bulk),
-    ],
-)
-def test_a_cluster_shares_a_head(size: dict[str, Any]) -> None:
-    launch, given = in_cluster([300, 0, 1], **size)
-    results = []
-    for seed in range(2):
-        given["o"][:] = np.nan
-        assert codes(launch, seed) == []
-        assert error(given) < 1e-3
-        assert (given["o"][1] == 0).all()  # of no keys
-        results.append(given["o"].tobytes())
-    assert results[0] == results[1]
-
-
-@pytest.mark.bulk
-def test_what_is_left_out_of_a_cluster_is_found() -> None:
-    for one in lines_left_out(in_cluster([300, 150])[0]):
-        assert codes(one.changed), one.name
+def test_a_part_of_zeros_arrives() -> None:
+    """Sums, a maximum and even a total may be 0, which in memory means that nothing has come yet."""
+    given = problem([600])
+    given["v"][...] = 0
+    given["q"][...] = 0
+    assert codes(launch(given)) == []
+    assert not given["o"].any()
 
 
 @pytest.mark.parametrize("change", ["large scores", pytest.param("growing scores", marks=pytest.mark.bulk)])
@@ -151,9 +128,9 @@ def test_all_kinds_of_heads_and_caches(size: dict[str, Any]) -> None:
 
 
 @pytest.mark.bulk
-@pytest.mark.parametrize("number", range(5))
-def test_every_barrier_is_needed(number: int) -> None:
-    assert "data-race" in codes(without(launch(problem([600, 300])), "bar.sync", number))
+@pytest.mark.parametrize(("number", "found"), [(0, "data-race"), (1, "hang"), (2, "data-race")])
+def test_every_barrier_is_needed(number: int, found: str) -> None:
+    assert found in codes(without(launch(problem([600, 300])), "bar.sync", number))
 
 
 @pytest.mark.bulk

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial as bind
 from typing import Any
 
@@ -24,13 +25,9 @@ SMS = 132  # of an H200
 SIZES = (64, 128, 256)  # of heads
 TILE = 16  # keys that are in one page
 SMALLEST = 4096  # bytes of keys that a warp copies at a time
+FEW_KEYS = 1 << 13  # of all heads
 MANY_HEADS = 512  # of keys, in all sequences
-FEW_KEYS, VERY_FEW_KEYS = 100_000, 1 << 14  # of all heads
-AT_ONCE = {8: 15, 4: 30, 2: 66}  # clusters of so many blocks that an H200 runs, with one block on an SM
-FETCHED = 2  # tiles of keys that a block has brought to the L2 cache while the kernel before still runs
-LEAST = 2  # tiles of keys for a block
-MOST_PARTIAL = 18 << 20  # bytes of parts of results, of any plan
-MOST_COUNTERS = 1 << 18  # bytes of counters: one for each head of keys, or for each 16 heads of queries
+HOST_BLOCKS = 5  # on the emulator
 
 
 def attend(
@@ -40,42 +37,35 @@ def attend(
     o: Any,
     lengths: Any,
     partial: Any,
-    counters: Any,
     table: Any = None,
     scale: float | None = None,
     factors: tuple[float, float] = (1.0, 1.0),
     plan: Plan | None = None,
-    least: int = LEAST,
+    least: int = 1,
     blocks: int | None = None,
 ) -> Launch:
     """The launch.
 
-    `factors` are what keys and values were divided by when they were rounded to e4m3. `partial` and `counters`, which
-    are 0 and become 0 again, are memory for blocks that share a head: `workspace_of` says how much.
+    `factors` are what keys and values were divided by when they were rounded to e4m3. `partial`, which is 0 and becomes
+    0 again, is memory for blocks that share a head: `workspace_of` says how much.
     """
     batch, heads, size = q.shape
     key_heads = k.shape[2]
     positions = k.shape[1] if table is None else k.shape[1] * table.shape[1]
-    chosen = plan or plan_for(q, k, 0 if table is None else k.shape[1], None if blocks else positions)
+    chosen = plan or plan_for(q, k, 0 if table is None else k.shape[1], positions)
     scaled = (1 / math.sqrt(size) if scale is None else scale) * math.log2(math.e) * factors[0]
     steps = [step for one in (k, v) for step in strides_of(one)[:3]]
-    pages = (0 if table is None else table.shape[1], k.shape[1])
-    memory = [q, memory_of(k), memory_of(v), o, lengths, 0 if table is None else table, partial, counters]
+    pages = (0 if table is None else table.shape[1], k.shape[1], k.shape[0])
+    memory = [q, memory_of(k), memory_of(v), o, lengths, 0 if table is None else table, partial]
     args = [*memory, scaled, factors[1], batch, key_heads, heads // key_heads, *steps, *pages, least]
-    all_heads = heads_of(q, k)
-    if chosen.cluster > 1:
-        count, cluster = all_heads * chosen.cluster, chosen.cluster
-    else:
-        count, cluster = blocks or chosen.blocks * SMS, None
-        if not blocks and chosen.warps * chosen.blocks == 8:  # else one of the next kernel fits beside each block
-            count = even(count, all_heads)
-    return Launch(specialize(chosen), count, chosen.threads, args, chosen.shared, cluster, overlap=True)
+    count = blocks or even(chosen.blocks * SMS, heads_of(q, k))
+    return Launch(specialize(chosen), count, chosen.threads, args, chosen.shared, overlap=True)
 
 
-def plan_for(q: Any, k: Any, page: int, positions: int | None = None) -> Plan:
-    """The plan for queries and a cache, with pages or none; equal shares, unless there are only so many positions."""
+def plan_for(q: Any, k: Any, page: int, positions: int = 1 << 20) -> Plan:
+    """The plan for queries and a cache, with pages or none, that has so many positions for a sequence."""
     shared_by, heads = q.shape[1] // k.shape[2], heads_of(q, k)
-    return choose(q.shape[2], type_of(q), type_of(k), page, shared_by, heads, heads * (positions or 1 << 20))
+    return choose(q.shape[2], type_of(q), type_of(k), page, shared_by, heads, heads * positions)
 
 
 def heads_of(q: Any, k: Any) -> int:
@@ -99,7 +89,7 @@ def even(blocks: int, heads: int) -> int:
     else:
         found, rest = divmod(heads, ceil_div(heads, blocks))
         found = found if not rest else blocks
-    return found if found >= 0.9 * blocks else blocks
+    return found if found >= 0.95 * blocks else blocks
 
 
 def choose(
@@ -107,31 +97,21 @@ def choose(
 ) -> Plan:
     """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page.
 
-    Of a short cache a cluster has each head, if all clusters run at once, and that on most SMs, or there are so few
-    keys that they need not. Else blocks have equal shares. Where heads are many, two blocks share an SM, and one reads
-    while the other puts its warps' results together.
+    Where heads are many, two blocks share an SM, and one reads while the other puts its warps' results together.
     """
     is_narrow = cache == "e4m3"
     row = size * (1 if is_narrow else 2)
     keys = max(TILE, SMALLEST // row)
     while page % keys:
         keys //= 2
-    few = is_few(shared_by, size)
-    fetched = 0 if page else FETCHED
-    together = 8 if size == 256 else 16
-    cluster = next((blocks for blocks, most in AT_ONCE.items() if heads <= most), 1)
-    fills = cluster * heads >= 88 and keys_of_all <= FEW_KEYS
-    if size <= 128 and cluster > 1 and (fills or keys_of_all <= VERY_FEW_KEYS):
-        warps, stages = (4, 3) if is_narrow and cluster == 8 else (8, 2)
-        fetched = 0 if is_narrow or cluster == 8 else fetched
-        return Plan(size, type, cache, page > 0, few, warps, keys, stages, 1, together, cluster, fetched)
-    if row > 256 or (keys_of_all <= FEW_KEYS and heads <= ROWS):  # of longer rows, two stages of eight warps do not fit
+    if row > 256 or keys_of_all <= FEW_KEYS:  # of longer rows, two stages of eight warps do not fit
         warps, stages, blocks = 4, 3, 1
     elif heads >= MANY_HEADS:
         warps, stages, blocks = 4, 2 if is_narrow else 3, 2
     else:
         warps, stages, blocks = 8, 2 if keys * row == SMALLEST else 3, 1
-    return Plan(size, type, cache, page > 0, few, warps, keys, stages, blocks, together, 1, fetched)
+    together = 8 if size == 256 else 16
+    return Plan(size, type, cache, page > 0, is_few(shared_by, size), warps, keys, stages, blocks, together)
 
 
 def strides_of(array: Any) -> tuple[int, ...]:
@@ -150,16 +130,18 @@ def memory_of(array: Any) -> Any:
     return np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,), writeable=False)
 
 
-def workspace_of(q: Any, k: Any, page: int, blocks: int | None = None) -> tuple[int, int]:
-    """Numbers of `partial` and of `counters`."""
+def workspace_of(q: Any, k: Any, page: int, blocks: int | None = None) -> int:
+    """Numbers of `partial`."""
     plan = plan_for(q, k, page)
-    return 2 * (blocks or plan.blocks * SMS) * plan.part, heads_of(q, k)
+    return (blocks or plan.blocks * SMS) * plan.part
 
 
-def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, counters: Any, table: Any) -> Launch:
+def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, table: Any) -> Launch:
     """As many blocks as fit on the GPU, each with as many keys."""
-    blocks = None if hasattr(q, "data_ptr") else 5
-    return attend(q, k, v, o, lengths, partial, counters, table, blocks=blocks, least=LEAST if blocks is None else 1)
+    if hasattr(q, "data_ptr"):
+        return attend(q, k, v, o, lengths, partial, table)
+    plan = replace(plan_for(q, k, 0 if table is None else k.shape[1]), together=2)
+    return attend(q, k, v, o, lengths, partial, table, plan=plan, blocks=HOST_BLOCKS)
 
 
 def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, table: Any, **_: Any) -> Callable[[], Any]:
@@ -208,20 +190,19 @@ def arrays(
         table = draw.integers(count, "s32", 0, 1)
         table += draw.normal(count, "f32").argsort()
         table = table.reshape(batch, -1)
-    numbers, items = workspace_of(q, k, page, None if hasattr(q, "data_ptr") else 5)
+    numbers = workspace_of(q, k, page, None if hasattr(q, "data_ptr") else HOST_BLOCKS)
     return {
         "q": q,
         "k": k,
         "v": v,
         "o": draw.empty((batch, heads[0], size), type),
         "lengths": draw.integers(batch, "s32", length, length + 1),
-        "partial": draw.empty(numbers, "f32"),
-        "counters": draw.integers(items, "u32", 0, 1),
+        "partial": draw.integers(numbers, "u32", 0, 1),
         "table": table,
     }
 
 
-def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, counters: Any, table: Any) -> Arrays:
+def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, table: Any) -> Arrays:
     """The formula, sequence by sequence."""
     answer = xp.zeros_like(q)
     _, heads, size = q.shape
@@ -243,7 +224,8 @@ def work(
     """Keys and values are read once."""
     elements = 2 * batch * length * heads[1] * size
     moved = elements * (1 if cache == "e4m3" else 2) + 4 * batch * heads[0] * size
-    return Work(flops=4 * batch * heads[0] * length * size, bytes=moved, rate="f32 arithmetic")
+    flops = 4 * batch * heads[0] * length * size
+    return Work(flops, bytes=moved, rate="f32 arithmetic", only_reads=True)
 
 
 def sized(batch: int, length: int, cache: str = "bf16", page: int = 0, heads: tuple[int, int] = (32, 8)) -> Any:

@@ -63,13 +63,11 @@ class Warp:
     def attend(self) -> None:
         """Take in the keys of a stage, if there are any: the last tile may have none for this warp."""
         plan, stream = self.plan, self.stream
-        left = stream.remaining + plan.step * plan.stages  # keys from this warp's first on
+        left = stream.remaining + plan.tile * plan.stages  # keys from this warp's first on
         with ptx.when(left > 0):
             scores = self._score()
             with ptx.when(left < plan.keys):
                 self._mask(scores, left - (2 * self.quad).view(s32))
-                if plan.cluster > 1 and not plan.is_paged:  # copied before the length was known
-                    stream.clear(left)
             self._grow(scores)
             for key in range(0, plan.keys, 16):
                 self._add(self._weigh(scores[key // 8 :][:2]), key)

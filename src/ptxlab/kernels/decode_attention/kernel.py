@@ -7,10 +7,9 @@ from typing import Any
 
 from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, u32, u64
 from ptxlab.kernels.decode_attention.attend import Warp
-from ptxlab.kernels.decode_attention.cluster import InCluster
 from ptxlab.kernels.decode_attention.parts import Parts
 from ptxlab.kernels.decode_attention.plan import ROWS, Plan
-from ptxlab.kernels.decode_attention.schedule import Schedule
+from ptxlab.kernels.decode_attention.schedule import Item, Schedule
 from ptxlab.kernels.decode_attention.stream import Cache, Stream
 
 
@@ -27,7 +26,6 @@ def specialize(plan: Plan) -> Kernel:
         lengths: pointer[u32],
         table: pointer[u32],
         partial: pointer[f32],
-        counters: pointer[u32],
         scale: f32,
         factor: f32,
         batch: u32,
@@ -41,6 +39,7 @@ def specialize(plan: Plan) -> Kernel:
         v_head_step: u32,
         table_step: u32,
         page: u32,
+        pages: u32,
         least: u32,
     ) -> None:
         ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
@@ -52,53 +51,55 @@ def specialize(plan: Plan) -> Kernel:
             return (number, u32(0)) if plan.few else (number // groups, number % groups)
 
         caches = Cache(k, k_step, k_position_step, k_head_step), Cache(v, v_step, v_position_step, v_head_step)
-        stream = Stream(plan, caches, table, table_step, page)
+        stream = Stream(plan, caches, table, table_step, page, pages)
         warp = Warp(plan, stream, scale)
-        if plan.cluster > 1:
-            shared = InCluster(plan, warp, factor)
-            number = ptx.clusterid.x // (heads * groups)
-            head, group = divided(ptx.clusterid.x % (heads * groups))
-            if plan.fetched:
-                stream.prefetch(number, head, shared.rank, page)
-        elif plan.fetched:
-            for item in Schedule(lengths, batch, heads * groups, plan.tile, least).first():
-                with ptx.when(item.head < heads * groups):
-                    stream.prefetch(item.batch, divided(item.head)[0], item.tile, page)
-        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+        positions = table_step * page if plan.is_paged else page
+        schedule = Schedule(lengths, batch, heads * groups, positions, plan.tile, least)
+        parts = Parts(plan, warp, schedule.piece, partial, factor)
 
-        def begin(batch: Any, head: Any, group: Any) -> tuple[Any, Any]:
-            """Read the queries; where their result belongs, and its rows."""
-            rows = ptx.min.u32(shared_by - group * ROWS, ROWS)
-            first = (batch * heads + head) * shared_by + group * ROWS
-            offset = ptx.mul.wide.u32(first, plan.size)
+        def place(item: Item) -> tuple[Any, Any]:
+            """Where the queries of an item are, and its result, and how many rows there are."""
+            head, group = divided(item.head)
+            first = (item.batch * heads + head) * shared_by + group * ROWS
+            return ptx.mul.wide.u32(first, plan.size), ptx.min.u32(shared_by - group * ROWS, ROWS)
+
+        def keys_of(item: Item) -> tuple[Any, ...]:
+            """The keys of an item: sequence, head, first tile, and where they end."""
+            end = ptx.min.u32(item.length, (item.tile + item.count) * plan.tile)
+            return item.batch, divided(item.head)[0], item.tile, end
+
+        def start(item: Item) -> None:
+            """Copy the first keys, and read the queries."""
+            stream.open(*keys_of(item))
+            offset, rows = place(item)
             warp.begin(q + offset, rows)
-            return o + offset, rows
 
-        def attend(count: Any) -> None:
-            """Attend to tiles of keys; copies of the first are under way."""
-            for _ in ptx.range(u32(0), count):
+        item = schedule.find()
+        stream.prefetch(*keys_of(item))
+        ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
+        lengths_now = schedule.read()
+        if not plan.is_paged:
+            start(item)  # within the cache, whatever the lengths were
+        with ptx.when(schedule.may_have_changed(lengths_now)):
+            now = schedule.find()
+            with ptx.when(item.is_not(now)):
+                ptx.cp["async"].wait_all()
+                item.set(now)
+                if not plan.is_paged:
+                    start(item)
+        if plan.is_paged:
+            start(item)
+        with ptx.when(item.count > 0), ptx.loop():
+            for _ in ptx.range(u32(0), item.count):
                 stream.wait()
                 stream.fetch()
                 warp.attend()
                 stream.advance(stream.reading)
-
-        if plan.cluster > 1:
-            length = lengths[number]
-            stream.open(number, head, shared.rank, length if plan.is_paged else page)
-            result = begin(number, head, group)
-            if not plan.is_paged:
-                stream.limit(length)  # it has arrived while keys are on their way
-            attend(shared.count(length))
-            shared.finish(*result)
-        else:
-            schedule = Schedule(lengths, batch, heads * groups, plan.tile, least)
-            parts = Parts(plan, warp, schedule, partial, counters, factor)
-            for item in schedule.items():
-                head, group = divided(item.head)
-                stream.open(item.batch, head, item.tile, item.length)
-                split = parts.find(item)  # while the first keys are under way
-                result = begin(item.batch, head, group)
-                attend(item.count)
-                parts.finish(item, split, *result)
+            offset, rows = place(item)
+            parts.finish(item, o + offset, rows)
+            ptx.leave_when(item.left == 0)
+            schedule.next(item)
+            ptx.bar.sync(0)  # keys may be copied to where results were
+            start(item)
 
     return decode_attention

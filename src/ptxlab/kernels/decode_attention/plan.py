@@ -9,6 +9,7 @@ from ptxlab.author import Swizzle
 
 ROWS = 16  # heads of queries that a product takes
 CHUNK = 16  # bytes that one copy moves
+SHARED = 227 << 10  # bytes of an SM
 PAD = 8  # numbers between rows of results in shared memory, which puts rows into different banks
 
 
@@ -35,16 +36,11 @@ class Plan:
     """Blocks on an SM at once."""
     together: int = 16
     """Parts of a result that are read at once when they are put together."""
-    cluster: int = 1
-    """Blocks of a cluster that share a head; one where blocks have equal shares of all keys."""
-    fetched: int = 0
-    """Tiles that a block of a cluster has brought to the L2 cache before it may read them."""
 
     def __str__(self) -> str:
         paged = "_paged" if self.is_paged else ""
         split = f"{self.warps}x{self.keys}x{self.stages}x{self.blocks}"
-        cluster = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
-        return f"{self.size}_{self.type}_{self.cache}{paged}_{self.rows}_{split}{cluster}"
+        return f"{self.size}_{self.type}_{self.cache}{paged}_{self.rows}_{split}"
 
     @property
     def rows(self) -> int:
@@ -60,11 +56,6 @@ class Plan:
     def tile(self) -> int:
         """Keys that a block has at once."""
         return self.keys * self.warps
-
-    @property
-    def step(self) -> int:
-        """Keys from one tile of a block to its next."""
-        return self.tile * self.cluster
 
     @property
     def is_narrow(self) -> bool:
@@ -92,13 +83,19 @@ class Plan:
         return self.warps * self.stages * self.keys * self.row_bytes
 
     @property
-    def shared(self) -> int:
-        """Bytes of shared memory of a block.
+    def results(self) -> int:
+        """Bytes of shared memory for results of warps."""
+        return self.warps * self.rows * (self.size + PAD) * 4
 
-        When a result is put together, that of each warp is where keys were, or in a cluster beside them.
-        """
-        results = self.warps * self.rows * (self.size + PAD) * 4
-        return max(2 * self.ring, results) if self.cluster == 1 else 2 * self.ring + results
+    @property
+    def apart(self) -> bool:
+        """Whether there is room for them beside the keys; else they go where keys were, once all warps have read."""
+        return (2 * self.ring + self.results + 2048) * self.blocks <= SHARED
+
+    @property
+    def shared(self) -> int:
+        """Bytes of shared memory of a block, besides a few."""
+        return 2 * self.ring + self.results if self.apart else max(2 * self.ring, self.results)
 
     @property
     def part(self) -> int:

@@ -9,7 +9,8 @@ from ptxlab.author import b8, b16, ptx, s32, u32, u64
 from ptxlab.kernels.decode_attention.plan import CHUNK, Plan
 
 ALL = 0xFFFFFFFF
-FETCH = ptx.cp.async_.bulk.prefetch.L2["global"]
+LINE = 128  # bytes of the L2 cache that are brought at once
+MANY = 8  # tiles
 COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
 
 
@@ -26,9 +27,11 @@ class Cache:
 class Stream:
     """A ring of stages. Rows after the last key are zeros, so that whatever is in memory there counts nothing."""
 
-    def __init__(self, plan: Plan, caches: tuple[Cache, Cache], table: Any, table_step: Any, page: Any) -> None:
+    def __init__(
+        self, plan: Plan, caches: tuple[Cache, Cache], table: Any, table_step: Any, page: Any, pages: Any
+    ) -> None:
         self.plan, self.caches = plan, caches
-        self.table, self.table_step, self.page = table, table_step, page
+        self.table, self.table_step, self.page, self.pages = table, table_step, page, pages
         thread = ptx.tid.x
         self.lane, self.warp = thread & 31, thread >> 5
         memory = ptx.dynamic_shared(b8, align=plan.swizzle.period)
@@ -50,16 +53,15 @@ class Stream:
         self.filling, self.reading = u32(), u32()
         self.remaining = s32()
         self.sources = [u64() for _ in caches]
-        self.entry = table.copy() if plan.is_paged else None
-        self.offset = u32()
+        self.offset, self.row_of_table = u32(), u64()  # of pages
 
-    def open(self, batch: Any, head: Any, tile: Any, length: Any) -> None:
-        """Begin with a tile of a sequence of so many keys, and copy all but one stage."""
+    def open(self, batch: Any, head: Any, tile: Any, end: Any) -> None:
+        """Begin with a tile of a sequence, and copy all but one stage; nothing from key number `end` on is copied."""
         plan = self.plan
         first = tile * plan.tile + self.warp * plan.keys
         self.filling.set(self.warp * plan.stages)
         self.reading.set(self.warp * plan.stages)
-        self.remaining.set((length - first).view(s32))
+        self.remaining.set((end - first).view(s32))
         for cache, source in zip(self.caches, self.sources, strict=True):
             at = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
             at = ptx.mad.wide.u32(self.column, 2, at)
@@ -69,31 +71,34 @@ class Stream:
             source.set(at)
         if plan.is_paged:
             self.offset.set(first)
-            self.row_of_table = ptx.mad.wide.u32(batch * self.table_step, 4, self.table.address)
+            self.row_of_table.set(ptx.mad.wide.u32(batch * self.table_step, 4, self.table.address))
         for _ in range(plan.stages - 1):
             self.fetch()
 
-    def prefetch(self, batch: Any, head: Any, tile: Any, positions: Any) -> None:
-        """Have the first tiles brought to the L2 cache, where they change if an earlier kernel still writes them."""
+    def prefetch(self, batch: Any, head: Any, tile: Any, end: Any) -> None:
+        """Have the first tile brought to the L2 cache, and if there are many the second.
+
+        It changes there if an earlier kernel still writes it.
+        """
         plan = self.plan
-        for cache in self.caches:
-            start = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
-            start = ptx.mad.lo.u64(ptx.cvt.u64.u32(batch), cache.step, start)
-            for number in ptx.range(ptx.tid.x, plan.tile * plan.fetched, plan.threads):
-                position = tile * plan.tile + number // plan.tile * plan.step + number % plan.tile
-                row = ptx.mad.wide.u32(position, cache.position_step, start)
-                FETCH(ptx.pointer_to(b16, "global", row), plan.row_bytes, when=position < positions)
+        tiles = ptx.selp.b32(2, 1, end - tile * plan.tile >= MANY * plan.tile, out=u32())
+        for number in ptx.range(ptx.tid.x, tiles * plan.tile, plan.threads):
+            position = tile * plan.tile + number
+            with ptx.when(position < end):
+                outer, inner = self._place(batch, position)
+                for cache in self.caches:
+                    row = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
+                    row = ptx.mad.wide.u32(inner, cache.position_step, ptx.mad.lo.u64(outer, cache.step, row))
+                    for at in range(0, plan.row_bytes, LINE):
+                        ptx.prefetch.global_.L2(ptx.pointer_to(b8, "global", row) + at)
 
-    def limit(self, length: Any) -> None:
-        """The sequence has only so many keys, and not as many as there are positions."""
-        self.remaining += (length - self.page).view(s32)
-
-    def clear(self, left: Any) -> None:
-        """Write zeros over the values of the stage to read, but for the first ones that are left."""
-        for number, row in enumerate(range(0, self.plan.keys, self.rows)):
-            target = self.targets[1][number % len(self.targets[1])].move(copy=self.reading, rows=row // 8 * 8)
-            ptx.st.shared.v4.b32(target, (0, 0, 0, 0), when=left <= row + self.row.view(s32))
-        ptx.bar.warp.sync(ALL)
+    def _place(self, batch: Any, position: Any) -> tuple[Any, Any]:
+        """The sequence or page that a position is in, and where in it; a page that is not there counts as the last."""
+        if not self.plan.is_paged:
+            return ptx.cvt.u64.u32(batch), position
+        entry = self.table + (batch * self.table_step + position // self.page)
+        number = ptx.min.u32(ptx.ld.relaxed.gpu.global_.u32(entry), self.pages - 1)
+        return ptx.cvt.u64.u32(number), position % self.page
 
     def fetch(self) -> None:
         """Copy the next tile; after the last one nothing is copied, but the group counts."""
@@ -103,12 +108,12 @@ class Stream:
             for cache, start, targets in zip(self.caches, starts, self.targets, strict=True):
                 self._copy(start, cache, [target.move(copy=self.filling) for target in targets])
         ptx.cp["async"].commit_group()
-        self.remaining -= plan.step
+        self.remaining -= plan.tile
         if plan.is_paged:
-            self.offset += plan.step
+            self.offset += plan.tile
         else:
             for cache, source in zip(self.caches, self.sources, strict=True):
-                source.set(ptx.mad.wide.u32(cache.position_step, plan.step, source))
+                source.set(ptx.mad.wide.u32(cache.position_step, plan.tile, source))
         self.advance(self.filling)
 
     def _in_page(self) -> list[Any]:

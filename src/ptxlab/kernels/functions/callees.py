@@ -39,8 +39,9 @@ class Declaration:
     """A kernel to call: what it reads and writes, by name.
 
     `check` refuses arrays that do not go together, `results` gives the forms of what is written, and `make` makes the
-    launch; all are given what is read, and `make` the results too, and then the options. Where there is nothing to
-    compute, `finish` fills the results.
+    launch; all are given what is read, and `make` the results too, and then the options. `workspace` is given the first
+    array as it was passed, its GPU, what is read, and the results. Where there is nothing to compute, `finish` fills
+    the results.
     """
 
     read: Mapping[str, Argument]
@@ -48,7 +49,7 @@ class Declaration:
     check: Callable[..., None]
     results: Callable[..., Sequence[Form]]
     make: Callable[..., Launch]
-    workspace: Callable[[Any, int], Workspace] | None = None
+    workspace: Callable[..., Workspace] | None = None
     finish: Callable[..., None] = lambda *results: None
 
 
@@ -84,11 +85,12 @@ def prepare_of(declared: Declaration) -> Prepare:
             declared.finish(*made)
             return Call(made)
         first = next(one for one in seen if one is not None)
-        launch = declared.make(*(0 if one is None else one.view() for one in arrays), *how)
+        views = [0 if one is None else one.view() for one in arrays]
+        launch = declared.make(*views, *how)
         arguments = [*declared.read.values(), *declared.written.values()]
         changing = [(each.parameter, at) for at, (each, one) in enumerate(zip(arguments, arrays, strict=True)) if one]
         is_host = declared.workspace is None or first.gpu is None
-        workspace = None if is_host else declared.workspace(read[0], first.gpu)  # type: ignore[misc,arg-type]
+        workspace = None if is_host else declared.workspace(read[0], first.gpu, *views)  # type: ignore[misc]
         return Call(made, [Step(launch, changing)], arrays, workspace=workspace, in_place=in_place)
 
     return prepare

@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.decode_attention import (
-    MOST_COUNTERS,
-    MOST_PARTIAL,
-    SIZES,
-    TILE,
-    attend,
-    workspace_of,
-)
+from ptxlab.kernels.decode_attention import HOST_BLOCKS, SIZES, TILE, attend, workspace_of
 from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.callees import Argument, Declaration, calls_of
 from ptxlab.kernels.functions.calls import Calls
@@ -24,7 +17,7 @@ from ptxlab.kernels.functions.ready import Workspace
 from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.measure import Launch
 
-_PARTIAL, _COUNTERS = 6, 7  # parameters of the kernel
+_PARTIAL = 6  # the number of the parameter
 _CACHES = (*HALVES, "e4m3")
 _SCHEMA = (
     "(Tensor q, Tensor k_cache, Tensor v_cache, Tensor lengths, Tensor? block_table, float? scale, float k_scale,"
@@ -71,15 +64,15 @@ def _make(
     is_host = isinstance(q, np.ndarray)
     blocks = HOST_BLOCKS if is_host else None
     partial: Any = 0
-    counters: Any = 0
     if is_host:
         _check_lengths(k, lengths, pages)
-        numbers, items = workspace_of(q, k, 0 if pages is None else k.shape[1], HOST_BLOCKS)
-        partial, counters = np.zeros(numbers, np.float32), np.zeros(items, np.uint32)
-    return attend(q, k, v, o, lengths, partial, counters, pages, scale, (k_scale, v_scale), blocks=blocks)
+        partial = np.zeros(workspace_of(q, k, 0 if pages is None else k.shape[1], HOST_BLOCKS), np.float32)
+    return attend(q, k, v, o, lengths, partial, pages, scale, (k_scale, v_scale), blocks=blocks)
 
 
-HOST_BLOCKS = 4  # on the emulator
+def _workspace(like: Any, gpu: int, q: Any, k: Any, v: Any, lengths: Any, table: Any, o: Any) -> Workspace:
+    numbers = workspace_of(q, k, 0 if isinstance(table, int) else k.shape[1])
+    return Workspace("decode", like, gpu, {_PARTIAL: 4 * numbers})
 
 
 def _check(
@@ -147,7 +140,7 @@ _DECLARED = Declaration(
     _check,
     lambda q, *others: [(q.shape, q.type)],
     _make,
-    lambda like, gpu: Workspace("decode", like, gpu, {_COUNTERS: MOST_COUNTERS}, {_PARTIAL: MOST_PARTIAL}),
+    _workspace,
     _finish,
 )
 _calls: Calls = calls_of(
