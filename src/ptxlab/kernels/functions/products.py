@@ -126,7 +126,7 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
     sides = [source(left, flat), source(right.transposed, b.T)]
     problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
     is_paired = target.size == 2 and _are_paired(n, added)
-    shape = choose(problem, target.gpu is None, residual is not None)
+    shape = choose(problem, target.gpu is None, residual is not None, activation is not None)
     is_aligned = target.size == 2 and residual is not None and residual.is_aligned
     in_ring = is_aligned and shape.takes_residuals(problem.layout(shape))
     extras = Extras(bias is not None, activation, residual is not None, paired=is_paired, in_ring=in_ring)

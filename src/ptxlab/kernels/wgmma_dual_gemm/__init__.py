@@ -16,7 +16,7 @@ from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, hints
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
@@ -32,7 +32,8 @@ VARIANTS = (
     Shape(groups=1, columns=256, stages=5),
 )
 
-LONG = 4096  # elements along k: of longer rows, L2 keeps fewer while blocks share them
+LONG = 8192  # bytes along k: of longer rows, L2 keeps fewer while blocks share them
+MANY = 2048  # tokens for which gates take longer than what warpgroups in turns cost, of 8-bit floats
 
 
 @cache
@@ -42,9 +43,12 @@ def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
     problem = Problem(m, 2 * n, k, layout.left_along_k, layout.right_along_k, size)
     known: list[Shape] = [*(VARIANTS if layout.right_along_k else VARIANTS[-2:])]
     if size == 1:
-        known = [one for one in known if one.tall == 1]  # these were faster
+        known = [one for one in known if one.alternate or (one.tall == 1 and m < MANY)]
     found = min(known, key=lambda shape: estimate(problem, shape))
-    return replace(found, together=8) if found.alternate and k > LONG else found
+    if found.alternate:
+        return replace(found, together=12) if k * size > LONG else found
+    is_small = found.groups == 1  # the time is that of reading the weights
+    return replace(found, keep=hints(problem, False) if is_small else found.keep, early=1)
 
 
 def product(

@@ -50,7 +50,7 @@ def product(
     if shape is None and is_plain and is_for_gemv(type, m, pitch_of(b), k, along[1]):
         return rows_by_blocks(b[None], a, d)
     problem = Problem(m, n, k, *along)
-    chosen = shape or choose(problem, isinstance(d, np.ndarray), residual is not None)
+    chosen = shape or choose(problem, isinstance(d, np.ndarray), residual is not None, activation is not None)
     if residual is not None and n % 8 == 0 and chosen.takes_residuals(problem.layout(chosen)):
         extras = replace(extras, in_ring=True)
     stored = [one if rows else one.T for one, rows in zip((a, b), along, strict=True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,14 +39,17 @@ def shape_of(fields: dict[str, Any]) -> Shape:
 
 
 @cache
-def choose(problem: Problem, emulated: bool = False, residual: bool = False) -> Shape:
+def choose(problem: Problem, emulated: bool = False, residual: bool = False, activation: bool = False) -> Shape:
     """The variant for a product: the fastest on an H200, or one that is cheap on the emulator.
 
-    A residual comes through the ring, which two warpgroups in turns need for themselves.
+    A residual comes through the ring, which two warpgroups in turns need for themselves. An activation takes time: of
+    two warpgroups with one tile, one is ahead, so that both do not compute it at the same time.
     """
     if emulated:
         return Shape(groups=1, columns=min(STRIPE, -(-problem.n // CHUNK) * CHUNK), stages=2)
     found = tuned().get(problem)
     if found is None:
         found = min(shapes(problem), key=lambda one: (estimate(problem, one), one.rows * one.columns, one.split))
+    if activation and not residual and found.even and not found.alternate:
+        return replace(found, lead=1, buffers=1)
     return AT_ONCE if residual and found.alternate else found
