@@ -56,8 +56,13 @@ class Presence:
         self._is_flat = facts.function.kind == "entry" and _is_flat(facts)
         self._numbers: dict[tuple[int, int], Numbers | None] = {}
         self._choices: dict[tuple[int, int], Choice] = {}
+        self._has_merged = False  # a predicate to which different paths bring different values
+        self._reached: dict[int, Threads] = {}
         self._edges: dict[tuple[int, int], Threads] = {}
-        self._reached = self._spread()
+        self._reached, self._edges = self._spread()
+        if self._has_merged:
+            self._choices.clear()  # now it is known by which path a thread can bring a value
+            self._reached, self._edges = self._spread()
 
     def of_block(self, block: int) -> Threads:
         """The threads that can reach a block."""
@@ -78,12 +83,17 @@ class Presence:
         """The warps that have at least one of these threads."""
         return frozenset(warp for warp in range(-(-self.count // LANES)) if threads >> warp * LANES & 0xFFFFFFFF)
 
-    def _spread(self) -> dict[int, Threads]:
-        """Follow all threads from the entry along the branches that they can take."""
+    def lanes_of(self, warps: frozenset[int]) -> Threads:
+        """All threads of these warps."""
+        return self.all & sum(0xFFFFFFFF << warp * LANES for warp in warps)
+
+    def _spread(self) -> tuple[dict[int, Threads], dict[tuple[int, int], Threads]]:
+        """Follow all threads from the entry along the branches that they can take: those of each block and edge."""
+        edges: dict[tuple[int, int], Threads] = {}
         if not self._is_flat:
             for number, after in self._control.successors.items():
-                self._edges.update({(number, successor): self.all for successor in after})
-            return dict.fromkeys(self._control.successors, self.all)
+                edges.update({(number, successor): self.all for successor in after})
+            return dict.fromkeys(self._control.successors, self.all), edges
         reached: dict[int, Threads] = {}
         arrived = {0: self.all}
         while arrived:
@@ -96,9 +106,9 @@ class Presence:
             self._effort.spend(1 + len(after))
             for successor in after:
                 going = reached[number] & self._going(number, successor)
-                self._edges[number, successor] = going
+                edges[number, successor] = going
                 arrived[successor] = arrived.get(successor, 0) | going
-        return reached
+        return reached, edges
 
     def _going(self, number: int, successor: int) -> Threads:
         """The threads that the end of a block can send to a successor."""
@@ -123,13 +133,45 @@ class Presence:
         if isinstance(operand, ir.Negated):
             choice = self._choice(at, operand.operand, depth)
             return Choice(choice.false, choice.true)
+        if isinstance(operand, ir.Immediate) and not operand.is_float:
+            return Choice(self.all, 0) if operand.value else Choice(0, self.all)
         if not isinstance(operand, ir.Register) or depth > _DEEPEST:
             return self._open
         true = false = 0
-        for definition in self._definitions(at, operand):
+        writes = self._definitions(at, operand)
+        for definition in writes:
             choice = self._defined_choice(definition, operand.index, depth + 1)
-            true, false = true | choice.true, false | choice.false
-        return Choice(true, false) if true | false == self.all else self._open
+            bringing = self._bringing(definition, at, operand.index) if len(writes) > 1 else self.all
+            true, false = true | choice.true & bringing, false | choice.false & bringing
+        here = self._reached.get(self._facts.values.block_of(at), 0) if self._edges else self.all
+        return Choice(true, false) if here & (true | false) == here else self._open
+
+    def _bringing(self, definition: int, at: int, register: int) -> Threads:
+        """The threads that can bring what one instruction writes to a register to another that reads it."""
+        if not self._edges:
+            self._has_merged = True
+            return self.all
+        values, instructions = self._facts.values, self._facts.instructions
+        home, target = values.block_of(definition), values.block_of(at)
+        if home == target and definition < at:
+            return self.of_block(home)
+        writes = [write for write in values.writes[register] if instructions[write].guard is None]
+        first = {values.block_of(write): write for write in reversed(writes)}
+        found, seen = 0, dict[int, Threads]()
+        pending = [(home, self.of_block(home))]
+        while pending:
+            number, threads = pending.pop()
+            for successor in self._control.successors[number]:
+                self._effort.spend(1)
+                going = threads & self.of_edge(number, successor)
+                if successor == END or not going & ~seen.get(successor, 0):
+                    continue
+                seen[successor] = seen.get(successor, 0) | going
+                if successor == target and first.get(target, at) >= at:
+                    found |= going
+                if successor not in first:
+                    pending.append((successor, going))
+        return found
 
     def _definitions(self, at: int, register: ir.Register) -> tuple[int, ...]:
         before = self._facts.values.steps

@@ -179,6 +179,7 @@ class _Inspection:
         warps = self._presence.warps(self._presence.of_block(home))
         pending, seen = [home], {home}
         found: int | None = None
+        alike = True  # what holds for `home` holds for each block on the way
         while pending and found is None:
             self._effort.spend(1)
             block = pending.pop()
@@ -186,31 +187,53 @@ class _Inspection:
                 found = self._decided[block, need, warps]
                 continue
             for branch in self.control.branches[block]:
-                if found is None and self._keeps_away(branch, block, need, warps):
+                past = self._sent_past(branch, block, need, warps) if found is None else []
+                if any(self._can_miss(branch, other, (block, home), need, warps) for other in past):
                     found = self.facts.flow.blocks[branch].end - 1
+                elif past:
+                    alike = False
                 if branch not in seen:
                     seen.add(branch)
                     pending.append(branch)
-        if found is None:
+        if found is None and alike:
             self._decided.update({(block, need, warps): None for block in seen})
         self._decided[home, need, warps] = found
         return found
 
-    def _keeps_away(self, branch: int, block: int, need: Need, warps: frozenset[int]) -> bool:
-        """Whether a branch sends threads past a block that these warps need to get to the instruction."""
+    def _sent_past(self, branch: int, block: int, need: Need, warps: frozenset[int]) -> list[int]:
+        """Where a branch sends threads that need not pass a block which these warps need to get to the instruction."""
         level = self._level(self.facts.flow.blocks[branch].end - 1)
-        return level >= self._wrong_from(need) and any(
-            self._is_missed(branch, block, other, level, need)
+        if level < self._wrong_from(need):
+            return []
+        return [
+            other
             for other in self.control.successors[branch]
             if (other == END or not self.control.post_dominates(block, other))
             and self._concerns(branch, other, need, warps)
-        )
+            and self._is_missed(branch, block, other, level, need)
+        ]
 
     def _concerns(self, branch: int, other: int, need: Need, warps: frozenset[int]) -> bool:
         """Whether one of these warps can be at the branch and, if the instruction needs whole warps, go to `other`."""
         presence = self._presence
         here = presence.of_block(branch) if need.block else presence.of_edge(branch, other)
         return bool(presence.warps(here) & warps)
+
+    def _can_miss(self, branch: int, other: int, wanted: tuple[int, int], need: Need, warps: frozenset[int]) -> bool:
+        """Whether a thread that a branch sends to `other` can end and pass none of the wanted blocks."""
+        presence = self._presence
+        threads = presence.of_edge(branch, other) & (presence.all if need.block else presence.lanes_of(warps))
+        pending, seen = [(other, threads)], dict[int, int]()
+        while pending:
+            self._effort.spend(1)
+            number, threads = pending.pop()
+            if number in wanted or not threads & ~seen.get(number, 0):
+                continue
+            if number == END:
+                return True
+            seen[number] = seen.get(number, 0) | threads
+            pending += [(after, threads & presence.of_edge(number, after)) for after in self.control.successors[number]]
+        return False
 
     def _is_missed(self, branch: int, block: int, other: int, level: int, need: Need) -> bool:
         """Whether threads that a branch sends to `other` are missed in `block`."""
