@@ -5,6 +5,7 @@ While the tensor cores multiply the weights of a tile with its values, the threa
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ptxlab.author import b32, f16, f32, ptx, s32, u32
@@ -182,16 +183,21 @@ class Consumer:
 
     def multiply_keys(self) -> None:
         """Scores: the queries times a tile of keys."""
-        plan, tiles = self.plan, self.tiles
+        plan, keys = self.plan, self.tiles.k
         self.keys.wait()
-        left = ptx.descriptor(tiles.q, copy=(self.queries.index * plan.groups + self.group) * plan.boxes)
-        right = ptx.descriptor(tiles.k, copy=self.keys.index * plan.boxes)
+        left, right = self.left_operands(), ptx.descriptor(keys, copy=self.keys.index * plan.boxes)
+        as_they_are = (0, 0) if plan.bytes == 2 else ()  # operands of 8 bits cannot be transposed
         ptx.wgmma.fence.sync.aligned()
-        for step in range(0, plan.size, 16):
-            box, column = divmod(step, BOX)
-            ahead = [(box * tile.copy_bytes + 2 * column) >> 4 for tile in (tiles.q, tiles.k)]
-            plan.scores(self.scores, left + ahead[0], right + ahead[1], step > 0, 1, 1, 0, 0)
+        for number, ((box, column), queries) in enumerate(zip(plan.steps, left, strict=True)):
+            there = right + (box * keys.copy_bytes + column >> 4)
+            plan.scores(self.scores, queries, there, number > 0, 1, 1, *as_they_are)
         ptx.wgmma.commit_group.sync.aligned()
+
+    def left_operands(self) -> Iterable[Any]:
+        """The queries of each MMA: descriptors, or registers."""
+        plan, tile = self.plan, self.tiles.q
+        first = ptx.descriptor(tile, copy=(self.queries.index * plan.groups + self.group) * plan.boxes)
+        return (first + (box * tile.copy_bytes + column >> 4) for box, column in plan.steps)
 
     def multiply_values(self) -> None:
         """Sums: the weights times the values of the tile before."""

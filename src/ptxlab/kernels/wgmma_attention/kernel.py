@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b8, b16, f32, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
@@ -84,7 +84,7 @@ def compute(plan: Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, lse
     """The body of both kernels."""
     q, k, v, o = maps
     thread = ptx.tid.x
-    tiles = Tiles(plan, ptx.dynamic_shared(b16, align=1024))
+    tiles = Tiles(plan, ptx.dynamic_shared(b8, align=1024))
     pipelines = [
         ptx.barrier_pipeline(stages, fills=1, reads=4 * plan.groups, when=thread == 0)
         for stages in (plan.query_stages, plan.stages, plan.stages)

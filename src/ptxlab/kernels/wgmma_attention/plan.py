@@ -10,6 +10,7 @@ from ptxlab.kernels.parts.warpgroups import GROUP
 
 LINE = 128  # bytes of a row that one copy moves: the width of the swizzle
 BOX = 64  # elements of 2 bytes in them
+STEP = 32  # bytes along which one MMA multiplies
 GROUP_ROWS = 64  # rows that a warpgroup multiplies
 
 
@@ -34,6 +35,11 @@ class Plan:
     def rows(self) -> int:
         """Queries of a tile."""
         return self.groups * GROUP_ROWS
+
+    @property
+    def element(self) -> str:
+        """The type of queries, keys and values; that of the answer is `type`."""
+        return self.type
 
     @property
     def bytes(self) -> int:
@@ -113,6 +119,16 @@ class Plan:
         return 2 if self.overlaps else 1
 
     @property
+    def value_stages(self) -> int:
+        """Stages of values."""
+        return self.stages
+
+    @property
+    def answer_bytes(self) -> int:
+        """Bytes of an answer; where tiles do not overlap it is where the queries were."""
+        return 2 * self.rows * self.size if self.overlaps else 0
+
+    @property
     def query_bytes(self) -> int:
         """Bytes of a tile of queries."""
         return self.rows * self.size * self.bytes
@@ -124,16 +140,25 @@ class Plan:
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory: queries, the answer, and stages of keys and of values."""
-        answers = 1 if self.overlaps else 0
-        return (self.query_stages + answers) * self.query_bytes + 2 * self.stages * self.key_bytes
+        """Bytes of shared memory: the answer, queries, and stages of keys and of values."""
+        stages = self.stages + self.value_stages
+        return self.answer_bytes + self.query_stages * self.query_bytes + stages * self.key_bytes
+
+    def mma(self, columns: int) -> Any:
+        """The MMA of 64 rows and so many columns."""
+        return ptx.wgmma.mma_async.sync.aligned[f"m64n{columns}k{STEP // self.bytes}"].f32[self.element][self.element]
 
     @property
     def scores(self) -> Any:
         """The MMA of queries and keys."""
-        return ptx.wgmma.mma_async.sync.aligned[f"m64n{self.keys}k16"].f32[self.type][self.type]
+        return self.mma(self.keys)
 
     @property
     def answer(self) -> Any:
         """The MMA of weights and values."""
-        return ptx.wgmma.mma_async.sync.aligned[f"m64n{self.size}k16"].f32[self.type][self.type]
+        return self.mma(self.size)
+
+    @property
+    def steps(self) -> list[tuple[int, int]]:
+        """Where each MMA of queries and keys begins: the box, and the byte in its rows."""
+        return [divmod(start, self.box * self.bytes) for start in range(0, self.size * self.bytes, STEP)]

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import b16, ptx
+from ptxlab.author import b8, b16, f32, ptx
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 
 
 class Tiles:
-    """Shared memory: queries, the answer, and stages of keys and of values, each in boxes of 64 columns."""
+    """Shared memory: queries, the answer, and stages of keys and of values, each in boxes as wide as the swizzle."""
 
     def __init__(self, plan: Plan, memory: Any) -> None:
-        def cut(rows: int, copies: int) -> Any:
-            nonlocal memory
-            found = ptx.tile(b16, rows, BOX, swizzle="128B", copies=copies, at=memory)
-            memory = memory + copies * rows * BOX
-            return found
+        element = b8 if plan.bytes == 1 else b16
+        self.free = memory
+        self.q = self.cut(element, GROUP_ROWS, plan.box, plan.query_stages * plan.groups * plan.boxes)
+        self.sums = self.free.view(f32)
+        self.o = self.cut(b16, GROUP_ROWS, BOX, plan.groups * plan.answer_step) if plan.overlaps else self.q
+        self.k = self.cut(element, plan.keys, plan.box, plan.stages * plan.boxes)
+        self.v = self.cut(element, plan.keys, plan.box, plan.value_stages * plan.boxes)
 
-        self.q = cut(GROUP_ROWS, plan.query_stages * plan.groups * plan.boxes)
-        self.o = cut(GROUP_ROWS, plan.groups * plan.boxes) if plan.overlaps else self.q
-        self.k, self.v = (cut(plan.keys, plan.stages * plan.boxes) for _ in range(2))
+    def cut(self, element: Any, rows: int, columns: int, copies: int) -> Any:
+        """Tiles from the memory that is still free."""
+        width = columns * (2 if element is b16 else 1)
+        found = ptx.tile(element, rows, columns, swizzle=f"{width}B", copies=copies, at=self.free)
+        self.free = self.free + copies * rows * width
+        return found

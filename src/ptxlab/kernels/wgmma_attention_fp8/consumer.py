@@ -9,8 +9,9 @@ from ptxlab.author import b32, f32, ptx, u32
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.consumer import Consumer, Current
 from ptxlab.kernels.wgmma_attention.order import Order
+from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax, row_of
-from ptxlab.kernels.wgmma_attention_fp8.plan import STEP, Fp8Plan, Fp8Tiles
+from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
 
 POWER = 8.0  # weights are up to 2^8, where e4m3 ends at 448: the smallest that is not 0 is then 2^-18 of the largest
 VECTOR = 4  # sums that a thread stores at a time
@@ -54,8 +55,8 @@ class Fp8Consumer(Consumer):
         super().__init__(plan, stages, tiles, o, lse)
         self.softmax = Fp8Softmax(plan.size, *scales[:2])
         self.factor = ptx.ld["global"].f32(scales[2])
-        self.held = [[b32() for _ in range(4)] for _ in range(0, plan.size, STEP)]
-        self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.total).d.offsets]
+        self.held = [[b32() for _ in range(4)] for _ in plan.steps]
+        self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.mma(8)).d.offsets]
         self.tops = [f32() for _ in range(ROWS)]
         self.since = [f32() for _ in range(ROWS)]  # by how much maxima have grown since sums were put aside
         self.passed = u32()  # tiles of keys since then
@@ -81,10 +82,9 @@ class Fp8Consumer(Consumer):
         plan = self.plan
         super().take_queries()
         fragment = ptx.warpgroup_fragments(plan.scores).a
-        for step, registers in enumerate(self.held):
-            box, column = divmod(step * STEP, plan.box)
-            row = ptx.tid.x >> 5 & 3
-            at = self.tiles.q.matrices(fragment, ptx.laneid, row * 16, column, self.group * plan.boxes + box)
+        row = (ptx.tid.x >> 5 & 3) * 16
+        for (box, column), registers in zip(plan.steps, self.held, strict=True):
+            at = self.tiles.q.matrices(fragment, ptx.laneid, row, column, self.group * plan.boxes + box)
             fragment.load(at, registers)
         ptx.bar.warp.sync(-1)
         self.queries.release()
@@ -92,16 +92,9 @@ class Fp8Consumer(Consumer):
     def release_queries(self) -> None:
         """They were released when they were loaded."""
 
-    def multiply_keys(self) -> None:
-        """Scores: the queries times a tile of keys."""
-        plan, keys = self.plan, self.tiles.k
-        self.keys.wait()
-        right = ptx.descriptor(keys, copy=self.keys.index * plan.boxes)
-        ptx.wgmma.fence.sync.aligned()
-        for step, left in enumerate(self.held):
-            box, column = divmod(step * STEP, plan.box)
-            plan.scores(self.scores, left, right + (box * keys.copy_bytes + column >> 4), step > 0, 1, 1)
-        ptx.wgmma.commit_group.sync.aligned()
+    def left_operands(self) -> list[Any]:
+        """The queries of each MMA, in registers."""
+        return self.held
 
     def multiply_values(self) -> None:
         """Sums: the weights times the values of the tile before, and times ones."""
@@ -114,7 +107,7 @@ class Fp8Consumer(Consumer):
             box, column = divmod(step * STEP, plan.transposed_box)
             left = self.weights[4 * step :][:4]
             plan.answer(self.sums, left, right + (box * transposed.copy_bytes + column >> 4), self.adds, 1, 1)
-            plan.total(self.counted, left, ones, step > 0, 1, 1)
+            plan.mma(8)(self.counted, left, ones, step > 0, 1, 1)
             if step == 0:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()

@@ -8,9 +8,10 @@ from typing import Any
 from ptxlab.author import Kernel, b8, b32, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.order import Order
+from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.producer import Producer
 from ptxlab.kernels.wgmma_attention_fp8.consumer import Fp8Consumer
-from ptxlab.kernels.wgmma_attention_fp8.plan import STEP, TRANSPOSERS, Fp8Plan, Fp8Tiles
+from ptxlab.kernels.wgmma_attention_fp8.plan import TRANSPOSERS, Fp8Plan, Fp8Tiles
 from ptxlab.kernels.wgmma_attention_fp8.transposer import Transposer
 
 ONES = 0x38383838  # four times 1.0
@@ -51,14 +52,14 @@ def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, 
     q, k, v, o = maps
     thread, warp, is_first = ptx.tid.x, ptx.tid.x >> 5, ptx.tid.x == 0
     tiles = Fp8Tiles(plan, ptx.dynamic_shared(b8, align=1024))
-    ends = ptx.shared(u32, plan.raw_stages, name="ends")
+    ends = ptx.shared(u32, plan.value_stages, name="ends")
     all = 4 * plan.groups
     queries = ptx.barrier_pipeline(plan.query_stages, fills=1, reads=all, when=is_first)
     keys = ptx.barrier_pipeline(plan.stages, fills=1, reads=all, when=is_first)
-    values = ptx.barrier_pipeline(plan.raw_stages, fills=1, reads=TRANSPOSERS, when=is_first)
+    values = ptx.barrier_pipeline(plan.value_stages, fills=1, reads=TRANSPOSERS, when=is_first)
     transposed = ptx.barrier_pipeline(plan.stages, fills=TRANSPOSERS, reads=all, when=is_first)
     ptx.fence.mbarrier_init.release.cluster(when=is_first)
-    with ptx.when(thread < plan.raw_stages):
+    with ptx.when(thread < plan.value_stages):
         ends[thread] = u32(0)
     with ptx.when(thread < 8 * STEP // 4):
         ptx.st.shared.b32(tiles.ones.memory.view(b32) + thread, b32(ONES))
