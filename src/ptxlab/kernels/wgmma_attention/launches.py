@@ -38,15 +38,25 @@ def attend(
     check(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), logs=lse is not None)
-    maps = [
-        ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
-        for array, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys), (o, GROUP_ROWS))
-    ]
+    maps = tensor_maps(chosen, q, k, v, o)
     shared_by = heads // key_heads
     together = gather(keys, size, shared_by, causal)
     tiles = batch * heads * ceil_div(queries, chosen.rows)
     args = [*maps, counter, queries, keys, heads, batch * heads, shared_by, together, window, 0 if lse is None else lse]
     return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
+
+
+def tensor_maps(plan: Plan, q: Any, k: Any, v: Any, o: Any) -> list[Any]:
+    """The tensor maps, of boxes whose rows are as wide as the swizzle."""
+    return [
+        ptxlab.tensor_map(array, box=(1, 1, rows, columns), swizzle=f"{columns * array.itemsize}B", l2_promotion="256B")
+        for array, rows, columns in (
+            (q, GROUP_ROWS, plan.box),
+            (k, plan.keys, plan.box),
+            (v, plan.keys, plan.box),
+            (o, GROUP_ROWS, BOX),
+        )
+    ]
 
 
 def attend_packed(
@@ -73,10 +83,7 @@ def attend_packed(
     mean = ceil_div(queries, sequences)
     chosen = replace(plan or choose(size, half_of(q), causal, bool(window), mean), packed=True, logs=lse is not None)
     most = capacity(queries, sequences, chosen)
-    maps = [
-        ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
-        for array, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys), (o, GROUP_ROWS))
-    ]
+    maps = tensor_maps(chosen, q, k, v, o)
     shared_by = heads // k.shape[1]
     together = gather(keys, size, shared_by, causal)
     sizes = queries, keys, heads, shared_by, together, window

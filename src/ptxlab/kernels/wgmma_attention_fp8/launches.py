@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import ptxlab
-from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather
-from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS
+from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather, tensor_maps
 from ptxlab.kernels.wgmma_attention_fp8.kernel import specialize
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan
 from ptxlab.measure import Launch
@@ -35,20 +33,13 @@ def attend(
     check_extents(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     chosen = replace(plan or choose(size, causal, bool(window), keys), logs=lse is not None)
-    maps = [map_of(one, rows, chosen.box) for one, rows in ((q, GROUP_ROWS), (k, chosen.keys), (v, chosen.keys))]
     shared_by = heads // key_heads
     together = gather(keys, size, shared_by, causal)
     tiles = batch * heads * ceil_div(queries, chosen.rows)
     sizes = queries, keys, heads, batch * heads, shared_by, together, window
     logs = 0 if lse is None else lse
-    args = [*maps, map_of(o, GROUP_ROWS, BOX), counter, *sizes, logs, scale_q, scale_k, scale_v]
+    args = [*tensor_maps(chosen, q, k, v, o), counter, *sizes, logs, scale_q, scale_k, scale_v]
     return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
-
-
-def map_of(array: Any, rows: int, columns: int) -> Any:
-    """The tensor map for boxes whose rows are as wide as the swizzle."""
-    swizzle = f"{columns * array.itemsize}B"
-    return ptxlab.tensor_map(array, box=(1, 1, rows, columns), swizzle=swizzle, l2_promotion="256B")
 
 
 def choose(size: int, causal: bool, window: bool, length: int) -> Fp8Plan:
