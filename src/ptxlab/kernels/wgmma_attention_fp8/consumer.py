@@ -55,6 +55,8 @@ class Fp8Consumer(Consumer):
         super().__init__(plan, stages, tiles, o, lse)
         self.softmax = Fp8Softmax(plan.size, *scales[:2])
         self.factor = ptx.ld["global"].f32(scales[2])
+        for sum in self.sums:
+            sum.set(0.0)
         self.held = [[b32() for _ in range(4)] for _ in plan.steps]
         self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.mma(8)).d.offsets]
         self.tops = [f32() for _ in range(ROWS)]
@@ -99,6 +101,8 @@ class Fp8Consumer(Consumer):
     def multiply_values(self) -> None:
         """Sums: the weights times the values of the tile before, and times ones."""
         plan, transposed = self.plan, self.tiles.transposed
+        if not plan.causal:  # while the tensor cores multiply keys; under a mask there are no registers for that
+            self.put_aside_in_time()
         self.values.wait()
         right = ptx.descriptor(transposed, copy=self.values.index * (plan.keys // plan.transposed_box))
         ones = ptx.descriptor(self.tiles.ones)
@@ -120,8 +124,13 @@ class Fp8Consumer(Consumer):
         for row, (total, since) in enumerate(zip(self.softmax.totals, self.since, strict=True)):
             total.set((total + self.counted[ROWS * row]) * factors[row])
             since *= factors[row]
+        self.passed += 1
+        if self.plan.causal:
+            self.put_aside_in_time()
+
+    def put_aside_in_time(self) -> None:
+        """Put sums aside after so many tiles of keys."""
         if self.plan.chunk:
-            self.passed += 1
             with ptx.when(self.passed == self.plan.chunk):
                 self.put_aside()
 

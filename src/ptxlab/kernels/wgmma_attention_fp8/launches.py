@@ -53,5 +53,5 @@ def choose(size: int, causal: bool, window: bool, length: int) -> Fp8Plan:
     if size == 64:
         groups, keys = (2, 192) if chunk else (3, 128)
         return Fp8Plan(size, causal=causal, window=window, groups=groups, keys=keys, chunk=chunk)
-    keys = 128 if length <= SHORT else 192 if chunk else 160
+    keys = 128 if length <= SHORT else 192 if causal else 160
     return Fp8Plan(size, causal=causal, window=window, keys=keys, chunk=chunk)
