@@ -162,7 +162,8 @@ MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
         (
             lambda x, n, s, a: ptx.st.bulk.weak["shared::cta"](ptx.shared(b32, 4), n, 0),  # `.u32`, and not `.b32`
             "operand-type",
-            "`size` of `st.bulk.weak.shared::cta` is a `u32`, expected a `.u64` register or immediate (0 to 16777216)",
+            "`size` of `st.bulk.weak.shared::cta` is a `u32`, expected a `.u64` register or immediate "
+            "(0 to 16777216, a multiple of 8)",
         ),
         (lambda x, n, s, a: ptx.bra("nowhere"), "unknown-name", "there is no label `nowhere` in `k`"),
         (lambda x, n, s, a: ptx.tid.q, "unknown-name", "`%tid` has no component `.q`"),
