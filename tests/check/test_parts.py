@@ -64,12 +64,11 @@ def kernel(line: str, declared: str = "") -> str:
 # A kernel, and what is said of it; None: ptxas says otherwise, see above.
 CASES = [
     (kernel("mov.u32 s, two.y; mov.u32 two.g, s; add.s32 four.w, four.x, four.b;"), ""),
-    (kernel("mov.u32 s, r.x;"), "operand 2 of `mov.u32` is `r.x`, expected a `.u32` register or immediate"),
-    (kernel("mov.u32 r.x, s;"), "operand 1 of `mov.u32` is `r.x`, expected a `.u32` register"),
-    (kernel("mov.u32 s, two.xy;"), "operand 2 of `mov.u32` is `two.xy`, expected a `.u32` register or immediate"),
-    (kernel("mov.u32 s, two.b0;"), "operand 2 of `mov.u32` is `two.b0`, expected a `.u32` register or immediate"),
-    (kernel("mov.u32 r, %tid.x;", ".reg .b32 %tid;"), "operand 2 of `mov.u32` is `%tid.x`, expected a `.u32` register "
-     "or immediate"),
+    (kernel("mov.u32 s, r.x;"), "operand 2 of `mov.u32` is `r.x`, which has no such part"),
+    (kernel("mov.u32 r.x, s;"), "operand 1 of `mov.u32` is `r.x`, which has no such part"),
+    (kernel("mov.u32 s, two.xy;"), "operand 2 of `mov.u32` is `two.xy`, which has no such part"),
+    (kernel("mov.u32 s, two.b0;"), "operand 2 of `mov.u32` is `two.b0`, which has no such part"),
+    (kernel("mov.u32 r, %tid.x;", ".reg .b32 %tid;"), "operand 2 of `mov.u32` is `%tid.x`, which has no such part"),
     (kernel("mov.u32 r, %tid;", ".reg .b32 %tid;"), ""),
     (kernel("vadd.s32.s32.s32 four.x, four.y, four.z;"), "operand 1 of `vadd.s32.s32.s32` is an element of the vector "
      "register `four`, expected a `.s32` register"),
@@ -80,8 +79,8 @@ CASES = [
     (".version 8.6\n.target sm_90\n.func %clock() { ret; }\n", "`%clock` is the name of a special register"),
 ]  # fmt: skip
 ABSENT = [
-    (kernel("mov.u32 two.z, s;"), "operand 1 of `mov.u32` is `two.z`, expected a `.u32` register"),
-    (kernel("mov.u32 s, two.a;"), "operand 2 of `mov.u32` is `two.a`, expected a `.u32` register or immediate"),
+    (kernel("mov.u32 two.z, s;"), "operand 1 of `mov.u32` is `two.z`, which has no such part"),
+    (kernel("mov.u32 s, two.a;"), "operand 2 of `mov.u32` is `two.a`, which has no such part"),
 ]
 
 
