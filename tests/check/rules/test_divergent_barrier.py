@@ -275,41 +275,6 @@ def test_an_aligned_instruction_that_whole_warps_reach_is_fine(name: str, aligne
     assert findings(under_a_branch(RIGHT_WARP[name], ALIGNED[aligned]), CODE) == []
 
 
-def with_a_jump_past_the_second_question(last: int) -> str:
-    """`if (thread == 0) …; if (thread <= last) mma; …; if (thread <= last) mma;`, as nvcc writes it.
-
-    Thread 0 jumps to the first `mma`, as `thread <= last` is known there; a predicate keeps the answer for the second.
-    """
-    return kernel(
-        f"""
-{FRAGMENTS}    mov.u32 %r1, %tid.x;
-    setp.ne.u32 %p1, %r1, 0;
-    @%p1 bra others;
-    st.shared.u32 [tile], %r1;
-    bra.uni first;
-others:
-    setp.gt.u32 %p1, %r1, {last};
-    mov.pred %p2, 0;
-    @%p1 bra after;
-first:
-    {MMA}
-    mov.pred %p2, -1;
-after:
-    bar.sync 0;
-    not.pred %p1, %p2;
-    @%p1 bra end;
-    {MMA}
-end:""",
-        before=TILE,
-    )
-
-
-def test_the_paths_of_threads_are_known_after_a_compiler_has_joined_conditions() -> None:
-    assert findings(with_a_jump_past_the_second_question(last=31), CODE) == []
-    found = findings(with_a_jump_past_the_second_question(last=47), CODE)
-    assert [one.message.split("`")[1] for one in found] == ["mma", "mma"]
-
-
 def test_lanes_that_leave_early_are_missed_by_mma_though_not_by_a_barrier() -> None:
     text = under_a_branch("setp.ge.u32 %p1, %r1, 40;\n    @%p1 exit;\n    bar.sync 0;", MMA)
     text = text.replace("    @%p1 bra after;\n", "")
