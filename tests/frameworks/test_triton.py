@@ -76,6 +76,15 @@ def test_copies_of_an_element_do_not_race_unless_they_are_used(kernels: Any) -> 
     assert [one.code for one in reversed.diagnostics] == ["data-race"]
 
 
+def test_copies_of_an_element_decide_branches_around_its_store(kernels: Any) -> None:
+    x, out = np.zeros(1, np.int32), np.zeros(128, np.int32)
+    assert not ptxlab.triton.run(kernels.set_once, 1, x, out, seeds=3).diagnostics
+    assert (x[0], out[0]) == (1, 7)
+    for kernel in (kernels.set_once_and_fill, kernels.choose_and_fill, kernels.count_and_reset):
+        found = ptxlab.triton.run(kernel, 1, np.zeros(1, np.int32), out, on_error="collect").diagnostics
+        assert "data-race" in [one.code for one in found]
+
+
 def test_what_kernels_print_and_assert(kernels: Any) -> None:
     x = np.arange(32, dtype=np.int32)
     result = ptxlab.triton.run(kernels.chatty, 1, x, 32, BLOCK=32, num_warps=1, debug=True, seed=5)

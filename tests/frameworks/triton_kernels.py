@@ -42,6 +42,36 @@ def count_in_place(x_ptr, n):
 
 
 @triton.jit
+def set_once(x_ptr, out_ptr):
+    if tl.load(x_ptr) == 0:  # the thread that stores has loaded; whether others still see 0 is of no consequence
+        tl.store(x_ptr, 1)
+        tl.store(out_ptr, 7)
+
+
+@triton.jit
+def set_once_and_fill(x_ptr, out_ptr):
+    if tl.load(x_ptr) == 0:
+        tl.store(x_ptr, 1)
+        tl.store(out_ptr + tl.arange(0, 128), 7)  # by all threads: not by those that load 1
+
+
+@triton.jit
+def choose_and_fill(x_ptr, out_ptr):
+    chosen = 7
+    if tl.load(x_ptr) == 0:
+        tl.store(x_ptr, 1)
+        chosen = 8
+    tl.store(out_ptr + tl.arange(0, 128), chosen)
+
+
+@triton.jit
+def count_and_reset(x_ptr, out_ptr):
+    while tl.load(x_ptr) < 5:
+        tl.store(x_ptr, tl.load(x_ptr) + 1)
+    tl.store(x_ptr, 0)  # threads that have not loaded 5 yet stay in the loop
+
+
+@triton.jit
 def reverse_in_place(x_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(x_ptr + BLOCK - 1 - i, tl.load(x_ptr + i))

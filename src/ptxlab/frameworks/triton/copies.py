@@ -4,7 +4,7 @@ Where a tile has fewer elements than the block has threads, several threads load
 found to race, and that is of no consequence, in two cases. One instruction stores all copies of a sum to one address of
 shared memory, where with contraction each is rounded differently; in Triton, unlike Gluon, the compiler alone decides
 what is in shared memory. And a copy loads an element that another thread then replaces, while its own store of it is
-predicated off, with all others that depend on what it loaded.
+predicated off, with all others that depend on what it loaded (`dependents.py`), also where that decides a branch.
 
 A third race is the compiler's too: for several blocks of a cluster, Triton orders the last wait on an mbarrier and its
 invalidation by a cluster barrier whose arrival is relaxed. The wait is over where threads arrive.
@@ -12,11 +12,12 @@ invalidation by a cluster barrier whose arrival is relaxed. The wait is over whe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.ir.effects import Effects, registers_in
+from ptxlab.check.program import FunctionFacts
+from ptxlab.frameworks.triton.dependents import Dependents
 from ptxlab.ir.shapes import match_of
 from ptxlab.report import Diagnostic
 
@@ -43,7 +44,9 @@ class _Copies:
         assert module.source is not None
         self.instructions = list(kernel.instructions())
         self.matches = [match_of(one) for one in self.instructions]
-        self.effects = Effects(self.instructions, self.matches)
+        facts = FunctionFacts(kernel, self.instructions, self.matches)
+        self.effects = facts.effects
+        self.dependents = Dependents(facts)
         lines = [module.source.position(one.start or 0)[0] for one in self.instructions]
         self.by_line = {line: number for number, line in enumerate(lines)}
 
@@ -87,7 +90,7 @@ class _Copies:
         address = self._address(load)
         if address is None or address != self._address(store):
             return False
-        reached = self._reached(load)
+        reached = self.dependents.stores(load, store)
         return reached is not None and all(
             self.instructions[one].guard is not None
             and self.instructions[one].guard.register == guard.register  # type: ignore[union-attr]
@@ -110,31 +113,3 @@ class _Copies:
                 written = sum(operand.base.index in writes for writes in self.effects.writes)
                 return (operand.base.name, operand.offset) if written == 1 else None
         return None
-
-    def _reached(self, load: int) -> set[int] | None:
-        """The stores that depend on what a load read; None where something else does that others may see."""
-        tainted = set(self.effects.writes[load])
-        stores: set[int] = set()
-        while True:
-            before = len(tainted), len(stores)
-            for number, instruction in enumerate(self.instructions):
-                if number == load or not tainted & set(self.effects.reads[number]):
-                    continue
-                match = self.matches[number]
-                if match is None or match.effects.jump is not None or match.effects.converges:
-                    return None
-                if tainted & _of_address(instruction):
-                    return None
-                if self._accesses(number) == ["store"]:
-                    stores.add(number)
-                elif match.effects.accesses or match.effects.steps:
-                    return None
-                tainted |= set(self.effects.writes[number])
-            if (len(tainted), len(stores)) == before:
-                return stores
-
-
-def _of_address(instruction: ir.Instruction) -> set[int]:
-    """The registers of an instruction's addresses."""
-    addresses: Sequence[ir.Operand] = [one for one in instruction.operands if isinstance(one, ir.Address)]
-    return {register.index for operand in addresses for register in registers_in(operand)}
