@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -131,12 +131,14 @@ def gallery() -> str:
 
 def hopper() -> str:
     """The table of the README: the `wgmma` kernel beside cuBLAS, in TFLOP/s."""
-    lines = ["| D = A·Bᵀ | wgmma_gemm | cuBLAS | ratio |", "|---|---:|---:|---:|"]
-    for sized in Record.read(BENCHES / "wgmma_gemm.json").sizes:
+    lines = ["| type | m = n = k | wgmma_gemm | cuBLAS | ratio |", "|---|---:|---:|---:|---:|"]
+    sizes = Record.read(BENCHES / "wgmma_gemm.json").sizes
+    for sized in sorted(sizes, key=lambda sized: (sized.size["type"], sized.size["m"])):
         if sized.size.get("epilogue") or not sized.size["m"] == sized.size["n"] == sized.size["k"]:
             continue  # the gallery has all
         ours, theirs = (f"{sized[name].flops / 1e12:.0f}" for name in ("wgmma", "cuBLAS"))
-        lines.append(f"| {sized.spelled} | {ours} | {theirs} | {sized.ratio('wgmma', 'cuBLAS'):.2f} |")
+        square = f"{sized.size['type']} | {sized.size['m']:,}"
+        lines.append(f"| {square} | {ours} | {theirs} | {sized.ratio('wgmma', 'cuBLAS'):.2f} |")
     return "\n".join([*lines, ""])
 
 
@@ -153,6 +155,18 @@ def attention() -> str:
         ratio = sized.ratio("wgmma", "torch, cuDNN")
         lines.append(f"| {length:,} | {'causal' if causal else 'none'} | {ours} | {theirs} | {ratio:.2f} |")
     return "\n".join([*lines, ""])
+
+
+def gradient() -> str:
+    """The sentence of the README on the gradient of attention beside cuDNN's."""
+
+    def range_of(heads: Collection[int]) -> str:
+        sizes = Record.read(BENCHES / "wgmma_attention_backward.json").sizes
+        ratios = sorted(one.ratio("wgmma", "torch, cuDNN") for one in sizes if one.size["size"] in heads)
+        return f"{ratios[0]:.2f} to {ratios[-1]:.2f} times as fast"
+
+    small, large = range_of((64, 128)), range_of((256,))
+    return f"With heads of 64 and 128 elements the gradient is {small} as cuDNN's, with 256 {large}"
 
 
 def under(page: str, folder: str) -> str:
@@ -333,6 +347,7 @@ def write_measured() -> None:
     for table in (hopper(), attention()):
         header = re.escape(table.partition("\n")[0])
         text = re.sub(rf"^{header}\n(?:\|.*\n)+", lambda _, table=table: table, text, flags=re.MULTILINE)  # type: ignore[misc]
+    text = re.sub(r"With heads of 64 and 128 elements the gradient is [^:]*(?=:)", gradient(), text)
     for name, sentence in (("wgmma_gemm", r"TFLOP/s on an NVIDIA H200,"), ("wgmma_attention", r"on the same GPU,")):
         rounds = len(Record.read(BENCHES / f"{name}.json").sizes[0]["wgmma"].samples)
         words = sentence.replace(" ", r"\s+")

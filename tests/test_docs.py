@@ -116,6 +116,7 @@ def test_the_readme_has_what_was_measured_beside_cudnn(build: ModuleType) -> Non
     measured = build.Record.read(build.BENCHES / "wgmma_attention.json")
     (rounds,) = {len(sized["wgmma"].samples) for sized in measured.sizes}
     assert build.attention() in readme
+    assert build.gradient() in " ".join(readme.split())
     assert f"on the same GPU, medians of {rounds} rounds" in " ".join(readme.split())
 
 

@@ -15,10 +15,11 @@ INTRO = """\
 
 Each kernel of the gallery beside the fastest library that computes the same, at every size that its entry names, as
 `ptxlab bench --all` measured it. A ratio above 1 means that our kernel is faster; rows where it is not are here like
-all others. Every answer was checked against float64 before it was timed, contenders took turns, and data was fresh for
-the cache, but in the last ratio, where each call read what the one before had read. Ceilings are a copy of 1 GiB, a
-copy of as many bytes where that is less than 256 MiB, a read of as many bytes for what writes next to nothing, and the
-library's product of two large matrices: the fraction is of the nearest one.
+all others. It is the median of the ratios of the rounds: both run in each round, so that a clock which falls with the
+power that is drawn falls for both. Every answer was checked against float64 before it was timed, contenders took turns,
+and data was fresh for the cache, but in the last ratio, where each call read what the one before had read. Ceilings are
+a copy of 1 GiB, a copy of as many bytes where that is less than 256 MiB, a read of as many bytes for what writes
+next to nothing, and the library's product of two large matrices: the fraction is of the nearest one.
 """
 
 
