@@ -14,7 +14,7 @@ from ptxlab.kernels import vector_addition
 from ptxlab.measure import Contender, Host, Record, Sized, Work, WrongAnswerError, check, measure
 from ptxlab.measure.checking import expect
 from ptxlab.measure.fingerprints import Answers
-from ptxlab.measure.interleaving import take_turns
+from ptxlab.measure.interleaving import MOST, take_turns, until_steady
 from ptxlab.measure.table import as_markdown, as_text
 
 WORK = Work(flops=2e12, bytes=1e9, rate="f32")
@@ -43,6 +43,18 @@ def test_every_contender_has_every_position_and_comes_after_every_other(count: i
     places = Counter((name, place) for turn in rounds for place, name in enumerate(turn))
     assert places == dict.fromkeys(product(names, range(count)), 2)
     assert Counter(pair for turn in rounds for pair in pairwise(turn)) == dict.fromkeys(permutations(names, 2), 2)
+
+
+def test_contenders_whose_times_differ_much_take_more_turns() -> None:
+    seen: list[str] = []
+
+    def timers(spread: float) -> dict[str, Any]:
+        return {name: lambda name=name: seen.append(name) or 1 + spread * (len(seen) % 5) for name in "ab"}
+
+    assert len(until_steady(timers(0.001), 4)["a"]) == 4
+    seen.clear()
+    assert {len(times) for times in until_steady(timers(0.1), 4).values()} == {4 * MOST}
+    assert "".join(seen) == "abbabaab" * MOST
 
 
 def test_a_ratio_compares_within_rounds() -> None:

@@ -2,10 +2,10 @@
 
 Each contender gets the same sets of fresh random data, as many as are needed to leave the L2 cache cold, and answers
 one of them correctly before any is timed. A short one is captured in a graph and its replays are timed, so that what
-the Python costs is left out. Contenders take turns; after each sample, the fingerprints of all answers are taken. Then
-they take turns again, each on one set of data, so that the L2 cache is hot. Ceilings take theirs afterwards: a copy
-fills the L2 cache with what is still to be written, and on an H200 kernels that only read are up to 3 % slower for many
-milliseconds after it.
+the Python costs is left out. Contenders take turns, for more rounds where their times differ much; after each sample,
+the fingerprints of all answers are taken. Then they take turns again, each on one set of data, so that the L2 cache is
+hot. Ceilings take theirs afterwards: a copy fills the L2 cache with what is still to be written, and on an H200 kernels
+that only read are up to 3 % slower for many milliseconds after it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ptxlab.measure.clocks import ClockLog
 from ptxlab.measure.data import Device
 from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
 from ptxlab.measure.fingerprints import Answers
-from ptxlab.measure.interleaving import Timer, take_turns
+from ptxlab.measure.interleaving import Timer, take_turns, until_steady
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.measure.record import Contender, Record, Sized
 from ptxlab.syntax import format
@@ -113,7 +113,7 @@ def _measure_size(
         for warm in (*timers.values(), *hot.values()):
             warm()
         started = time.monotonic()
-        samples = take_turns(timers, rounds, lambda done: report(f"round {done} of {rounds}"))
+        samples = until_steady(timers, rounds, lambda done: report(f"round {done} of {rounds}"))
         fewer = max(3, rounds // 3)
         hot_samples = take_turns(hot, fewer)
         conditions = log.since(started)

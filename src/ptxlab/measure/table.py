@@ -113,8 +113,11 @@ def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _rounds(record: Record) -> int:
-    return max((len(one.samples) for sized in record.sizes for one in sized.contenders), default=0)
+def _rounds(record: Record) -> str:
+    """`7`, or `7 to 28` where times of some sizes differed much."""
+    timed = [one for sized in record.sizes for one in sized.contenders if one.kind != "ceiling" and one.samples]
+    counts = sorted({len(one.samples) for one in timed}) or [0]
+    return " to ".join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))
 
 
 def _article(name: str) -> str:
