@@ -116,4 +116,18 @@ def test_variants_fit_into_shared_memory(extents: tuple[int, int, int]) -> None:
     found = [*shapes(problem)]
     assert found
     assert all(one.occupancy * (one.shared(problem.layout(one)) + 1024) <= 233_472 for one in found)
-    assert len({replace(one, stages=0, buffers=0) for one in found}) == len(found)
+    assert len({replace(one, stages=9, buffers=0) for one in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"stages": 1}, "`stages` is 1: 2 K tiles are held at a time"),
+        ({"stages": 4, "lead": 4}, "`stages` is 4: 5 K tiles are held at a time with a `lead` of 4"),
+        ({"stages": 2, "fresh": 4}, "`stages` is 2: 4 K tiles are held at a time"),
+        ({"groups": 3, "lead": 1}, "`lead` is 1: it is for two warpgroups that multiply the rows of one tile"),
+    ],
+)
+def test_a_variant_that_would_wait_forever_is_refused(fields: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ValueError, match="^" + problem + "$"):
+        Shape(**fields)

@@ -50,6 +50,15 @@ class Shape:
     spans: int = 0  # of each warp, that a timeline records
     fresh: int = 0  # MMAs whose results are added to sums in other registers, and need so many sets of their own
 
+    def __post_init__(self) -> None:
+        """Refuse what would wait forever: a warpgroup waits for a K tile whose stage it has not released yet."""
+        if self.lead and (self.groups != 2 or self.alternate or self.fresh):
+            raise ValueError(f"`lead` is {self.lead}: it is for two warpgroups that multiply the rows of one tile")
+        held = self.fresh or max(2, self.lead + 1)
+        if self.stages < held:
+            ahead = f" with a `lead` of {self.lead}" if self.lead else ""
+            raise ValueError(f"`stages` is {self.stages}: {held} K tiles are held at a time{ahead}")
+
     @property
     def rows(self) -> int:
         """Rows of a tile."""

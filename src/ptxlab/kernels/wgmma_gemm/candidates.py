@@ -119,7 +119,7 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     steps = problem.steps
     for swapped in (False, True):
         for groups, tall, columns in _tiles(problem.m if swapped else problem.n):
-            tile = Shape(groups, columns, 1, tall, swapped=swapped, keep=hints(problem, swapped))
+            tile = Shape(groups, columns, 2, tall, swapped=swapped, keep=hints(problem, swapped))
             if columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k:
                 tile = replace(tile, span=32)  # what a block copies is what it multiplies
             tried = [replace(tile, cluster=cluster) for cluster in (1, 2)]
@@ -173,9 +173,9 @@ def _fitted(problem: Problem, shape: Shape) -> Shape | None:
         one = replace(shape, buffers=buffers)
         stored = one.boxes(layout).bytes if one.split == 1 else 0
         stages = int(min(most, (memory - stored) // one.stage_bytes(layout)))
-        one = replace(one, stages=max(stages, 1))
-        if stages >= 3 and one.shared(layout) <= memory:
-            found.append(one)
+        if stages >= 3:
+            one = replace(one, stages=stages)
+            found += [one] if one.shared(layout) <= memory else []
     return max(found, key=lambda one: (min(one.stages, 6), one.buffers), default=None)
 
 
