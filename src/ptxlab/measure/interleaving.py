@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from math import sqrt
 
 MOST = 4  # times as many rounds as were asked for, where times differ much
 CERTAIN = 0.01  # of a median: what its standard error may be
@@ -62,7 +63,7 @@ def uncertainty(times: Sequence[float]) -> float:
     if len(times) < 2:
         return 0.0
     first, middle, third = statistics.quantiles(times, n=4)
-    return (third - first) * OF_QUARTILES / len(times) ** 0.5 / middle
+    return (third - first) * OF_QUARTILES / sqrt(len(times)) / middle
 
 
 def order(names: Sequence[str], turn: int) -> list[str]:
