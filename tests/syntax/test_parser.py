@@ -4,7 +4,7 @@ import pytest
 
 from ptxlab import ir
 from ptxlab.report import PtxError
-from ptxlab.syntax import parse, read
+from ptxlab.syntax import format, parse, read
 from tests.tools import header
 
 HEADER = header("8.0", "sm_90")
@@ -209,6 +209,12 @@ class TestItems:
         assert [(d.name, d.arguments) for d in k.directives] == [
             ("maxntid", (16, 2)), ("minnctapersm", (2,)), ("pragma", ("nounroll",)),
         ]  # fmt: skip
+
+    @pytest.mark.parametrize("what", ["const", "texref", "samplerref", "surfref"])
+    def test_what_a_parameter_points_to(self, what: str) -> None:
+        module = parse(HEADER + f".entry k(.param .u64 .ptr .{what} .align 8 p) {{ ret; }}\n")
+        assert module.functions[0].parameters[0].pointer == ir.PointerAttribute(what, 8)
+        assert f".param .u64 .ptr .{what} .align 8 p" in format(module)
 
     def test_prototype_inside_a_body_belongs_to_the_module(self) -> None:
         module = parse(HEADER + ".entry k { { .extern .func f(); } call f; ret; }")

@@ -59,10 +59,25 @@ class Calls:
         operands += [target for other in facts.others if isinstance(other, ir.CallTargets) for target in other.targets]
         return {operand.name for operand in operands if isinstance(operand, ir.FunctionReference)}
 
+    def has_body(self, name: str) -> bool:
+        """Whether a function is defined in the module."""
+        return name in self._by_name
+
     def is_recursive(self, name: str) -> bool:
         """Whether a function calls itself, directly or through others."""
-        facts = self._by_name.get(name)
+        return self.is_called_by(name, name)
+
+    def is_called_by(self, name: str, caller: str) -> bool:
+        """Whether a function is called by another one, directly or through others."""
+        facts = self._by_name.get(caller)
         if facts is None:
             return False
-        called = {self.callee(call) for other in self.reached_from(facts) for call in other.calls}
-        return name in called
+        return name in {self.callee(call) for other in self.reached_from(facts) for call in other.calls}
+
+    @cached_property
+    def with_several_results(self) -> ir.Function | None:
+        """A function with several results: where there is one, ptxas makes code without a stack of all of the module.
+
+        Such code passes any type, but it has no recursion and no calls through pointers.
+        """
+        return next((function for function in self._program.module.functions if len(function.returns) > 1), None)

@@ -78,7 +78,7 @@ def is_formal(function: ir.Function, variable: ir.Variable) -> bool:
 
 
 def is_narrow(formal: ir.Variable) -> bool:
-    """Whether this is a scalar that code for functions with a stack, all that ptxas makes today, cannot pass."""
+    """Whether this is a scalar that code with a stack cannot pass."""
     return formal.type.name in ("pred", "u8", "s8", "u16", "s16") and formal.vector == 1 and not formal.dimensions
 
 

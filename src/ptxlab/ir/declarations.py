@@ -70,7 +70,10 @@ Initialiser: TypeAlias = Immediate | SymbolAddress | MaskedConstant | Field | In
 
 
 class PointerAttribute(Immutable):
-    """`.ptr.global.align 16`: where a kernel parameter points; no state space means a generic address."""
+    """`.ptr.global.align 16`: where a kernel parameter points; no state space means a generic address.
+
+    Instead of a state space it may be `texref`, `samplerref` or `surfref`: the parameter is the handle of one.
+    """
 
     __slots__ = ("align", "state_space")
     fields = ("state_space", "align")

@@ -22,6 +22,8 @@ STATE_SPACES = frozenset((".reg", ".global", ".shared", ".local", ".const", ".pa
 LINKAGES = frozenset((".extern", ".visible", ".weak", ".common"))
 _DECLARABLE = {f".{type.name}" for type in TYPES.values() if type.declarable}
 _VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+# What a parameter with `.ptr` may point to. The manual has the state spaces only; LLVM writes the others for OpenCL.
+_POINTED_TO = frozenset((".const", ".global", ".local", ".shared", ".texref", ".samplerref", ".surfref"))
 
 
 class _Head:
@@ -151,7 +153,7 @@ def _read_align(cursor: Cursor) -> int:
 def _read_pointer(cursor: Cursor) -> PointerAttribute:
     cursor.advance()
     state_space = align = None
-    if cursor.value in (".const", ".global", ".local", ".shared"):
+    if cursor.value in _POINTED_TO:
         state_space = cursor.advance()[1:]
     if cursor.at(".align"):
         align = _read_align(cursor)

@@ -70,4 +70,4 @@ def test_inside(name: str) -> None:
 
 def test_help_says_what_fits() -> None:
     (found,) = findings(kernel("ld.shared.u32 %r1, [tile+64];", before=DECLARED, **H100), CODE)
-    assert found.helps[0].text == "the last 4 bytes of it begin at offset 60"
+    assert found.helps[0].text == "an access of 4 bytes is inside up to offset 60"

@@ -29,6 +29,7 @@ immediate_range
 unavailable_instruction
 unavailable_feature
 illegal_call
+stackless_call
 mixed_cta_group
 parameter_write
 misused_parameter

@@ -158,7 +158,8 @@ def _fault(
     if not _is_aligned_as(formal, actual):
         message = f"{name} is aligned to {parameter_alignment(formal)} bytes, {described(actual)} is not"
         return message, "of another alignment", []
-    if is_narrow(formal) and facts.function.name in program.calls.compiled:
+    calls = program.calls
+    if is_narrow(formal) and facts.function.name in calls.compiled and calls.with_several_results is None:
         message = f"{name} is a single `.{formal.type.name}`, which no call can pass"
         return message, "passed here", [f"make it a `.b{max(formal.type.width, 16)}`"]
     return None

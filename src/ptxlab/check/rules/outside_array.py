@@ -52,8 +52,12 @@ def check(program: Program) -> Iterator[Diagnostic]:
                 f"bytes {offset} to {offset + access.size} of `{variable.name}` are accessed, it has {size}",
                 program.module.operand_span(instruction, access.operand),
                 "outside the variable",
-                others=[Label(declared, f"{size} bytes")] if declared else [],
-                helps=[f"the last {access.size} bytes of it begin at offset {size - access.size}"]
+                others=[Label(declared, _bytes(size))] if declared else [],
+                helps=[f"an access of {_bytes(access.size)} is inside up to offset {size - access.size}"]
                 if size >= access.size
-                else [f"declare it with {access.size} bytes or more"],
+                else [f"declare it with {_bytes(access.size)} or more"],
             )
+
+
+def _bytes(count: int) -> str:
+    return f"{count} byte" if count == 1 else f"{count} bytes"

@@ -217,9 +217,10 @@ def _store(function: Function, operand: ir.Operand, value: LlvmValue) -> None:
             return
         case ir.Vector() if len(operand.elements) == 1:
             _store(function, operand.elements[0], value)
-        case ir.Vector():
-            width = value.type.width // len(operand.elements)
-            for part, element in zip(function.machine.unpack(value, f"b{width}"), operand.elements, strict=True):
+        case ir.Vector() | ir.Register(vector=2 | 4):
+            elements = parts_of(operand, 1)
+            width = value.type.width // len(elements)
+            for part, element in zip(function.machine.unpack(value, f"b{width}"), elements, strict=True):
                 _store(function, element, part)
         case ir.Register():
             function.registers.put(
