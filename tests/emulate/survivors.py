@@ -90,6 +90,7 @@ STARTED = (
 )
 
 NO_KERNEL_BEFORE = "no other kernel writes lengths while this one runs, as one before it may on a GPU"
+# PTX ISA 8.9.5; tests/litmus/reset-observed.litmus and reset-observed-barrier.litmus ask the axioms.
 READ_BEFORE = "the block has read what another one wrote there, so that the two stores are in that order"
 
 EQUIVALENT = [
