@@ -21,8 +21,10 @@ def nearest_forms(text: str) -> list[Form]:
 
 def _edits(form: Form, written: Sequence[str]) -> int:
     """How many words are missing in a spelling or too many, read in the order of the form."""
-    rest, missing = list(written), 0
     parts = [((name,), False) for name in form.name] + [(slot.values, slot.optional) for slot in form.slots]
+    known = {value for values, _ in parts for value in values}
+    rest = [word for word in written if word in known]
+    missing = len(written) - len(rest)
     for values, optional in parts:
         if rest and rest[0] in values:
             rest.pop(0)

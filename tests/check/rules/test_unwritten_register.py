@@ -120,3 +120,40 @@ def test_compilers_leave_registers_unwritten_where_it_does_not_matter(first: str
     body, *_ = WRONG["nothing writes it"]
     (found,) = findings(first + kernel(body), CODE)
     assert found.message == "`%r2` is read before it is written; nothing writes it"
+
+
+MMA = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+A, B = "{%r1, %r1, %r1, %r1}", "{%r1, %r1}"
+ZEROS = "{" + ", ".join(["0f00000000"] * 4) + "}"
+TOGETHER = {
+    "accumulators of an MMA": (
+        IN + f"{MMA} {{%f1, %f2, %f3, %f4}}, {A}, {B}, {{%f1, %f2, %f3, %f4}};\nst.global.f32 [%rd1], %f1;",
+        ["`%f1` to `%f4` are read before they are written"],
+    ),
+    "accumulators of MMAs that are alike": (
+        IN + "".join(f"{MMA} {{{d}}}, {A}, {B}, {{{d}}};\n" for d in ("%f1, %f2, %f3, %f4", "%f5, %f6, %f7, %f8"))
+        + "st.global.f32 [%rd1], %f5;",
+        ["`%f1` to `%f8` are read before they are written"],
+    ),
+    "A and B": (
+        IN + f"{MMA} {{%f1, %f2, %f3, %f4}}, {{%r2, %r3, %r4, %r5}}, {{%r9, %r7}}, {ZEROS};\nst.global.f32 [%rd1], %f1;",
+        [
+            "`%r2` to `%r5` are read before they are written; nothing writes them",
+            "`%r9` and `%r7` are read before they are written; nothing writes them",
+        ],
+    ),
+    "not numbered in order": (
+        IN + "st.global.v4.u32 [%rd1], {%r5, %r9, %r3, %r2};",
+        ["`%r5`, `%r9` and 2 more registers are read before they are written; nothing writes them"],
+    ),
+    "two instructions": (
+        IN + "st.global.u32 [%rd1], %r5;\nst.global.u32 [%rd1], %r6;",
+        [f"`%r{n}` is read before it is written; nothing writes it" for n in (5, 6)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_registers_of_one_operand_are_one_finding(name: str) -> None:
+    body, messages = TOGETHER[name]
+    assert [one.message for one in findings(kernel(body), CODE)] == messages

@@ -41,7 +41,8 @@ Right:
 ```
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 
 from ptxlab import ir
 from ptxlab.check.paths import Ways
@@ -59,8 +60,8 @@ MOVES = frozenset((Operation.COPY, Operation.SELECTION, Operation.SHUFFLE, Opera
 def check(program: Program) -> Iterator[Diagnostic]:
     find = never_written if is_generated(program.module) else first_reads
     for facts in program.sound_functions:
-        for at, register in find(facts):
-            yield _explain(program, facts, at, register)
+        for group in _together(facts, find(facts)):
+            yield _explain(program, facts, group)
 
 
 def is_generated(module: ir.Module) -> bool:
@@ -183,22 +184,68 @@ def _parameters(facts: FunctionFacts) -> set[int]:
     }
 
 
-def _explain(program: Program, facts: FunctionFacts, at: int, index: int) -> Diagnostic:
-    instruction = facts.instructions[at]
-    register = next(r for r in _registers(instruction) if r.index == index)
-    how, writes = _how(facts, at, index)
-    if writes:
-        write, text = facts.instructions[writes[0]], "written here"
+@dataclass(frozen=True)
+class _Group:
+    """Registers that one operand has: of an instruction, or of MMAs that are alike and follow each other."""
+
+    at: int
+    registers: list[ir.Register]
+    how: str
+    writes: list[int]
+
+
+def _together(facts: FunctionFacts, found: list[tuple[int, int]]) -> Iterator[_Group]:
+    groups: dict[Hashable, _Group] = {}
+    for at, index in found:
+        instruction, match = facts.instructions[at], facts.matches[at]
+        register = next(r for r in _registers(instruction) if r.index == index)
+        how, writes = _how(facts, at, index)
+        place: Hashable = at
+        if match is not None and match.effects.mma is not None:
+            place = facts.flow.block_at(at), instruction.opcode.text
+        operand = next((n for n, o in enumerate(instruction.operands) if register in registers_in(o)), None)
+        group = groups.setdefault((place, operand, how), _Group(at, [], how, writes))
+        group.registers.append(register)
+    yield from groups.values()
+
+
+def _names(registers: list[ir.Register]) -> str:
+    """Registers in words: the first and the last where they are numbered, else two of them."""
+    first, *rest = [f"`{one.name}`" for one in registers]
+    stem, number = _numbered(registers[0].name)
+    if len(registers) > 2 and [_numbered(one.name) for one in registers] == [
+        (stem, number + distance) for distance in range(len(registers))
+    ]:
+        return f"{first} to {rest[-1]}"
+    if len(rest) < 2:
+        return " and ".join([first, *rest])
+    return f"{first}, {rest[0]} and {len(rest) - 1} more registers"
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or -1)
+
+
+def _explain(program: Program, facts: FunctionFacts, group: _Group) -> Diagnostic:
+    instruction, register = facts.instructions[group.at], group.registers[0]
+    if group.writes:
+        write, text = facts.instructions[group.writes[0]], "written here"
         span = program.module.span(write)
     else:
         span, text = (program.module.span(register.variable) if register.variable else None), "declared here"
+    names = _names(group.registers)
+    message = f"{names} is read before it is written{group.how}"
+    if len(group.registers) > 1:
+        how = group.how.replace("writes it", "writes them")
+        message = f"{names} are read before they are written{how}"
     return warning(
         "unwritten-register",
-        f"`{register.name}` is read before it is written{how}",
+        message,
         span_of_name(program, instruction, register.name),
         "holds an arbitrary value",
         others=[Label(span, text)] if span else [],
-        helps=[f"write `{register.name}` first, for instance with `mov`"],
+        helps=[f"write {names} first, for instance with `mov`"],
     )
 
 

@@ -136,7 +136,9 @@ class Finding:
     missing: u32  # of a tensor map: what is missing between the write and the copy; of ONE_SIDED, see `one_sided`
     weak: u32  # of a race: why that wait, or an arrival that it saw, hands nothing over; see `reports`
     wait: u64  # of such a race: the offset of the mbarrier
-    wait_phases: u64  # of such a race: how many phases of it were complete
+    wait_phases: (
+        u64  # of such a race, and of an mbarrier that is initialised again: how many phases of it were complete
+    )
     initialised: u32  # of such a race: 1 + the instruction that initialised the mbarrier; 0: it is not known
     completed_by: u32  # of such a race: 1 + the first instruction that arrived in the last complete phase
     phase_arrivals: u32  # of such a race: the arrivals of that phase

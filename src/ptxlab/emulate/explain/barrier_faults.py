@@ -54,18 +54,26 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
 
 
 def explain_not_invalidated(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
-    """An mbarrier that was used is initialised again; it is idle, but was not invalidated."""
+    """An mbarrier that is valid is initialised again; it is idle, but was not invalidated."""
     instruction, first = found.get("instruction", number), found.get("other_instruction", number)
     name = name_mbarrier(launch, found.get("address", number))
-    others = [] if instruction == first else _labels(launch, first, "initialised here, and used since")
+    used = found.get("wait_phases", number) > 0
+    what = "initialised here, and used since" if used else "initialised here"
+    others = [] if instruction == first else _labels(launch, first, what)
     return warning(
         "reinitialised-mbarrier",
         f"{name} is initialised again without `mbarrier.inval`",
         launch.span_of(instruction),
         "initialised again here",
         others=others,
-        notes=["`mbarrier.init` over a valid mbarrier is undefined, even if no thread uses it any more"],
-        helps=["`mbarrier.inval` after the last use, or initialise it once and continue with its next phase"],
+        notes=[
+            f"`mbarrier.init` over a valid mbarrier is undefined, even if no thread uses it {'any more' if used else 'yet'}"
+        ],
+        helps=[
+            "`mbarrier.inval` after the last use, or initialise it once and continue with its next phase"
+            if used
+            else "initialise it once, by one thread"
+        ],
     )
 
 

@@ -61,7 +61,12 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
         if is_early or kinds[number] == reports.EXITED:
             racing.add(found.get("instruction", number))
             yield _explain_absence(launch, found, number)
-    again = [number for number in numbers if kinds[number] == reports.NOT_INVALIDATED]
+    again = [
+        number
+        for number in numbers
+        if kinds[number] == reports.NOT_INVALIDATED
+        and (found.get("wait_phases", number) > 0 or found.get("instruction", number) not in racing)
+    ]
     for first, *others in by_synchronization(launch, found, again):
         diagnostic = explain_not_invalidated(launch, found, first)
         more = [f"{len(others)} more mbarrier{'s are' if len(others) > 1 else ' is'} initialised again after it"]

@@ -97,8 +97,8 @@ def may_initialise(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
     if waiting != 0 or is_partial or bits >> BYTES & BYTES_MASK != 0:
         fail_barrier(thread, block, offset, BarrierReason.REINITIALISED, u64(waiting), instruction)
         return False
-    if notes.completed != 0 and thread.worker.checks != 0:
-        report_reinitialised(thread, offset, notes.instruction, instruction)
+    if thread.worker.checks != 0:
+        report_reinitialised(thread, offset, notes, instruction)
     return True
 
 

@@ -7,6 +7,7 @@ is what they write, however many instructions they need for that.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
+from ptxlab.emulate.abi.barriers import Phase
 from ptxlab.emulate.abi.clocks import Access, Finding, History
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
@@ -162,13 +163,14 @@ def report_start(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, 
 
 
 @native
-def report_reinitialised(thread: Pointer[Thread], offset: u64, other: u32, instruction: u32) -> None:
-    """Note an `mbarrier.init` where another one is that was used, but is not in use, unless there was one before."""
+def report_reinitialised(thread: Pointer[Thread], offset: u64, notes: Pointer[Phase], instruction: u32) -> None:
+    """Note an `mbarrier.init` where another one is that is not in use, unless there was one before."""
     history = thread.worker.history
     end_trial(thread)
     if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_capacity:
         found = add_finding(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
-        found.other_instruction = other
+        found.other_instruction = notes.instruction
+        found.wait_phases = notes.completed
 
 
 @native
