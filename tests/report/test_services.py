@@ -1,8 +1,12 @@
 """The formats that services read: SARIF and the workflow commands of GitHub."""
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
-from ptxlab.report import Edit, Help, Label, Source, Span, error, render, warning
+import pytest
+
+from ptxlab.report import Diagnostic, Edit, Help, Label, Source, Span, error, render, warning
 
 SOURCE = Source("dir/a b.ptx", "add.u32\nret;\n")
 ADD, RET = Span(SOURCE, 0, 7), Span(SOURCE, 8, 11)
@@ -32,6 +36,54 @@ def test_sarif() -> None:
     assert (replacement["deletedRegion"]["startLine"], replacement["insertedContent"]) == (2, {"text": "exit"})
     assert second["message"] == {"text": "second\nnote: a fact"}
     assert third["locations"] == []
+
+
+# What OASIS' schema of SARIF 2.1.0 has of the objects that are written here: their properties, with `!` those that are
+# required, and the object that each is, or a type. No object has other properties.
+SCHEMA: dict[str, dict[str, str | type]] = {
+    "log": {"$schema": str, "version!": str, "runs!": "[run"},
+    "run": {"tool!": "tool", "columnKind": str, "results": "[result"},
+    "tool": {"driver!": "driver"},
+    "driver": {"name!": str, "version": str, "rules": "[rule"},
+    "rule": {"id!": str, "help": "message"},
+    "message": {"text!": str},
+    "result": {"ruleId": str, "ruleIndex": int, "level": str, "message!": "message", "locations": "[location",
+               "relatedLocations": "[location", "fixes": "[fix"},
+    "location": {"physicalLocation": "place", "message": "message"},
+    "place": {"artifactLocation!": "artifact", "region": "region"},
+    "artifact": {"uri": str},
+    "region": {"startLine": int, "startColumn": int, "endLine": int, "endColumn": int},
+    "fix": {"description": "message", "artifactChanges!": "[change"},
+    "change": {"artifactLocation!": "artifact", "replacements!": "[replacement"},
+    "replacement": {"deletedRegion!": "region", "insertedContent": "message"},
+}  # fmt: skip
+
+
+def violations(value: Any, kind: str | type, path: str = "log") -> Iterator[str]:
+    if isinstance(kind, type):
+        if type(value) is not kind or value == "" or (kind is int and value < 0):
+            yield f"{path} is {value!r}"
+    elif kind.startswith("["):
+        for number, one in enumerate(value):
+            yield from violations(one, kind[1:], f"{path}[{number}]")
+    else:
+        properties = {name.rstrip("!"): inner for name, inner in SCHEMA[kind].items()}
+        yield from (f"{path} lacks {name}" for name in SCHEMA[kind] if name.endswith("!") and name[:-1] not in value)
+        yield from (f"{path} has {name}" for name in value.keys() - properties.keys())
+        for name in value.keys() & properties.keys():
+            yield from violations(value[name], properties[name], f"{path}.{name}")
+
+
+@pytest.mark.parametrize("found", [FOUND, FOUND[:1], FOUND[2:], []])
+def test_sarif_is_as_its_schema_says(found: list[Diagnostic]) -> None:
+    log = json.loads(render(found, "sarif"))
+    assert list(violations(log, "log")) == []
+    (run,) = log["runs"]
+    assert (log["version"], run["columnKind"]) == ("2.1.0", "unicodeCodePoints")
+    assert all(one["level"] in ("none", "note", "warning", "error") for one in run["results"])
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert all(rules[one["ruleIndex"]] == one["ruleId"] for one in run["results"])
+    assert len(set(rules)) == len(rules)
 
 
 def test_sarif_of_nothing_is_a_run_without_results() -> None:

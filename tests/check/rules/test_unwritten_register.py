@@ -136,7 +136,7 @@ TOGETHER = {
         ["`%f1` to `%f8` are read before they are written"],
     ),
     "A and B": (
-        IN + f"{MMA} {{%f1, %f2, %f3, %f4}}, {{%r2, %r3, %r4, %r5}}, {{%r9, %r7}}, {ZEROS};\nst.global.f32 [%rd1], %f1;",
+        IN + f"{MMA} {{%f1, %f2, %f3, %f4}}, {{%r2, %r3, %r4, %r5}}, {{%r9, %r7}}, {ZEROS};\nst.global.f32 [%rd1], %f1;",  # noqa: E501
         [
             "`%r2` to `%r5` are read before they are written; nothing writes them",
             "`%r9` and `%r7` are read before they are written; nothing writes them",

@@ -67,7 +67,8 @@ def explain_not_invalidated(launch: RunningLaunch, found: StructArray, number: i
         "initialised again here",
         others=others,
         notes=[
-            f"`mbarrier.init` over a valid mbarrier is undefined, even if no thread uses it {'any more' if used else 'yet'}"
+            "`mbarrier.init` over a valid mbarrier is undefined, "
+            f"even if no thread uses it {'any more' if used else 'yet'}"
         ],
         helps=[
             "`mbarrier.inval` after the last use, or initialise it once and continue with its next phase"
