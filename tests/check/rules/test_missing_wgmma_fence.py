@@ -49,6 +49,14 @@ def test_a_product_of_registers_written_without_a_fence_is_found(name: str) -> N
     assert found.helps[0].text == "put `wgmma.fence.sync.aligned;` before the first `wgmma.mma_async` of the group"
 
 
+def test_a_product_of_registers_read_without_a_fence_is_found() -> None:
+    text = wgmma_kernel(LOAD, FENCE, MULTIPLY, COMMIT, WAIT_0, STORE, MULTIPLY.replace("f16 {", "f16  {"), END)
+    (found,) = findings(text, CODE)
+    assert found.message == "`wgmma.mma_async` uses `%f1`, read before with no `wgmma.fence` in between"
+    assert found.line == line_of(text, f"{PRODUCT}  ")
+    assert [label.text for label in found.labels] == ["may write `%f1` too early", "`%f1` is read here"]
+
+
 def test_the_first_product_needs_a_fence_in_any_case() -> None:
     text = wgmma_kernel(OTHER, COMMIT, WAIT_0, STORE_OTHER)
     (found,) = findings(text, CODE)
@@ -59,7 +67,8 @@ def test_the_first_product_needs_a_fence_in_any_case() -> None:
 RIGHT = {
     "fenced": (LOAD, FENCE, MULTIPLY, END),
     "one fence for many": (LOAD, LOAD_A, FENCE, MULTIPLY, MULTIPLY_A, OTHER, END, STORE_OTHER),
-    "the next group continues": (LOAD, FENCE, MULTIPLY, COMMIT, WAIT_0, STORE, MULTIPLY, END),
+    "the next group continues": (LOAD, FENCE, MULTIPLY, COMMIT, WAIT_0, MULTIPLY, END),
+    "the next group continues after a store": (LOAD, FENCE, MULTIPLY, COMMIT, WAIT_0, STORE, FENCE, MULTIPLY, END),
     "a loop": (ZERO, LOOP, LOAD_A, FENCE, MULTIPLY_A, COMMIT, WAIT_0, AGAIN, STORE),
     "a fence on both ways": (LOAD, SKIP, FENCE, "    bra go;\nskip:\n", FENCE, "go:\n", MULTIPLY, END),
     "other registers": (LOAD, FENCE, LOAD_A, MULTIPLY, END),

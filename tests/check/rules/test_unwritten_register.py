@@ -146,6 +146,11 @@ TOGETHER = {
         IN + "st.global.v4.u32 [%rd1], {%r5, %r9, %r3, %r2};",
         ["`%r5`, `%r9` and 2 more registers are read before they are written; nothing writes them"],
     ),
+    "written by one instruction, elsewhere": (
+        IN + "@%p1 bra A;\nld.global.v2.u32 {%r4, %r5}, [%rd1];\nA:\nst.global.u32 [%rd1], %r4;\n"
+        "st.global.u32 [%rd1], %r5;",
+        ["`%r4` and `%r5` are read before they are written on some path to this instruction"],
+    ),
     "two instructions": (
         IN + "st.global.u32 [%rd1], %r5;\nst.global.u32 [%rd1], %r6;",
         [f"`%r{n}` is read before it is written; nothing writes it" for n in (5, 6)],

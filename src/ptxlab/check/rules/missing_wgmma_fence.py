@@ -1,9 +1,10 @@
-"""A `wgmma.mma_async` uses registers that other instructions wrote, with no `wgmma.fence` in between.
+"""A `wgmma.mma_async` uses registers that other instructions wrote or read, with no `wgmma.fence` in between.
 
-The tensor core reads accumulators and A past the usual order of a thread's instructions. `wgmma.fence` makes what was
-written to them before visible to it; the manual requires one before the first `wgmma.mma_async` of a kernel, and after
-any other write to its registers. MMAs that follow each other in the same accumulators need none. ptxas inserts a
-fence where it sees that one is missing (advisory C7519), which may make it serialize the MMAs.
+The tensor core reads accumulators and A, and writes accumulators, past the usual order of a thread's instructions.
+`wgmma.fence` orders what was done with them before; the manual requires one before the first `wgmma.mma_async` of a
+kernel, and after any other access to its registers. MMAs that follow each other in the same accumulators need none.
+ptxas inserts a fence where it sees that one is missing after a write (advisory C7519), which may make it serialize the
+MMAs; after a read, such as the store of results before the next MMA, it inserts none.
 
 Put one `wgmma.fence.sync.aligned` right before the first `wgmma.mma_async` of each group. A plain `mov` between a fence
 and its MMAs is not reported: compilers write it for values that are in place before, and ptxas moves it back.
@@ -62,18 +63,18 @@ from ptxlab.report import Diagnostic, Label, warning
 from ..forward import forward
 from ..program import FunctionFacts, Program
 
-Unfenced = dict[int, int]  # registers written since the last fence, each with an instruction that did it
+Unfenced = dict[int, int]  # registers accessed since the last fence, each with an instruction that did it
 # In place of a register:
 _NO_FENCE = -1  # there was no fence at all yet
 _CLOSED = -2  # there was no fence since the last group was closed, so that a copy counts as well
 
 
 class Gap(NamedTuple):
-    """An MMA and a register of it that lacks a fence since instruction `write`; or there was none yet."""
+    """An MMA and a register of it that lacks a fence since instruction `access`; or there was none yet."""
 
     at: int
     register: int
-    write: int
+    access: int
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -98,10 +99,11 @@ def _gaps(facts: FunctionFacts, mmas: Mmas) -> list[Gap]:
             unfenced.clear()
         elif mmas.steps.get(at) == "commit":
             unfenced[_CLOSED] = at
-        elif _CLOSED in unfenced or facts.operation(at) is not Operation.COPY:
-            for register in facts.effects.writes[at]:
-                if register in used:
-                    unfenced[register] = at
+        else:
+            is_copy = facts.operation(at) is Operation.COPY
+            read = () if is_copy else facts.effects.reads[at]
+            written = facts.effects.writes[at] if _CLOSED in unfenced or not is_copy else ()
+            unfenced |= {register: at for register in (*read, *written) if register in used}
 
     def after(block: BasicBlock, unfenced: Unfenced) -> Unfenced:
         unfenced = dict(unfenced)
@@ -123,12 +125,13 @@ def _explain(program: Program, facts: FunctionFacts, gap: Gap) -> Diagnostic:
     message = "`wgmma.mma_async` with no `wgmma.fence` before it"
     label = "the first MMA of a kernel needs a fence before it"
     if gap.register != _NO_FENCE:
-        write = facts.instructions[gap.write]
-        name = next(r.name for o in write.operands for r in registers_in(o) if r.index == gap.register)
-        message = f"`wgmma.mma_async` uses `{name}`, written before with no `wgmma.fence` in between"
-        label = f"may not see what was written to `{name}`"
-        span = module.span(write)
-        others = [Label(span, f"`{name}` is written here")] if span else []
+        access = facts.instructions[gap.access]
+        name = next(r.name for o in access.operands for r in registers_in(o) if r.index == gap.register)
+        how = "written" if gap.register in facts.effects.writes[gap.access] else "read"
+        message = f"`wgmma.mma_async` uses `{name}`, {how} before with no `wgmma.fence` in between"
+        label = f"may not see what was written to `{name}`" if how == "written" else f"may write `{name}` too early"
+        span = module.span(access)
+        others = [Label(span, f"`{name}` is {how} here")] if span else []
     return warning(
         "missing-wgmma-fence",
         message,

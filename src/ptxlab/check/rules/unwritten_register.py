@@ -186,7 +186,9 @@ def _parameters(facts: FunctionFacts) -> set[int]:
 
 @dataclass(frozen=True)
 class _Group:
-    """Registers that one operand has: of an instruction, or of MMAs that are alike and follow each other."""
+    """Registers that lack the same: those of an operand of one instruction, or of MMAs that are alike and follow each
+    other, and those that the same instructions write on other paths.
+    """
 
     at: int
     registers: list[ir.Register]
@@ -200,11 +202,13 @@ def _together(facts: FunctionFacts, found: list[tuple[int, int]]) -> Iterator[_G
         instruction, match = facts.instructions[at], facts.matches[at]
         register = next(r for r in _registers(instruction) if r.index == index)
         how, writes = _how(facts, at, index)
-        place: Hashable = at
-        if match is not None and match.effects.mma is not None:
-            place = facts.flow.block_at(at), instruction.opcode.text
         operand = next((n for n, o in enumerate(instruction.operands) if register in registers_in(o)), None)
-        group = groups.setdefault((place, operand, how), _Group(at, [], how, writes))
+        cause: Hashable = (at, operand)
+        if match is not None and match.effects.mma is not None:
+            cause = facts.flow.block_at(at), instruction.opcode.text, operand
+        elif writes:
+            cause = tuple(writes)
+        group = groups.setdefault((cause, how), _Group(at, [], how, writes))
         group.registers.append(register)
     yield from groups.values()
 
