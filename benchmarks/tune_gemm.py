@@ -1,79 +1,128 @@
-"""Find the fastest variant of `wgmma_gemm` for each product of its entry.
+"""Find the fastest variant of each product of `wgmma_gemm` and of `wgmma_formats`.
 
-`python benchmarks/tune_gemm.py` needs an H200, for a minute. It tries the variants that are estimated to be fastest,
-the one that is in the table and its relatives, and those of a file of results given as an argument. All are assembled
-before the GPU is used; each answer is checked, and each variant takes turns with cuBLAS and the others. All times go to
-evidence/tuned/wgmma_gemm.json, the fastest variants to the table that `matmul` chooses from.
+    python benchmarks/tune_gemm.py wgmma_gemm [SECONDS]         needs an H200, for a minute
+    python benchmarks/tune_gemm.py wgmma_formats [SECONDS]
+
+It tries the variant that is in the table, what differs from it in one thing, and the variants that are estimated to be
+the fastest. All are assembled before the GPU is used; each answer is checked, and each variant takes turns with cuBLAS
+and the others. The times go to evidence/tuned, the fastest variants to the table that functions choose from; another
+one replaces that of the table if it is clearly faster. Products whose variant was never measured come first, and after
+so many SECONDS no other is started: what was measured before stays, with its commit.
 """
 
 import json
 import statistics
 import sys
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict, replace
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from ptxlab.gpu.loading import compile_text
+from ptxlab.kernels import wgmma_formats, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm import entry, product
 from ptxlab.kernels.wgmma_gemm.candidates import SHARED, SMS, Problem, best, hints
-from ptxlab.kernels.wgmma_gemm.choice import TABLE, read_table, shape_of, tuned
-from ptxlab.kernels.wgmma_gemm.kernel import specialize
+from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, shape_of
 from ptxlab.kernels.wgmma_gemm.measured import FUSED
-from ptxlab.measure import WrongAnswerError, check
+from ptxlab.measure import UnsuitedError, WrongAnswerError, check
 from ptxlab.measure.checking import expect
-from ptxlab.measure.data import poison
-from ptxlab.measure.interleaving import take_turns
+from ptxlab.measure.data import Blank, poison
+from ptxlab.measure.interleaving import until_steady
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.measure.session import draw_sets, timer, together
 from ptxlab.syntax import format
 
-EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "tuned" / "wgmma_gemm.json"
+EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "tuned"
 ESTIMATED = 2  # variants of each product that are tried because of their estimate
 ROUNDS = 4
+FASTER = 1.005  # than the variant of the table, where that is replaced
+FEW_ROWS = 512  # of A, for which tiles for many rows are not tried
+TABLES = {"wgmma_gemm": TABLE, "wgmma_formats": FORMATS_TABLE}
+MANY_ROWS = (
+    Shape(stages=4, buffers=2, together=16),
+    Shape(stages=4, buffers=2, together=8),
+    Shape(stages=4, buffers=2, cluster=2),
+    Shape(buffers=4, even=True, lead=2),
+    Shape(columns=128, tall=2, stages=4, buffers=2),
+    Shape(columns=160, tall=2, stages=4, buffers=2),
+    Shape(columns=192, tall=2, stages=4, buffers=2, alternate=True),
+)
 
 
-def sizes() -> list[dict[str, Any]]:
-    """What is tuned: the products of the entry, small ones first, and those that others are fused with."""
-    found = [dict(size) for size in entry.sizes if size["type"] == "bf16" and not size.get("epilogue")]
-    found += [{"type": "bf16", "m": m, "n": n, "k": k, "layout": "NT"} for m, n, k in FUSED]
-    once = {problem_of(size): size for size in found}
-    return sorted(once.values(), key=lambda size: size["m"] * size["n"] * size["k"])
+@dataclass(frozen=True)
+class Family:
+    """The products of an entry, and the variants that its functions choose from."""
+
+    name: str
+
+    @property
+    def module(self) -> Any:
+        return {"wgmma_gemm": wgmma_gemm, "wgmma_formats": wgmma_formats}[self.name]
+
+    @property
+    def evidence(self) -> Path:
+        return EVIDENCE / f"{self.name}.json"
+
+    def problem(self, size: Any) -> Problem:
+        """The product of a size of the entry."""
+        if self.name == "wgmma_formats":
+            return wgmma_formats.problem_of(**size)
+        layout = size.get("layout", "NT")
+        return Problem(size["m"], size["n"], size["k"], layout[0] == "N", layout[1] == "T")
+
+    def sizes(self) -> list[dict[str, Any]]:
+        """What is tuned: of 16 bits also what others are fused with. What the table has from elsewhere comes first."""
+        found = [dict(size) for size in self.module.entry.sizes if size["type"] != "f16" and not size.get("epilogue")]
+        if self.name == "wgmma_gemm":
+            found += [{"type": "bf16", "m": m, "n": n, "k": k, "layout": "NT"} for m, n, k in FUSED]
+        once, table = {self.problem(size): size for size in found}, read_table(TABLES[self.name])
+        measured = {json.dumps(row["size"]): [shape_in(one) for one in row["times"]] for row in self.rows()}
+
+        def rank(problem: Problem) -> tuple[bool, int]:
+            shape, times = table.get(problem), measured.get(json.dumps(once[problem]), [])
+            return bool(times) and shape in (None, times[0]), problem.m * problem.n * problem.k
+
+        return [once[problem] for problem in sorted(once, key=rank)]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What was measured before."""
+        if not self.evidence.exists():
+            return []
+        found = json.loads(self.evidence.read_text(encoding="utf-8"))
+        about = {name: found["about"][name] for name in ("date", "commit") if name in found["about"]}
+        return [about | row for row in found["products"] if "commit" in about | row]
+
+    def build(self, size: dict[str, Any], shape: Shape) -> tuple[str, Any]:
+        """The text of a variant, and where it is from."""
+        made = self.module.product(**self.module.entry.arrays(Blank(), **size), shape=shape)
+        return format(made.module), made.module.source
 
 
-def problem_of(size: Any) -> Problem:
-    """The product of a size of the entry."""
-    layout = size.get("layout", "NT")
-    return Problem(size["m"], size["n"], size["k"], layout[0] == "N", layout[1] == "T")
-
-
-def candidates(problem: Problem, given: Sequence[Shape]) -> list[Shape]:
-    """What is tried for a product, each variant once."""
-    known = [tuned()[problem]] if problem in tuned() else best(problem, 1)
-    tried = [*known, *given, *relatives(problem, known[0]), *best(problem, ESTIMATED)]
+def candidates(family: Family, problem: Problem) -> list[Shape]:
+    """What is tried for a product, each variant once; the one of the table first."""
+    table = read_table(TABLES[family.name])
+    known = table[problem] if problem in table else best(problem, 1)[0]
+    tried = [known, *relatives(problem, known), *best(problem, ESTIMATED)]
+    if problem.m > FEW_ROWS:
+        tried += [replace(one, early=known.early) for one in MANY_ROWS]
     fitted = [fitted for fitted in (fit(problem, shape) for shape in tried) if fitted is not None]
     return [*dict.fromkeys(fitted)]
 
 
-def relatives(problem: Problem, shape: Shape) -> list[Shape]:
-    """What differs in one thing, and warpgroups that take turns where there are many tiles."""
-    found = [replace(shape, stages=stages) for stages in (shape.stages - 1, shape.stages - 2) if stages >= 3]
-    found += [replace(shape, keep=hints(problem, shape.swapped))]
+def relatives(problem: Problem, shape: Shape) -> Iterable[Shape]:
+    """What differs in one thing."""
+    yield from (replace(shape, early=early) for early in (0, 1, 2) if early != shape.early)
+    yield from (replace(shape, keep=keep) for keep in {("", ""), hints(problem, shape.swapped)} - {shape.keep})
+    if shape.stages > 3:
+        yield replace(shape, stages=shape.stages - 1, lead=0)
+    if shape.groups == 2 and not shape.alternate and shape.split == 1 and shape.stages > 2 and problem.m > FEW_ROWS:
+        yield replace(shape, lead=0 if shape.lead else 2)
     if shape.split > 4 and not shape.clustered:
         plain = replace(shape, cluster=1, clustered=True)
-        found += [replace(plain, split=split) for split in (6, 7) if problem.tiles(plain) * split <= SMS]
-    if problem.tiles(shape) > SMS and problem.m >= SMS:
-        turns = Shape(tall=2, alternate=True, stages=4, buffers=2, swapped=shape.swapped)
-        found += [replace(turns, columns=192, cluster=cluster) for cluster in (1, 2)]
-        found += [
-            replace(turns, columns=160, stages=5, cluster=2),
-            Shape(buffers=4, even=True),
-            Shape(stages=4, buffers=2),
-        ]
-    return found
+        yield from (replace(plain, split=split) for split in (6, 7) if problem.tiles(plain) * split <= SMS)
 
 
 def fit(problem: Problem, shape: Shape) -> Shape | None:
@@ -81,28 +130,25 @@ def fit(problem: Problem, shape: Shape) -> Shape | None:
     layout = problem.layout(shape)
     if shape.cluster > 1 and shape.columns % (shape.cluster * (8 if layout.right_along_k else 64)):
         return None
-    while shape.occupancy * shape.shared(layout) > SHARED:
-        if shape.stages < 3:
-            return None
-        shape = replace(shape, stages=shape.stages - 1)
-    return shape
+    each = shape.stage_bytes(layout)
+    more = max(0, shape.shared(layout) - SHARED // shape.occupancy)
+    stages = shape.stages - -(-more // each)
+    return replace(shape, stages=stages) if stages > max(2, shape.lead) else None
 
 
-def assemble(problems: Sequence[Problem], tried: Sequence[Sequence[Shape]]) -> None:
-    """Assemble all variants; launches find them in the cache."""
-    kernels = [
-        specialize("bf16", shape, one.layout(shape))
-        for one, shapes in zip(problems, tried, strict=True)
-        for shape in shapes
-    ]
-    functions = [kernel.entry for kernel in kernels]
-    modules = {format(one.module): one.module for one in functions if one.module is not None}
-    with ThreadPoolExecutor() as pool:
-        [*pool.map(lambda pair: compile_text(pair[0], "sm_90a", pair[1].source), modules.items())]
+def assemble(family: Family, size: dict[str, Any], shape: Shape) -> bool:
+    """Assemble a variant, for launches to find it in the cache; whether it suits."""
+    try:
+        text, source = family.build(size, shape)
+    except UnsuitedError:
+        return False
+    compile_text(text, "sm_90a", source)
+    return True
 
 
-def tune(torch: Any, size: dict[str, Any], shapes: Sequence[Shape]) -> dict[str, Any]:
+def tune(torch: Any, family: Family, size: dict[str, Any], shapes: Sequence[Shape]) -> dict[str, Any]:
     """Microseconds of each variant and of cuBLAS, the fastest first, and which variants are wrong."""
+    entry, product = family.module.entry, family.module.product
     sets = draw_sets(torch, entry, size, 0)
     expected = expect(torch, entry, sets[0])
     torch.cuda.synchronize()
@@ -119,12 +165,23 @@ def tune(torch: Any, size: dict[str, Any], shapes: Sequence[Shape]) -> dict[str,
             except WrongAnswerError as problem:
                 wrong.append({"problem": str(problem), **brief(shape)})
         timers["cuBLAS"] = timer(torch, [entry.libraries["cuBLAS"](torch, **arrays) for arrays in sets], stream)
-        take_turns(timers, 1)
-        samples = take_turns(timers, ROUNDS)
+        samples = until_steady(timers, ROUNDS)
     library = samples.pop("cuBLAS")
-    rows = [(statistics.median(times), number) for number, times in samples.items()]
-    times = [{"us": round(1e6 * seconds, 2), **brief(shapes[int(number)])} for seconds, number in sorted(rows)]
-    return {"size": size, "cuBLAS": round(1e6 * statistics.median(library), 2), "times": times, "wrong": wrong}
+    ratios = {name: ratio(library, times) for name, times in samples.items()}
+    times = [
+        {"us": microseconds(samples[name]), "of cuBLAS": round(ratios[name], 4), **brief(shapes[int(name)])}
+        for name in sorted(ratios, key=lambda name: -ratios[name])
+    ]
+    return {"size": size, "cuBLAS": microseconds(library), "times": times, "wrong": wrong}
+
+
+def ratio(library: Sequence[float], own: Sequence[float]) -> float:
+    """How many times as fast a variant is, in the median of rounds."""
+    return statistics.median(other / mine for other, mine in zip(library, own, strict=True))
+
+
+def microseconds(samples: Sequence[float]) -> float:
+    return round(1e6 * statistics.median(samples), 2)
 
 
 def brief(shape: Shape) -> dict[str, Any]:
@@ -133,34 +190,55 @@ def brief(shape: Shape) -> dict[str, Any]:
     return {name: value for name, value in asdict(shape).items() if value != default[name]}
 
 
+def shape_in(row: dict[str, Any]) -> Shape:
+    """The variant whose times these are."""
+    default = asdict(Shape())
+    return shape_of({name: row.get(name, value) for name, value in default.items()})
+
+
+def chosen(row: dict[str, Any], known: Shape | None) -> Shape:
+    """The fastest, unless that of the table is about as fast."""
+    first = row["times"][0]
+    found = [one for one in row["times"] if shape_in(one) == known]
+    is_close = bool(found) and first["of cuBLAS"] < FASTER * found[0]["of cuBLAS"]
+    return shape_in(found[0] if is_close else first)
+
+
 def main() -> None:
     """Tune every product; what is tried is found and assembled before the GPU is used."""
-    given: dict[Problem, list[Shape]] = {}
-    for path in sys.argv[1:]:
-        for one in json.loads(Path(path).read_text(encoding="utf-8")):
-            given.setdefault(Problem(**one["problem"]), []).append(shape_of(one["shape"]))
-    problems = [problem_of(size) for size in sizes()]
+    family = Family(sys.argv[1])
+    end = float(sys.argv[2]) if len(sys.argv) > 2 else float("inf")
+    sizes = family.sizes()
     with ProcessPoolExecutor() as pool:
-        tried = [*pool.map(candidates, problems, [given.get(problem, []) for problem in problems])]
-    assemble(problems, tried)
-    torch = require_torch()
-    about = {"date": date.today().isoformat(), "commit": commit(), **describe(torch)}
-    rows, fastest = [], read_table(TABLE)
-    for size, problem, shapes in zip(sizes(), problems, tried, strict=True):
-        rows.append(tune(torch, size, shapes))
-        found, default = rows[-1]["times"][0], asdict(Shape())
-        fastest[problem] = shape_of({name: found.get(name, value) for name, value in default.items()})
-        print(size, rows[-1]["cuBLAS"], found, f"{len(shapes)} tried, {len(rows[-1]['wrong'])} wrong", flush=True)
-        keep(rows, fastest, about)
+        tried = [*pool.map(candidates, [family] * len(sizes), map(family.problem, sizes))]
+        pairs = [(size, shape) for size, shapes in zip(sizes, tried, strict=True) for shape in shapes]
+        suits = pool.map(assemble, [family] * len(pairs), *zip(*pairs, strict=True))
+        suited = [pair for pair, is_suited in zip(pairs, suits, strict=True) if is_suited]
+    for size, shape in suited:
+        family.build(size, shape)  # in this process, too: before the GPU is used
+    torch, table = require_torch(), read_table(TABLES[family.name])
+    torch.cuda.init()
+    began = time.monotonic()
+    about = {"command": "python benchmarks/tune_gemm.py " + family.name, **describe(torch)}
+    for size in sizes:
+        if time.monotonic() - began > end:
+            break
+        row = tune(torch, family, size, [shape for one, shape in suited if one is size])
+        problem = family.problem(size)
+        table[problem] = chosen(row, table.get(problem))
+        row |= {"date": date.today().isoformat(), "commit": commit(), "chosen": brief(table[problem])}
+        print(size, row["cuBLAS"], row["times"][0], "chosen:", row["chosen"], len(row["wrong"]), "wrong", flush=True)
+        keep(family, row, about, table)
         torch.cuda.empty_cache()
 
 
-def keep(rows: list[Any], fastest: dict[Problem, Shape], about: dict[str, Any]) -> None:
+def keep(family: Family, row: dict[str, Any], about: dict[str, Any], table: dict[Problem, Shape]) -> None:
     """Write what was found until now."""
-    EVIDENCE.parent.mkdir(parents=True, exist_ok=True)
-    EVIDENCE.write_text(json.dumps({"about": about, "products": rows}, indent=1) + "\n", encoding="utf-8")
-    table = [{"problem": asdict(problem), "shape": asdict(shape)} for problem, shape in fastest.items()]
-    TABLE.write_text(json.dumps({"fastest": table}, indent=1) + "\n", encoding="utf-8")
+    rows = [*(one for one in family.rows() if one["size"] != row["size"]), row]
+    family.evidence.parent.mkdir(parents=True, exist_ok=True)
+    family.evidence.write_text(json.dumps({"about": about, "products": rows}, indent=1) + "\n", encoding="utf-8")
+    fastest = [{"problem": asdict(problem), "shape": asdict(shape)} for problem, shape in table.items()]
+    TABLES[family.name].write_text(json.dumps({"fastest": fastest}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def read_table(path: Path) -> dict[Problem, Shape]:
 
 @cache
 def tuned() -> dict[Problem, Shape]:
-    """The fastest variants, as `benchmarks/tune_gemm.py` and `benchmarks/tune_formats.py` found them."""
+    """The fastest variants, as `benchmarks/tune_gemm.py` found them."""
     return read_table(TABLE) | read_table(FORMATS_TABLE)
 
 
