@@ -218,10 +218,10 @@ def main() -> None:
         family.build(size, shape)  # in this process, too: before the GPU is used
     torch, table = require_torch(), read_table(TABLES[family.name])
     torch.cuda.init()
-    began = time.monotonic()
+    started = time.monotonic()
     about = {"command": "python benchmarks/tune_gemm.py " + family.name, **describe(torch)}
     for size in sizes:
-        if time.monotonic() - began > end:
+        if time.monotonic() - started > end:
             break
         row = tune(torch, family, size, [shape for one, shape in suited if one is size])
         problem = family.problem(size)
