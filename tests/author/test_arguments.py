@@ -18,6 +18,7 @@ from ptxlab.author import (
     ptx,
     s16,
     struct,
+    tensor_map,
     u8,
     u32,
 )
@@ -176,3 +177,16 @@ def test_compile_time_arguments_have_names() -> None:
     assert "tile[8]" in str(tiled.specialise(TILE=8))
     with pytest.raises(PtxError, match="has no compile-time argument `TILES`"):
         str(tiled.specialise(TILES=8))
+
+
+def test_an_array_where_a_tensor_map_belongs() -> None:
+    @kernel(target="sm_90")
+    def prefetch(source: tensor_map):
+        ptx.prefetch.tensormap(source.generic)
+
+    with pytest.raises(KernelError) as raised:
+        prefetch.launch(grid=1, block=1, args=[np.zeros((8, 16), np.float32)])
+    (found,) = raised.value.diagnostics
+    assert [help.text for help in found.helps] == [
+        "describe the array and the box that is copied: `ptxlab.tensor_map(x, box=(rows, columns))`"
+    ]

@@ -67,6 +67,8 @@ def test_predication() -> None:
 
 
 MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+TMA = ptx.cp["async"].bulk.tensor
+PREFETCH = ptx.cp["async"].bulk.prefetch.tensor["2d"]["L2"]["global"]
 
 
 @pytest.mark.parametrize(
@@ -195,6 +197,13 @@ def test_refused(write: Callable[..., Any], code: str, message: str) -> None:
             None,
         ),
         (lambda x, n, s, a: ptx.add.u32(n, x), "`x[i]` is what it points to, `x.address` the address", None),
+        (lambda x, n, s, a: TMA["2D"], "not a modifier of any form", "did you mean `.2d`?"),
+        (lambda x, n, s, a: PREFETCH((x, (n,))), "`coordinates` is a tuple of 2", None),
+        (
+            lambda x, n, s, a: ptx.cp["async"].bulk.commit_group(),
+            "this kernel is for `sm_80`",
+            'raise the target: `@kernel(target="sm_90")`, or that of its `Module`',
+        ),
     ],
 )
 def test_what_to_write_instead(write: Callable[..., Any], label: str, help: str | None) -> None:

@@ -42,6 +42,7 @@ SAFE = {
 }
 # What is said, and not written: something else may be meant.
 SAID = {
+    "LD.global.u32 %r1, [%rd1];": "did you mean `ld`?",
     "adn.b32 %r1, %r2, %r3;": "did you mean `and`?",
     "ad.u32 %r1, %r2, %r3;": "did you mean `add`?",
     "add.f32 %f1, f3, %f2;": "did you mean `%f3`?",

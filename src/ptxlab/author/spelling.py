@@ -45,7 +45,7 @@ class Spelling:
             parts = [*self._text.split("."), word]
             forms = tuple(form for form in self._forms if _can_begin(form, parts))
             if not forms:
-                explain_word(self._text, word, following(self._text, self._forms))
+                explain_word(self._text, word, following(self._text, self._forms), self._forms)
             found = self._next[word] = Spelling(".".join(parts), forms)
         return found
 

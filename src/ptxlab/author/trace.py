@@ -80,8 +80,17 @@ class Program:
                     "unavailable-instruction",
                     f"{f'`.{part}` of ' if part else ''}`{text}` needs {since}",
                     f"this kernel is for {self._described}",
+                    helps=self._raised(since),
                 )
         self._known[id(candidate)] = candidate
+
+    def _raised(self, since: Since) -> list[str]:
+        """The target, or else the version, to raise."""
+        targets = [chip for _, chip in since.alternatives]
+        if any(self.chip.has(chip) for chip in targets):
+            versions = [version for version, chip in since.alternatives if self.chip.has(chip)]
+            return [] if since.removed else ['raise the version: `version="{}.{}"`'.format(*min(versions))]
+        return [f'raise the target: `@kernel(target="{targets[0]}")`, or that of its `Module`']
 
     def allows(self, since: Since) -> bool:
         """Whether the target has it; without a version of its own, the program takes the lowest that does."""

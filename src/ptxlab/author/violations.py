@@ -9,6 +9,7 @@ from ptxlab.author.constants import is_number
 from ptxlab.author.lines import NoSuchName, refuse
 from ptxlab.author.operand import Operand, describe
 from ptxlab.isa import Candidate, opcode
+from ptxlab.isa.form import Form
 from ptxlab.isa.nearest import missing_part, nearest_forms
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
@@ -31,19 +32,20 @@ def explain_name(name: str, others: Iterable[str]) -> NoReturn:
     )
 
 
-def explain_word(text: str, word: str, words: Sequence[str]) -> NoReturn:
-    """No form of the instruction has this modifier beside the others."""
+def explain_word(text: str, word: str, words: Sequence[str], begun: Sequence[Form]) -> NoReturn:
+    """No form of the instruction has this modifier beside the others; `begun` are those that have the others."""
     head = text.partition(".")[0]
     again = word in text.split(".")[1:]
     elsewhere = any(word in form.name or any(word in slot.values for slot in form.slots) for form in forms_of(head))
     following = [f"`.{one}`" for one in words]
     known = [f"after `{text}` comes {', '.join(following)}"] if len(following) <= 12 else []
     meant = None if elsewhere else nearest(word, words)
+    forms = sorted(nearest_forms(f"{text}.{meant or word}"), key=lambda form: form not in begun)
     refuse(
         "illegal-modifier",
         f"`{head}` takes no modifier `.{word}` {'twice' if again else f'after `{text}`' if text != head else 'here'}",
         "a modifier of other forms" if elsewhere else "not a modifier of any form",
-        notes=[*known, *(f"legal: `{form.syntax}`" for form in nearest_forms(f"{text}.{word}"))][:2],
+        notes=list(dict.fromkeys([*known, *(f"legal: `{form.syntax}`" for form in forms)]))[:2],
         helps=[f"did you mean `.{meant}`?"] if meant else [],
         raises=NoSuchName,
     )
@@ -102,7 +104,9 @@ def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]
             if expected.kind == "address"
             else reason or "`x[i]` is what it points to, `x.address` the address"
         )
-    if expected.inner and expected.kind == "address" and not isinstance(argument, (tuple, list)):
+    if expected.inner and expected.kind == "address":
+        if isinstance(argument, (tuple, list)):
+            _explain_part(text, expected, argument[1:], notes)
         reason = "an address of several parts is one operand: a tuple"
     refuse(
         "operand-type",
@@ -110,6 +114,16 @@ def explain_mismatch(text: str, arguments: Sequence[Any], wrong: Sequence[Wrong]
         reason or f"expected {expected.describe()}",
         notes=notes,
     )
+
+
+def _explain_part(text: str, address: Expected, parts: Sequence[Any], notes: list[str]) -> None:
+    """What follows the base of an address has the wrong number of elements, as coordinates of another dimension."""
+    for part, given in zip(address.inner, parts, strict=False):
+        count = len(given) if isinstance(given, (tuple, list)) else 0
+        if part.count and part.count != count:
+            has = f"{count} element{'s' * (count != 1)}" if count else "one value"
+            problem = f"`{part.name}` of `{text}` has {has}, expected {part.describe()}"
+            refuse("operand-type", problem, f"`{part.name}` is a tuple of {part.count}", notes=notes)
 
 
 def _counts(expected: tuple[Expected, ...]) -> range:

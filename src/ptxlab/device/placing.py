@@ -71,13 +71,16 @@ def place(parameter: ir.Variable, fields: Sequence[Field], value: Any) -> list[P
         return []  # an empty structure of C++ has a byte that nothing reads
     is_scalar = not (parameter.dimensions or parameter.vector > 1)
     numbers = all(isinstance(one, (int, float)) for one in values)
-    helps = [_ARRAY_HELP if is_scalar and numbers else _HELP]
+    is_map = len(fields) == len(values) == 1 and fields[0].kind == MAP and _is_memory(values[0])
+    helps = [_MAP_HELP if is_map else _ARRAY_HELP if is_scalar and numbers else _HELP]
     raise PlacingError(_problem(parameter, fields, values), [describe(parameter, fields)], helps)
 
 
 _HELP = (
     "give one value for each field, in this order; or by offset, `{0: x, 8: 1.0}`, or the bytes of the whole structure"
 )
+
+_MAP_HELP = "describe the array and the box that is copied: `ptxlab.tensor_map(x, box=(rows, columns))`"
 
 _ARRAY_HELP = "a list is a structure here; pass an array, as `numpy.array(x, numpy.float32)` makes it"
 

@@ -103,13 +103,14 @@ def check_row(elements: int, how: Options) -> None:
     if how.type in _PADDED and elements != _PADDED_ROW:
         raise ValueError(f"a row of the box has {elements} elements of type `.{how.type}`: it must be {_PADDED_ROW}")
     row = elements * layout.ELEMENT_TYPES[how.type].bits // 8
+    text = f"a row of the box has {elements} elements of type `.{how.type}`, {row} bytes"
     if row % _ROW and how.type not in _PADDED:
-        raise ValueError(f"a row of the box has {row} bytes: it must be a multiple of {_ROW}")
+        raise ValueError(f"{text}: it must be a multiple of {_ROW}")
     if how.interleave or how.type in _PADDED:
         return
     span = layout.SWIZZLES[how.swizzle].span
     if span and row > span:
-        raise ValueError(f"a row of the box has {row} bytes: a swizzle of {how.swizzle} has room for {span}")
+        raise ValueError(f"{text}: a swizzle of {how.swizzle} has room for {span}")
 
 
 def check_pixels(shape: Sequence[int], channels: int, pixels: int, lower: Sequence[int], upper: Sequence[int]) -> None:

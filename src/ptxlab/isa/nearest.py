@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from .form import Form
 from .table import forms_of
 
+_MISSING, _WRONG = 2, 3  # a word is more easily left out than written wrong, or where none belongs
+
 
 def nearest_forms(text: str) -> list[Form]:
     """The forms of the instruction that starts a spelling, those that share most with its modifiers first."""
@@ -14,23 +16,23 @@ def nearest_forms(text: str) -> list[Form]:
         known = {value for slot in form.slots for value in slot.values} | set(form.name)
         missing = sum(not slot.optional and not set(slot.values) & set(written) for slot in form.slots)
         shared = sum(a == b for a, b in zip(form.name, written, strict=False))
-        return _edits(form, written), sum(part not in known for part in written) + missing, -shared
+        return _edits(form, written), -shared, sum(part not in known for part in written) + missing
 
     return sorted(forms_of(written[0]), key=distance)
 
 
 def _edits(form: Form, written: Sequence[str]) -> int:
-    """How many words are missing in a spelling or too many, read in the order of the form."""
+    """How far a spelling is from a form: words that are missing in it, too many or wrong, in the form's order."""
     parts = [((name,), False) for name in form.name] + [(slot.values, slot.optional) for slot in form.slots]
-    known = {value for values, _ in parts for value in values}
-    rest = [word for word in written if word in known]
-    missing = len(written) - len(rest)
-    for values, optional in parts:
-        if rest and rest[0] in values:
-            rest.pop(0)
-        elif not optional:
-            missing += 1
-    return missing + len(rest)
+    after = [_WRONG * left for left in range(len(written), -1, -1)]  # from each word on, when no part is left
+    for values, optional in reversed(parts):
+        skipped = 0 if optional else _MISSING
+        edits = [after[-1] + skipped]
+        for at in range(len(written) - 1, -1, -1):
+            other = 0 if written[at] in values else _WRONG
+            edits.append(min(edits[-1] + _WRONG, after[at] + skipped, after[at + 1] + other))
+        after = edits[::-1]
+    return after[0]
 
 
 def missing_part(form: Form, modifiers: Sequence[str]) -> str | None:

@@ -13,8 +13,14 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     'and'
     >>> nearest("ad", ["sad", "and", "add"])
     'add'
+    >>> nearest("2D", ["1d", "2d", "3d"])
+    '2d'
     """
-    close = get_close_matches(word, list(words), n=_CLOSE)
+    words = list(words)
+    in_capitals = next((other for other in words if other.lower() == word.lower() and other != word), None)
+    if in_capitals is not None:
+        return in_capitals
+    close = get_close_matches(word, words, n=_CLOSE)
     return min(close, key=lambda other: _rank(word, other), default=None)
 
 

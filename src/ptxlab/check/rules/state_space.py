@@ -30,7 +30,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
-from ptxlab.isa import Match
+from ptxlab.isa import Match, opcode
 from ptxlab.report import Diagnostic, Label, error, warning
 
 from ..program import Program
@@ -52,9 +52,23 @@ def check(program: Program) -> Iterator[Diagnostic]:
             program.module.operand_span(failure.instruction, failure.operand),
             f"an address in {wanted} belongs here",
             others=[Label(span, f"declared in `.{variable.state_space}`")] if span and variable else [],
-            helps=[f"use `.{variable.state_space}` in the instruction"] if variable else [],
+            helps=_helps(failure.instruction, variable, expected.space),
         )
     yield from _misplaced(program)
+
+
+def _helps(instruction: ir.Instruction, variable: ir.Variable | None, wanted: str | None) -> list[str]:
+    """The state space of the variable, where the instruction has a form for it; else a generic address, if one is."""
+    if variable is None:
+        return []
+    words = instruction.opcode.text.split(".")
+    there = ".".join(variable.state_space if word == wanted else word for word in words)
+    if wanted not in words or opcode(there).candidates:
+        return [f"use `.{variable.state_space}` in the instruction"]
+    if not variable.state_space.startswith("param"):
+        return []
+    name = variable.name
+    return [f"take its generic address: `mov.b64 %rd, {name}; cvta.param.u64 %rd, %rd;` (in Python, `{name}.generic`)"]
 
 
 def _misplaced(program: Program) -> Iterator[Diagnostic]:

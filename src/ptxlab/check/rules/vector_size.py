@@ -46,12 +46,24 @@ def check(program: Program) -> Iterator[Diagnostic]:
         expected = mismatch.problem.expected
         assert expected is not None
         operand = failure.instruction.operands[failure.operand]
-        given = f"{len(operand.elements)} elements" if isinstance(operand, ir.Vector) else "a scalar"
+        what = f"operand {failure.operand + 1}"
+        if isinstance(operand, ir.Address):  # what is wrong is in its brackets, such as coordinates
+            parts = zip(expected.inner, operand.arguments, strict=False)
+            found = next((pair for pair in parts if pair[0].count and _count(pair[1]) != pair[0].count), None)
+            if found is not None:
+                expected, operand = found
+                what = f"`{expected.name}` in {what}"
+        count = _count(operand)
+        given = f"{count} element{'s' * (count != 1)}" if count else "a scalar"
         yield error(
             "vector-size",
-            f"operand {failure.operand + 1} of `{failure.instruction.opcode.text}` has {given}, "
-            f"expected {expected.describe()}",
+            f"{what} of `{failure.instruction.opcode.text}` has {given}, expected {expected.describe()}",
             program.module.operand_span(failure.instruction, failure.operand),
             f"expected {expected.describe()}",
             notes=[f"legal: `{mismatch.candidate.form.syntax}`"],
         )
+
+
+def _count(operand: ir.Operand) -> int:
+    """The elements of a vector; 0 of a scalar."""
+    return len(operand.elements) if isinstance(operand, ir.Vector) else 0

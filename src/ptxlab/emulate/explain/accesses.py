@@ -83,6 +83,14 @@ class Race:
         return self.earlier.block == self.later.block
 
     @property
+    def lacks_barrier(self) -> bool:
+        """Whether an operation starts with no synchronization since the access above it in the file."""
+        above, below = self.earlier.instruction, self.later.instruction
+        if not (self.in_block and self.is_late and self.later.is_copy) or self.earlier.is_copy:
+            return False
+        return not Paths(self.launch.compiled).is_synchronized(above, below)
+
+    @property
     def in_thread(self) -> bool:
         """Whether both are by one thread."""
         return self.in_block and self.earlier.thread == self.later.thread

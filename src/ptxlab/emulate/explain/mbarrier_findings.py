@@ -45,8 +45,10 @@ def describe_wait(launch: RunningLaunch, found: StructArray, number: int) -> lis
         return _awaited_phase(launch, found, number)
     if found.get("kind", number) != reports.RACE:
         return []
-    groups = []
-    if not race_of(launch, found, number).is_of_next:
+    race, groups = race_of(launch, found, number), []
+    if race.lacks_barrier:
+        return []
+    if not race.is_of_next:
         missing = _missing_commit(launch, found, number) or _missing_wait(launch, found, number)
         if missing and launch.compiled.effects(found.get("other_instruction", number)).uses("wgmma"):
             # Then the stage was released too early, and the wait for that is right, unless it was over at once.
@@ -126,11 +128,17 @@ def _group_wait(launch: RunningLaunch, found: StructArray, number: int) -> list[
     wait = found.get("group_wait", number)
     if not wait:
         return []
-    line = launch.name_line(wait - 1, found.get("instruction", number))
-    count = _groups_left(launch, found, number)
-    return [
-        f"its last wait for groups, on {line}, {f'leaves {_groups(count)} in flight' if count else 'came before it'}"
-    ]
+    earlier, later = parties_of(found, number)
+    line, paths = launch.name_line(wait - 1, later.instruction), Paths(launch.compiled)
+    if count := _groups_left(launch, found, number):
+        return [f"its last wait for groups, on {line}, leaves {_groups(count)} in flight"]
+    if not paths.reaches(earlier.instruction, [wait - 1]):
+        return [f"its last wait for groups, on {line}, came before it"]
+    is_other = (earlier.block, earlier.thread) != (later.block, later.thread)
+    if not is_other or paths.reaches(wait - 1, [earlier.instruction]):
+        return [f"its last wait for groups is the one on {line}"]
+    read = launch.name_line(later.instruction, later.instruction)
+    return [f"its thread waits for it on {line}; nothing orders {read} after that"]
 
 
 def _groups_left(launch: RunningLaunch, found: StructArray, number: int) -> int:

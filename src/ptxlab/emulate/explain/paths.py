@@ -6,7 +6,7 @@ another function counts as within reach.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -156,6 +156,16 @@ class Paths:
 
     def is_separated(self, start: int, end: int) -> bool:
         """Whether all paths of a function from one instruction to another pass a barrier of all threads of a block."""
+        return self._passes(start, end, self._is_block_barrier)
+
+    def is_synchronized(self, start: int, end: int) -> bool:
+        """Whether all paths from one instruction to another pass any barrier, fence, release or acquire."""
+        if self.instructions[start][0] is not self.instructions[end][0]:
+            return True
+        return self._passes(start, end, self._may_order)
+
+    def _passes(self, start: int, end: int, is_passed: Callable[[int], bool]) -> bool:
+        """Whether all paths from one instruction of a function to another pass one of a kind."""
         flow, first, _ = self._flow(start)
         seen, pending = set(), [(flow.block_at(start - first), start + 1 - first)]
         while pending:
@@ -163,7 +173,7 @@ class Paths:
             for number in range(first + at, first + flow.blocks[block].end):
                 if number == end:
                     return False
-                if self._is_block_barrier(number):
+                if is_passed(number):
                     break
             else:
                 later = [other for other in flow.blocks[block].successors if other not in seen]
@@ -176,6 +186,10 @@ class Paths:
         effects, operands = self.effects(number), self.instructions[number][1].operands
         counts = [one for one in operands if isinstance(one, ir.Immediate)]
         return effects.barrier == "block" and effects.waits and len(operands) == len(counts) <= 1
+
+    def _may_order(self, number: int) -> bool:
+        effects = self.effects(number)
+        return bool(effects.barrier) or effects.synchronizes or effects.uses("mbarrier")
 
     def groups_left(self, number: int) -> int:
         """How many groups a wait leaves in flight."""

@@ -35,6 +35,7 @@ class _Account:
     before: str
     after: str
     notes: list[str] = field(default_factory=list)
+    helps: list[str] = field(default_factory=list)
 
 
 def explain_race(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
@@ -48,7 +49,7 @@ def explain_race(launch: RunningLaunch, found: StructArray, number: int) -> Diag
         account = _through_stale_cache(race)
     else:
         account = _without_synchronization(race)
-    say, code, message, notes, helps = error, "data-race", account.message, account.notes, []
+    say, code, message, notes, helps = error, "data-race", account.message, account.notes, account.helps
     if race.kind == reports.COLLECTIVE_ONLY:
         say, code, notes = warning, "unordered-collective", [_COLLECTIVE]
         message = f"{message.removeprefix('unsynchronized: ')}, ordered only by a warp collective"
@@ -106,14 +107,16 @@ def _without_synchronization(race: Race) -> _Account:
         message = f"{race.operation(later)} {later.does} {memory} that a thread {earlier.does}"
     elif address_spaces.LOAD in (earlier.kind, later.kind):
         message = f"one thread reads {memory} that another writes"
-    did = started(race, later) if later.is_copy else later.did
+    did, name = (started(race, later), race.operation(later).name) if later.is_copy else (later.did, "")
+    is_late = race.is_late and not race.lacks_barrier
     too = " too" if earlier.kind == later.kind else ""
     when = " after that" if later.instruction < earlier.instruction else ""  # in a loop, below it in the file
     return _Account(
         f"unsynchronized: {message}",
         f"{race.first} {earlier.did} {race.bytes}",
         f"{race.second} {did} them{too}{when}",
-        [race.operation(later).completion] if race.is_late else [_reason(race), *_relaxed(race)],
+        [race.operation(later).completion] if is_late else [_reason(race), *_relaxed(race)],
+        [f"let the threads synchronize before one of them starts the {name}"] if race.lacks_barrier else [],
     )
 
 
