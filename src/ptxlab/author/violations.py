@@ -32,15 +32,15 @@ def explain_name(name: str, others: Iterable[str]) -> NoReturn:
     )
 
 
-def explain_word(text: str, word: str, words: Sequence[str], begun: Sequence[Form]) -> NoReturn:
-    """No form of the instruction has this modifier beside the others; `begun` are those that have the others."""
+def explain_word(text: str, word: str, words: Sequence[str], started: Sequence[Form]) -> NoReturn:
+    """No form of the instruction has this modifier beside the others; `started` are those that have the others."""
     head = text.partition(".")[0]
     again = word in text.split(".")[1:]
     elsewhere = any(word in form.name or any(word in slot.values for slot in form.slots) for form in forms_of(head))
     following = [f"`.{one}`" for one in words]
     known = [f"after `{text}` comes {', '.join(following)}"] if len(following) <= 12 else []
     meant = None if elsewhere else nearest(word, words)
-    forms = sorted(nearest_forms(f"{text}.{meant or word}"), key=lambda form: form not in begun)
+    forms = sorted(nearest_forms(f"{text}.{meant or word}"), key=lambda form: form not in started)
     refuse(
         "illegal-modifier",
         f"`{head}` takes no modifier `.{word}` {'twice' if again else f'after `{text}`' if text != head else 'here'}",
