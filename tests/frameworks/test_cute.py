@@ -64,6 +64,7 @@ import os
 import tempfile
 import cutlass
 from cutlass import cute
+from cutlass.cute.runtime import from_dlpack
 import numpy as np
 import ptxlab
 
@@ -78,6 +79,24 @@ def add_kernel(a: cute.Tensor, b: cute.Tensor, n: cutlass.Int32):
 @cute.jit
 def add(a: cute.Tensor, b: cute.Tensor, n: cutlass.Int32):
     add_kernel(a, b, n).launch(grid=[(cute.size(a) + 127) // 128, 1, 1], block=[128, 1, 1])
+
+@cute.kernel
+def copy_kernel(a: cute.Tensor, b: cute.Tensor):
+    tile = cutlass.utils.SmemAllocator().allocate_tensor(cutlass.Float32, cute.make_layout(128), 16)
+    i = cute.arch.thread_idx()[0]
+    copy = cute.make_copy_atom(cute.nvgpu.cpasync.CopyG2SOp(), cutlass.Float32, num_bits_per_copy=32)
+    cute.copy(copy, cute.local_tile(a, (1,), (i,)), cute.local_tile(tile, (1,), (i,)))
+    cute.arch.cp_async_commit_group()
+    cute.arch.cp_async_wait_group(0)
+    b[i] = tile[i]
+
+@cute.jit
+def copy(a: cute.Tensor, b: cute.Tensor):
+    copy_kernel(a, b).launch(grid=[1, 1, 1], block=[128, 1, 1])
+
+a, b = np.arange(128, dtype=np.float32), np.ones(128, np.float32)
+ptxlab.cute.run(copy, a, from_dlpack(b, assumed_align=16))  # cp.async reads what the DSL knows to be global memory
+assert (b == a).all()
 
 for target in ("sm_80", "sm_120a"):
     a, b = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)

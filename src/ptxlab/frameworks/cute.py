@@ -11,6 +11,8 @@ from __future__ import annotations
 import ctypes
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields
 from importlib import import_module
 from typing import Any
@@ -28,6 +30,7 @@ from ptxlab.isa.targets import TARGETS
 
 DEFAULT_TARGET = "sm_90a"
 LEAST = (4, 2)
+_CUDA = 2  # `kDLCUDA` of DLPack
 _HOSTS = {"grid", "block", "shared", "cluster", "device", "cooperative", "overlap", "stream", "compile", "wait"}
 OPTIONS = {field.name for field in fields(LaunchOptions)} - _HOSTS
 
@@ -53,12 +56,12 @@ def run(function: Any, *args: Any, target: str = DEFAULT_TARGET, options: str = 
     memory = HostMemory()
     given = [_tensor(one, memory) for one in args]
     kept = {name: _tensor(one, memory) for name, one in own.items()}
-    with tempfile.TemporaryDirectory(prefix="ptxlab-cute-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ptxlab-cute-") as folder, _in_global_memory([*given, *kept.values()]):
         flags = f"--keep-ptx --generate-line-info --gpu-arch {target} --dump-dir {folder} {options}"
         compiled = cute.compile(function, *given, options=flags, **kept)
         module = adopt(compiled)
-    calls = CudaCalls(module, memory, how)
-    _call(compiled, calls, given, kept)
+        calls = CudaCalls(module, memory, how)
+        _call(compiled, calls, given, kept)
     if calls.problem is not None:
         raise calls.problem
     if not calls.results:
@@ -121,6 +124,31 @@ def _tensor(value: Any, memory: HostMemory) -> Any:
         size = ((last + 1) * value.element_type.width + 7) // 8
         memory.add(bytes_at(value.data_ptr, size), f"a tensor of {' by '.join(map(str, _flat(value.shape)))}")
     return value
+
+
+@contextmanager
+def _in_global_memory(values: list[Any]) -> Iterator[None]:
+    """Let tensors of the host's memory name a GPU as their device, for so long.
+
+    The DSL takes others for tensors in an unknown state space, which `cp.async` cannot read.
+    """
+    capsules = [value._dlpack_data for value in values if hasattr(value, "_dlpack_data")]
+    devices = [ctypes.c_int32.from_address(_device_address(capsule)) for capsule in capsules]
+    before = [device.value for device in devices]
+    for device in devices:
+        device.value = _CUDA
+    try:
+        yield
+    finally:
+        for device, kind in zip(devices, before, strict=True):
+            device.value = kind
+
+
+def _device_address(capsule: Any) -> int:
+    """Where a capsule of DLPack has the kind of its device: after the address of the elements."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return int(get(capsule, b"dltensor")) + ctypes.sizeof(ctypes.c_void_p)
 
 
 def _flat(extents: Any) -> list[int]:
