@@ -24,6 +24,7 @@ SUBCOMMANDS = (
     "bench",
     "devices",
     "explain",
+    "lsp",
     "tour",
 )
 

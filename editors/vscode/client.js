@@ -1,0 +1,150 @@
+// What `ptxlab lsp` says of the open PTX files: findings, hovers, completion, definitions, names, format, fixes.
+const { spawn } = require("child_process");
+
+class Connection {
+  // Messages of the Language Server Protocol: JSON with a header that says its length.
+  constructor(command, onNotification, onEnd) {
+    this.waiting = new Map();
+    this.number = 0;
+    this.received = Buffer.alloc(0);
+    this.server = spawn(command, ["lsp", "--stdio"], { stdio: ["pipe", "pipe", "ignore"] });
+    this.server.on("error", onEnd);
+    this.server.on("exit", () => onEnd());
+    this.server.stdin.on("error", () => {});
+    this.server.stdout.on("data", (part) => {
+      this.received = Buffer.concat([this.received, part]);
+      for (let message; (message = this.next()); ) {
+        const answer = this.waiting.get(message.id);
+        this.waiting.delete(message.id);
+        if (!answer) onNotification(message);
+        else if (message.error) answer.reject(new Error(message.error.message));
+        else answer.resolve(message.result);
+      }
+    });
+  }
+
+  next() {
+    const end = this.received.indexOf("\r\n\r\n");
+    if (end < 0) return undefined;
+    const length = Number(/Content-Length: (\d+)/i.exec(this.received.toString("ascii", 0, end))[1]);
+    if (this.received.length < end + 4 + length) return undefined;
+    const body = this.received.toString("utf8", end + 4, end + 4 + length);
+    this.received = this.received.subarray(end + 4 + length);
+    return JSON.parse(body);
+  }
+
+  send(message) {
+    const body = Buffer.from(JSON.stringify({ jsonrpc: "2.0", ...message }));
+    this.server.stdin.write(`Content-Length: ${body.length}\r\n\r\n`);
+    this.server.stdin.write(body);
+  }
+
+  ask(method, params) {
+    const id = ++this.number;
+    const answer = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
+    this.send({ id, method, params });
+    return answer;
+  }
+}
+
+exports.start = (vscode, context, command) => {
+  const range = ({ start, end }) => new vscode.Range(start.line, start.character, end.line, end.character);
+  const edits = (list) => (list || []).map((edit) => new vscode.TextEdit(range(edit.range), edit.newText));
+  const location = (one) => new vscode.Location(vscode.Uri.parse(one.uri), range(one.range));
+  const workspaceEdit = ({ changes }) => {
+    const edit = new vscode.WorkspaceEdit();
+    for (const [uri, list] of Object.entries(changes)) edit.set(vscode.Uri.parse(uri), edits(list));
+    return edit;
+  };
+  const finding = (one) => {
+    const found = new vscode.Diagnostic(range(one.range), one.message, one.severity - 1);
+    const others = one.relatedInformation || [];
+    found.relatedInformation = others.map((o) => new vscode.DiagnosticRelatedInformation(location(o.location), o.message));
+    return Object.assign(found, { code: one.code, source: one.source });
+  };
+
+  const shown = vscode.languages.createDiagnosticCollection("ptxlab");
+  const connection = new Connection(
+    command,
+    ({ method, params }) => {
+      if (method === "textDocument/publishDiagnostics")
+        shown.set(vscode.Uri.parse(params.uri), params.diagnostics.map(finding));
+    },
+    (wrong) => wrong && vscode.window.showWarningMessage(`ptxlab: \`${command} lsp\` can't be started: ${wrong.message}`),
+  );
+  const about = (document, position) => ({
+    textDocument: { uri: document.uri.toString() },
+    position: position && { line: position.line, character: position.character },
+  });
+  const ask = (method, document, position, more) =>
+    connection.ask(`textDocument/${method}`, { ...about(document, position), ...more });
+
+  const opened = (document) =>
+    document.languageId === "ptx" &&
+    connection.send({ method: "textDocument/didOpen", params: { textDocument: { uri: document.uri.toString(), text: document.getText() } } });
+  const changed = ({ document }) =>
+    document.languageId === "ptx" &&
+    connection.send({ method: "textDocument/didChange", params: { ...about(document), contentChanges: [{ text: document.getText() }] } });
+  const closed = (document) =>
+    document.languageId === "ptx" && connection.send({ method: "textDocument/didClose", params: about(document) });
+
+  const { languages, workspace } = vscode;
+  connection.ask("initialize", {}).then(() => workspace.textDocuments.forEach(opened), () => {});
+  context.subscriptions.push(
+    shown,
+    { dispose: () => connection.server.kill() },
+    workspace.onDidOpenTextDocument(opened),
+    workspace.onDidChangeTextDocument(changed),
+    workspace.onDidCloseTextDocument(closed),
+    languages.registerHoverProvider("ptx", {
+      provideHover: async (document, position) => {
+        const found = await ask("hover", document, position);
+        return found && new vscode.Hover(new vscode.MarkdownString(found.contents.value), range(found.range));
+      },
+    }),
+    languages.registerCompletionItemProvider("ptx", {
+      provideCompletionItems: async (document, position) =>
+        (await ask("completion", document, position)).map((one) =>
+          Object.assign(new vscode.CompletionItem(one.label, one.kind - 1), { detail: one.detail })),
+    }, ".", "%", "["),
+    languages.registerDefinitionProvider("ptx", {
+      provideDefinition: async (document, position) => {
+        const found = await ask("definition", document, position);
+        return found && location(found);
+      },
+    }),
+    languages.registerReferenceProvider("ptx", {
+      provideReferences: async (document, position, context) =>
+        (await ask("references", document, position, { context })).map(location),
+    }),
+    languages.registerDocumentHighlightProvider("ptx", {
+      provideDocumentHighlights: async (document, position) =>
+        (await ask("documentHighlight", document, position)).map((one) => new vscode.DocumentHighlight(range(one.range))),
+    }),
+    languages.registerRenameProvider("ptx", {
+      prepareRename: async (document, position) => {
+        const found = await ask("prepareRename", document, position);
+        if (!found) throw new Error("there is no name here that the file declares");
+        return { range: range(found.range), placeholder: found.placeholder };
+      },
+      provideRenameEdits: async (document, position, newName) =>
+        workspaceEdit(await ask("rename", document, position, { newName })),
+    }),
+    languages.registerDocumentSymbolProvider("ptx", {
+      provideDocumentSymbols: async (document) =>
+        (await ask("documentSymbol", document)).map((one) =>
+          new vscode.DocumentSymbol(one.name, one.detail, one.kind - 1, range(one.range), range(one.selectionRange))),
+    }),
+    languages.registerDocumentFormattingEditProvider("ptx", {
+      provideDocumentFormattingEdits: async (document) => edits(await ask("formatting", document, undefined, { options: {} })),
+    }),
+    languages.registerCodeActionsProvider("ptx", {
+      provideCodeActions: async (document, { start, end }) =>
+        (await ask("codeAction", document, undefined, { range: { start, end } })).map((one) =>
+          Object.assign(new vscode.CodeAction(one.title, vscode.CodeActionKind.QuickFix), {
+            edit: workspaceEdit(one.edit), isPreferred: true,
+          })),
+    }),
+  );
+  return connection;
+};
