@@ -54,14 +54,14 @@ def reference(
 ) -> Arrays:
     """The formula, head by head."""
     answer = xp.empty_like(q)
-    for queries, keys in _heads(q, k, starts):
+    for queries, keys in heads_of(q, k, starts):
         scores = attended(xp, q[queries] @ k[keys].T / math.sqrt(q.shape[-1]), causal, window)
         weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
         answer[queries] = weights @ v[keys] / weights.sum(1)[:, None]
     return {"o": answer}
 
 
-def _heads(q: Any, k: Any, starts: Any) -> Iterator[tuple[Any, Any]]:
+def heads_of(q: Any, k: Any, starts: Any) -> Iterator[tuple[Any, Any]]:
     """Each head of queries of each sequence, and the head of its keys, as indices."""
     if starts is None:
         shared_by = q.shape[1] // k.shape[1]

@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.wgmma_attention import attended, sized
+from ptxlab.kernels.wgmma_attention.problem import heads_of, packed_baseline, starts_of
+from ptxlab.kernels.wgmma_attention.problem import packed as in_sequences
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.launches import (
     check,
@@ -28,9 +29,9 @@ from ptxlab.kernels.wgmma_attention_backward.launches import (
     workspace,
 )
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import specialize_packed
-from ptxlab.measure import Draw, Entry, UnsuitedError, Work
+from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.checking import as_float64
-from ptxlab.measure.entry import Arrays
+from ptxlab.measure.entry import Arrays, ceil_div
 
 __all__ = [
     "arrays",
@@ -47,7 +48,23 @@ __all__ = [
 ]
 
 
-def torch_baseline(backend: str, torch: Any, causal: bool, window: int, **arrays: Any) -> Callable[[], Any]:
+ROWS = ("q", "k", "v", "o", "do", "dq", "dk", "dv")
+MEMORY = ("sums", "offsets", "totals", "turns")
+
+
+def start(starts: Any = None, maps: Any = None, owners: Any = None, **given: Any) -> list[Launch]:
+    """The launches of an entry's arrays; packed sequences have their length before their heads."""
+    if starts is None:
+        return differentiate(**given)
+    memory = maps, owners, *(given.pop(name) for name in MEMORY)
+    turned = {name: given[name].swapaxes(0, 1)[None] for name in ROWS}
+    both, sequences = (starts, starts), starts.shape[0] - 1
+    return differentiate_packed(**{**given, **turned}, starts=both, sequences=sequences, memory=memory)
+
+
+def torch_baseline(
+    backend: str, torch: Any, causal: bool, window: int, starts: Any = None, **arrays: Any
+) -> Callable[[], Any]:
     """The gradients by one of torch's backends; the forward pass is not measured."""
     if window:
         raise UnsuitedError("torch's backends have no window")
@@ -55,8 +72,12 @@ def torch_baseline(backend: str, torch: Any, causal: bool, window: int, **arrays
     q, k, v = (arrays[name].detach().requires_grad_() for name in "qkv")
     with torch.enable_grad(), choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
         try:
-            found = torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1]
+            found = (
+                packed_baseline(backend, torch, (q, k, v), causal, starts)()["o"]
+                if starts is not None
+                else torch.nn.functional.scaled_dot_product_attention(
+                    q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1]
+                )
             )
         except RuntimeError as reason:
             if "No available kernel" not in str(reason):
@@ -71,40 +92,59 @@ def torch_baseline(backend: str, torch: Any, causal: bool, window: int, **arrays
 
 
 def arrays(
-    draw: Draw, type: str, batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0
+    draw: Draw,
+    type: str,
+    batch: int,
+    heads: tuple[int, int],
+    length: int,
+    size: int,
+    causal: bool,
+    window: int = 0,
+    sequences: int = 0,
 ) -> Arrays:
     """Queries, keys, values and the gradient of the answer; the answer, as the forward pass leaves it; and space."""
-    shapes = {name: (batch, count, length, size) for name, count in zip("qkv", (*heads, heads[1]), strict=True)}
+    counts = dict(zip("qkv", (*heads, heads[1]), strict=True))
+    shapes = {name: (length, n, size) if sequences else (batch, n, length, size) for name, n in counts.items()}
     given = {name: draw.normal(shape, type) for name, shape in shapes.items()}
     given |= {"do": draw.normal(shapes["q"], type), "causal": causal, "window": window}
-    o, lse = draw.empty(shapes["q"], type), draw.empty(shapes["q"][:3], "f32")
+    rows = choose(size, type, causal, bool(window), ceil_div(length, max(sequences, 1))).rows
+    if sequences:
+        given["starts"] = starts = draw.integers(sequences + 1, "s32", 0, 1)
+        for number, first in enumerate(starts_of(length, sequences)):
+            starts[number] = first
+        maps, owners, *numbers = packed_workspace(
+            (1, heads[0], length, size), (1, heads[1], length, size), sequences, rows
+        )
+        given |= {"maps": draw.empty(4 * maps, "u8"), "owners": draw.empty(owners, "u32")}
+    else:
+        numbers = workspace(shapes["q"], rows)
+    o, lse = draw.empty(shapes["q"], type), draw.empty((heads[0], length) if sequences else shapes["q"][:3], "f32")
     xp = getattr(draw, "torch", np)
     exact = {name: as_float64(xp, given[name]) for name in "qkv"}
-    for at, own, weights, logs in each_head(xp, **exact, causal=causal, window=window):
+    for at, own, weights, logs in each_head(xp, **exact, causal=causal, window=window, starts=given.get("starts")):
         o[at] = weights @ exact["v"][own]
-        lse[at] = logs
-    counts = workspace(shapes["q"], choose(size, type, causal, bool(window), length).rows)
-    space = {name: draw.empty(n, "f32") for name, n in zip(("sums", "offsets", "totals", "turns"), counts, strict=True)}
+        lse[at[::-1] if sequences else at] = logs
+    space = {name: draw.empty(n, "f32") for name, n in zip(MEMORY, numbers, strict=True)}
     return {**given, "o": o, "lse": lse, **space, **{f"d{name}": draw.empty(shapes[name], type) for name in "qkv"}}
 
 
-def each_head(xp: Any, q: Any, k: Any, v: Any, causal: bool, window: int) -> Iterator[tuple[Any, ...]]:
+def each_head(xp: Any, q: Any, k: Any, v: Any, causal: bool, window: int, starts: Any) -> Iterator[tuple[Any, ...]]:
     """Where each head of queries and its keys are, and of each its weights, and the log-sum-exp of its rows."""
-    shared_by = q.shape[1] // k.shape[1]
-    for batch, head in product(range(q.shape[0]), range(q.shape[1])):
-        own = batch, head // shared_by
-        scores = attended(xp, q[batch, head] @ k[own].T / math.sqrt(q.shape[3]), causal, window)
+    for at, own in heads_of(q, k, starts):
+        scores = attended(xp, q[at] @ k[own].T / math.sqrt(q.shape[-1]), causal, window)
         top = xp.amax(scores, 1)
         weights = xp.exp(scores - top[:, None])
         total = weights.sum(1)
-        yield (batch, head), own, weights / total[:, None], top + xp.log(total)
+        yield at, own, weights / total[:, None], top + xp.log(total)
 
 
-def reference(xp: Any, q: Any, k: Any, v: Any, do: Any, causal: bool, window: int, **others: Any) -> Arrays:
+def reference(
+    xp: Any, q: Any, k: Any, v: Any, do: Any, causal: bool, window: int, starts: Any = None, **others: Any
+) -> Arrays:
     """The gradients, head by head."""
     dq, dk, dv = xp.empty_like(q), xp.zeros_like(k), xp.zeros_like(v)
-    scale = 1 / math.sqrt(q.shape[3])
-    for at, own, weights, _ in each_head(xp, q, k, v, causal, window):
+    scale = 1 / math.sqrt(q.shape[-1])
+    for at, own, weights, _ in each_head(xp, q, k, v, causal, window, starts):
         dv[own] += weights.T @ do[at]
         inner = do[at] @ v[own].T
         gradient = weights * (inner - (weights * inner).sum(1)[:, None]) * scale
@@ -113,10 +153,10 @@ def reference(xp: Any, q: Any, k: Any, v: Any, do: Any, causal: bool, window: in
     return {"dq": dq, "dk": dk, "dv": dv}
 
 
-def work(type: str, batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0) -> Work:
+def work(**size: Any) -> Work:
     """Five products, of which a mask leaves a part; twice what the forward pass moves, and more."""
-    forward = wgmma_attention.work(type, batch, heads, length, size, causal, window)
-    return Work(flops=2.5 * forward.flops, bytes=2 * forward.bytes, rate=type)
+    forward = wgmma_attention.work(**size)
+    return Work(flops=2.5 * forward.flops, bytes=2 * forward.bytes, rate=forward.rate)
 
 
 entry = Entry(
@@ -124,7 +164,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"wgmma": differentiate},
+    variants={"wgmma": start},
     libraries={
         "torch, cuDNN": partial(torch_baseline, "CUDNN_ATTENTION"),
         "torch, flash": partial(torch_baseline, "FLASH_ATTENTION"),
@@ -134,11 +174,13 @@ entry = Entry(
         *(sized(4096, 256, causal, (8, 8)) for causal in (False, True)),
         sized(4096, 128, causal=True, heads=(32, 8)),
         sized(4096, 128, causal=False, type="f16"),
+        *(in_sequences(16, 128, causal) for causal in (False, True)),
         *(sized(length, 128, causal) for length in (1024, 2048, 8192, 16384, 4096) for causal in (False, True)),
     ],
     small=[
         {"type": "f16", "batch": 1, "heads": (1, 1), "length": 140, "size": 64, "causal": True},
         {"type": "bf16", "batch": 1, "heads": (2, 1), "length": 100, "size": 128, "causal": True, "window": 40},
+        {"type": "bf16", "batch": 1, "heads": (2, 1), "length": 90, "size": 64, "causal": True, "sequences": 2},
     ],
     tolerance=5e-3,
 )
