@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ptxlab.author import b32, f32, ptx, u32
+from ptxlab.author import b32, f32, ptx
+from ptxlab.kernels.parts.aside import Aside
+from ptxlab.kernels.parts.elements import narrowed
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.consumer import Consumer, Current
 from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.plan import STEP
-from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax, row_of
+from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
 
 POWER = 8.0  # weights are up to 2^8, where e4m3 ends at 448: the smallest that is not 0 is then 2^-18 of the largest
-VECTOR = 4  # sums that a thread stores at a time
 
 
 class Fp8Softmax(Softmax):
@@ -60,11 +61,7 @@ class Fp8Consumer(Consumer):
         self.held = [[b32() for _ in range(4)] for _ in plan.steps]
         self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.mma(8)).d.offsets]
         self.tops = [f32() for _ in range(ROWS)]
-        self.since = [f32() for _ in range(ROWS)]  # by how much maxima have grown since sums were put aside
-        self.passed = u32()  # tiles of keys since then
-        self.aside = ptx.setp.ne.u32(self.group, self.group)  # whether there are such sums
-        own = self.group * (len(self.sums) * GROUP) + ptx.tid.x % GROUP * VECTOR
-        self.memory = tiles.sums + own
+        self.aside = Aside(self.sums, tiles.sums, self.group, plan.chunk)
 
     def begin(self, order: Order, tile: Current) -> None:
         """The weights of the first keys."""
@@ -73,11 +70,9 @@ class Fp8Consumer(Consumer):
 
     def start_sums(self) -> None:
         """Begin with other rows: nothing is summed, and nothing is put aside."""
-        for total, since in zip(self.softmax.totals, self.since, strict=True):
+        for total in self.softmax.totals:
             total.set(0.0)
-            since.set(1.0)
-        self.passed.set(0)
-        ptx.setp.ne.u32(self.group, self.group, out=self.aside)
+        self.aside.start()
 
     def take_queries(self) -> None:
         """Wait for the queries of a tile, and load them: their memory is free then."""
@@ -121,48 +116,26 @@ class Fp8Consumer(Consumer):
         super().await_sums(grows, factors)
         if factors is None:
             return
-        for row, (total, since) in enumerate(zip(self.softmax.totals, self.since, strict=True)):
+        for row, total in enumerate(self.softmax.totals):
             total.set((total + self.counted[ROWS * row]) * factors[row])
-            since *= factors[row]
-        self.passed += 1
+        self.aside.step(factors)
         if self.plan.causal:
             self.put_aside_in_time()
 
     def put_aside_in_time(self) -> None:
         """Put sums aside after so many tiles of keys."""
         if self.plan.chunk:
-            with ptx.when(self.passed == self.plan.chunk):
-                self.put_aside()
-
-    def put_aside(self) -> None:
-        """Add the sums to those in shared memory, in f32, and begin new ones: tensor cores keep 14 bits of a sum."""
-        ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)  # the last answer was there
-        self.synchronize()
-        self.add_aside()
-        for number, vector in enumerate(self.vectors()):
-            ptx.st.shared.v4.f32(self.memory + number * VECTOR * GROUP, vector)
-        for since in self.since:
-            since.set(1.0)
-        self.passed.set(0)
-        ptx.setp.eq.u32(self.group, self.group, out=self.aside)
-        ptx.setp.ne.u32(self.group, self.group, out=self.adds)
-
-    def add_aside(self) -> None:
-        """Add what was put aside to the sums."""
-        with ptx.when(self.aside):
-            for number, vector in enumerate(self.vectors()):
-                stored = ptx.ld.shared.v4.f32(self.memory + number * VECTOR * GROUP)
-                for element, (sum, one) in enumerate(zip(vector, stored, strict=True)):
-                    ptx.fma.rn.f32(one, self.since[row_of(element)], sum, out=sum)
-
-    def vectors(self) -> list[tuple[Any, ...]]:
-        """The sums as they are stored."""
-        return [tuple(self.sums[number:][:VECTOR]) for number in range(0, len(self.sums), VECTOR)]
+            with ptx.when(self.aside.is_due):
+                ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)  # the last answer was there
+                self.synchronize()
+                self.aside.put()
+                ptx.setp.ne.u32(self.group, self.group, out=self.adds)
 
     def packed(self) -> list[Any]:
         """Weights as the left operand has them: four of a row, which are two and two of 8 keys in the accumulators."""
         firsts = [number + half for number in range(0, len(self.scores), 8) for half in (0, 2)]
-        return [to_e4m3(self.scores[first:][:2] + self.scores[first + 4 :][:2]) for first in firsts]
+        fours = [self.scores[first:][:2] + self.scores[first + 4 :][:2] for first in firsts]
+        return [word for four in fours for word in narrowed(four, "e4m3")]
 
     def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
         """Log-sum-exps have to wait for the totals; the maxima will be those of other rows then."""
@@ -179,7 +152,7 @@ class Fp8Consumer(Consumer):
             logs = [ptx.fma.rn.f32(top, self.softmax.scale, power) * math.log(2) for top, power in both]
             super().store_logs(work.order, work, logs)
         if self.plan.chunk:
-            self.add_aside()
+            self.aside.add()
         super().store(work, [invert(total) * self.factor for total in totals])
         self.start_sums()
 
@@ -193,9 +166,3 @@ class Fp8Consumer(Consumer):
 def invert(total: Any) -> Any:
     """What sums are to be multiplied with; 0 for a row that attends to no key."""
     return ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0)
-
-
-def to_e4m3(values: list[Any]) -> Any:
-    """Four numbers, rounded to e4m3, in a register."""
-    low, high = (ptx.cvt.rn.satfinite.e4m3x2.f32(values[at + 1], values[at]) for at in (0, 2))
-    return ptx.mov.b32((low, high))

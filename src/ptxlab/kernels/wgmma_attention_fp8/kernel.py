@@ -6,13 +6,13 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b8, b32, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.kernels.parts.transposing import Transposer
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.producer import Producer
 from ptxlab.kernels.wgmma_attention_fp8.consumer import Fp8Consumer
 from ptxlab.kernels.wgmma_attention_fp8.plan import TRANSPOSERS, Fp8Plan, Fp8Tiles
-from ptxlab.kernels.wgmma_attention_fp8.transposer import Transposer
 
 ONES = 0x38383838  # four times 1.0
 
@@ -74,7 +74,8 @@ def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, 
             ends[sides[2].index] = u32(1)  # there are no more values
             sides[2].arrive()
         with ptx.when((warp > 0) & (warp <= TRANSPOSERS)):
-            Transposer(plan, tiles, values.consumer(), transposed.producer(), warp - 1).run(ends)
+            sides = values.consumer(), transposed.producer()
+            Transposer(tiles.v, tiles.transposed, *sides, warp - 1, TRANSPOSERS).run(ends)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
         sides = [queries.consumer(), keys.consumer(), transposed.consumer()]

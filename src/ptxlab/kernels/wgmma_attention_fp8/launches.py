@@ -49,7 +49,7 @@ def choose(size: int, causal: bool, window: bool, length: int) -> Fp8Plan:
     """
     chunk = CHUNK if causal or length > UNCUT else 0
     if size == 256:  # there is no memory for sums that are put aside
-        return Fp8Plan(size, causal=causal, window=window, keys=64, value_stages=1)
+        return Fp8Plan(size, causal=causal, window=window, keys=64)
     if size == 64:
         groups, keys = (2, 192) if chunk else (3, 128)
         return Fp8Plan(size, causal=causal, window=window, groups=groups, keys=keys, chunk=chunk)
