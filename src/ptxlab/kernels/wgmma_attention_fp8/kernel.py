@@ -74,8 +74,8 @@ def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, 
             ends[sides[2].index] = u32(1)  # there are no more values
             sides[2].arrive()
         with ptx.when((warp > 0) & (warp <= TRANSPOSERS)):
-            sides = values.consumer(), transposed.producer()
-            Transposer(tiles.v, tiles.transposed, *sides, warp - 1, TRANSPOSERS).run(ends)
+            stages = values.consumer(), transposed.producer()
+            Transposer(tiles.v, tiles.transposed, *stages, warp - 1, TRANSPOSERS).run(ends)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
         sides = [queries.consumer(), keys.consumer(), transposed.consumer()]
