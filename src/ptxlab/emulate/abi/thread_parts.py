@@ -39,6 +39,7 @@ class Waiting:
     instruction: u32  # known only while it waits, and when it yields
     members: u32  # the lanes of the warp collective, a bit for each
     site: u32  # of the warp collective
+    passed: u32  # 1 + the last instruction by which it arrived at a barrier with its warp, and did not wait
     answer: u64  # what the wait has found out
 
 

@@ -53,8 +53,10 @@ def arrive_at_barrier(
     if waits & WAITS != 0:
         barrier.waiting += 1
         thread.status = AT_BARRIER
-    elif thread.worker.checks != 0:
-        order_arrival(thread, number)
+    else:
+        thread.waiting.passed = instruction + 1
+        if thread.worker.checks != 0:
+            order_arrival(thread, number)
     thread.waiting.instruction = instruction
     if is_recording(thread):
         record_event(thread, ARRIVED_AT, block.number, 0, count, number, barrier.arrived, instruction)
@@ -66,7 +68,10 @@ def arrive_at_barrier(
 
 @native
 def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -> boolean:
-    """Whether lanes of the warp that wait at this barrier already do so at the same instruction; one represents all."""
+    """Whether lanes of the warp that wait at this barrier already do so at the same instruction; one represents all.
+
+    A lane that waits at a later instruction has passed this one, which lets others wait and not itself.
+    """
     block = thread.block
     first: u32 = thread.number // 32 * 32
     last: u32 = first + 32
@@ -75,7 +80,7 @@ def is_beside_its_warp(thread: Pointer[Thread], number: u32, instruction: u32) -
     for index in range(first, last):
         other = block.threads + index
         if other.status == AT_BARRIER and other.waiting.barrier == number:
-            return other.waiting.instruction == instruction
+            return other.waiting.instruction == instruction or other.waiting.passed == instruction + 1
     return True
 
 
