@@ -126,6 +126,7 @@ def _change(
     if not m.vec:
         return _change_one(k, m, a, b, c, order, returns)
     width = b[0].type.width // 8
+    k.require(a, width * len(b))  # PTX ISA 6.4.1: the access size is that of the vector
     return tuple(_change_one(k, m, a + width * index, part, None, order, returns) for index, part in enumerate(b))
 
 

@@ -217,6 +217,9 @@ class Machine(Protocol):
         then there may be `when`: nothing happens where it does not hold.
         """
 
+    def require(self, address: AddressValue, bytes: int) -> None:
+        """Stop the thread unless it may change all of these bytes and they are aligned, before it does so in parts."""
+
     def fence(self, order: str) -> None:
         """Order the accesses of this thread before it with those after it."""
 

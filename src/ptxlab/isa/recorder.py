@@ -238,6 +238,9 @@ class Recorder:
         self.note(address, "update", _bytes(type), order)
         return Placeholder(type_named(type))
 
+    def require(self, address: Location, bytes: int) -> None:
+        pass
+
     def fill(self, address: Location, size: Placeholder) -> None:
         self.note(address, "store", None)
 

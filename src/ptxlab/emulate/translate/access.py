@@ -35,19 +35,23 @@ SPACES = {
 
 
 def locate(function: Function, address: LlvmAddress, bytes: int, kind: int, condition: int = -1) -> str:
-    """The address in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails.
+    """The address in the host's memory of `bytes` bytes, all of which the kernel may touch; or the thread fails."""
+    pointer = find(function, address, bytes, kind)
+    function.unit.counting.count_access(function, address, bytes, kind, condition)
+    return pointer
+
+
+def find(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
+    """The same, for what is no access that counts.
 
     An offset from the start of memory is rotated right, by as many bits as an aligned one ends in zeros with:
     then a distance that is too far and one that is not aligned are both too large, and one comparison finds them.
     """
     if address.space in (None, "global", "const"):
-        pointer = _by_hint(function, address, bytes, kind)
-    elif address.space == "shared::cluster":
-        pointer = _in_cluster(function, address, bytes, kind)
-    else:
-        pointer = _in_window(function, address, bytes, kind)
-    function.unit.counting.count_access(function, address, bytes, kind, condition)
-    return pointer
+        return _by_hint(function, address, bytes, kind)
+    if address.space == "shared::cluster":
+        return _in_cluster(function, address, bytes, kind)
+    return _in_window(function, address, bytes, kind)
 
 
 def _in_window(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:

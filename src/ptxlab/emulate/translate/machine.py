@@ -275,6 +275,10 @@ class LlvmMachine:
         """Change a value in memory at one go, and return what it was."""
         return access.update(self.function, address, type_named(type), change, order, writes, returns, when)
 
+    def require(self, address: LlvmAddress, bytes: int) -> None:
+        """Stop the thread unless it may change all of these bytes and they are aligned."""
+        access.find(self.function, address, bytes, address_spaces.ATOMIC)
+
     def runtime(self, name: str, *arguments: LlvmValue | int | str | OperationRecord) -> None:
         """Call a function of the runtime with this thread."""
         self.function.unit.calls.runtime_call(self.function, name, arguments, None)
