@@ -15,7 +15,7 @@ from ptxlab.kernels import tcgen05_gemm, wgmma_gemm, wgmma_grouped_gemm
 from ptxlab.measure import Launch
 
 FIELDS = {"swizzle": 1 << 62, "stride": 1 << 32, "half the stride": 3 << 37, "twice": 3 << 38, "leading": 1 << 16}
-A, B = 1, 2  # operands of an MMA
+A, B = 1, 2  # operands of an MMA; both together are A | B
 
 
 def launch_of(kind: str) -> tuple[Launch, np.ndarray, np.ndarray]:
@@ -37,8 +37,12 @@ def run(kind: str, operand: int = 0, bits: int = 0, seed: int = 0, number: int =
     if operand:
         opcode = "tcgen05.mma" if kind == "tcgen05" else "wgmma.mma_async"
         match = [*re.finditer(rf"{opcode}[^;]*?(\]|\}}), (%\w+), (%\w+)[^;]*;", text)][number]
-        name = match[operand + 1]
-        changed = f"{{ .reg .b64 %other; xor.b64 %other, {name}, {bits}; {match[0].replace(name + ',', '%other,')} }}"
+        changed = match[0]
+        for name in (match[one + 1] for one in (A, B) if operand & one):
+            other = f"%other_{name[1:]}"
+            changed = (
+                f"{{ .reg .b64 {other}; xor.b64 {other}, {name}, {bits}; {changed.replace(name + ',', other + ',')} }}"
+            )
         text = text.replace(match[0], changed)
     kernel = ptxlab.parse(text, name="k.ptx")[launch.function.name]
     how = {"shared": launch.shared, "device": "cpu", "seed": seed, "on_error": "collect", "timeout": 60}
@@ -63,6 +67,31 @@ def test_a_field_that_does_not_agree(kind: str, operand: int, field: str, messag
     assert found.code == "mismatched-descriptor"
     assert found.message.startswith(message)
     assert found.labels[1].text == "this copy wrote it: rows of 128 bytes, 128B swizzle"
+
+
+@pytest.mark.parametrize(
+    ("kind", "operand", "number", "start", "message"),
+    [
+        ("wgmma", A, 1, 1, r"matrix A starts at byte \d+ of shared memory, in the middle of a K slice"),
+        ("tcgen05", A, 3, 5, r"matrix A starts at byte \d+ of shared memory, in the middle of a K slice"),
+        ("wgmma", B, 1, 0, "A is read from byte 32 of its rows and B from byte 0, which is another k"),
+        ("tcgen05", B, 1, 4, "A is read from byte 32 of its rows and B from byte 64, which is another k"),
+        (
+            "wgmma",
+            A | B,
+            3,
+            8,
+            r"matrix B starts at byte \d+ of shared memory, in another row than the slice before it",
+        ),
+    ],
+)
+def test_a_wrong_step_of_k(kind: str, operand: int, number: int, start: int, message: str) -> None:
+    """MMAs `number` of a row of 128 bytes start at chunks 0, 2, 4 and 6 of it."""
+    result, is_right = run(kind, operand, 2 * number ^ start, number=number)
+    assert not is_right
+    (found,) = result.diagnostics
+    assert (found.level, found.code) == ("warning", "mismatched-descriptor")
+    assert re.fullmatch(message, found.message)
 
 
 def test_a_matrix_of_an_array_of_them_has_rows_like_any() -> None:

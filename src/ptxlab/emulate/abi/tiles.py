@@ -46,3 +46,8 @@ class Tiles:
     checked: u32  # how many layouts were examined
     written: Array[WrittenTile, 32]
     layouts: Array[u64, 16]  # that were examined: hashes of them
+    a: u64  # the descriptor of the last A of `wgmma` that is K-major
+    a_thread: u32  # that read it
+    a_instruction: u32
+    a_chunks: u32  # how many chunks each of its rows has
+    unused: u32

@@ -12,7 +12,7 @@ from ptxlab.emulate.explain.accesses import Race, bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import by_synchronization, causes_of, other_lines
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
-from ptxlab.emulate.explain.layout_findings import explain_mismatch
+from ptxlab.emulate.explain.layout_findings import explain_mismatches
 from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.one_sided import explain_one_sided
@@ -80,9 +80,7 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
         if kinds[number] == reports.STALE_PHASE and found.get("instruction", number) not in racing:
             racing.add(found.get("instruction", number))
             yield explain_stale_phase(launch, found, number)
-    for number in numbers:
-        if kinds[number] == reports.MISMATCHED:
-            yield explain_mismatch(launch, found, number)
+    yield from explain_mismatches(launch, found, [n for n in numbers if kinds[n] == reports.MISMATCHED])
     yield from explain_collectors(launch, found, [n for n in numbers if kinds[n] == reports.COLLECTOR])
     one_sided = [number for number in numbers if kinds[number] == reports.ONE_SIDED]
     yield from explain_one_sided(launch, found, [n for n in one_sided if found.get("instruction", n) not in racing])

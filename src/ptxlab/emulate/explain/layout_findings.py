@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.structs import StructArray
@@ -14,7 +16,21 @@ if TYPE_CHECKING:
 
 _STRIDES = "eight rows are `stride` apart from the next eight, what is beyond a row of the swizzle `leading`"
 _HELP = "leading and stride offsets as the tile was written, in multiples of 16 bytes"
+_SLICE = 32  # bytes of a row of a K-major matrix that an MMA reads, whatever its elements
 _SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
+
+
+def explain_mismatches(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
+    """All of them; MMAs that are not at the k where they should be are one finding."""
+    astray = [number for number in numbers if found.get("bytes", number) in (tile_layouts.SLICE, tile_layouts.DEPTH)]
+    for number in numbers:
+        if number in astray[1:]:
+            continue
+        diagnostic = explain_mismatch(launch, found, number)
+        if number in astray and len(astray) > 1:
+            more = f"so {'do' if len(astray) > 2 else 'does'} {len(astray) - 1} more MMA{'s' * (len(astray) > 2)}"
+            diagnostic = replace(diagnostic, notes=(*diagnostic.notes, f"{more} of the kernel"))
+        yield diagnostic
 
 
 def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
@@ -31,6 +47,11 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
         return _explain_overlap(matrix, reason, span, label)
     if reason == tile_layouts.UNALIGNED:
         return _explain_unaligned(matrix, _SWIZZLES[flags >> 4 & 3], span, label)
+    if reason == tile_layouts.SLICE:
+        return _explain_slice(matrix, said.start, span, label)
+    if reason == tile_layouts.DEPTH:
+        bytes = found.get("other_flags", number), found.get("other_thread", number)
+        return _explain_depth(bytes, span, label)
     if reason == tile_layouts.ROWS:
         return _explain_rows(matrix, (span, label), launch.span_of(found.get("other_instruction", number)))
     if reason == tile_layouts.GAP:
@@ -70,6 +91,35 @@ def _explain_unaligned(matrix: str, swizzle: str, span: Span | None, label: str)
         label,
         notes=[_STRIDES],
         helps=[f"with a {swizzle}, leading and stride offsets are multiples of {width} bytes"],
+    )
+
+
+def _explain_slice(matrix: str, start: int, span: Span | None, label: str) -> Diagnostic:
+    """A start that is not that of a K slice."""
+    where = "in the middle of a K slice" if start % _SLICE else "in another row than the slice before it"
+    return warning(
+        "mismatched-descriptor",
+        f"{matrix} starts at byte {start} of shared memory, {where}",
+        span,
+        label,
+        notes=[f"an MMA reads {_SLICE} bytes of each row of a K-major matrix: k of 16 for 16-bit elements"],
+        helps=[
+            f"advance the start address by {_SLICE} bytes from one MMA to the next: `{_SLICE // 16}` in bits 0 to 13"
+        ],
+    )
+
+
+def _explain_depth(bytes: tuple[int, int], span: Span | None, label: str) -> Diagnostic:
+    """A and B that are read at different k."""
+    return warning(
+        "mismatched-descriptor",
+        f"A is read from byte {bytes[0]} of its rows and B from byte {bytes[1]}, which is another k",
+        span,
+        label,
+        notes=[
+            "both tiles have rows of the same width with the same swizzle, so that the same bytes are of the same k"
+        ],
+        helps=["advance both start addresses by as much from one MMA to the next"],
     )
 
 

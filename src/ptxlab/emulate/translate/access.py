@@ -42,7 +42,7 @@ def locate(function: Function, address: LlvmAddress, bytes: int, kind: int, cond
 
 
 def find(function: Function, address: LlvmAddress, bytes: int, kind: int) -> str:
-    """The same, for what is no access that counts.
+    """The same, for what is not counted as an access.
 
     An offset from the start of memory is rotated right, by as many bits as an aligned one ends in zeros with:
     then a distance that is too far and one that is not aligned are both too large, and one comparison finds them.

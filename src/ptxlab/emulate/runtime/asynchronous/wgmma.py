@@ -15,6 +15,7 @@ from ptxlab.emulate.abi.tiles import TileRead
 from ptxlab.emulate.abi.wgmma import MatrixChunks
 from ptxlab.emulate.runtime.asynchronous.async_accesses import end_work, note_shared_work
 from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.order.k_slices import note_operand
 from ptxlab.emulate.runtime.order.tile_layouts import check_layout
 from ptxlab.emulate.runtime.order.vector_clocks import PRODUCTS
 from ptxlab.emulate.runtime.schedule.quiescence import mixed
@@ -58,6 +59,7 @@ def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruct
         is_b=matrix.is_b,
     )
     check_layout(thread, thread.block, tile, instruction)
+    note_operand(thread, tile, instruction)
     for row in range(matrix.first, matrix.first + matrix.rows):
         for chunk in range(matrix.first_chunk, matrix.first_chunk + matrix.chunks):
             offset: u64 = chunk_offset(matrix.descriptor, row, chunk, major)

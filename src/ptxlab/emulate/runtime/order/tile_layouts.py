@@ -5,7 +5,8 @@ or copies of bytes wrote has no layout that could be known, nor have rows of a b
 is compared with itself, and A with B: parts that share bytes by halves are not where they should be, and neither are
 parts with less than a part between them that was written with them. Strides of 0 are left alone, they repeat a part on
 purpose. The eight rows of a matrix that `stmatrix` wrote are eight lines of one chunk, where they are not interleaved
-with those of another one: more than two matrices are not where they should be, either.
+with those of another one: more than two matrices are not where they should be, either. A K-major matrix with a swizzle
+starts at a multiple of the bytes that an MMA reads of a row.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ SHARED = 5  # parts of A and B have the same bytes
 GAP = 6  # between two parts there are bytes that the same instruction wrote, fewer than a part has
 UNALIGNED = 7  # rows of the swizzle do not start at multiples of its width
 ROWS = 8  # eight lines of a chunk are of more matrices that `stmatrix` wrote than they should be
+SLICE = 9  # it starts in the middle of the bytes of a row that one MMA reads
+DEPTH = 10  # A and B start at different k; see `k_slices`
 
 
 @native
@@ -122,6 +125,28 @@ def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead,
             found.other_thread = tile.pitch
     elif tile.rank != 2 or tile.pitch != span:
         check_overlap(thread, block, read, instruction)
+    elif is_between_slices(read) or is_between_rows(read, tile, start):
+        found = report_mismatch(thread, read, SLICE, instruction)
+        if cast(u64, found) != 0:
+            found.other_instruction = tile.instruction
+            found.other_flags = tile.swizzle
+            found.other_thread = tile.pitch
+
+
+@native
+def is_between_slices(read: TileRead) -> boolean:
+    """Whether a K-major matrix with a swizzle starts where no MMA should: not at a multiple of what each one reads."""
+    width: u64 = u64(read.chunks) * CHUNK
+    span: u64 = u64(CHUNK) << swizzle_of(read)
+    return read.major != MN_MAJOR and width <= span and ((read.descriptor & 0x3FFF) << 4) % width != 0
+
+
+@native
+def is_between_rows(read: TileRead, tile: Pointer[WrittenTile], start: u64) -> boolean:
+    """Whether it starts between groups of eight rows of a box and continues past its end: a step of k left the row."""
+    row: u64 = (start - tile.offset) // u64(tile.pitch)
+    end: u64 = (row + u64(read.first) + u64(read.lines)) * u64(tile.pitch)
+    return read.major != MN_MAJOR and row % 8 != 0 and end > u64(tile.size)
 
 
 @native
@@ -159,6 +184,8 @@ def check_overlap(thread: Pointer[Thread], block: Pointer[Block], read: TileRead
         report_mismatch(thread, read, OVERLAP, instruction)
     elif is_unaligned(read):
         report_mismatch(thread, read, UNALIGNED, instruction)
+    elif is_between_slices(read):
+        report_mismatch(thread, read, SLICE, instruction)
     elif not has_other_rows(thread, block, read, instruction):
         check_gaps(thread, block, read, instruction)
 

@@ -12,6 +12,7 @@ from ptxlab.emulate.abi.tiles import TileRead
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
 from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
 from ptxlab.emulate.runtime.memory.memory import fail_because
+from ptxlab.emulate.runtime.order.k_slices import compare_depth
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.tile_layouts import check_layout, check_shared
@@ -197,6 +198,8 @@ def compare_matrices(thread: Pointer[Thread], a: MatrixRead, b: MatrixRead, inst
     set_extent(left, a)
     set_extent(right, b)
     check_shared(thread, left, right, instruction)
+    if thread.worker.checks != 0:
+        compare_depth(thread, thread.block, left, right, instruction)
 
 
 @native
