@@ -198,9 +198,10 @@ def test_positions_count_units_of_utf16() -> None:
 )
 def test_any_text_is_answered(text: str) -> None:
     client = Client(text)
-    client.findings()
+    assert isinstance(client.findings(), list)
     for method in ("hover", "definition", "references", "completion", "documentSymbol", "prepareRename"):
         client.ask(method)
+        assert "error" not in client.got[-1]
 
 
 def test_the_command() -> None:

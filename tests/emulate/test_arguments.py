@@ -147,6 +147,15 @@ def test_doubles_for_a_kernel_of_single_precision() -> None:
         launch(SINGLE, ".u64 p", [doubles], on_error="strict")
 
 
+@pytest.mark.parametrize("dtype", ["i4", "u4"])
+def test_small_integers_for_a_kernel_of_single_precision(dtype: str) -> None:
+    (found,) = launch(SINGLE, ".u64 p", [np.arange(2, dtype=dtype)]).diagnostics
+    assert (found.level, found.code) == ("warning", "mistyped-array")
+    assert found.labels[0].text == "the bits of an integer are read as a float"
+    for others in (np.zeros(2, dtype), np.ones(2, "f4").view(dtype), -np.ones(2, "f4").view(dtype)):
+        assert launch(SINGLE, ".u64 p", [others]).diagnostics == []
+
+
 def test_arrays_of_the_type_that_is_accessed_and_numbers() -> None:
     assert launch(SINGLE, ".u64 p, .f64 x", [np.zeros(2, "f4"), np.float64(1)]).diagnostics == []
     assert launch(DOUBLE, ".u64 p", [np.zeros(2)]).diagnostics == []

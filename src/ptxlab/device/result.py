@@ -43,6 +43,9 @@ class Result:
     fidelity: Fidelity | None = None
     """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
 
+    warnings: list[Diagnostic] = field(default_factory=list, compare=False)
+    """What `ptxlab.check` warns of in the module of the kernel, whether or not the run has shown it."""
+
     recording: Recording | None = field(default=None, repr=False)
     """The file of the launch, if it was recorded."""
 
@@ -68,7 +71,8 @@ class Result:
     def _repr_html_(self) -> str:
         from ptxlab.report.notebook import findings_html, folded_html, table_html, text_html, title_html
 
-        parts = [title_html(f"{summary(self.diagnostics, 'the run')}; {self._work()}"), findings_html(self.diagnostics)]
+        title = f"{summary(self.diagnostics, 'the run')}{self._warned()}; {self._work()}"
+        parts = [title_html(title), findings_html([*self.diagnostics, *self.warnings])]
         if self.output:
             parts.append(text_html(self.output))
         if self.fidelity is not None:
@@ -78,10 +82,14 @@ class Result:
             parts.append(folded_html("counters", table_html(counted, has_header=False)))
         return "".join(parts)
 
+    def _warned(self) -> str:
+        count = len(self.warnings)
+        return f", {count} warning{'s' * (count != 1)} of `ptxlab.check`" if count else ""
+
     def _work(self) -> str:
         count = self.counters.get("instructions")
         return f"{self.seconds:.3g} s" if count is None else f"{count:,} instructions in {self.seconds:.3g} s"
 
     def __repr__(self) -> str:
         printed = f", {len(self.output):,} characters printed" if self.output else ""
-        return f"<result: {summary(self.diagnostics, 'the run')}, {self._work()}{printed}>"
+        return f"<result: {summary(self.diagnostics, 'the run')}{self._warned()}, {self._work()}{printed}>"

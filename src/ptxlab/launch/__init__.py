@@ -17,13 +17,14 @@ from ptxlab.device.result import Result
 from ptxlab.emulate.launch import launch as emulate
 from ptxlab.emulate.search.seeds import copies_of, raised, try_seeds
 from ptxlab.launch.contexts import Context, context_of
-from ptxlab.launch.precision import mistyped_arrays
+from ptxlab.launch.precision import mistyped_arrays, other_arrays
 from ptxlab.launch.recorded import keep, with_record
 from ptxlab.report import KernelError, error
 
 if TYPE_CHECKING:
     from ptxlab.emulate.search.explore import Exploration
 
+_BEFORE = ("bad-argument", "bad-launch", "not-emulated")  # wrong before anything runs
 EXPLORED = 60.0  # seconds that an exploration takes at most by default
 
 
@@ -40,16 +41,32 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
     context = context_of(module)
     context.refuse_wrong(module, options.on_error == "strict")
     if chosen is None:
-        result = _emulate(module, kernel, context, args, options)
-        if options.detectors == DETECTORS and (found := mistyped_arrays(module, kernel, args)):
-            result.diagnostics = [*found, *result.diagnostics]
-            return raised(result, options.on_error)
-        return result
+        return _emulate_checked(module, kernel, context, args, options)
     if chosen_kind == "cuda":
         return gpu.launch(module, kernel, chosen, context.on_gpu, args, options)
     from ptxlab.launch.comparison import compare
 
     return compare(context.emulated(module), kernel, chosen, context.on_gpu, args, options)
+
+
+def _emulate_checked(
+    module: ir.Module, kernel: ir.Function, context: Context, args: Sequence[Any], options: LaunchOptions
+) -> Result:
+    """Run a kernel on the emulator; beside its findings are the warnings of `check`, which may say why."""
+    if options.detectors != DETECTORS:
+        return _emulate(module, kernel, context, args, options)
+    others = other_arrays(args)  # before the kernel writes to them
+    try:
+        result = _emulate(module, kernel, context, args, options)
+    except KernelError as wrong:
+        if not any(found.code in _BEFORE for found in wrong.diagnostics):
+            wrong.warnings = context.warnings(module)
+        raise
+    result.warnings = context.warnings(module)
+    if found := mistyped_arrays(module, kernel, context, args, others):
+        result.diagnostics = [*found, *result.diagnostics]
+        return raised(result, options.on_error)
+    return result
 
 
 def _emulate(

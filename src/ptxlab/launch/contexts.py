@@ -30,6 +30,7 @@ class Context:
         self.digest = ""
         self.edit: object = None  # the latest edit of any program when `digest` was taken
         self.findings: list[Diagnostic] | None = None  # of `check`, once it was asked
+        self.singles: dict[str, frozenset[int]] = {}  # the parameters of each kernel that point to `.f32`
         self.recording_timelines: dict[str, Any] = {}  # kernels that record timelines, by their names
         self.start_anew()
 
@@ -51,7 +52,7 @@ class Context:
         edit = latest_edit()
         digest = digest_of(module)
         if digest != self.digest:
-            self.digest, self.findings, self.recording_timelines = digest, None, {}
+            self.digest, self.findings, self.singles, self.recording_timelines = digest, None, {}, {}
             self.start_anew()
         self.edit = edit
 
@@ -66,6 +67,10 @@ class Context:
         found = self.check(module)
         if found and (wrong := [one for one in found if strict or one.level == "error"]):
             raise PtxError(wrong)
+
+    def warnings(self, module: ir.Module) -> list[Diagnostic]:
+        """What `check` warns of."""
+        return [found for found in self.check(module) if found.level == "warning"]
 
     def emulated(self, module: ir.Module) -> EmulatedModule:
         """The module as a launch on the emulator starts from it."""

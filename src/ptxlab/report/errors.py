@@ -18,16 +18,18 @@ class _DiagnosedError(Exception):
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = list(diagnostics)
+        self.warnings: list[Diagnostic] = []
         super().__init__(self.diagnostics)
 
     def __str__(self) -> str:
-        return render(self.diagnostics).rstrip("\n")
+        return render([*self.diagnostics, *self.warnings]).rstrip("\n")
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows: the user's own lines, then the diagnostics in colour."""
         own = [frame for frame in traceback.extract_tb(self.__traceback__) if not _is_inner(frame.filename)]
         lines = "".join(traceback.format_list(own)).rstrip("\n").split("\n")
-        return [*filter(None, lines), "", *render(self.diagnostics, color=True).rstrip("\n").split("\n")]
+        shown = render([*self.diagnostics, *self.warnings], color=True).rstrip("\n")
+        return [*filter(None, lines), "", *shown.split("\n")]
 
 
 def _is_inner(file: str) -> bool:
@@ -52,4 +54,4 @@ class PtxError(_DiagnosedError):
 
 
 class KernelError(_DiagnosedError):
-    """The kernel misbehaved when it ran."""
+    """The kernel misbehaved when it ran; `warnings` are what `ptxlab.check` says of its module, which may be why."""

@@ -73,6 +73,8 @@ class Waits:
         parted = next((group for group in self.groups if self.is_parted(group)), None)
         if parted is not None:
             return parted
+        if incomplete := next(filter(_is_incomplete, self.groups), None):
+            return incomplete
         reach = self._reach()
         roots = [at for at, others in enumerate(reach) if all(at in reach[other] for other in others)]
         dependents = [sum(at in others for others in reach) for at in range(len(reach))]
@@ -219,6 +221,14 @@ def grouped(threads: Iterable[ThreadSnapshot]) -> list[list[ThreadSnapshot]]:
         }.get(thread.status)
         found.setdefault((thread.status, thread.instruction, subject), []).append(thread)
     return sorted(found.values(), key=lambda group: -len(group))
+
+
+def _is_incomplete(group: Group) -> bool:
+    """Whether a group waits for an MMA that no thread can complete: all that have not issued it have exited."""
+    if group.status != thread_parts.AT_PRODUCTS:
+        return False
+    late = missing(group)
+    return bool(late) and all(thread.status == thread_parts.DONE for thread in late)
 
 
 def missing(group: Group) -> Sequence[ThreadSnapshot]:
