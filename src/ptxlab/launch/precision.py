@@ -19,7 +19,7 @@ _SMALLEST = 1 << 23  # the bits of the smallest float32 with all its digits: wha
 
 
 def other_arrays(args: Sequence[Any]) -> list[int]:
-    """The arrays that hardly hold float32: of float64, or of integers so small that they are no float's bits."""
+    """The arrays that hardly hold float32: of float64, or of integers too small for the bits of a float."""
     found = []
     for number, value in enumerate(args):
         name = str(getattr(value, "dtype", ""))
