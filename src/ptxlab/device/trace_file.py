@@ -15,16 +15,22 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 MAGIC, VERSION = b"ptxtrace", 2
 _FIXED = struct.Struct("<8sIIQQQII")
 _CHUNK = struct.Struct("<IIQQ")
 MEMORY, ENTRIES, PAYLOAD, EVENTS, DATA, REMARK = range(1, 7)
 
+Bytes = npt.NDArray[np.uint8]
 _SAMPLE = 4096  # bytes
+_MOST_COMPRESSED = 1032  # bytes become one by deflate, at most
 
 # How a recording ended.
 UNFINISHED, COMPLETE, LIMITED, INTERRUPTED, FAILED, TIMED_OUT, NO_SPACE = range(7)
@@ -125,14 +131,23 @@ class TraceFile:
             raise TraceError(f"`{path}` is damaged: its header does not have the right checksum")
         self.description: dict[str, Any] = json.loads(zlib.decompress(text))
         self._chunks = memoryview(content)[_FIXED.size + size : valid]
+        self.contents = self._contents()
+        """What the chunks of each kind hold: it is being decompressed, and checked when it is asked for."""
 
-    def chunks(self) -> Iterator[tuple[int, bytes]]:
-        """The kind and the bytes of each chunk, checked; several at a time are decompressed."""
-        with ThreadPoolExecutor() as pool:
-            yield from pool.map(_unpacked, self._packed())
+    def _contents(self) -> dict[int, Content]:
+        chunks = list(self._packed())
+        found: dict[int, Content] = {}
+        pool = ThreadPoolExecutor()
+        for kind in sorted({chunk.kind for chunk in chunks}):
+            own = [chunk for chunk in chunks if chunk.kind == kind]
+            ends = list(accumulate(chunk.size for chunk in own))
+            data = np.empty(ends[-1], np.uint8)
+            parts = [data[end - chunk.size : end] for chunk, end in zip(own, ends, strict=True)]
+            found[kind] = Content(data, parts, [pool.submit(_unpack, *one) for one in zip(own, parts, strict=True)])
+        pool.shutdown(wait=False)
+        return found
 
-    def _packed(self) -> Iterator[tuple[str, int, int, int, memoryview]]:
-        """What each chunk is called in a message, its kind, checksum and size, and its bytes in the file."""
+    def _packed(self) -> Iterator[_Chunk]:
         at, number = 0, 0
         while at < len(self._chunks):
             number += 1
@@ -142,18 +157,53 @@ class TraceFile:
             kind, crc, size, packed = _CHUNK.unpack_from(self._chunks, at)
             at += _CHUNK.size
             data = self._chunks[at : at + packed]
-            if len(data) != packed:
+            if len(data) != packed or size > _MOST_COMPRESSED * packed:
                 raise TraceError(f"{problem}does not have the right checksum")
-            yield problem, kind, crc, size, data
+            yield _Chunk(problem, kind, crc, size, data)
             at += packed
 
 
-def _unpacked(given: tuple[str, int, int, int, memoryview]) -> tuple[int, bytes]:
-    """The kind and the bytes of a chunk, checked."""
-    problem, kind, crc, size, data = given
-    if zlib.crc32(data) != crc:
-        raise TraceError(f"{problem}does not have the right checksum")
-    found = bytes(data) if size == len(data) else zlib.decompress(data)
-    if len(found) != size:
-        raise TraceError(f"{problem}has {len(found):,} bytes instead of {size:,}")
-    return kind, found
+class _Chunk(NamedTuple):
+    """A chunk as it is in the file."""
+
+    problem: str
+    """The start of a message about it."""
+    kind: int
+    crc: int
+    size: int
+    data: memoryview
+
+
+class Content:
+    """The bytes of all chunks of a kind."""
+
+    def __init__(self, data: Bytes, parts: list[Bytes], pending: list[Future[None]]) -> None:
+        self._data, self._parts, self._pending = data, parts, pending
+
+    @property
+    def joined(self) -> Bytes:
+        """All bytes, one after the other."""
+        self._wait()
+        return self._data
+
+    @property
+    def parts(self) -> list[Bytes]:
+        """The bytes of each chunk."""
+        self._wait()
+        return self._parts
+
+    def _wait(self) -> None:
+        for one in self._pending:
+            one.result()
+        self._pending.clear()
+
+
+def _unpack(chunk: _Chunk, target: Bytes) -> None:
+    """Write the bytes of a chunk, checked, to memory."""
+    if zlib.crc32(chunk.data) != chunk.crc:
+        raise TraceError(f"{chunk.problem}does not have the right checksum")
+    is_compressed = chunk.size != len(chunk.data)
+    found = zlib.decompress(chunk.data, bufsize=max(chunk.size, 1)) if is_compressed else chunk.data
+    if len(found) != chunk.size:
+        raise TraceError(f"{chunk.problem}has {len(found):,} bytes instead of {chunk.size:,}")
+    target[:] = np.frombuffer(found, np.uint8)

@@ -99,7 +99,7 @@ class Memory:
         is_event = np.repeat(rows.event >= 0, rows.size)
         values = np.empty(len(source), np.uint8)
         values[~is_event] = columns.payload[source[~is_event]]
-        values[is_event] = np.frombuffer(columns.data, np.uint8)[source[is_event]]
+        values[is_event] = columns.data[source[is_event]]
         return values, np.repeat(rows.address, rows.size) + steps
 
     def _within(self, rows: Rows, after: Numbers, address: int) -> dict[str, Any]:

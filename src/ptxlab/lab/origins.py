@@ -84,12 +84,12 @@ class Origins:
         }  # fmt: skip
         if isinstance(origin.at, Written):
             thread = int(self.steps.trace.columns.thread[origin.at.entry])
-            block, own = divmod(thread, self.steps.trace.accesses.threads_in_block)
-            node["warp"], node["lane"] = block * self.steps.warps_in_block + own // 32, own % 32
+            node["warp"] = self.steps.warp_of(thread)
+            node["lane"] = thread % self.steps.trace.accesses.threads_in_block % 32
             node["register"] = _THREAD.sub("", origin.what)
         elif isinstance(origin.at, Stored) and origin.at.rows.event[origin.at.row] < 0:
             entry = int(origin.at.rows.entry[origin.at.row])
-            node["warp"] = int(self.steps.warp_of_entry[entry])
+            node["warp"] = self.steps.warp_of(int(self.steps.trace.columns.thread[entry]))
             node["lane"] = int(self.steps.lane_of_entry[entry])
         if origin.place is not None and origin.place[0] == SHARED:
             node["shared"] = list(origin.place[1:])

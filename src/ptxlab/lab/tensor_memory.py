@@ -79,7 +79,7 @@ class TensorMemory:
         if extent is not None:
             lane, lanes, column, count = extent
             yield {
-                "step": step, "kind": WORDS[word], "warp": int(self.steps.warp_of_entry[executed.entry]),
+                "step": step, "kind": WORDS[word], "warp": self.steps.warp_of(executed.thread),
                 "line": self.steps.trace.program.line(executed.instruction), "lane": lane, "lanes": lanes,
                 "column": column, "columns": count,
             }  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,9 @@ from ptxlab.trace.accesses import Rows
 from ptxlab.trace.columns import Numbers, Segment
 
 _AHEAD = 512  # entries of each lane that are compared at a time
+_PATTERN, _PATTERNS = 1 << 16, 256  # entries of a pattern that is kept, and how many of them
 LANES = 32
+_BITS = np.int64(1) << np.arange(LANES)
 
 
 class WarpSteps:
@@ -31,13 +34,10 @@ class WarpSteps:
         self.trace = trace
         columns = trace.columns
         self.warps_in_block = -(-trace.accesses.threads_in_block // LANES)
-        block, own = np.divmod(columns.thread, trace.accesses.threads_in_block)
-        self.warp_of_entry: Numbers = block * self.warps_in_block + own // LANES
-        self.lane_of_entry: Numbers = own % LANES
+        self.lane_of_entry: npt.NDArray[np.uint8] = self._lanes_of(columns.thread)
         self.tables = [np.array([number for number, _ in one.steps], np.int64) for one in columns.segments]
         self.lengths = np.array([len(one) for one in self.tables] or [0], np.int64)
         self._order = np.array([_place(one) for one in columns.segments] or [0], np.int64)
-        self._lanes = self.lane_of_entry.astype(np.uint8)  # few bits are sorted fast
         members, sizes = self._grouped()
         self.members: Numbers = members
         """The entries, group by group; those of a group by their lanes."""
@@ -48,7 +48,7 @@ class WarpSteps:
         self.group_of[members] = np.repeat(np.arange(len(sizes)), sizes)
         leading = members[self.start[:-1]] if len(sizes) else members
         self.segment: Numbers = columns.segment[leading]
-        self.warp: Numbers = self.warp_of_entry[leading]
+        self.warp: Numbers = self.warps_of(columns.thread[leading])
         self.first: Numbers = np.concatenate([[0], np.cumsum(self._executed())]).astype(np.int64)
         """The first step of each group, and how many steps there are."""
         self.count = int(self.first[-1])
@@ -67,21 +67,28 @@ class WarpSteps:
 
     def _grouped(self) -> tuple[Numbers, Numbers]:
         """The entries in the order of groups, and how many entries each group has."""
-        count = len(self.warp_of_entry)
+        columns, count = self.trace.columns, len(self.trace.columns)
         if not count:
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        cuts = np.flatnonzero(np.diff(self.warp_of_entry)) + 1
-        members: list[Numbers] = []
-        sizes: list[Numbers] = []
-        for start, end in zip([0, *cuts.tolist()], [*cuts.tolist(), count], strict=True):
-            for entries, each in self._converging(start, end):
-                members.append(entries)
-                sizes.append(each)
-        return np.concatenate(members), np.concatenate(sizes)
+        warps = self.warps_of(columns.thread)
+        cuts = (np.flatnonzero(warps[1:] != warps[:-1]) + 1).tolist()
+        members, sizes = np.empty(count, np.int64), []
+        known: dict[tuple[bytes, bytes], tuple[Numbers, Numbers]] = {}  # warps often do what others have done
+        for start, end in zip([0, *cuts], [*cuts, count], strict=True):
+            pattern = self.lane_of_entry[start:end].tobytes(), columns.segment[start:end].tobytes()
+            found = known.get(pattern)
+            if found is None:
+                parts = list(self._converging(start, end))
+                found = np.concatenate([one for one, _ in parts]) - start, np.concatenate([each for _, each in parts])
+                if end - start < _PATTERN and len(known) < _PATTERNS:
+                    known[pattern] = found
+            np.add(found[0], start, out=members[start:end])
+            sizes.append(found[1])
+        return members, np.concatenate(sizes)
 
     def _converging(self, start: int, end: int) -> Iterator[tuple[Numbers, Numbers]]:
         """Groups of entries from `start` to `end`, all of one warp: entries, and how many of them each group has."""
-        own = self._lanes[start:end]
+        own = self.lane_of_entry[start:end]
         order = start + np.argsort(own, kind="stable")
         counts = np.bincount(own)
         counts = counts[counts > 0]
@@ -149,7 +156,7 @@ class WarpSteps:
             return []
         columns, first, last = self.trace.columns, int(groups[0]), int(groups[-1])
         members = self.members[self.start[first] : self.start[last + 1]]
-        bits = np.bitwise_or.reduceat(np.int64(1) << self.lane_of_entry[members], self.start[first : last + 1]
+        bits = np.bitwise_or.reduceat(_BITS[self.lane_of_entry[members]], self.start[first : last + 1]
                                       - self.start[first])  # fmt: skip
         inside = (start + np.arange(len(groups)) - self.first[groups]).tolist()
         is_end = columns.first_step[members + 1].max() > self.trace.steps  # the last may have failed
@@ -165,7 +172,7 @@ class WarpSteps:
         _, guard = columns.segments[int(self.segment[group])].steps[index]
         entries = columns.held(entries, guard)
         entries = entries[columns.first_step[entries] + index < self.trace.steps]
-        return int(np.bitwise_or.reduce(np.int64(1) << self.lane_of_entry[entries], initial=0))
+        return mask_of(self.lane_of_entry[entries])
 
     @cached_property
     def _by_warp(self) -> tuple[Numbers, dict[int, tuple[int, int]]]:
@@ -211,11 +218,14 @@ class WarpSteps:
 
     def keys(self, warp: int, position: int) -> dict[int, int]:
         """For each thread of a warp, up to where what it wrote counts at a position; see `Columns.keys`."""
-        columns = self.trace.columns
+        columns, in_block = self.trace.columns, self.trace.accesses.threads_in_block
         found: dict[int, int] = {}
-        lanes = np.unique(columns.thread[np.flatnonzero(self.warp_of_entry == warp)])
-        for thread in lanes.tolist():
+        block, own_warp = divmod(warp, self.warps_in_block)
+        first = block * in_block + own_warp * LANES
+        for thread in range(first, min(first + LANES, (block + 1) * in_block)):
             own = columns.entries_by(thread)
+            if not len(own):
+                continue
             groups = self.group_of[own]
             index = int(np.searchsorted(self.first[groups], position))
             if not index:
@@ -263,9 +273,22 @@ class WarpSteps:
 
     def warps_of(self, threads: Numbers) -> Numbers:
         """The warps of threads, both counted through the grid."""
-        block, own = np.divmod(threads, self.trace.accesses.threads_in_block)
-        found: Numbers = block * self.warps_in_block + own // LANES
+        in_block = self.trace.accesses.threads_in_block
+        if in_block % LANES == 0:
+            return threads // LANES
+        block = threads // in_block
+        found: Numbers = block * self.warps_in_block + (threads - block * in_block) // LANES
         return found
+
+    def warp_of(self, thread: int) -> int:
+        """The warp of a thread, both counted through the grid."""
+        block, own = divmod(thread, self.trace.accesses.threads_in_block)
+        return block * self.warps_in_block + own // LANES
+
+    def _lanes_of(self, threads: Numbers) -> npt.NDArray[np.uint8]:
+        in_block = self.trace.accesses.threads_in_block
+        own = threads if in_block % LANES == 0 else threads - threads // in_block * in_block
+        return own.astype(np.uint8) % LANES
 
     def events_of(self, block: int) -> Numbers:
         """The events that threads of a block have caused, in order."""
@@ -327,6 +350,6 @@ def _place(segment: Segment) -> int:
     return min([number for number, _ in segment.steps] or [slot.instruction for slot in segment.slots] or [0])
 
 
-def mask_of(lanes: npt.NDArray[np.int64]) -> int:
+def mask_of(lanes: npt.NDArray[np.integer[Any]]) -> int:
     """Lanes as bits."""
-    return int(np.bitwise_or.reduce(np.int64(1) << lanes, initial=0))
+    return int(np.bitwise_or.reduce(_BITS[lanes], initial=0))

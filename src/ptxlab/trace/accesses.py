@@ -208,7 +208,7 @@ class Accesses:
         """What one of some writes wrote."""
         start, size = int(rows.data[index]), int(rows.size[index])
         if rows.event[index] >= 0:
-            return self.columns.data[start : start + size]
+            return self.columns.data[start : start + size].tobytes()
         return self.columns.payload[start : start + size].tobytes()
 
     def image(self, space: int, owner: int, base: int, content: npt.NDArray[np.uint8], key: int) -> None:
@@ -225,7 +225,7 @@ class Accesses:
         is_event = np.repeat(rows.event >= 0, rows.size)
         values = np.empty(len(source), np.uint8)
         values[~is_event] = self.columns.payload[source[~is_event]]
-        values[is_event] = np.frombuffer(self.columns.data, np.uint8)[source[is_event]]
+        values[is_event] = self.columns.data[source[is_event]]
         at = np.repeat(rows.address - base, rows.size) + steps
         inside = (at >= 0) & (at < len(content))
         content[at[inside]] = values[inside]

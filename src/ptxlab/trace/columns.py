@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.device import trace_file
-from ptxlab.device.trace_file import TraceError, TraceFile
+from ptxlab.device.trace_file import Content, TraceError, TraceFile
 from ptxlab.device.trace_format import SEGMENT_BITS
 
 Numbers = npt.NDArray[np.int64]
@@ -74,31 +74,32 @@ class Columns:
     """The arrays of a recorded launch."""
 
     def __init__(self, file: TraceFile) -> None:
-        parts: dict[int, list[bytes]] = {}
-        for kind, data in file.chunks():
-            parts.setdefault(kind, []).append(data)
+        contents = file.contents
         self.segments = [Segment(given) for given in file.description["segments"]]
-        entries = np.frombuffer(b"".join(parts.get(trace_file.ENTRIES, ())), "<u8")
-        self.segment: Numbers = (entries & ((1 << SEGMENT_BITS) - 1)).astype(np.int64)
-        self.thread: Numbers = (entries >> SEGMENT_BITS).astype(np.int64)
-        self.payload = np.frombuffer(b"".join(parts.get(trace_file.PAYLOAD, ())), np.uint8)
-        self.events = np.frombuffer(b"".join(parts.get(trace_file.EVENTS, ())), EVENT)
-        self.data = b"".join(parts.get(trace_file.DATA, ()))
-        self.memory = parts.get(trace_file.MEMORY, [])
-        self.findings = [one for data in parts.get(trace_file.REMARK, ()) for one in json.loads(data)]
+        entries = _joined(contents, trace_file.ENTRIES).view("<u8")
+        self.segment: Numbers = (entries & ((1 << SEGMENT_BITS) - 1)).view(np.int64)
+        self.thread: Numbers = np.right_shift(entries, SEGMENT_BITS, out=entries).view(np.int64)
         self.steps: int = file.steps
         self._chosen: dict[tuple[int, int], Numbers] = {}
         self._writers: dict[str, list[int]] = {}
         if len(entries) and self.segment.max() >= len(self.segments):
             raise TraceError(f"`{file.path}` is damaged: it names a segment that the kernel does not have")
-        self.offset = _starts(self._of_segments([segment.size for segment in self.segments]))
-        self.first_step = _starts(self._of_segments([len(segment.steps) for segment in self.segments]))
+        self.offset = self._starts([segment.size for segment in self.segments])
+        self.first_step = self._starts([len(segment.steps) for segment in self.segments])
+        # The rest has been decompressed meanwhile.
+        self.payload = _joined(contents, trace_file.PAYLOAD)
+        self.events = _joined(contents, trace_file.EVENTS).view(EVENT)
+        self.data = _joined(contents, trace_file.DATA)
+        self.memory = [part.tobytes() for part in _parts(contents, trace_file.MEMORY)]
+        self.findings = [one for part in _parts(contents, trace_file.REMARK) for one in json.loads(part.tobytes())]
         if self.offset[-1] > len(self.payload):
             raise TraceError(f"`{file.path}` is damaged: results of instructions are missing")
 
-    def _of_segments(self, numbers: list[int]) -> Numbers:
-        table = np.array(numbers or [0], np.int64)
-        return table[self.segment]
+    def _starts(self, sizes: list[int]) -> Numbers:
+        """Where each entry starts, and where the last ends, by the sizes of segments."""
+        found = np.zeros(len(self.segment) + 1, np.int64)
+        np.take(np.array(sizes or [0], np.int64), self.segment, out=found[1:], mode="clip")
+        return np.cumsum(found, out=found)
 
     def __len__(self) -> int:
         return len(self.segment)
@@ -186,8 +187,9 @@ class Columns:
         return 2 * (self.first_step[entries] + segment.index(slot)) + is_own
 
 
-def _starts(sizes: Numbers) -> Numbers:
-    """Where each of some parts starts, and where the last ends."""
-    found = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=found[1:])
-    return found
+def _joined(contents: dict[int, Content], kind: int) -> npt.NDArray[np.uint8]:
+    return contents[kind].joined if kind in contents else np.zeros(0, np.uint8)
+
+
+def _parts(contents: dict[int, Content], kind: int) -> list[npt.NDArray[np.uint8]]:
+    return contents[kind].parts if kind in contents else []

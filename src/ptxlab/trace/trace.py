@@ -34,8 +34,8 @@ class Trace:
     def __init__(self, file: TraceFile) -> None:
         self.path = file.path
         self.description = file.description
+        self.program = Program(file.description)  # meanwhile the file is decompressed
         self.columns = Columns(file)
-        self.program = Program(file.description)
         self._tensor_memories: dict[int, TensorMemory] = {}
         self.accesses = Accesses(self.columns, file.description)
         self.steps: int = file.steps
