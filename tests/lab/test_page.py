@@ -156,7 +156,7 @@ def test_a_wrong_swizzle_is_seen(pages: Pages) -> None:
         page.click("#tab-shared")
         assert "2-way bank conflict" in page.text("#conflict")
         page.click("#tab-fragments")
-        page.wait("document.querySelectorAll('.element').length === 4 * 64")
+        page.wait("document.querySelectorAll('.sheet:not(.unseen) .element').length === 4 * 64")
 
 
 def test_the_right_swizzle_is_in_order(pages: Pages) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
@@ -56,16 +57,33 @@ class Registers:
 
     def at(self, warp: int, position: int) -> dict[str, Any]:
         """All registers of a warp that are known at a position: the lanes that have a value, and the values."""
-        found = _Values()
+        found = _Values(self._read)
         latest = self._latest(warp, position)
+        whole = self._whole(np.array([group for own in latest.values() for _, _, group in own], np.int64))
         for (function, name), writers in self._writers.items():
             last = _last_of(writers, latest)
             if last is None:
                 continue
-            one = self._in_all_lanes(*last) or self._in_some_lanes(warp, writers, position)
+            writer, after, group = last
+            if writer.slot.guard < 0 and group in whole:
+                found.add_whole(function, after, writer.slot, group)
+                continue
+            one = self._in_some_lanes(warp, writers, position)
             if one is not None:
                 found.add(function, name, *one)
         return found.packed()
+
+    def _whole(self, groups: Numbers) -> set[int]:
+        """Those of some groups in which all lanes of a warp take part."""
+        start = self.steps.start
+        return set(groups[start[groups + 1] - start[groups] == LANES].tolist())
+
+    def _read(self, groups: Numbers, offsets: Numbers, size: int) -> bytes:
+        """What all lanes of some groups have written down, each at an offset."""
+        steps, columns = self.steps, self.steps.trace.columns
+        entries = steps.members[steps.start[groups][:, None] + np.arange(LANES)]
+        found: npt.NDArray[np.uint8] = self._bytes_from(size)[columns.offset[entries] + offsets[:, None]]
+        return found.tobytes()
 
     def _latest(self, warp: int, position: int) -> dict[int, list[tuple[int, int, int]]]:
         """By segment: its last group that starts before a position, and the one before that, if there are such.
@@ -88,12 +106,6 @@ class Registers:
             is_other = last[segments] != groups
             groups, segments = groups[is_other], segments[is_other]
         return found
-
-    def _in_all_lanes(self, by: _Writer, after: int, group: int) -> tuple[int, int, Any] | None:
-        """A register that all lanes have written together last; None if it is not so simple."""
-        if by.slot.guard >= 0 or self.steps.start[group + 1] - self.steps.start[group] != LANES:
-            return None
-        return ALL, after, self._payload(group)[:, by.slot.offset : by.slot.offset + by.slot.bytes]
 
     def _in_some_lanes(
         self, warp: int, writers: list[_Writer], position: int
@@ -174,24 +186,28 @@ class Registers:
         groups = steps.groups_of(warp)
         low = max(int(np.searchsorted(steps.first[groups], start)) - 1, 0)
         high = int(np.searchsorted(steps.first[groups], end, "right"))
-        found: list[tuple[int, int, str, int, Any]] = []
-        for group in groups[low:high].tolist():
-            number, first = int(steps.segment[group]), int(steps.first[group])
-            lanes = steps.lane_of_entry[steps.entries(group)]
-            every = ALL if len(lanes) == LANES else mask_of(lanes)
-            for after, slot in self._results[number]:
-                if not start <= first + after < end:
-                    continue
-                payload, mask = self._payload(group), every
-                if slot.guard >= 0:
-                    held = payload[:, slot.guard] != 0
-                    payload, mask = payload[held], mask_of(lanes[held])
-                if mask:
-                    data = payload[:, slot.offset : slot.offset + slot.bytes]
-                    found.append((first + after, columns.segments[number].function, slot.what, mask, data))
-        values = _Values()
-        for after, function, name, mask, data in sorted(found, key=lambda one: one[0]):
-            values.add(function, name, mask, after, data)
+        groups = groups[low:high]
+        whole = self._whole(groups)
+        found = [
+            (first + after, columns.segments[number].function, slot, group)
+            for group, number, first in zip(
+                groups.tolist(), steps.segment[groups].tolist(), steps.first[groups].tolist(), strict=True
+            )
+            for after, slot in self._results[number]
+            if start <= first + after < end
+        ]
+        values = _Values(self._read)
+        for after, function, slot, group in sorted(found, key=lambda one: one[0]):
+            if slot.guard < 0 and group in whole:
+                values.add_whole(function, after, slot, group)
+                continue
+            lanes, payload = steps.lane_of_entry[steps.entries(group)], self._payload(group)
+            if slot.guard >= 0:
+                held = payload[:, slot.guard] != 0
+                lanes, payload = lanes[held], payload[held]
+            if len(lanes):
+                data = payload[:, slot.offset : slot.offset + slot.bytes]
+                values.add(function, slot.what, mask_of(lanes), after, data)
         return values.packed()
 
     @cached_property
@@ -224,13 +240,15 @@ def _last_of(
 class _Values:
     """Values of registers as columns of an answer; their bytes are one after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[Numbers, Numbers, int], bytes]) -> None:
+        self._read = read
         self.functions: list[int] = []
         self.names: list[str] = []
         self.lanes: list[int] = []
         self.after: list[int | list[int]] = []
         self.sizes: list[int] = []
         self._data: list[bytes] = []
+        self._pending: dict[int, list[tuple[int, int, int]]] = {}
 
     def add(self, function: int, name: str, lanes: int, after: int | list[int], data: npt.NDArray[np.uint8]) -> None:
         """A register of a function: the lanes that have a value, after which step, and a row of bytes for each."""
@@ -241,8 +259,23 @@ class _Values:
         self.sizes.append(data.shape[1])
         self._data.append(data.tobytes())
 
+    def add_whole(self, function: int, after: int, slot: Slot, group: int) -> None:
+        """One that all lanes of a group have written: it is read with the others."""
+        self._pending.setdefault(slot.bytes, []).append((len(self._data), group, slot.offset))
+        self.functions.append(function)
+        self.names.append(slot.what)
+        self.lanes.append(ALL)
+        self.after.append(after)
+        self.sizes.append(slot.bytes)
+        self._data.append(b"")
+
     def packed(self) -> dict[str, Any]:
         """All of them."""
+        for size, pending in self._pending.items():
+            places, groups, offsets = np.array(pending, np.int64).T
+            data, each = self._read(groups, offsets, size), LANES * size
+            for number, place in enumerate(places.tolist()):
+                self._data[place] = data[number * each : (number + 1) * each]
         return {
             "functions": self.functions, "names": self.names, "lanes": self.lanes, "after": self.after,
             "sizes": self.sizes, "data": packed(b"".join(self._data)),

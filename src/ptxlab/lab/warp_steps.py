@@ -147,6 +147,10 @@ class WarpSteps:
         return np.concatenate([*self.tables, np.zeros(1, np.int64)])
 
     @cached_property
+    def _is_guarded(self) -> npt.NDArray[np.bool_]:
+        return np.array([guard >= 0 for one in self.trace.columns.segments for _, guard in one.steps], np.bool_)
+
+    @cached_property
     def _starts(self) -> Numbers:
         return np.concatenate([[0], np.cumsum(self.lengths)])
 
@@ -158,12 +162,11 @@ class WarpSteps:
         members = self.members[self.start[first] : self.start[last + 1]]
         bits = np.bitwise_or.reduceat(_BITS[self.lane_of_entry[members]], self.start[first : last + 1]
                                       - self.start[first])  # fmt: skip
-        inside = (start + np.arange(len(groups)) - self.first[groups]).tolist()
+        inside = start + np.arange(len(groups)) - self.first[groups]
         is_end = columns.first_step[members + 1].max() > self.trace.steps  # the last may have failed
-        found = []
-        for group, index in zip(groups.tolist(), inside, strict=True):
-            _, guard = columns.segments[int(self.segment[group])].steps[index]
-            found.append(self.active(group, index) if guard >= 0 or is_end else int(bits[group - first]))
+        found: list[int] = bits[groups - first].tolist()
+        for at in np.flatnonzero(self._is_guarded[self._starts[self.segment[groups]] + inside] | is_end).tolist():
+            found[at] = self.active(int(groups[at]), int(inside[at]))
         return found
 
     def active(self, group: int, index: int) -> int:

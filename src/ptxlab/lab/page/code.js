@@ -45,6 +45,11 @@ export class Code {
     return made;
   }
 
+  /** Make the lines that are not seen yet. */
+  *prepare() {
+    for (const one of this.shown) yield* one.rows.prepare();
+  }
+
   get shown() {
     return this.file && this.hasPtx ? [this.listing(this.file), this.listing("")] : [this.listing(this.file)];
   }

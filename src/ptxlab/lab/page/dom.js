@@ -93,6 +93,8 @@ export class Rows {
     this.known = new Map();
     this.inner = h("div", { class: "rows-inner" });
     this.element = h("div", { ...given, class: `rows ${given.class ?? ""}`, style: `--row:${height}px` }, this.inner);
+    /** @type {HTMLElement[]} rows that show nothing yet */
+    this.reserve = [];
     this.isHidden = true;
     this.top = 0;
     this.wide = 0;
@@ -103,6 +105,8 @@ export class Rows {
     this.element.addEventListener("scroll", () => this.scrolled(), { passive: true });
     new ResizeObserver(([{ contentRect }]) => this.resized(contentRect.width, contentRect.height)).observe(this.element);
     this.drawn = "";
+    /** @type {((first: number, past: number) => void) | null} called when the rows from one to another have been drawn */
+    this.drew = null;
   }
 
   /**
@@ -193,6 +197,25 @@ export class Rows {
     const spare = this.spare(top, past);
     for (let index = top; index < past; index++) this.drawRow(index, spare);
     for (const element of spare) element.remove();
+    this.drew?.(Math.min(top, past), past);
+  }
+
+  /** Make rows that are not seen yet, one after the other; `make` has those that are kept apart until they are needed. */
+  *prepare(/** @type {(() => HTMLElement) | null} */ make = null) {
+    if (make) {
+      for (let seen = this.seen / this.height + 4; this.reserve.length + this.known.size < seen;) {
+        const made = make();
+        made.classList.add("reserved");
+        this.inner.append(made);
+        this.reserve.push(made);
+        yield;
+      }
+    }
+    for (let index = 0; index < this.count && this.known.size < this.kept; index++) {
+      if (this.known.has(index)) continue;
+      this.drawRow(index, []);
+      yield;
+    }
   }
 
   /**
@@ -221,7 +244,7 @@ export class Rows {
     const signature = this.sign ? this.sign(index) : "";
     const known = this.known.get(index);
     if (known && this.sign && known.signature === signature) return;
-    const old = known?.element ?? spare.pop() ?? null;
+    const old = known?.element ?? spare.pop() ?? this.reserve.pop() ?? null;
     const element = this.row(index, old);
     if (element !== old || !known) element.style.top = `${index * this.height}px`;
     if (element !== old) {
@@ -251,6 +274,20 @@ export class Rows {
     const margin = bottom - top > 8 * this.height ? 2 * this.height : 0;
     if (at < top + margin || at > bottom - margin - this.height) this.move(at - (bottom - top) / 3);
   }
+}
+
+/**
+ * Do some work, part by part, when there is nothing else to do.
+ * @param {Iterator<void>} work
+ */
+export function whileIdle(work) {
+  const idle = window.requestIdleCallback ?? ((act) => setTimeout(() => act({ didTimeout: false, timeRemaining: () => 0 }), 50));
+  const go = (/** @type {IdleDeadline} */ deadline) => {
+    let isDone = false;
+    do isDone = Boolean(work.next().done); while (!isDone && deadline.timeRemaining() > 4);
+    if (!isDone) idle(go);
+  };
+  idle(go);
 }
 
 /** @type {WeakMap<Element, () => string>} what is said beside the pointer, made when it is asked for */

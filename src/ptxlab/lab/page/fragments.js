@@ -1,10 +1,13 @@
 /** Fragments: what the registers of a warp hold as matrices, each element in the color of the lane that has it. */
 
 import { fill, h, tipsIn } from "lab/dom.js";
-import { brief, float, number, sizeOf } from "lab/format.js";
+import { float, number, sizeOf } from "lab/format.js";
+import { Matrix } from "lab/matrix.js";
 import { Panel } from "lab/panel.js";
 
-const CELLS = 16 * 256; // of a matrix that are shown
+const SHEETS = 6; // that stay laid out
+
+/** @typedef {{ element: HTMLElement, note: HTMLElement, matrices: Matrix[][] }} Sheet the matrices of an instruction, each of one or more copies */
 
 export class Fragments extends Panel {
   title = "Fragments";
@@ -16,10 +19,15 @@ export class Fragments extends Panel {
   constructor(run, state) {
     super(run, state);
     this.known = run.info.layouts;
-    /** @type {WeakMap<Element, (place: number) => { lane: number, name: string, register: any, value: string | number | null, bits: string }>} by the matrix that is shown */
+    /** @type {Map<string, Sheet>} by the form of their matrices, those shown last at the end */
+    this.sheets = new Map();
+    /** @type {WeakMap<Element, Matrix>} */
     this.shown = new WeakMap();
+    const colors = Array.from({ length: 32 }, (_, lane) => `.l${lane} { background: hsl(${(lane * 137.5) % 360} 55% 90%); }`);
+    this.element.prepend(h("style", {}, colors.join("\n")));
     tipsIn(this.body, (target) => this.tip(target));
     this.body.addEventListener("click", (event) => this.clicked(event));
+    this.body.addEventListener("keydown", (event) => { if (event.key === "Enter") this.clicked(event); });
   }
 
   /** @param {import("lab/state.js").Looked} now */
@@ -49,79 +57,77 @@ export class Fragments extends Panel {
    * @param {import("lab/state.js").Looked} now
    */
   show({ place, matrices, before, after }, now) {
-    if (!matrices) {
-      const lines = Object.keys(this.known.instructions).map((one) => this.run.instructions[Number(one)].line);
-      fill(this.body, offer("The next instruction holds no matrix in registers. These do:", lines, this.run, this.state));
-      return;
-    }
-    const text = this.run.texts[place.instruction];
-    fill(this.body,
-      h("p", { class: "note" }, "Line ", String(this.run.instructions[place.instruction].line), ": ", h("code", {}, text.split(" ")[text.startsWith("@") ? 1 : 0]),
-        ". An element has the color of its lane; D is as the instruction leaves it. Click an element for its origin."),
-      matrices.map((one) => this.matrix(one, one.result ? after : before, now)));
+    const given = matrices ?? [];
+    const find = given.map((one) => this.finder(one, one.result ? after : before));
+    const form = given.map((one) => `${one.operand}/${one.title}/${one.layout}`).join();
+    const known = this.sheets.get(form);
+    const sheet = known ?? (matrices ? this.sheet(given, find, now.lane) : this.nothing());
+    if (known) known.matrices.forEach((copies, index) => copies.forEach((one) => one.show(find[index], now.lane)));
+    if (matrices) this.remark(sheet.note, place.instruction);
+    this.sheets.delete(form);
+    this.sheets.set(form, sheet);
+    for (const one of this.sheets.values()) one.element.classList.toggle("unseen", one !== sheet);
+    if (known) return;
+    if (this.sheets.size > SHEETS) this.sheets.delete(/** @type {string} */ (this.sheets.keys().next().value));
+    fill(this.body, [...this.sheets.values()].map((one) => one.element));
   }
 
   /**
+   * @param {HTMLElement} note
+   * @param {number} instruction
+   */
+  remark(note, instruction) {
+    const text = this.run.texts[instruction];
+    fill(note, "Line ", String(this.run.instructions[instruction].line), ": ", h("code", {}, text.split(" ")[text.startsWith("@") ? 1 : 0]),
+      ". An element has the color of its lane; D is as the instruction leaves it. Click an element for its origin.");
+  }
+
+  /** Where there is no matrix. @returns {Sheet} */
+  nothing() {
+    const lines = Object.keys(this.known.instructions).map((one) => this.run.instructions[Number(one)].line);
+    const note = offer("The next instruction holds no matrix in registers. These do:", lines, this.run, this.state);
+    return { element: h("div", { class: "sheet" }, note), note, matrices: [] };
+  }
+
+  /**
+   * @param {any[]} given
+   * @param {Array<(place: number) => import("lab/matrix.js").Found>} find
+   * @param {number} own the lane that is chosen
+   * @returns {Sheet}
+   */
+  sheet(given, find, own) {
+    const note = h("p", { class: "note" });
+    const matrices = given.map((one, index) => {
+      const layout = this.known.layouts[one.layout];
+      return Array.from({ length: layout.copies }, (_, copy) => new Matrix(layout, copy, find[index], own));
+    });
+    for (const one of matrices.flat()) this.shown.set(one.element, one);
+    const sections = given.map((one, index) => h("section", { class: "fragment", "data-operand": one.operand },
+      h("h3", {}, one.title), h("div", { class: "matrices", style: `contain-intrinsic-height:auto ${matrices[index][0].height}px` }, matrices[index].map((copy) => copy.element))));
+    return { element: h("div", { class: "sheet" }, note, sections), note, matrices };
+  }
+
+  /**
+   * Finds elements of a matrix: the lane and the register that have one, and its value.
    * @param {any} one
    * @param {Map<string, import("lab/register.js").Register>} registers
-   * @param {import("lab/state.js").Looked} now
+   * @returns {(place: number) => import("lab/matrix.js").Found}
    */
-  matrix(one, registers, now) {
-    const layout = this.known.layouts[one.layout];
-    const type = typeIn(one.title, layout.bits);
-    const rows = layout.transposed ? layout.columns : layout.rows;
-    const columns = layout.transposed ? layout.rows : layout.columns;
-    const tables = [];
-    for (let copy = 0; copy < layout.copies; copy++) {
-      let cells = "<b></b>";
-      for (let column = 0; column < columns; column++) cells += `<b>${column}</b>`;
-      for (let row = 0, count = 0; row < rows && count < CELLS; row++) {
-        cells += `<b>${row}</b>`;
-        for (let column = 0; column < columns; column++, count++) {
-          const [r, c] = layout.transposed ? [column, row] : [row, column];
-          const place = layout.positions[(copy * layout.rows + r) * layout.columns + c];
-          cells += this.cell(this.elementAt(layout, place, one, registers, type), place, { row, column, now });
-        }
-      }
-      const table = h("div", { class: "matrix", style: `--columns:${columns}` });
-      table.innerHTML = cells; // numbers only: many elements at once
-      this.shown.set(table, (place) => this.elementAt(layout, place, one, registers, type));
-      tables.push(table);
-    }
-    return h("section", { class: "fragment", "data-operand": one.operand }, h("h3", {}, one.title), h("div", { class: "matrices" }, tables));
-  }
-
-  /**
-   * An element of a matrix: the lane and the register that have it, and its value.
-   * @param {any} layout
-   * @param {number} place
-   * @param {any} one
-   * @param {Map<string, import("lab/register.js").Register>} registers
-   * @param {string} type
-   */
-  elementAt(layout, place, one, registers, type) {
-    const lane = place >> 5 & 31;
-    const name = one.registers[Math.floor((place >> 10) / Math.max(layout.bits >> 5, 1))] ?? "";
-    const register = registers.get(name);
-    const value = register && register.lanes >>> lane & 1 ? element(register, lane, place & 31, type, layout.bits) : null;
-    return { lane, name, register, value, bits: layout.bits < 32 ? `, bits ${place & 31} to ${(place & 31) + layout.bits - 1}` : "" };
-  }
-
-  /**
-   * @param {{ lane: number, value: string | number | null }} found
-   * @param {number} place
-   * @param {{ row: number, column: number, now: import("lab/state.js").Looked }} at
-   */
-  cell({ lane, value }, place, { row, column, now }) {
-    const shown = typeof value === "number" ? brief(value) : value ?? "–";
-    return `<button type="button" class="element ${lane === now.lane ? "own" : ""}" style="--hue:${(lane * 137.5) % 360}" data-lane="${lane}" data-at="${row} ${column} ${place}">${shown}</button>`;
+  finder(one, registers) {
+    const { bits } = this.known.layouts[one.layout];
+    const type = typeIn(one.title, bits);
+    return (place) => {
+      const lane = place >> 5 & 31;
+      const name = one.registers[Math.floor((place >> 10) / Math.max(bits >> 5, 1))] ?? "";
+      const register = registers.get(name);
+      const value = register && register.lanes >>> lane & 1 ? element(register, lane, place & 31, type, bits) : null;
+      return { lane, name, register, value, bits: bits < 32 ? `, bits ${place & 31} to ${(place & 31) + bits - 1}` : "" };
+    };
   }
 
   /** The element of a matrix that a target is, and where it is. @param {Element | null} target */
   elementOf(target) {
-    const at = target?.getAttribute("data-at")?.split(" ").map(Number);
-    const find = target?.parentElement && this.shown.get(target.parentElement);
-    return at && find ? { row: at[0], column: at[1], ...find(at[2]) } : null;
+    return target?.parentElement ? this.shown.get(target.parentElement)?.at(target) ?? null : null;
   }
 
   /** What is said of an element. @param {Element} target */

@@ -1,6 +1,6 @@
 /** The page: asks for the launch, and puts its views in place. */
 
-import { fill, h, startTips } from "lab/dom.js";
+import { fill, h, startTips, whileIdle } from "lab/dom.js";
 import { grouped, tuple } from "lab/format.js";
 import { Run } from "lab/run.js";
 import { startPalette } from "lab/palette.js";
@@ -21,7 +21,7 @@ import { Time } from "lab/time.js";
 import { Timeline } from "lab/timeline.js";
 import { Warps } from "lab/warps.js";
 
-/** @typedef {{ title: string, element: HTMLElement, update: (now: import("lab/state.js").Looked) => void }} View */
+/** @typedef {{ title: string, element: HTMLElement, update: (now: import("lab/state.js").Looked) => void, prepare?: () => Iterable<void> }} View */
 
 /** @param {string} id @returns {HTMLElement} */
 const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -52,7 +52,7 @@ export async function start() {
   if (!run.count) {
     fill(part("inspector"), h("p", { class: "problem" }, `No step is recorded: ${info.end}.`));
   }
-  new Code(part("code"), run, state);
+  const code = new Code(part("code"), run, state);
   const time = new Time(part("time"), run, state);
   const timeline = new Timeline(part("timeline"), run, state);
   const views = viewsOf(run, state);
@@ -65,6 +65,10 @@ export async function start() {
   panes(state);
   Object.assign(window, { lab: { run, state, time, timeline, views } });
   document.documentElement.dataset.ready = "yes";
+  whileIdle((function* () {
+    yield* code.prepare();
+    yield* views.registers.prepare?.() ?? [];
+  })());
 }
 
 /**
@@ -126,7 +130,7 @@ function blockChoice(run, state) {
       if (block) state.set({ warp: block.warps[0], position: Math.min(Math.max(state.now.position, block.first), block.last) });
     },
   }, run.blocks.slice(0, 4096).map((one) => h("option", { value: one.number }, `block ${tuple(one.index)}`))));
-  state.listen((now) => { made.value = String(run.blockOf(now.warp)); });
+  state.listen((now) => run.settled(now).then(() => { made.value = String(run.blockOf(state.now.warp)); }));
   made.value = String(run.blockOf(state.now.warp));
   return made;
 }

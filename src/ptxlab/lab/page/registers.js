@@ -1,12 +1,12 @@
 /** Registers of the warp: the value of the lane that is chosen, and all lanes of a register that is opened. */
 
 import { choice, fill, h, Rows, setText } from "lab/dom.js";
-import { lanesOf, number, text } from "lab/format.js";
-import { cleared, listen, styled } from "lab/palette.js";
+import { lanesOf, text } from "lab/format.js";
+import { listen } from "lab/palette.js";
 import { latest } from "lab/state.js";
+import { Strips } from "lab/strips.js";
 
 const HEIGHT = 26;
-const [BAR, WIDE, HIGH] = [6, 191, 16]; // pixels of the bars of all lanes
 /** @type {Record<number, string[]>} what a register of so many bytes can be shown as */
 const SHOWN_AS = { 2: ["f16", "bf16", "s16", "u16", "hex"], 4: ["f32", "s32", "u32", "f16x2", "bf16x2", "hex"], 8: ["f64", "s64", "u64", "hex"] };
 
@@ -28,6 +28,9 @@ export class Registers {
     /** @type {Array<import("lab/register.js").Register>} */
     this.list = [];
     this.rows = new Rows(HEIGHT, (index, old) => this.row(index, old), { class: "register-rows" }, (index) => this.sign(index));
+    this.strips = new Strips(HEIGHT, (index) => this.strip(index));
+    this.rows.inner.append(this.strips.element);
+    this.rows.drew = (first, past) => this.strips.show(first, past);
     this.rows.element.addEventListener("click", (event) => this.clicked(event));
     this.rows.element.addEventListener("keydown", (event) => { if (event.key === "Enter") this.clicked(event); });
     this.search = /** @type {HTMLInputElement} */ (h("input", {
@@ -49,6 +52,11 @@ export class Registers {
       const [registers, place] = await Promise.all([run.registers(now.warp, now.position), run.place(now.warp, now.position)]);
       return { registers, place };
     }, (found) => this.show(found), (wrong) => fill(this.lanes, h("p", { class: "problem" }, wrong.message)));
+  }
+
+  /** Make rows, so that the first registers are shown fast. */
+  prepare() {
+    return this.rows.prepare(emptyRow);
   }
 
   /** @param {{ registers: Map<string, import("lab/register.js").Register>, place: import("lab/run.js").Place }} found */
@@ -99,6 +107,12 @@ export class Registers {
     return `${name}|${this.typeOf(register)}|${lanes}|${register.data.join()}|${this.state.now.lane}|${role}|${this.fresh?.has(name)}|${this.opened === name}|${this.restyled}`;
   }
 
+  /** The lanes of a row. @param {number} index @returns {import("lab/strips.js").Strip} */
+  strip(index) {
+    const register = this.list[index];
+    return { register, type: this.typeOf(register), own: this.state.now.lane, signature: this.rows.known.get(index)?.signature ?? "" };
+  }
+
   /**
    * @param {number} index
    * @param {HTMLElement | null} old
@@ -111,12 +125,11 @@ export class Registers {
     const isFresh = this.fresh?.has(register.name);
     const role = this.reads?.has(register.name) ? "read" : this.writes?.has(register.name) ? "written" : "";
     const row = old ?? emptyRow();
-    const [name, typed, value, strip, said] = /** @type {HTMLElement[]} */ ([...row.children]);
+    const [name, typed, value, , said] = /** @type {HTMLElement[]} */ ([...row.children]);
     setText(name, register.name);
     setText(typed, type);
     setText(value, known ? text(type, register.view, lane * register.size, register.size) : "–");
     setText(said, role === "read" ? "read next" : role === "written" ? "written next" : isFresh ? "new" : "");
-    drawStrip(strip, register, type, lane);
     const kind = `register ${role} ${isFresh ? "fresh" : ""} ${this.opened === register.name ? "open" : ""}`;
     if (row.className !== kind) row.className = kind;
     row.setAttribute("data-register", register.name);
@@ -184,42 +197,9 @@ export function select(options, chosen, choose) {
 }
 
 function emptyRow() {
-  return h("div", { role: "button", tabindex: 0 },
+  return h("div", { role: "button", tabindex: 0, class: "register" },
     h("span", { class: "name" }), h("span", { class: "type" }), h("span", { class: "value origin-link", "data-tip": "Where does it come from?" }),
-    h("span", { class: "strip" }, h("canvas", { "aria-hidden": "true" }), h("span", { hidden: true }, "same in all lanes")), h("span", { class: "role" }));
-}
-
-/**
- * The lanes of a register as 32 small bars between its least and its greatest value.
- * @param {HTMLElement} strip
- * @param {import("lab/register.js").Register} register
- * @param {string} type
- * @param {number} own
- */
-function drawStrip(strip, register, type, own) {
-  const values = [];
-  for (let lane = 0; lane < 32; lane++) {
-    const found = register.lanes >>> lane & 1 ? number(type === "hex" ? `u${8 * register.size}` : type, register.view, lane * register.size) : null;
-    values.push(found === null ? NaN : Number(found));
-  }
-  const finite = values.filter(Number.isFinite);
-  const low = Math.min(...finite);
-  const span = Math.max(...finite) - low;
-  const [canvas, same] = /** @type {[HTMLCanvasElement, HTMLElement]} */ ([...strip.children]);
-  canvas.hidden = finite.length === 32 && span === 0;
-  same.hidden = !canvas.hidden;
-  if (canvas.hidden) return;
-  const context = cleared(canvas, WIDE, HIGH);
-  context.fillStyle = `color-mix(in srgb, ${styled("accent")} 45%, ${styled("rule")})`;
-  values.forEach((value, lane) => {
-    const height = Number.isFinite(value) ? 2 + 12 * (span ? (value - low) / span : 1) : 1;
-    if (lane === own) {
-      const before = context.fillStyle;
-      context.fillStyle = styled("accent");
-      context.fillRect(BAR * lane, HIGH - height, BAR - 1, height);
-      context.fillStyle = before;
-    } else context.fillRect(BAR * lane, HIGH - height, BAR - 1, height);
-  });
+    h("span"), h("span", { class: "role" }));
 }
 
 /** @type {Map<string, string>} names of registers with their numbers written out, by which they are ordered */

@@ -19,6 +19,8 @@ import { bytes } from "lab/source.js";
  * @typedef {{ base: number, data: Uint8Array, view: DataView, known: Uint8Array, last: (at: number) => MemoryWrite | undefined }} Page
  */
 
+const PATIENCE = 40; // milliseconds
+
 export class Run {
   /**
    * @param {import("lab/source.js").Kept} source
@@ -99,6 +101,15 @@ export class Run {
       }
       return { warp: given.warp, step, instruction, active: active >>> 0, before, instructionBefore, ended: step < 0 };
     });
+  }
+
+  /**
+   * Until it is known where the warps are, or some time has passed: all that changes is then shown by one frame.
+   * @param {import("lab/state.js").Looked} now
+   */
+  async settled(now) {
+    const places = this.places(this.blockOf(now.warp), now.position);
+    await Promise.race([places.catch(() => {}), new Promise((done) => { setTimeout(done, PATIENCE); })]);
   }
 
   /**

@@ -32,7 +32,7 @@ export class Time {
       this.slider, this.where, this.speeds());
     this.lower = h("div", { id: "timeline" });
     fill(element, this.bar, this.lower);
-    state.listen((now) => this.show(now));
+    state.listen((now) => run.settled(now).then(() => this.show(state.now)));
     this.show(state.now);
     document.addEventListener("keydown", (event) => this.key(event));
   }

@@ -67,7 +67,7 @@ export class Timeline {
       const span = this.to - this.from;
       this.set(now.position - span / 3, now.position + (2 * span) / 3);
     } else if (!before || now.position !== before.position || now.warp !== before.warp) {
-      this.draw();
+      this.run.settled(now).then(() => this.draw());
     }
     this.markLine(now);
   }
