@@ -121,6 +121,7 @@ PARTIAL = TENSOR.replace(
     "st.shared.v4.b32 [%at], {%round, %round, %round, %round};",
     "mad.lo.u32 %ones, %round, 0x04000400, 0x3c003c00;\n    st.shared.v4.b32 [%at], {%ones, %ones, %ones, %ones};",
 ).replace("%round;", "%round, %ones;", 1)
+NEGATED = PARTIAL.replace("setp.ne.u32 %p, %round, 0", "setp.eq.u32 %p, %round, 0").replace("10, %p;", "10, !%p;")
 TENSOR_WORDS = (ROOT / "tests/cases/tensor/fence_after_barrier.ptx").read_text(encoding="ascii")
 
 
@@ -150,6 +151,7 @@ _LAUNCHES: dict[str, tuple[str | Kernel, int, Any]] = {
     "right swizzle": (SWIZZLE.replace(WRONG, RIGHT), 32, _product),
     "tcgen05": (TENSOR, 32, list),
     "partial sums": (PARTIAL, 32, list),
+    "negated predicate": (NEGATED, 32, list),
     "tensor words": (TENSOR_WORDS, 256, lambda: [np.zeros(1, np.uint32)]),
     "box": (BOX, 32, lambda: [ptxlab.tensor_map(TILE, box=(32, 32), swizzle="128B")]),
     "python": (shift, 64, lambda: [np.zeros(64, np.uint32)]),

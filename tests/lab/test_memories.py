@@ -74,6 +74,16 @@ def test_partial_sums_are_known_between_mmas() -> None:
         assert (words[:, :16].compressed().view(np.float32) == expected).all()
 
 
+@pytest.mark.parametrize("name", ["partial sums", "negated predicate"])
+def test_the_second_mma_adds_to_the_first(name: str) -> None:
+    views, result, _ = launched(name)
+    assert not result.diagnostics
+    for number, step in enumerate(one["step"] for one in views.get("tensor/0") if one["kind"] == "multiplies"):
+        first, *others = views.get(f"origin/tensor/0/3/2/{step + 1}")["nodes"]
+        sources = [others[at - 1]["what"] for at in first["sources"]]
+        assert ("tensor memory of block 0, lane 3, column 2" in sources) == (number > 0)
+
+
 @pytest.mark.bulk
 @pytest.mark.parametrize("variant", ["one_tile", "pair"])
 def test_words_of_products_are_those_of_the_recording(variant: str) -> None:

@@ -14,24 +14,34 @@ from ptxlab.trace import Trace
 from .recorded import ring
 
 
-def step_of(trace: Trace, name: str) -> int:
-    """The last step of the last instruction that does this with tensor memory."""
+def steps_of(trace: Trace, name: str) -> list[int]:
+    """The steps of instructions that do this with tensor memory."""
     program = trace.program
     numbers = [number for number in range(len(program.instructions)) if program.match(number) is not None]
     found = [number for number in numbers if program.match(number).effects.does("tensor_memory", name)]
-    return int(trace.steps_at(program.line(found[-1]))[-1])
+    return sorted({int(step) for number in found for step in trace.steps_at(program.line(number))})
 
 
-def test_accumulators_are_known_once_the_last_mma_is_issued() -> None:
+def step_of(trace: Trace, name: str) -> int:
+    """The last of them."""
+    return steps_of(trace, name)[-1]
+
+
+def test_accumulators_are_known_after_each_mma() -> None:
     trace = ring()
     a, b = (np.asarray(trace.memory("global")[name]).astype(np.float64) for name in ("a", "b"))
     words = trace.tensor_memory()
     assert words.shape == (128, 512)
     assert (~words.mask).sum() == 128 * 64  # a tile, as warps have loaded it
     assert np.allclose(words[:, :64], (a[:128] @ b[:64].T), atol=1e-3)
-    last = step_of(trace, "multiply")
-    assert trace.tensor_memory(step=last - 1).mask.all()
-    assert (trace.tensor_memory(step=last)[:, :64] == words[:, :64]).all()
+    steps = steps_of(trace, "multiply")
+    assert len(steps) == 16  # K is padded to 256
+    assert trace.tensor_memory(step=steps[0] - 1).mask.all()
+    for number in (7, 3, 12):  # no load reads partial sums: they are computed again
+        found, k = trace.tensor_memory(step=steps[number - 1]), 16 * number
+        assert (~found.mask).sum() == 128 * 64
+        assert np.allclose(found[:, :64], a[:128, :k] @ b[:64, :k].T, atol=1e-3)
+    assert (trace.tensor_memory(step=steps[-1])[:, :64] == words[:, :64]).all()
 
 
 def test_the_debugger_shows_it() -> None:

@@ -12,18 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.isa.descriptor import tensor_chunk_offset
 from ptxlab.isa.instruction_descriptor import PAIR
-from ptxlab.isa.tcgen05 import SPREAD
-from ptxlab.isa.tensor_memory import BAND, LANES
+from ptxlab.isa.tensor_memory import LANES
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.registers import Registers
 from ptxlab.lab.warp_steps import WarpSteps
-from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import Executed, matrices_of, registers_of, words_in
-from ptxlab.trace.tensor_memory import COLUMNS, FEW_ROWS, address_of, lanes_of, routed
+from ptxlab.trace.tensor_copies import copied
+from ptxlab.trace.tensor_memory import COLUMNS, address_of, lanes_of, routed
 from ptxlab.trace.tensor_products import Products, started, tile_of
 
 MOST = 4000  # uses that are inspected for one answer
@@ -166,30 +164,9 @@ class TensorWords:
         return Transfer(step, False, np.array(lanes_of(tile)) % LANES, _columns(mma.d, tile.width), None)
 
     def _copied(self, block: int, step: int, executed: Executed) -> Transfer | None:
-        """A copy of shared memory, as scale factors are: its words; those of a copy that converts are not known."""
-        finder, trace = self.finder, self.steps.trace
-        match, address = finder.program.match(executed.instruction), address_of(finder, executed, "taddr")
-        descriptor = finder.operand(executed.thread, executed.instruction, "s_desc", executed.key)
-        if match is None or address is None or descriptor is None:
-            return None
-        m = match.candidate.modifiers
-        rows, bits = (int(number) for number in m.shape.removesuffix("b").split("x"))
-        spread, further, copies = SPREAD[m.multicast]
-        group = 1 if rows == FEW_ROWS else BAND
-        row = np.arange(rows)
-        lanes = [(address >> 16) + row % group + row // group * spread + index * further for index in range(copies)]
-        columns = _columns(address, bits // 32)
-        if getattr(m, "from"):
-            return Transfer(step, False, np.concatenate(lanes) % LANES, columns, None)
-        shared = np.zeros(trace.accesses.shared_size, np.uint8)
-        trace.accesses.image(SHARED, block, 0, shared, executed.key)
-        starts = [
-            [int(tensor_chunk_offset(descriptor, r, c // 4, 0)) + c % 4 * 4 for c in range(bits // 32)]
-            for r in range(rows)
-        ]
-        at = np.minimum(np.array(starts)[:, :, None] + np.arange(4), len(shared) - 1)
-        values = np.ascontiguousarray(shared[at]).view("<u4")[:, :, 0]
-        return Transfer(step, False, np.concatenate(lanes) % LANES, columns, np.concatenate([values] * copies))
+        """A copy of shared memory, as scale factors are: its words."""
+        found = copied(self.finder, block, executed)
+        return None if found is None else Transfer(step, False, *found)
 
 
 def _columns(address: int, count: int) -> Numbers:

@@ -220,11 +220,23 @@ def _of_mma(finder: Finder, step: Executed, mma: Any, tile: Any, place: tuple[in
     if any(expected.name == "scale_a" for expected in _match(finder, step).expected):
         for name, line in (("scale_a", row), ("scale_b", n)):
             found += _factors(finder, step, mma, name, (block, lane // BAND, line))
-    enabled = finder.operand(step.thread, step.instruction, "enable_d", step.key)
-    if enabled:
+    if _adds_d(finder, step):
         found.append(of_word(finder, block, lane, column, step.key))
     uses = [use for use in finder.uses(step.instruction) if use.role in ("value", "address", "guard")]
     return found + [finder.of_register(step.thread, use.name, step.key, "address") for use in uses]
+
+
+def _adds_d(finder: Finder, step: Executed) -> bool:
+    """Whether an MMA adds to what is in D."""
+    enabled = finder.operand(step.thread, step.instruction, "enable_d", step.key)
+    given = dict(
+        zip(
+            (expected.name for expected in _match(finder, step).expected),
+            finder.program.instructions[step.instruction][1].operands,
+            strict=True,
+        )
+    )
+    return enabled is not None and bool(enabled) != isinstance(given["enable_d"], ir.Negated)
 
 
 def _factors(finder: Finder, step: Executed, mma: Any, name: str, place: tuple[int, int, int]) -> list[Origin]:

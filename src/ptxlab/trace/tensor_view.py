@@ -1,7 +1,7 @@
-"""What words of tensor memory hold at a step, as far as warps have stored or loaded them.
+"""What words of tensor memory hold at a step, as far as that is known.
 
-An MMA leaves its results in tensor memory, where a recording does not follow it. A word is known from a store, or from
-a load, as long as no MMA for it is issued between. A load also says what was there before it, back to the last MMA.
+A word is known from a store or a copy, or from a load, which also says what was there before it, back to the last MMA.
+What MMAs leave besides, such as partial sums, is computed again (`tensor_products`): it is not recorded.
 """
 
 from __future__ import annotations
@@ -18,22 +18,30 @@ from ptxlab.trace import tensor_memory
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import Executed, matrices_of, registers_of, words_in
 from ptxlab.trace.registers import last_write
+from ptxlab.trace.tensor_copies import Copied, copied
+from ptxlab.trace.tensor_products import Products
 
 if TYPE_CHECKING:
     from ptxlab.trace.trace import Trace
 
 COLUMNS = 512
+_APART = 128  # transfers between states that are kept
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """A load or store of a warp, or an MMA: when, and the words; of an MMA, their values are not known."""
+    """A load or store of a warp, a copy, or an MMA: when, and the words; of an MMA, their values are not recorded."""
 
-    key: int
+    step: Executed
     kind: str
     rows: Any
     columns: Any
     values: Any = None
+
+    @property
+    def key(self) -> int:
+        """When it was executed."""
+        return self.step.key
 
 
 class TensorMemory:
@@ -42,6 +50,8 @@ class TensorMemory:
     def __init__(self, trace: Trace, block: int) -> None:
         self.block = block
         self._finder = Finder(trace)
+        self._products = Products(self._finder)
+        self._states: dict[int, tuple[Any, Any]] = {}
 
     @property
     def is_used(self) -> bool:
@@ -52,15 +62,12 @@ class TensorMemory:
 
     def words(self, key: int) -> Any:
         """The words before `key`, by lane and column: a masked array, without those that are not known."""
-        values = np.zeros((LANES, COLUMNS), np.uint32)
-        known, changed = np.zeros(values.shape, bool), np.zeros(values.shape, bool)
-        for one in self._transfers:
+        past = next((index for index, one in enumerate(self._transfers) if one.key >= key), len(self._transfers))
+        values, known = self._after(past)
+        changed = np.zeros(values.shape, bool)
+        for one in self._transfers[past:]:
             place = one.rows, one.columns
-            if one.key < key:
-                known[place] = one.values is not None
-                if one.values is not None:
-                    values[place] = one.values
-            elif one.kind == "load":
+            if one.kind == "load":
                 seen = ~known[place] & ~changed[place]
                 values[one.rows[seen], one.columns[seen]] = one.values[seen]
                 known[one.rows[seen], one.columns[seen]] = True
@@ -68,10 +75,27 @@ class TensorMemory:
                 changed[place] = True
         return np.ma.array(values, mask=~known)
 
+    def _after(self, count: int) -> tuple[Any, Any]:
+        """The words after the first transfers, and which of them are known; some states are kept."""
+        start = max((at for at in self._states if at <= count), default=0)
+        values, known = np.zeros((LANES, COLUMNS), np.uint32), np.zeros((LANES, COLUMNS), bool)
+        if start:
+            values, known = (one.copy() for one in self._states[start])
+        for index, one in enumerate(self._transfers[start:count], start):
+            place = one.rows, one.columns
+            is_done = one.kind == "multiply" and self._products.multiply(one.step, self.block, values, known)
+            if not is_done:
+                known[place] = one.values is not None
+            if one.values is not None:
+                values[place] = one.values
+            if (index + 1) % _APART == 0:
+                self._states[index + 1] = values.copy(), known.copy()
+        return values, known
+
     @cached_property
     def _transfers(self) -> list[Transfer]:
         """What has accessed it, in order."""
-        return sorted([*self._accesses("load"), *self._accesses("store"), *self._products()], key=lambda one: one.key)
+        return sorted([*self._accesses("load"), *self._accesses("store"), *self._others()], key=lambda one: one.key)
 
     def _accesses(self, kind: str) -> Iterator[Transfer]:
         """Loads or stores, each of a warp."""
@@ -110,18 +134,24 @@ class TensorMemory:
                 columns.append(column + right)
                 values.append(data & 0xFFFFFFFF)
         inside = np.array(rows) % LANES, np.array(columns) % COLUMNS
-        return Transfer(step.key, kind, *inside, np.array(values, np.uint32)) if rows else None
+        return Transfer(step, kind, *inside, np.array(values, np.uint32)) if rows else None
 
-    def _products(self) -> Iterator[Transfer]:
-        """MMAs: the words of their results."""
+    def _others(self) -> Iterator[Transfer]:
+        """Copies, and MMAs: the words of their results."""
         for words in tensor_memory.writers(self._finder, self.block):
-            if words.kind != "multiply":
-                continue
-            found = tensor_memory.tile_of(self._finder, words, self.block)
-            if found is None:
-                continue
-            _, tile = found
-            lanes = np.array(tensor_memory.lanes_of(tile)) % LANES
-            columns = np.arange(words.address & 0xFFFF, (words.address & 0xFFFF) + tile.width) % COLUMNS
-            rows, across = np.meshgrid(lanes, columns, indexing="ij")
-            yield Transfer(words.step.key, "multiply", rows.ravel(), across.ravel())
+            found = {"multiply": self._multiplied, "copy": self._copied}.get(words.kind, lambda _: None)(words)
+            if found is not None:
+                rows, across = np.meshgrid(found.lanes, found.columns, indexing="ij")
+                values = None if found.values is None else found.values.ravel()
+                yield Transfer(words.step, words.kind, rows.ravel(), across.ravel(), values)
+
+    def _multiplied(self, words: tensor_memory.Words) -> Copied | None:
+        found = tensor_memory.tile_of(self._finder, words, self.block)
+        if found is None:
+            return None
+        _, tile = found
+        columns = np.arange(words.address & 0xFFFF, (words.address & 0xFFFF) + tile.width) % COLUMNS
+        return Copied(np.array(tensor_memory.lanes_of(tile)) % LANES, columns, None)
+
+    def _copied(self, words: tensor_memory.Words) -> Copied | None:
+        return copied(self._finder, self.block, words.step)

@@ -340,8 +340,8 @@ class Trace:
     def tensor_memory(self, block: Index = 0, step: int | None = None, type: str = "f32") -> Any:
         """The words of a block's tensor memory after a step, by lane and column; those that are not known are masked.
 
-        Known is what warps have stored or loaded, until an MMA is issued that writes it; a load says what was there
-        before it, too.
+        Known is what warps have stored, copied or loaded; a load says what was there before it, too. What MMAs leave,
+        such as partial sums, is computed again from what they read.
         """
         found = self.tensor_memory_of(_flat(block, self.grid)).words(self.key_after(step))
         return found.view(np.float32) if type == "f32" else found
