@@ -307,7 +307,7 @@ def shared_variable_at(variables: Variables, offset: int) -> tuple[str, int]:
     for variable, start in shared_variables(variables):
         size = size_of_variable(variable)
         if start <= offset and (offset < start + size or (size == 0 and variable.linkage == "extern")):
-            return f"`{variable.name}`", start
+            return f"`{variable.title}`", start
     return "", 0
 
 

@@ -81,12 +81,18 @@ def _read_names(mangled: str) -> str:
 def title(name: str) -> str:
     """What to call a function in a message: as in C++, and without its template arguments where these are long.
 
-    Of a parameter, whose name in PTX begins with that of its kernel, the rest: `param_0`.
+    Of a parameter, whose name in PTX begins with that of its kernel, the rest: `param_0`. Of a variable of a function
+    its own name.
+
+    >>> title("_Z4copyPKfPf_param_0"), title("_ZZ4copyPKfPfE4tile"), title("_ZZ4ringE4tile")
+    ('param_0', 'tile', 'tile')
     """
     parameter = _PARAMETER.fullmatch(name)
     if parameter:
         return parameter[1]
     called = plain(name)
+    if name.startswith("_ZZ") and (own := called.rpartition("::")[2]).isidentifier():  # a variable of a function
+        called = own
     return called if called == name or len(called) <= _WIDEST else f"{_without_arguments(called)}<...>"
 
 

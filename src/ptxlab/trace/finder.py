@@ -6,6 +6,7 @@ read shared memory or tensor memory themselves, `tensor_cores.py` and `tensor_me
 
 from __future__ import annotations
 
+import struct
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -238,7 +239,14 @@ class Finder:
                     data = self.accesses.parameters[address : address + size]
                     text = f"parameter `{parameter.title}`"
                     return self.node(
-                        text, data, None, 0, "as it was given", role, array=(parameter.name, text), place=place
+                        text,
+                        _number(parameter, data),
+                        None,
+                        0,
+                        "as it was given",
+                        role,
+                        array=(parameter.name, text),
+                        place=place,
                     )
         region = self.accesses.region_at(address) if space in (GLOBAL, NAMES.index("const")) else None
         if region is not None:
@@ -305,3 +313,14 @@ class Finder:
                 role = "value" if is_value and use.role == "value" else "address" if use.role == "value" else use.role
                 found.append(self.of_register(thread, use.name, keys[-1], role))
         return found
+
+
+def _number(parameter: ir.Variable, data: bytes) -> Value | bytes:
+    """What the bytes of a parameter are, where it is one number that Python has."""
+    kind, size = parameter.type.kind, parameter.type.width // 8
+    if len(data) != size or parameter.dimensions or parameter.vector > 1 or parameter.type.lanes > 1:
+        return data
+    if kind != "f":
+        return int.from_bytes(data, "little", signed=kind == "s")
+    code = {"f16": "<e", "f32": "<f", "f64": "<d"}.get(parameter.type.name)
+    return data if code is None else float(struct.unpack(code, data)[0])

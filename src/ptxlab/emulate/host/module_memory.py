@@ -41,7 +41,7 @@ class ModuleMemory:
             memory = self.of(variables, variable)
             size = layout.size_of_variable(variable)
             writable = not variable.state_space.startswith("const")
-            regions.append(Region(address, size, ctypes.addressof(memory), f"`{variable.name}`", writable, memory))
+            regions.append(Region(address, size, ctypes.addressof(memory), f"`{variable.title}`", writable, memory))
         return regions
 
     def of(self, variables: layout.Variables, variable: ir.Variable) -> Bytes:
