@@ -41,6 +41,8 @@ def test_a_descriptor_is_a_few_instructions() -> None:
         ((64, Swizzle(3, 5)), (0, 0), "descriptors know the swizzles 32B, 64B and 128B, and this tile has another one"),
         ((64, "128B"), (4, 0), "no descriptor begins at row 4, column 0"),
         ((64, "128B"), (0, 4), "no descriptor begins at row 0, column 4"),
+        ((64, "128B"), (0, 56), "an MMA reads 32 bytes of k, and from column 56 on a row of this tile has 16"),
+        ((64, "128B"), (0, 64), "an MMA reads 32 bytes of k, and from column 64 on a row of this tile has 0"),
     ],
 )
 def test_what_no_descriptor_says(tile: tuple[int, Any], where: tuple[int, int], message: str) -> None:

@@ -20,6 +20,7 @@ from ptxlab.isa.descriptor import CHUNK, EIGHT, Descriptor
 from ptxlab.isa.fragment import extents
 from ptxlab.isa.swizzle import SWIZZLES
 
+K_BYTES = 32  # of a row of A or B: what one MMA multiplies, of sparse matrices at least
 TCGEN05 = 100  # the first target that has `tcgen05` and not `wgmma`
 
 
@@ -35,6 +36,15 @@ def descriptor(tile: Tile, row: int = 0, column: int = 0, copy: Any = 0, *, tran
             "no-descriptor",
             f"no descriptor begins at row {row}, column {column}",
             helps=[f"begin at a multiple of {EIGHT} rows and of {CHUNK // tile.memory.size} columns"],
+        )
+    left = tile.row_bytes - column * tile.memory.size
+    if name != "none" and not transposed and left < K_BYTES:
+        refuse(
+            "no-descriptor",
+            f"an MMA reads {K_BYTES} bytes of k, and from column {column} on a row of this tile has {max(left, 0)}",
+            helps=[
+                f"begin at column {(tile.row_bytes - K_BYTES) // tile.memory.size} at most; more is in another copy"
+            ],
         )
     down, right = EIGHT * tile.row_bytes, tile.copy_bytes if tile.copies > 1 else CHUNK
     leading, stride = (down, right) if transposed and name == "none" else (right, down)
