@@ -2,7 +2,8 @@
 
 A value is followed back from where it is asked for. What starts as different: `%tid`, `%laneid`, `%lanemask_*`, the
 results of `elect.sync` and atomics. What makes alike: shifting or masking the lane away, `vote`, `redux`, `shfl` from
-one lane. A register that several instructions write also differs if a branch that differs chose among them. Whatever
+one lane; in the whole block, where it is of what depends on the lane alone and so is the same in every warp.
+A register that several instructions write also differs if a branch that differs chose among them. Whatever
 is not known counts as alike, so that a rule stays silent about it.
 
 Blocks are taken to be one-dimensional, and their size and that of unknown strides to be a multiple of 32.
@@ -40,12 +41,14 @@ class Uniformity(NamedTuple):
     level: int
     grain: int = 0
     constant: int | None = None
+    repeats: bool = False
+    """Whether it depends on the lane alone, so that all warps have the same values."""
 
 
 ALIKE = Uniformity(BLOCK)
 _SPECIAL = {
-    SpecialKind.LANE: Uniformity(LANE, _LANES),
-    SpecialKind.LANE_MASK: Uniformity(LANE),
+    SpecialKind.LANE: Uniformity(LANE, _LANES, repeats=True),
+    SpecialKind.LANE_MASK: Uniformity(LANE, repeats=True),
     SpecialKind.WARP: Uniformity(WARP),
 }
 
@@ -115,7 +118,7 @@ class Divergence:
         for branch in self._choosing(writes, at):
             choice = self._ask(asking, (self._facts.flow.blocks[branch].end - 1, _BRANCH))
             if choice is not None and choice.level > BLOCK and value is not None:
-                value = Uniformity(max(choice.level, value.level))
+                value = Uniformity(max(choice.level, value.level), repeats=_repeat([choice, value]))
         return value
 
     def _choosing(self, writes: tuple[int, ...], at: int) -> set[int]:
@@ -143,7 +146,7 @@ class Divergence:
                 return _special(operand)
             case ir.Negated() | ir.Minus():
                 inner = self._operand(asking, operand.operand)
-                return inner and Uniformity(inner.level)
+                return inner and Uniformity(inner.level, repeats=inner.repeats)
         value: Uniformity | None = ALIKE
         for register in registers_in(operand):
             value = _highest([value, self._register(asking, register.index)])
@@ -178,13 +181,14 @@ class Divergence:
             return None
         highest = _highest(known) or ALIKE
         if effects.uniform:
-            return Uniformity(min(highest.level, WARP) if values else WARP)
+            return _in_each_warp(known) if values else Uniformity(WARP)
         if effects.computes is Operation.SHUFFLE:
             return _shuffled(instruction, match, node[1], known)
         if effects.accesses and highest.level == WARP:
             return ALIKE  # a table with an entry for each warp often has the same for all of them
         follow = None if effects.computes is None else _ARITHMETIC.get(effects.computes)
-        return (follow and follow(match, known)) or highest
+        found = (follow and follow(match, known)) or highest
+        return found._replace(repeats=True) if found.level == LANE and _repeat(known) else found
 
 
 def is_own(effects: Effects) -> bool:
@@ -207,19 +211,32 @@ def _join(a: Uniformity | None, b: Uniformity | None) -> Uniformity | None:
     grain = gcd(a.grain, b.grain) if a.grain and b.grain else 0
     if (a.level, b.level).count(LANE) == 1:
         grain = a.grain or b.grain  # alike in the warp goes with any grain
-    return Uniformity(max(a.level, b.level), grain, a.constant if a.constant == b.constant else None)
+    constant = a.constant if a.constant == b.constant else None
+    return Uniformity(max(a.level, b.level), grain, constant, _repeat([a, b]))
 
 
 def _highest(values: Sequence[Uniformity | None]) -> Uniformity | None:
     """What depends on all of these in an unknown way."""
     known = [value.level for value in values if value is not None]
-    return Uniformity(max(known, default=BLOCK)) if len(known) == len(values) else None
+    return Uniformity(max(known, default=BLOCK), repeats=_repeat(values)) if len(known) == len(values) else None
+
+
+def _repeat(values: Sequence[Uniformity | None]) -> bool:
+    """Whether a value that depends on these, which differ from lane to lane, is the same in all warps."""
+    known = [value for value in values if value is not None]
+    return any(value.level == LANE for value in known) and all(v.level == BLOCK or v.repeats for v in known)
+
+
+def _in_each_warp(values: Sequence[Uniformity]) -> Uniformity:
+    """What all lanes of a warp get of values that they have together."""
+    return ALIKE if _repeat(values) else Uniformity(min(max(value.level for value in values), WARP))
 
 
 def _guarded(value: Uniformity | None, guard: Uniformity | None) -> Uniformity | None:
     if value is None or guard is None or guard.level == BLOCK:
         return value
-    return Uniformity(max(value.level, guard.level), value.grain if guard.level < LANE else 0)
+    grain = value.grain if guard.level < LANE else 0
+    return Uniformity(max(value.level, guard.level), grain, repeats=_repeat([value, guard]))
 
 
 def _special(operand: ir.Operand) -> Uniformity:
@@ -241,11 +258,12 @@ def _shuffled(instruction: ir.Instruction, match: Match, register: int, values: 
     value, lane, clamp = values[:3]
     mode = match.candidate.modifiers.mode
     if _is_second(instruction, register):
-        return Uniformity(lane.level) if mode == "idx" else Uniformity(LANE)
+        repeats = lane.level == BLOCK or lane.repeats  # whether the lane is in range
+        return Uniformity(lane.level, repeats=lane.repeats) if mode == "idx" else Uniformity(LANE, repeats=repeats)
     whole = clamp.constant is None or clamp.constant & 0x1F00 == 0
     if mode == "bfly" or (mode == "idx" and lane.level < LANE and whole):
-        return Uniformity(min(value.level, WARP))
-    return Uniformity(value.level)
+        return _in_each_warp([value, lane] if mode == "idx" else [value])
+    return Uniformity(value.level, repeats=_repeat([value, lane]))
 
 
 def _kept(match: Match, values: list[Uniformity]) -> Uniformity | None:
@@ -304,9 +322,11 @@ def _divided_by(value: Uniformity, divisor: int) -> Uniformity | None:
 
 def _remainder(_: Match, values: list[Uniformity]) -> Uniformity | None:
     value, divisor = values
-    if value.grain and divisor.constant is not None and divisor.constant > 0 and divisor.constant % value.grain == 0:
-        return Uniformity(value.level, value.grain)
-    return None
+    if not value.grain or divisor.constant is None or divisor.constant <= 0:
+        return None
+    if value.grain % divisor.constant == 0:
+        return Uniformity(value.level, repeats=True)
+    return Uniformity(value.level, value.grain) if divisor.constant % value.grain == 0 else None
 
 
 def _masked(_: Match, values: list[Uniformity]) -> Uniformity | None:
@@ -318,7 +338,7 @@ def _masked(_: Match, values: list[Uniformity]) -> Uniformity | None:
         return None
     if mask.constant & (value.grain - 1) == 0:
         return Uniformity(min(value.level, WARP))
-    return Uniformity(value.level, value.grain)
+    return Uniformity(value.level, value.grain, repeats=0 < mask.constant < value.grain)
 
 
 def _with_bits(_: Match, values: list[Uniformity]) -> Uniformity | None:
