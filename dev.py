@@ -21,7 +21,7 @@ PYTEST = ["pytest", "-q", "-n", "auto", "--dist", "worksteal", "--durations", "1
 DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", "--ignore", "src/ptxlab/lab/widget.py"]
 DOCS = [DOCTESTS, ["python", "docs/build.py"]]
 LINT = [["ruff", "format", "--check"], ["ruff", "check"], ["python", "docs/words.py"]]
-# One after the other; those of a tuple run side by side, for each of them uses one core only.
+# One after the other; those of a tuple run side by side.
 Commands = list[list[str] | tuple[list[list[str]], ...]]
 TASKS: dict[str, tuple[str, Commands]] = {
     "demo": ("a tour of what works", [["ptxlab", "tour"]]),
@@ -29,7 +29,7 @@ TASKS: dict[str, tuple[str, Commands]] = {
     "check": (
         "format, lint, words, types, layers, all tests, docs: what must pass",
         [
-            ([["mypy"]], [*LINT, ["lint-imports"], *DOCS]),
+            ([["mypy", "--num-workers", "2"]], [*LINT, ["lint-imports"], *DOCS]),
             PYTEST,
         ],
     ),
@@ -50,11 +50,15 @@ def install() -> None:
     wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     if STAMP.exists() and STAMP.read_text() == wanted:
         return
+    import tomllib  # since Python 3.11
+
     print("installing ptxlab and its tools into .venv", flush=True)
     subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
     # What is imported is compiled then; all of it before takes as long as the installation itself.
-    options = ["--quiet", "--disable-pip-version-check", "--no-compile"]
-    run(["python", "-m", "pip", "install", *options, "--editable", ".[dev,toolchain]"])
+    pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    # NVIDIA's packages need only each other: they are unpacked beside everything else.
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["toolchain"]
+    run_side_by_side(([[*pip, *tools]], [[*pip, "--editable", ".[dev]"]]))
     STAMP.write_text(wanted)
 
 
