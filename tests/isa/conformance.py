@@ -12,6 +12,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ptxlab.isa.form import Form
@@ -66,6 +67,7 @@ def questions(form: Form, most: int) -> Iterator[Question]:
                 )
 
 
+@cache
 def newest_readable() -> Version:
     """The newest version of PTX that a ptxas at hand can read."""
     return newest_version(find_assembler(VERSIONS[-1])) or VERSIONS[-1]
