@@ -132,12 +132,10 @@ class Calls:
             for argument, (_, type) in zip(arguments, known.parameters, strict=True)
             if not isinstance(argument, int)
         ]
-        symbol = f'"{known.symbol}"'
-        if len(passed) < len(arguments):
-            symbol = self._specials.setdefault((known.symbol, numbers), f"special.{len(self._specials)}")
-            if symbol not in self._written:
-                self._written.add(symbol)
-                self.wrappers.append(_special(symbol, known, numbers))
+        symbol = self._specials.setdefault((known.symbol, numbers), f"special.{len(self._specials)}")
+        if symbol not in self._written:
+            self._written.add(symbol)
+            self.wrappers.append(_special(symbol, known, numbers))
         return f"call {known.result.llvm} @{symbol}({', '.join(passed)})"
 
     def search(self, space: str | None, bytes: int, kind: int) -> str:

@@ -57,7 +57,8 @@ def _soon(until: float | None) -> float | None:
 
 def _compile(unit: Unit, text: str, called: str, speed: int, until: float | None) -> list[bytes]:
     """The machine code of a kernel, and of the functions that it calls if they are a text of their own."""
-    if len(text) < SMALL or (not called and unit.blocks <= FEW):
+    is_quick = speed == 0 and not unit.flat  # it is not larger than `HUGE`, and nothing is optimised
+    if is_quick or len(text) < SMALL or (not called and unit.blocks <= FEW):
         return [engine.compile_text(text, speed=speed), *_called(called)]
     try:
         with Compilation(text, speed=speed, seconds=_SECONDS[speed], memory=max(available(), 1 << 30)) as compilation:

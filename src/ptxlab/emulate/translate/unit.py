@@ -34,7 +34,7 @@ from ptxlab.isa.tensor_memory import TWO_BLOCKS
 from ptxlab.isa.types import type_named
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.text import METADATA
-from ptxlab.native.translate import declaration_text, emit
+from ptxlab.native.translate import emit
 
 _U64 = type_named("u64")
 _ROW = "{ ptr, i32, i32, i32, i32 }"
@@ -107,7 +107,7 @@ class Unit:
             f"@callees = constant [{len(callees)} x {_ROW}] [ {', '.join(callees)} ]",
             f"@sites = constant [{len(calls.sites)} x {_ROW}] [ {', '.join(calls.sites)} ]",
         ]
-        natives = emit(list(calls.natives.values())) if calls.natives else ""
+        natives = emit(list(calls.natives.values()), linkage="internal") if calls.natives else ""
         rows = {"@callees": f"[{len(callees)} x {_ROW}]", "@sites": f"[{len(calls.sites)} x {_ROW}]"}
         kernel = "\n".join([*tables, *bodies])
         runtime = "\n".join([*calls.runtime_functions.values(), *_INTRINSICS])
@@ -117,7 +117,6 @@ class Unit:
             together = [kernel, *inside, *calls.constants, natives, runtime, _without_metadata(natives), "!2 = !{}\n"]
             return "\n".join(together), ""
         declared = [f"declare {wrapper.partition(' nounwind')[0]}" for wrapper in calls.wrappers]
-        declared += [declaration_text(native) for native in calls.natives.values()]
         declared.append(sharing_function(TABLES[0], rows))
         outside = [f"define {wrapper}" for wrapper in calls.wrappers]
         outside.append(sharing_function(TABLES[1], calls.constant_types, natives))
