@@ -100,11 +100,14 @@ class Form:
     semantics: Callable[..., Any] | None = field(default=None)
     unknown: str = ""
     chapter: str = ""
+    words: frozenset[str] = field(init=False)
+    """The modifiers that it can have, besides its name."""
+    jump: Jump | None = field(init=False)
+    """How execution continues, if not at the next instruction."""
 
-    @property
-    def jump(self) -> Jump | None:
-        """How execution continues, if not at the next instruction."""
-        return next((jump for jump in Jump if jump in self.effects), None)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", frozenset(word for slot in self.slots for word in slot.values))
+        object.__setattr__(self, "jump", next((jump for jump in Jump if jump in self.effects), None))
 
     def modifiers(self, chosen: Mapping[str, str | None]) -> Modifiers:
         """What the form's functions receive."""

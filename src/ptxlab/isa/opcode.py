@@ -77,7 +77,8 @@ class Opcode:
         self.modifiers = tuple(rest)
         known = forms_of(self.mnemonic)
         self.jump = known[0].jump if known else None
-        found = [c for form in known if (c := _choose(form, self.text.split(".")))]
+        parts = text.split(".")
+        found = [c for form in known if (c := _choose(form, parts))]
         legal = [c for c in found if c.violation is None] or found
         self.candidates = tuple([c for c in legal if c.in_order] or legal)
         self._matches: dict[tuple[Shape, ...], Match | Mismatch] = {}
@@ -196,10 +197,10 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     taken = [_MISTAKEN.get((form.name[0], part), part) for part in rest]
     is_mistaken, rest = taken != rest, taken
     for group in (*_IGNORED, _TYPES_OF_NOTHING[form.name[0] not in _ARITHMETIC]):
-        strays = [part for part in rest if part in group and all(part not in slot.values for slot in form.slots)]
+        strays = [part for part in rest if part in group and part not in form.words]
         if len(strays) == 1:
             rest.remove(strays[0])
-    if len(rest) > len(form.slots) or any(all(part not in slot.values for slot in form.slots) for part in rest):
+    if len(rest) > len(form.slots) or not form.words.issuperset(rest):
         return None
     for in_order in (True, False):
         filled = _fill(form.slots, rest, 0, {}, -1, in_order)

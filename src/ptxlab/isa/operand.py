@@ -215,7 +215,17 @@ def _default_type(form: Form, name: str) -> str:
 
 def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatable: bool = False) -> Expected:
     words = _words(form.types.get(name) or _default_type(form, name), m)
+    words = [_widened(word, m).name if "*" in word else word for word in words]
     role = "update" if name in form.updates else "write" if name in form.writes else "read"
+    fixed = _names_a_type(form.types.get(name, ""), m)
+    return _value_of(name, role, tuple(words), form.chapter, fixed, optional, negatable)
+
+
+@lru_cache(maxsize=4096)
+def _value_of(
+    name: str, role: str, words: tuple[str, ...], chapter: str, fixed: bool, optional: bool, negatable: bool
+) -> Expected:
+    """A value as words describe it; forms have few such descriptions, and thousands of spellings each."""
     kind, type_, count = "value", None, 0
     limits: list[Limit | None] = []
     space: str | None = None
@@ -223,8 +233,6 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
     for word in words:
         if word in TYPES:
             type_ = TYPES[word]
-        elif "*" in word:
-            type_ = _widened(word, m)
         elif word.isdigit() or re.fullmatch(r"[vx]\d+", word):
             count = int(word.lstrip("vx"))
         elif word.startswith("imm"):
@@ -239,12 +247,12 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         elif word in SPACES and word != "reg":
             space = word
         else:
-            assert word in _MARKS, f"{form.syntax}: {name} is {word!r}"
+            assert word in _MARKS, f"{chapter}: {name} is {word!r}"
     if kind == "value" and type_ is None and "sink" in words:
         kind = "sink"
     if type_ is not None and type_.kind == "o":
         kind = "opaque"
-    assert type_ or kind != "value", f"{form.syntax}: no type for {name}"
+    assert type_ or kind != "value", f"{chapter}: no type for {name}"
     flags: dict[str, Any] = {mark: mark in words for mark in _FLAGS}
     return Expected(
         name,
@@ -260,10 +268,10 @@ def _value(form: Form, m: Modifiers, name: str, optional: bool = False, negatabl
         allowed=limits[0] if limits and not count else None,
         optional=optional,
         inner=tuple(Expected(name, role, type=type_, allowed=limit) for limit in limits) if count else (),
-        fixed=_names_a_type(form.types.get(name, ""), m),
-        whole=form.chapter == "video",
+        fixed=fixed,
+        whole=chapter == "video",
         vectors="vectors" in words
-        or (not count and type_ in _BRAIN and form.chapter in _UNCHECKED and "scalar" not in words),
+        or (not count and type_ in _BRAIN and chapter in _UNCHECKED and "scalar" not in words),
     )
 
 

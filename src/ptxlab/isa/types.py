@@ -3,7 +3,7 @@
 `type_named("f32")` is the one way to get a `Type`; every name has one shared object, so types compare by identity.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -15,11 +15,11 @@ class Type:
     bits: int
     lanes: int = 1
     declarable: bool = False
+    width: int = field(init=False)
+    """Bits a value of this type occupies in a register."""
 
-    @property
-    def width(self) -> int:
-        """Bits a value of this type occupies in a register."""
-        return self.bits * self.lanes
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "width", self.bits * self.lanes)
 
     def __repr__(self) -> str:
         return f".{self.name}"
