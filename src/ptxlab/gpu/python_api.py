@@ -11,68 +11,55 @@ Object = Pointer[u8]
 
 
 @external
-def PyBytes_AsString(given: Object) -> Pointer[u8]:  # noqa: N802
-    raise NotImplementedError
+def PyBytes_AsString(given: Object) -> Pointer[u8]: ...  # noqa: N802
 
 
 @external
-def PyList_GetItem(given: Object, index: s64) -> Object:  # noqa: N802
-    raise NotImplementedError
+def PyList_GetItem(given: Object, index: s64) -> Object: ...  # noqa: N802
 
 
 @external
-def PyLong_AsUnsignedLongLong(given: Object) -> u64:  # noqa: N802
-    raise NotImplementedError
+def PyLong_AsUnsignedLongLong(given: Object) -> u64: ...  # noqa: N802
 
 
 @external
-def PyLong_FromLong(value: s64) -> Object:  # noqa: N802
-    raise NotImplementedError
+def PyLong_FromLong(value: s64) -> Object: ...  # noqa: N802
 
 
 @external
-def PyEval_SaveThread() -> Pointer[u8]:  # noqa: N802
-    raise NotImplementedError
+def PyEval_SaveThread() -> Pointer[u8]: ...  # noqa: N802
 
 
 @external
-def PyEval_RestoreThread(state: Pointer[u8]) -> None:  # noqa: N802
-    raise NotImplementedError
+def PyEval_RestoreThread(state: Pointer[u8]) -> None: ...  # noqa: N802
 
 
 @external
-def PyObject_Type(given: Object) -> Object:  # noqa: N802
-    raise NotImplementedError
+def PyObject_Type(given: Object) -> Object: ...  # noqa: N802
 
 
 @external
-def Py_DecRef(given: Object) -> None:  # noqa: N802
-    raise NotImplementedError
+def Py_DecRef(given: Object) -> None: ...  # noqa: N802
 
 
 @external
-def PyErr_Clear() -> None:  # noqa: N802
-    raise NotImplementedError
+def PyErr_Clear() -> None: ...  # noqa: N802
 
 
 @external
-def PyList_Size(given: Object) -> s64:  # noqa: N802
-    raise NotImplementedError
+def PyList_Size(given: Object) -> s64: ...  # noqa: N802
 
 
 @external
-def PyList_Append(given: Object, item: Object) -> s32:  # noqa: N802
-    raise NotImplementedError
+def PyList_Append(given: Object, item: Object) -> s32: ...  # noqa: N802
 
 
 @external
-def PyLong_FromUnsignedLongLong(value: u64) -> Object:  # noqa: N802
-    raise NotImplementedError
+def PyLong_FromUnsignedLongLong(value: u64) -> Object: ...  # noqa: N802
 
 
 @external
-def PyBytes_FromStringAndSize(text: Pointer[u8], size: s64) -> Object:  # noqa: N802
-    raise NotImplementedError
+def PyBytes_FromStringAndSize(text: Pointer[u8], size: s64) -> Object: ...  # noqa: N802
 
 
 class Method(ctypes.Structure):
