@@ -205,7 +205,7 @@ def test_the_command_line() -> None:
     ("words", "wanted"),
     [
         ("box 8x", "`8x` is not like 8x64"),
-        ("box 8x63", "a row of the box has 126 bytes: it must be a multiple of 16"),
+        ("box 8x63", "a row of the box has 63 elements of type `.f16`, 126 bytes: it must be a multiple of 16"),
         ("box 8x64 --at 3", "the tensor has 2 dimensions"),
         ("box 8x64 --at 0,3", "a box that starts at byte 6 of a tensor row, not a multiple of 16"),
         ("box 0x64", "at least one element"),

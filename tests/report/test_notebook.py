@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab import draw
+from ptxlab.author import f32, kernel, pointer, ptx, u32
 from ptxlab.measure.record import Record
 
 PTX = """\
@@ -55,9 +57,9 @@ def shown(value: object) -> str:
 def test_a_module_and_a_kernel() -> None:
     module = ptxlab.parse(PTX.replace("ret;", "ret; // <b>&"), name="fill.ptx")
     assert shown(module).startswith("fill.ptx: PTX 8.0 for sm_80kernelparametersfill<float>.u64 param_0PTX.version 8.0")
-    kernel = shown(module["fill"])
-    assert kernel.startswith("fill<float>, a kernelparametertypeparam_0.u64")
-    assert "ret; // <b>&" in kernel
+    text = shown(module["fill"])
+    assert text.startswith("fill<float>, a kernelparametertypeparam_0.u64")
+    assert "ret; // <b>&" in text
 
 
 def test_a_result_shows_its_findings_in_colour() -> None:
@@ -106,3 +108,23 @@ def test_ipython_shows_the_short_traceback(tmp_path: Path) -> None:
     assert len(shown) < 25
     assert "fill.launch(1, 8" in "\n".join(shown)
     assert "ptxlab/" not in "\n".join(shown)
+
+
+def test_a_kernel_in_python_shows_its_parameters_and_a_wrong_one_its_findings() -> None:
+    @kernel
+    def fill(x: pointer[f32]):
+        x[ptx.tid.x] = 1.0
+
+    @kernel
+    def wrong(n: u32):
+        ptx.add.f32(n, n)
+
+    assert shown(fill).startswith("fill, a kernelparametertype")
+    assert "ld.param.u64" in shown(fill)
+    assert "error[operand-type]" in shown(wrong)
+
+
+def test_a_picture_is_short() -> None:
+    picture = draw.fragments("ldmatrix.sync.aligned.m8n8.x1.shared.b16")
+    assert repr(picture).startswith("<picture: ldmatrix.sync.aligned.m8n8.x1.shared.b16")
+    assert len(repr(picture)) < 100

@@ -23,7 +23,7 @@ from ptxlab.ir.launchable import Launchable, launch
 from ptxlab.ir.origin import at_origin
 from ptxlab.isa.directives import DIRECTIVES
 from ptxlab.isa.targets import TARGETS, Version
-from ptxlab.report import Diagnostic, KernelError, Label, error
+from ptxlab.report import Diagnostic, KernelError, Label, PtxError, error
 from ptxlab.report.nearest import nearest
 from ptxlab.timelines import Timeline
 
@@ -88,6 +88,14 @@ class Kernel(Launchable):
 
     def __repr__(self) -> str:
         return f"<kernel {self.name} for {self.target}>"
+
+    def _repr_html_(self) -> str:
+        from ptxlab.report.notebook import findings_html
+
+        try:
+            return self.entry._repr_html_()
+        except PtxError as wrong:
+            return findings_html(wrong.diagnostics)
 
     @property
     def module(self) -> ir.Module:

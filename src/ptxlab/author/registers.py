@@ -18,6 +18,21 @@ R = TypeVar("R", bound="Register")
 _CLASSES: dict[str, type[Any]] = {}
 
 # The method of a register that computes what an operator of NumPy's numbers means, by the name of its ufunc.
+# What computes a function of NumPy, of an `f32`.
+_SOME_INSTRUCTIONS = "`ptx.sqrt.rn.f32(x)`, `ptx.max.f32(x, y)`"
+_OF_NUMPY = {
+    "exp": "`ptx.ex2.approx.f32(x * 1.442695)`",
+    "exp2": "`ptx.ex2.approx.f32(x)`",
+    "log": "`ptx.lg2.approx.f32(x) * 0.6931472`",
+    "log2": "`ptx.lg2.approx.f32(x)`",
+    "sin": "`ptx.sin.approx.f32(x)`",
+    "cos": "`ptx.cos.approx.f32(x)`",
+    "tanh": "`ptx.tanh.approx.f32(x)`",
+    "reciprocal": "`ptx.rcp.rn.f32(x)`",
+    "absolute": "`ptx.abs.f32(x)`",
+    "maximum": "`ptx.max.f32(x, y)`",
+    "minimum": "`ptx.min.f32(x, y)`",
+}
 _REFLECTED = {
     "add": "__radd__", "subtract": "__rsub__", "multiply": "__rmul__", "divide": "__rtruediv__",
     "floor_divide": "__rfloordiv__", "remainder": "__rmod__", "power": "__rpow__", "bitwise_and": "__rand__",
@@ -141,7 +156,7 @@ class Register(Operand):
             refuse(
                 "value-needed",
                 f"`numpy.{ufunc.__name__}` computes in Python, and the value of `{self.name}` exists only on the GPU",
-                helps=["instructions compute on the GPU: `ptx.sqrt.rn.f32(x)`, `ptx.max.f32(x, y)`"],
+                helps=[f"instructions compute on the GPU: {_OF_NUMPY.get(ufunc.__name__, _SOME_INSTRUCTIONS)}"],
             )
         return operator(inputs[0])
 

@@ -44,12 +44,16 @@ class Panel:
     column_marks: Sequence[Mark] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Picture(Drawing):
     """Panels below a title. It prints as text, and is SVG in a notebook and in files."""
 
     title: str
     panels: Sequence[Panel]
+
+    def __repr__(self) -> str:
+        count = len(self.panels)
+        return f"<picture: {self.title}, {count} panel{'s' * (count != 1)}>"
 
     def text(self, color: bool = False, width: int | None = None) -> str:
         """For a terminal, with its colours if `color`; what is wider than `width` characters continues below."""
