@@ -66,6 +66,7 @@ PARITY = 61
 IN_BLOCK = 1
 IN_CLUSTER = 2
 RELAXED_ORDER = 4
+INCOMPLETE = 8  # of an arrival: it must not complete the phase
 
 
 def order(m: Modifiers) -> int:
@@ -74,7 +75,7 @@ def order(m: Modifiers) -> int:
     Without a scope it is `.cta` to the manual, but common code arrives in other blocks with it, and that works.
     """
     scope = IN_BLOCK if m.scope == "cta" else IN_CLUSTER
-    return scope | (RELAXED_ORDER if m.sem == "relaxed" else 0)
+    return scope | (RELAXED_ORDER if m.sem == "relaxed" else 0) | (INCOMPLETE if m.nocomplete else 0)
 
 
 @form(

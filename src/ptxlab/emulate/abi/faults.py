@@ -63,6 +63,7 @@ class BarrierReason(IntEnum):
     OTHER_BLOCK = 8  # the mbarrier is in another block than the bytes
     ARRIVED_TWICE = 9  # at the barrier of the cluster
     NEVER_ARRIVED = 10  # at the barrier of the cluster
+    COMPLETED = 11  # by an arrival that must not; `value`: how many come at once
 
 
 class AllocationReason(IntEnum):

@@ -45,6 +45,10 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
             message = f"{name} cannot count {count}: at most {ARRIVALS}"
             helps = ["expect the bytes of one phase only, and those before they come"]
             return fault.error("bad-barrier", message, others=_initialised(fault), helps=helps)
+        case BarrierReason.COMPLETED:
+            message = f"an arrival with `.noComplete` completes a phase of {name}"
+            helps = ["let an arrival without `.noComplete` be the last of a phase"]
+            return fault.error("bad-barrier", message, others=_initialised(fault), helps=helps)
     explain = {
         BarrierReason.TOO_MANY_ARRIVALS: _explain_arrivals,
         BarrierReason.REINITIALISED: _explain_reinitialised,

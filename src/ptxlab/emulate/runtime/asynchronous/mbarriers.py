@@ -39,7 +39,7 @@ from ptxlab.emulate.runtime.order.mbarrier_order import (
     release_copies,
     release_to_phase,
 )
-from ptxlab.isa.mbarrier import ARRIVALS, PARITY, RELAXED_ORDER
+from ptxlab.isa.mbarrier import ARRIVALS, INCOMPLETE, PARITY, RELAXED_ORDER
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 ONE_PHASE = 1 << PARITY
@@ -195,6 +195,9 @@ def arrive_at_phase(
     before: u64 = barrier_at(block, offset)[0]
     if (before & ARRIVALS) < u64(count):
         fail_barrier(thread, block, offset, BarrierReason.TOO_MANY_ARRIVALS, u64(count), instruction)
+        return 0
+    if order & INCOMPLETE != 0 and before & ARRIVALS == u64(count) and before >> BYTES & BYTES_MASK == 0:
+        fail_barrier(thread, block, offset, BarrierReason.COMPLETED, u64(count), instruction)
         return 0
     set_bits(block, offset, before - u64(count))
     notes.arrived_at = instruction
