@@ -102,6 +102,23 @@ WIDE = """.version 8.0
 """
 
 
+def test_instructions_that_share_a_line_have_their_own_texts() -> None:
+    text = """.version 8.0
+.target sm_90
+.entry k() {
+  .reg .pred %p;
+  .reg .b32 %r<3>;
+  mov.u32 %r1, 1; @!%p mov.u32 %r2, 2;
+  add.u32 %r1,
+    %r1, %r2;
+  ret;
+}
+"""
+    views, _ = recorded(text, 32)
+    texts = [one.get("text") for one in views.get("run")["instructions"]]
+    assert texts == ["mov.u32 %r1, 1", "@!%p mov.u32 %r2, 2", "add.u32 %r1, %r1, %r2", None]
+
+
 def test_a_block_of_1024_threads_has_32_warps() -> None:
     views, _ = recorded(WIDE, 1024)
     assert views.get("run")["blocks"][0]["warps"] == list(range(32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ptxlab.lab.tensor_memory import does
 from ptxlab.lab.tiles import is_tile
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.lab.windows import WINDOW
+from ptxlab.report import Span
 from ptxlab.trace.accesses import dtype_named
 from ptxlab.trace.lanes import matrices_of
 from ptxlab.trace.operands import uses_of
@@ -77,6 +79,7 @@ def _blocks(steps: WarpSteps) -> list[dict[str, Any]]:
 def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, Any]]:
     program = steps.trace.program
     functions = {id(function): number for number, function in enumerate(program.functions)}
+    on_line = Counter(place.line for place in lines.ptx)
     found = []
     for number, (function, instruction) in enumerate(program.instructions):
         match = program.match(number)
@@ -85,6 +88,8 @@ def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, Any]]:
         one: dict[str, Any] = {"line": lines.ptx[number].line, "function": functions[id(function)]}
         read = list(dict.fromkeys(use.name for use in uses if use.role != "result"))
         written = list(dict.fromkeys(use.name for use in uses if use.role == "result"))
+        if on_line[one["line"]] > 1 or _is_on_several_lines(program.span(number)):
+            one["text"] = program.text(number)
         if read:
             one["reads"] = read
         if written:
@@ -95,6 +100,10 @@ def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, Any]]:
             one["tile"] = True
         found.append(one)
     return found
+
+
+def _is_on_several_lines(span: Span | None) -> bool:
+    return span is not None and "\n" in span.source.text[span.start : span.end].rstrip()
 
 
 class _Layouts:

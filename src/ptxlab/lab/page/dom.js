@@ -244,7 +244,7 @@ export class Rows {
     const signature = this.sign ? this.sign(index) : "";
     const known = this.known.get(index);
     if (known && this.sign && known.signature === signature) return;
-    const old = known?.element ?? spare.pop() ?? this.reserve.pop() ?? null;
+    const old = known?.element ?? spare.pop() ?? this.reserve.shift() ?? null;
     const element = this.row(index, old);
     if (element !== old || !known) element.style.top = `${index * this.height}px`;
     if (element !== old) {

@@ -169,7 +169,8 @@ export class Listing {
     if (line < 0) return h("div", { class: "line more" }, h("span", { class: "sass" }, sass));
     const { marks, warp } = this.state.now;
     const counts = this.lines.counts(line);
-    const here = this.warps.get(line) ?? [];
+    const here = [...this.warps.get(line) ?? []].sort((one, other) => Number(other.warp === warp) - Number(one.warp === warp));
+    const most = fitting(here.map((one) => this.run.warpInBlock(one.warp)));
     const isCurrent = line === this.current;
     const mark = this.mark(line);
     const finding = this.findings.get(line);
@@ -183,9 +184,9 @@ export class Listing {
       "data-tip": counts ? `executed by ${grouped(counts[0])} warps, ${grouped(counts[1])} threads` : undefined,
     }, counts ? short(counts[0]) : ""),
     h("span", { class: "number" }, line),
-    h("span", { class: "here" }, here.slice(0, 6).map((one) => h("i", {
+    h("span", { class: "here" }, here.slice(0, most).map((one) => h("i", {
       class: one.warp === warp ? "own" : "", "data-warp": one.warp, "data-tip": `${this.run.nameOf(one.warp)} executes this next`,
-    }, this.run.warpInBlock(one.warp))), here.length > 6 ? h("i", { class: "more" }, `+${here.length - 6}`) : null),
+    }, this.run.warpInBlock(one.warp))), here.length > most ? h("i", { class: "more" }, `+${here.length - most}`) : null),
     h("span", { class: "text" }, h("span", { class: "words" }, colored(this.lines.texts[line - 1] ?? "", this.file)),
     finding ? h("button", { type: "button", class: `flag ${finding.level}`, "data-finding": this.run.findings.indexOf(finding), "data-tip": finding.message }, finding.code) : null,
     mark && marks?.kind === "finding" ? h("span", { class: "why", "data-tip": mark }, mark) : null),
@@ -202,6 +203,12 @@ export class Listing {
     else if (warp) this.state.set({ warp: Number(warp) });
     else if (line > 0 && !window.getSelection()?.toString()) this.clicks.line(line, event.shiftKey);
   }
+}
+
+/** How many of some warps there is space for, beside the number of the others. @param {number[]} warps */
+function fitting(warps) {
+  const all = Math.max(...warps) < 10 ? 3 : 2;
+  return warps.length > all ? all - 1 : all;
 }
 
 /** @param {number} count */

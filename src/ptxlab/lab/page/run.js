@@ -8,7 +8,7 @@ import { Register, valuesIn } from "lab/register.js";
 import { bytes } from "lab/source.js";
 
 /**
- * @typedef {{ line: number, function: number, reads?: string[], writes?: string[], sources?: [string, number][], tile?: boolean }} Instruction
+ * @typedef {{ line: number, function: number, text?: string, reads?: string[], writes?: string[], sources?: [string, number][], tile?: boolean }} Instruction
  * @typedef {{ number: number, index: number[], warps: number[], first: number, last: number }} Block
  * @typedef {{ level: string, code: string, message: string, line: number, text: string, labels?: [number, string][], notes?: string[],
  *   helps?: string[], accesses?: any[] }} Finding
@@ -39,7 +39,7 @@ export class Run {
     this.findings = info.findings;
     /** @type {number} */
     this.count = info.steps;
-    this.texts = this.instructions.map((one) => instructionText(this.lines[one.line - 1] ?? ""));
+    this.texts = this.instructions.map((one) => one.text ?? instructionText(this.lines[one.line - 1] ?? ""));
   }
 
   /** @param {number} position */

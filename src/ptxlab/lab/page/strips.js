@@ -22,7 +22,7 @@ export class Strips {
     this.painted = [];
     this.key = "";
     this.canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { "aria-hidden": "true" }));
-    this.element = h("div", { class: "register strips" }, this.canvas);
+    this.element = h("div", { class: "strips" }, this.canvas);
     new ResizeObserver(([{ contentRect }]) => {
       if (!contentRect.width) return;
       this.wide = contentRect.width;
