@@ -1,13 +1,14 @@
 """Find the fastest variant of each product of `wgmma_gemm` and of `wgmma_formats`.
 
-    python benchmarks/tune_gemm.py wgmma_gemm [SECONDS]         needs an H200, for a minute
-    python benchmarks/tune_gemm.py wgmma_formats [SECONDS]
+    python benchmarks/tune_gemm.py wgmma_gemm [SECONDS [FOLDER]]         needs an H200, for a minute
+    python benchmarks/tune_gemm.py wgmma_formats [SECONDS [FOLDER]]
 
 It tries the variant that is in the table, what differs from it in one thing, and the variants that are estimated to be
 the fastest. All are assembled before the GPU is used; each answer is checked, and each variant takes turns with cuBLAS
 and the others. The times go to evidence/tuned, the fastest variants to the table that functions choose from; another
 one replaces that of the table if it is clearly faster. Products whose variant was never measured come first, and after
-so many SECONDS no other is started: what was measured before stays, with its commit.
+so many SECONDS no other is started: what was measured before stays, with its commit. With a FOLDER for the times, the
+table stays as it is.
 """
 
 import json
@@ -57,6 +58,7 @@ class Family:
     """The products of an entry, and the variants that its functions choose from."""
 
     name: str
+    folder: Path | None = None  # for the times alone
 
     @property
     def module(self) -> Any:
@@ -64,7 +66,7 @@ class Family:
 
     @property
     def evidence(self) -> Path:
-        return EVIDENCE / f"{self.name}.json"
+        return (self.folder or EVIDENCE) / f"{self.name}.json"
 
     def problem(self, size: Any) -> Problem:
         """The product of a size of the entry."""
@@ -89,9 +91,10 @@ class Family:
 
     def rows(self) -> list[dict[str, Any]]:
         """What was measured before."""
-        if not self.evidence.exists():
+        path = next((one for one in (self.evidence, EVIDENCE / self.evidence.name) if one.exists()), None)
+        if path is None:
             return []
-        found = json.loads(self.evidence.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
         about = {name: found["about"][name] for name in ("date", "commit") if name in found["about"]}
         return [about | row for row in found["products"] if "commit" in about | row]
 
@@ -115,7 +118,7 @@ def candidates(family: Family, problem: Problem) -> list[Shape]:
 def relatives(problem: Problem, shape: Shape) -> Iterable[Shape]:
     """What differs in one thing."""
     yield from (replace(shape, early=early) for early in (0, 1, 2) if early != shape.early)
-    yield from (replace(shape, keep=keep) for keep in {("", ""), hints(problem, shape.swapped)} - {shape.keep})
+    yield from (replace(shape, keep=keep) for keep in {("", ""), hints(problem, shape)} - {shape.keep})
     if shape.stages > 3:
         yield replace(shape, stages=shape.stages - 1, lead=0)
     if shape.groups == 2 and not shape.alternate and shape.split == 1 and shape.stages > 2 and problem.m > FEW_ROWS:
@@ -206,7 +209,7 @@ def chosen(row: dict[str, Any], known: Shape | None) -> Shape:
 
 def main() -> None:
     """Tune every product; what is tried is found and assembled before the GPU is used."""
-    family = Family(sys.argv[1])
+    family = Family(sys.argv[1], Path(sys.argv[3]) if len(sys.argv) > 3 else None)
     end = float(sys.argv[2]) if len(sys.argv) > 2 else float("inf")
     sizes = family.sizes()
     with ProcessPoolExecutor() as pool:
@@ -225,8 +228,13 @@ def main() -> None:
             break
         row = tune(torch, family, size, [shape for one, shape in suited if one is size])
         problem = family.problem(size)
-        table[problem] = chosen(row, table.get(problem))
-        row |= {"date": date.today().isoformat(), "commit": commit(), "chosen": brief(table[problem])}
+        if family.folder is None:
+            table[problem] = chosen(row, table.get(problem))
+        row |= {
+            "date": date.today().isoformat(),
+            "commit": commit(),
+            "chosen": brief(table[problem]) if problem in table else {},
+        }
         print(size, row["cuBLAS"], row["times"][0], "chosen:", row["chosen"], len(row["wrong"]), "wrong", flush=True)
         keep(family, row, about, table)
         torch.cuda.empty_cache()
@@ -237,6 +245,8 @@ def keep(family: Family, row: dict[str, Any], about: dict[str, Any], table: dict
     rows = [*(one for one in family.rows() if one["size"] != row["size"]), row]
     family.evidence.parent.mkdir(parents=True, exist_ok=True)
     family.evidence.write_text(json.dumps({"about": about, "products": rows}, indent=1) + "\n", encoding="utf-8")
+    if family.folder is not None:
+        return
     fastest = [{"problem": asdict(problem), "shape": asdict(shape)} for problem, shape in table.items()]
     TABLES[family.name].write_text(json.dumps({"fastest": fastest}, indent=1) + "\n", encoding="utf-8")
 

@@ -64,6 +64,7 @@ def test_nothing_times_something_is_nothing() -> None:
         ((whole(3, 4), whole(4, 2)), {"bias": whole(3)}, "`bias` is 3 long, and must be 2 long"),
         ((whole(3, 4), whole(4, 2)), {"residual": whole(2, 3)}, "`residual` is 2 by 3, and must be 3 by 2"),
         ((whole(3, 4), whole(4, 2), whole(2, 3).T), {}, "rows of `out` have gaps: pass a contiguous array"),
+        ((whole(3, 4), whole(4, 2), whole(3, 2)[::-1]), {}, "elements of `out` run backwards: pass a contiguous array"),
         (([1], [2]), {}, "`a` is a list, not an array of torch, CuPy, JAX or NumPy"),
         ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this kernel is for float16, bfl"),
         ((wide(2, 2), wide(2, 2)), {}, "float32 is rounded to tf32 before it is multiplied: pass `allow_tf32=True` if"),

@@ -17,7 +17,7 @@ from tests.kernels.left_out import codes, without
 
 from ..tools import needs_ptxas, ptxas_reports
 
-TALL, SMALL, STORED = Shape(2, 16, 2, tall=2), Shape(1, 16, 3, fresh=2), Shape(2, 112, 2)
+TALL, SMALL, STORED = Shape(2, 16, 2, tall=2), Shape(1, 16, 3, fresh=2, unroll=4), Shape(2, 112, 2)
 SHAPES = {
     "two warpgroups, two stripes": (TALL, True),
     "two warpgroups, scales by warps": (TALL, False),

@@ -10,7 +10,7 @@ import ptxlab
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import SMALL, launch, product, workspace_for
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, hints, shapes
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
 
@@ -35,6 +35,9 @@ CASES = {
     "in turns": IN_TURNS,
     "one warpgroup ahead of the other": AHEAD,
     "a residual through the ring": RESIDUAL,
+    "one warpgroup ahead, blocks side by side": Case(
+        Shape(2, 16, 2, lead=1, cluster=2, beside=True), (130, 40, 136), extras=ALL
+    ),
     "boxes without a swizzle": Case(Shape(1, 48, 2, box=24, buffers=1), (60, 56, 72)),
     "multicast": MULTICAST,
     "split": SPLIT,
@@ -131,3 +134,18 @@ def test_variants_fit_into_shared_memory(extents: tuple[int, int, int]) -> None:
 def test_a_variant_that_would_wait_forever_is_refused(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match="^" + problem + "$"):
         Shape(**fields)
+
+
+@pytest.mark.parametrize(
+    ("m", "shape", "kept"),
+    [
+        (64, Shape(1, 128), ("evict_last", "evict_first")),
+        (64, Shape(1, 64, swapped=True), ("evict_first", "evict_last")),
+        (65, Shape(1, 128), ("evict_last", "")),
+        (65, Shape(1, 64, swapped=True), ("", "evict_last")),
+        (65, Shape(1, 128, cluster=2), ("evict_last", "evict_first")),
+        (2048, Shape(), ("", "")),
+    ],
+)
+def test_what_several_rows_of_tiles_read_is_not_evicted_first(m: int, shape: Shape, kept: tuple[str, str]) -> None:
+    assert hints(Problem(m, 8192, 1024), shape) == kept

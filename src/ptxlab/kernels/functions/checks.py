@@ -82,7 +82,8 @@ def check_result(name: str, one: Matrix) -> None:
         (step, extent) for step, extent in zip(one.strides, one.shape, strict=True) if extent > 1
     ):
         if step < reach and 0 not in one.shape:
-            raise ValueError(f"elements of `{name}` are in the place of others: pass a contiguous array")
+            what = "run backwards" if step < 0 else "are in the place of others"
+            raise ValueError(f"elements of `{name}` {what}: pass a contiguous array")
         reach += step * (extent - 1)
 
 

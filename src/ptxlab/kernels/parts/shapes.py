@@ -49,6 +49,7 @@ class Shape:
     early: int = 0  # K tiles that are brought to the L2 cache while the kernel before is still running
     spans: int = 0  # of each warp, that a timeline records
     fresh: int = 0  # MMAs whose results are added to sums in other registers, and need so many sets of their own
+    unroll: int = 0  # K tiles after which all of these have been added; 0: as many as there are sets
 
     def __post_init__(self) -> None:
         """Refuse what would wait forever: a warpgroup waits for a K tile whose stage it has not released yet."""

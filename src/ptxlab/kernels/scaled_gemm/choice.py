@@ -13,6 +13,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem, hints
 EMULATED = (16, 32, 64)  # columns of a tile
 START = 3.0  # microseconds until the first MMA, and from the last to the end
 CLUSTER = 0.6  # microseconds more until blocks of a cluster start
+READ_ONCE = 2  # rows of tiles for which B is read once from memory
 EXCHANGE = 0.7  # microseconds that parts of k take to be added
 
 
@@ -31,12 +32,13 @@ class Choice:
         """Microseconds for a product."""
         shape = self.shape
         blocks = problem.tiles(shape) * shape.cluster * shape.split
-        if shape.split > 1 and (blocks > SMS or problem.steps < shape.split * shape.fresh):
+        row = max(shape.fresh, shape.unroll)
+        if shape.split > 1 and (blocks > SMS or problem.steps < shape.split * row):
             return inf
         if shape.rows > STRIPE and shape.rows >= 2 * problem.m:
             return inf  # half of a tile would be empty
         waves = ceil(blocks / (SMS * shape.occupancy))
-        steps = ceil(problem.steps / shape.split / shape.fresh) * shape.fresh
+        steps = ceil(problem.steps / shape.split / row) * row
         start = START + CLUSTER * (shape.cluster > 1) + EXCHANGE * (shape.split > 1)
         return start + waves * (steps * self.each + self.end)
 
@@ -46,13 +48,13 @@ CHOICES = (
     Choice(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=True, fresh=1), 0.71, 0.83),
     Choice(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.8),
     Choice(Shape(2, 192, 4, buffers=3, fresh=1), 0.545, 0.74),
-    Choice(Shape(2, 128, 5, buffers=2, fresh=1), 0.36, 1.4),
+    Choice(Shape(2, 128, 6, buffers=1, fresh=2, unroll=4), 0.354, 0.79),
     Choice(Shape(2, 128, 6, buffers=1, fresh=2, split=2), 0.517, 0.6),
     Choice(Shape(2, 112, 6, buffers=1, fresh=2), 0.356, 1.0),
     Choice(Shape(2, 112, 6, buffers=1, fresh=2, split=2), 0.493, 0.6),
     Choice(Shape(2, 96, 7, buffers=1, fresh=2), 0.398, 0.6),
-    Choice(Shape(2, 64, 8, buffers=1, fresh=2), 0.258, 0.6),
-    Choice(Shape(2, 64, 8, buffers=1, fresh=2, split=2), 0.296, 0.6),
+    Choice(Shape(2, 64, 8, buffers=1, fresh=2, unroll=4), 0.256, 0.6),
+    Choice(Shape(2, 64, 8, buffers=1, fresh=2, split=2, unroll=4), 0.287, 0.6),
     Choice(Shape(1, 96, 10, buffers=1, fresh=2), 0.336, 0.6),
     Choice(Shape(1, 64, 6, buffers=1, fresh=2, occupancy=2), 0.349, 0.54),
     Choice(Shape(1, 64, 13, buffers=1, fresh=4), 0.215, 0.3),
@@ -68,4 +70,6 @@ def choose(problem: Problem, emulated: bool = False) -> Shape:
         columns = next((some for some in EMULATED if some >= problem.n), EMULATED[-1])
         return Shape(groups=1, columns=columns, stages=2, fresh=1)
     found = min(CHOICES, key=lambda one: one.estimate(problem)).shape
-    return replace(found, keep=hints(problem, False)) if problem.m <= 2 * found.rows else found  # B is read once
+    if problem.m > READ_ONCE * found.rows:
+        return found
+    return replace(found, keep=hints(problem, found, READ_ONCE))

@@ -147,24 +147,36 @@ class ScaledLoop(MainLoop):
                 self.add(values, fresh, rows, columns, multiply)
 
     def add_several(self, sums: list[Any]) -> None:
-        """As many K tiles at a time as there are sets of registers; those after the last are zeros."""
-        (stage, read), shape, share = self.stages, self.shape, self.share
+        """As many K tiles are in flight as there are sets of registers; those after the last are zeros."""
+        shape, share, count = self.shape, self.share, self.scaling.multiple
         fresh = self.accumulators(shape.fresh)
-        for _ in ptx.range(share.first, share.end, shape.fresh * BLOCK):
-            scales = []
-            for values in fresh:
-                with self.times.span("wait for a full stage"):
-                    stage.wait()
-                scales.append((self.of_rows(stage, 0), self.of_columns(stage)))
-                self.multiply(stage, values, 0)
-                stage.advance()
-            for number, (values, some) in enumerate(zip(fresh, scales, strict=True)):
-                with self.times.span("multiply"):
-                    ptx.wgmma.wait_group.sync.aligned(shape.fresh - 1 - number)
-                ptx.bar.warp.sync(-1)
-                read.release(shape.cluster)
-                with self.times.span("add"):
-                    self.add(sums, values, *some)
+        for _ in ptx.range(share.first, share.end, count * BLOCK):
+            flying: list[Any] = []
+            for number in range(count):
+                flying.append(self.issue(fresh[number % shape.fresh]))
+                if len(flying) == shape.fresh:
+                    self.collect(sums, *flying.pop(0), len(flying))
+            while flying:
+                self.collect(sums, *flying.pop(0), len(flying))
+
+    def issue(self, fresh: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Issue the MMAs of a K tile; what they give, and the scales of it."""
+        stage = self.stages[0]
+        with self.times.span("wait for a full stage"):
+            stage.wait()
+        rows, columns = self.of_rows(stage, 0), self.of_columns(stage)
+        self.multiply(stage, fresh, 0)
+        stage.advance()
+        return fresh, rows, columns
+
+    def collect(self, sums: list[Any], fresh: list[Any], rows: list[Any], columns: list[Any], flying: int) -> None:
+        """Add what a K tile gave, while so many later ones are in flight."""
+        with self.times.span("multiply"):
+            ptx.wgmma.wait_group.sync.aligned(flying)
+        ptx.bar.warp.sync(-1)  # all lanes have read their scales
+        self.stages[1].release(self.shape.cluster)
+        with self.times.span("add"):
+            self.add(sums, fresh, rows, columns)
 
     def of_rows(self, stage: Any, part: int) -> list[Any]:
         """The scales of a thread's two rows of 64."""

@@ -45,7 +45,7 @@ class ScaleStages:
 
     def __init__(self, shape: Shape, scales: tuple[Scales, Scales], k: Any) -> None:
         self.shape, self.scales, self.last = shape, scales, k - 1
-        self.multiple = shape.fresh if shape.tall == 1 else 1
+        self.multiple = max(shape.fresh, shape.unroll) if shape.tall == 1 else 1
         self.section = gcd(shape.columns, BLOCK)  # columns that surely have the same scale
         self.sections = shape.columns // self.section
         self.mapped = scales[0].mapped

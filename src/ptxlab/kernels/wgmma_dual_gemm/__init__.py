@@ -48,7 +48,7 @@ def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
     if found.alternate:
         return replace(found, together=12) if k * size > LONG else found
     is_small = found.groups == 1  # the time is that of reading the weights
-    return replace(found, keep=hints(problem, False) if is_small else found.keep, early=1)
+    return replace(found, keep=hints(problem, found) if is_small else found.keep, early=1)
 
 
 def product(

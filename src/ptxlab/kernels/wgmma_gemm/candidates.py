@@ -119,7 +119,7 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     steps = problem.steps
     for swapped in (False, True):
         for groups, tall, columns in _tiles(problem.m if swapped else problem.n):
-            tile = Shape(groups, columns, 2, tall, swapped=swapped, keep=hints(problem, swapped))
+            tile = Shape(groups, columns, 2, tall, swapped=swapped)
             if columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k:
                 tile = replace(tile, span=32)  # what a block copies is what it multiplies
             tried = [replace(tile, cluster=cluster) for cluster in (1, 2)]
@@ -129,18 +129,25 @@ def shapes(problem: Problem) -> Iterator[Shape]:
             for one in tried:
                 if one.split > 1 and (steps < 2 * one.split or problem.tiles(tile) * one.split > 4 * SMS):
                     continue
-                fitted = [_fitted(problem, replace(one, occupancy=occupancy)) for occupancy in (1, 2, 3)]
+                kept = replace(one, keep=hints(problem, one))
+                fitted = [_fitted(problem, replace(kept, occupancy=occupancy)) for occupancy in (1, 2, 3)]
                 yield from (found for found in fitted if found is not None)
-    in_turns = _fitted(problem, Shape(columns=192, tall=2, keep=hints(problem, False), alternate=True))
+    turns = Shape(columns=192, tall=2, alternate=True)
+    in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)))
     if in_turns is not None and problem.size == 2 and problem.tiles(in_turns) > 2 * SMS:
         yield in_turns
 
 
-def hints(problem: Problem, swapped: bool) -> tuple[str, str]:
-    """What L2 does with the operands: where there are few rows, B is read once, and A by all blocks."""
+def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
+    """What L2 does with the operands: where there are few rows, A is read by all blocks.
+
+    B is read once where there are so many rows of tiles at most, and again by others if there are more.
+    """
     if FEW * problem.m > problem.n:
         return "", ""
-    return ("evict_first", "evict_last") if swapped else ("evict_last", "evict_first")
+    is_once = problem.m <= rows * shape.covered[1 if shape.swapped else 0]
+    found = "evict_last", "evict_first" if is_once else ""
+    return (found[1], found[0]) if shape.swapped else found
 
 
 def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:

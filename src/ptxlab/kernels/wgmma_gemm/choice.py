@@ -50,6 +50,8 @@ def choose(problem: Problem, emulated: bool = False, residual: bool = False, act
     found = tuned().get(problem)
     if found is None:
         found = min(shapes(problem), key=lambda one: (estimate(problem, one), one.rows * one.columns, one.split))
-    if activation and not residual and found.even and not found.alternate:
-        return replace(found, lead=1, buffers=1)
-    return AT_ONCE if residual and found.alternate else found
+    if residual:
+        return AT_ONCE if found.alternate else replace(found, cluster=1, beside=False)
+    if activation and found.even and not found.alternate:
+        return replace(found, lead=1, buffers=1 if found.cluster == 1 else found.buffers)
+    return found

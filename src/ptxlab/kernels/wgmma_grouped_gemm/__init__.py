@@ -24,6 +24,7 @@ from ptxlab.measure.entry import ceil_div
 
 SMALL = Shape(groups=1, columns=64, stages=2)
 MOST_GROUPS = 1024
+SHORT = 4096  # elements along k, for which storing takes a part of the time: warpgroups take turns
 
 
 def choose(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
@@ -41,8 +42,8 @@ def choose(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int 
         )
     if m < 192 * groups:
         return Shape(stages=4, buffers=buffers, even=True)
-    if k <= 3072:
-        return Shape(columns=192, tall=2, stages=4, buffers=2, alternate=True)
+    if k <= SHORT:
+        return Shape(columns=192, tall=2, stages=5, buffers=1, together=20, keep=("", "evict_first"), alternate=True)
     if m <= 1024 * groups:
         return Shape(stages=4, buffers=buffers, together=4, lead=2, even=True)
     return Shape(buffers=4, together=20, lead=2)
