@@ -155,9 +155,9 @@ class ScaledLoop(MainLoop):
             for number in range(count):
                 flying.append(self.issue(fresh[number % shape.fresh]))
                 if len(flying) == shape.fresh:
-                    self.collect(sums, *flying.pop(0), len(flying))
+                    self.collect(sums, flying.pop(0), len(flying))
             while flying:
-                self.collect(sums, *flying.pop(0), len(flying))
+                self.collect(sums, flying.pop(0), len(flying))
 
     def issue(self, fresh: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Issue the MMAs of a K tile; what they give, and the scales of it."""
@@ -169,14 +169,14 @@ class ScaledLoop(MainLoop):
         stage.advance()
         return fresh, rows, columns
 
-    def collect(self, sums: list[Any], fresh: list[Any], rows: list[Any], columns: list[Any], flying: int) -> None:
+    def collect(self, sums: list[Any], issued: tuple[list[Any], list[Any], list[Any]], flying: int) -> None:
         """Add what a K tile gave, while so many later ones are in flight."""
         with self.times.span("multiply"):
             ptx.wgmma.wait_group.sync.aligned(flying)
         ptx.bar.warp.sync(-1)  # all lanes have read their scales
         self.stages[1].release(self.shape.cluster)
         with self.times.span("add"):
-            self.add(sums, fresh, rows, columns)
+            self.add(sums, *issued)
 
     def of_rows(self, stage: Any, part: int) -> list[Any]:
         """The scales of a thread's two rows of 64."""
