@@ -106,18 +106,18 @@ def test_the_gallery_has_the_code_of_the_readmes_unchanged(build: ModuleType) ->
 def test_the_readme_has_what_was_measured_beside_cublas(build: ModuleType) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     measured = build.Record.read(build.BENCHES / "wgmma_gemm.json")
-    (rounds,) = {len(sized["wgmma"].samples) for sized in measured.sizes}
+    rounds = min(len(sized["wgmma"].samples) for sized in measured.sizes)
     assert build.hopper() in readme
-    assert f"TFLOP/s on an {measured.machine['gpu']}, medians of {rounds} rounds" in " ".join(readme.split())
+    assert f"TFLOP/s on an {measured.machine['gpu']}, medians of at least {rounds} rounds" in " ".join(readme.split())
 
 
 def test_the_readme_has_what_was_measured_beside_cudnn(build: ModuleType) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     measured = build.Record.read(build.BENCHES / "wgmma_attention.json")
-    (rounds,) = {len(sized["wgmma"].samples) for sized in measured.sizes}
+    rounds = min(len(sized["wgmma"].samples) for sized in measured.sizes)
     assert build.attention() in readme
     assert build.gradient() in " ".join(readme.split())
-    assert f"on the same GPU, medians of {rounds} rounds" in " ".join(readme.split())
+    assert f"on the same GPU, medians of at least {rounds} rounds" in " ".join(readme.split())
 
 
 def test_the_page_of_benchmarks_is_made_from_the_records(build: ModuleType) -> None:
