@@ -20,12 +20,20 @@ STORE = ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16
 
 
 class Transposer:
-    """Warp `own` of so many; it has every `warps`-th 32 columns. `filled` and `free` are its stages of both tiles."""
+    """Warp `own` of so many. `filled` and `free` are its stages of both tiles."""
 
     def __init__(self, source: Any, target: Any, filled: Any, free: Any, own: Any, warps: int) -> None:
-        self.source, self.target, self.filled, self.free, self.warps = source, target, filled, free, warps
+        self.source, self.target, self.filled, self.free, self.own, self.warps = (
+            source,
+            target,
+            filled,
+            free,
+            own,
+            warps,
+        )
+        self.is_even = target.rows % (COLUMNS * warps) == 0  # then a warp has every `warps`-th 32 columns
         eight, side = ptx.laneid & 7, ptx.laneid >> 4  # of the row that the lane gives the address of
-        self.row, self.column = ptx.laneid & 15, own * COLUMNS + side * 16
+        self.row, self.column = ptx.laneid & 15, (own if self.is_even else u32(0)) * COLUMNS + side * 16
         self.there = self.column + eight * 2 + ((ptx.laneid >> 3 ^ eight >> 2) & 1)  # 8 rows are in 8 different banks
 
     def run(self, ends: Any) -> None:
@@ -41,18 +49,33 @@ class Transposer:
             self.free.release()
 
     def transpose(self) -> None:
-        """A tile."""
+        """A tile: all warps by the same instructions, or each by its own where columns cannot be shared evenly."""
+        step = COLUMNS * (self.warps if self.is_even else 1)
+        starts, numbers = range(0, self.target.rows, step), range(0, self.source.rows, ROWS)
+        blocks = [(start, number) for start in starts for number in numbers]
+        if self.is_even:
+            self.transpose_blocks(blocks)
+            return
+        for warp in range(self.warps):
+            first, end = (len(blocks) * one // self.warps for one in (warp, warp + 1))
+            with ptx.when(self.own == warp):
+                self.transpose_blocks(blocks[first:end])
+
+    def transpose_blocks(self, blocks: list[tuple[int, int]]) -> None:
+        """Blocks of 16 rows and 32 columns, by the column and the row where they begin."""
         source, target = self.source, self.target
         boxes, parts = target.rows // source.columns, source.rows // target.columns
-        numbers = range(0, source.rows, ROWS)
-        for start in range(0, target.rows, COLUMNS * self.warps):
-            box, within = divmod(start, source.columns)
-            first = source.at(self.row, self.column + within, self.filled.index * boxes + box)
-            there = target.at(self.there, u32(0), self.free.index * parts, below=1).move(rows=start)
-            for at in range(0, len(numbers), AHEAD):
-                loaded = [(number, LOAD(first.move(rows=number))) for number in numbers[at : at + AHEAD]]
-                for number, words in loaded:
-                    part, right = divmod(number, target.columns)
-                    pairs = words[:2], words[2:]
-                    sorted_ = [ptx.prmt.b32(low, high, bytes) for low, high in pairs for bytes in (EVEN, ODD)]
-                    STORE(there.move(columns=right, copy=part), tuple(sorted_))
+        firsts: dict[int, Any] = {}
+        there = target.at(self.there, u32(0), self.free.index * parts, below=1)
+        for at in range(0, len(blocks), AHEAD):
+            loaded = []
+            for start, number in blocks[at : at + AHEAD]:
+                if start not in firsts:
+                    box, within = divmod(start, source.columns)
+                    firsts[start] = source.at(self.row, self.column + within, self.filled.index * boxes + box)
+                loaded.append((start, number, LOAD(firsts[start].move(rows=number))))
+            for start, number, words in loaded:
+                part, right = divmod(number, target.columns)
+                pairs = words[:2], words[2:]
+                sorted_ = [ptx.prmt.b32(low, high, bytes) for low, high in pairs for bytes in (EVEN, ODD)]
+                STORE(there.move(rows=start, columns=right, copy=part), tuple(sorted_))

@@ -161,8 +161,12 @@ class Consumer:
         self.keys.release()
         grows, factors = self.weigh(order, tile, masked=masked)
         packed = self.packed() if self.plan.packs_early else None
+        self.finish_weights(packed)
         self.await_sums(grows, factors)
         self.set_weights(packed or self.packed())
+
+    def finish_weights(self, packed: list[Any] | None) -> None:
+        """Nothing: ptxas may compute the weights before or after it waits for the sums."""
 
     def take_queries(self) -> None:
         """Wait for the queries of a tile."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
-from ptxlab.author import b32, f32, ptx
+from ptxlab.author import b32, f32, ptx, s32
 from ptxlab.kernels.parts.aside import Aside
 from ptxlab.kernels.parts.elements import narrowed
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
@@ -101,12 +102,18 @@ class Fp8Consumer(Consumer):
         self.values.wait()
         right = ptx.descriptor(transposed, copy=self.values.index * (plan.keys // plan.transposed_box))
         ones = ptx.descriptor(self.tiles.ones)
+        left = [self.weights[first:][:4] for first in range(0, len(self.weights), 4)]
+        when = {"first": 0, "last": 2}.get(plan.ones, 1)
+        products = [(which, step) for step in range(len(left)) for which in ("values", "ones")]
+        products.sort(key=lambda one: 1 if one[0] == "values" else when)
         ptx.wgmma.fence.sync.aligned()
-        for step in range(plan.keys // STEP):
+        for which, step in products:
+            if which == "ones":
+                plan.mma(8)(self.counted, left[step], ones, step > 0, 1, 1)
+                continue
             box, column = divmod(step * STEP, plan.transposed_box)
-            left = self.weights[4 * step :][:4]
-            plan.answer(self.sums, left, right + (box * transposed.copy_bytes + column >> 4), self.adds, 1, 1)
-            plan.mma(8)(self.counted, left, ones, step > 0, 1, 1)
+            there = right + (box * transposed.copy_bytes + column >> 4)
+            plan.answer(self.sums, left[step], there, self.adds, 1, 1)
             if step == 0:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()
@@ -136,6 +143,16 @@ class Fp8Consumer(Consumer):
         firsts = [number + half for number in range(0, len(self.scores), 8) for half in (0, 2)]
         fours = [self.scores[first:][:2] + self.scores[first + 4 :][:2] for first in firsts]
         return [word for four in fours for word in narrowed(four, "e4m3")]
+
+    def finish_weights(self, packed: list[Any] | None) -> None:
+        """Some weights, before the sums are there: a store needs them, which is never done, as no weight is negative.
+
+        ptxas moves nearly all `ex2` after the wait for the sums, where the tensor cores have nothing to do meanwhile.
+        """
+        if packed and self.plan.early:
+            some = [*packed[:: self.plan.early], packed[-1]]
+            either = reduce(ptx.or_.b32, some)
+            ptx.st.shared.b32(self.tiles.ones.memory.view(b32), either, when=either.view(s32) < 0)
 
     def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
         """Log-sum-exps have to wait for the totals; the maxima will be those of other rows then."""

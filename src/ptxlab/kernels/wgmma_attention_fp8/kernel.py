@@ -12,7 +12,7 @@ from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.producer import Producer
 from ptxlab.kernels.wgmma_attention_fp8.consumer import Fp8Consumer
-from ptxlab.kernels.wgmma_attention_fp8.plan import TRANSPOSERS, Fp8Plan, Fp8Tiles
+from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
 
 ONES = 0x38383838  # four times 1.0
 
@@ -56,8 +56,8 @@ def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, 
     all = 4 * plan.groups
     queries = ptx.barrier_pipeline(plan.query_stages, fills=1, reads=all, when=is_first)
     keys = ptx.barrier_pipeline(plan.stages, fills=1, reads=all, when=is_first)
-    values = ptx.barrier_pipeline(plan.value_stages, fills=1, reads=TRANSPOSERS, when=is_first)
-    transposed = ptx.barrier_pipeline(plan.stages, fills=TRANSPOSERS, reads=all, when=is_first)
+    values = ptx.barrier_pipeline(plan.value_stages, fills=1, reads=plan.transposers, when=is_first)
+    transposed = ptx.barrier_pipeline(plan.stages, fills=plan.transposers, reads=all, when=is_first)
     ptx.fence.mbarrier_init.release.cluster(when=is_first)
     with ptx.when(thread < plan.value_stages):
         ends[thread] = u32(0)
@@ -73,9 +73,9 @@ def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, 
             sides[2].wait()
             ends[sides[2].index] = u32(1)  # there are no more values
             sides[2].arrive()
-        with ptx.when((warp > 0) & (warp <= TRANSPOSERS)):
+        with ptx.when((warp > 0) & (warp <= plan.transposers)):
             stages = values.consumer(), transposed.producer()
-            Transposer(tiles.v, tiles.transposed, *stages, warp - 1, TRANSPOSERS).run(ends)
+            Transposer(tiles.v, tiles.transposed, *stages, warp - 1, plan.transposers).run(ends)
     with ptx.otherwise():
         ptx.setmaxnreg.inc.sync.aligned.u32(plan.taken)
         sides = [queries.consumer(), keys.consumer(), transposed.consumer()]

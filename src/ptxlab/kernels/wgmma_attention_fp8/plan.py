@@ -9,8 +9,6 @@ from ptxlab.author import b8, ptx
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, LINE, STEP, Plan
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
-TRANSPOSERS = 2  # warps that transpose values
-
 
 @dataclass(frozen=True)
 class Fp8Plan(Plan):
@@ -19,8 +17,14 @@ class Fp8Plan(Plan):
     type: str = "bf16"
     value_stages: int = 2
     """Stages of values before they are transposed."""
+    transposers: int = 2
+    """Warps that transpose values."""
     chunk: int = 0
     """Tiles of keys after which the tensor cores' sums are added to others; 0: they sum over all keys."""
+    early: int = 0
+    """Of so many registers of weights, one is computed before the sums are there; 0: as ptxas likes."""
+    ones: str = "between"
+    """Whether weights are multiplied by ones `first`, before values, `last`, or in `between`."""
     element = "e4m3"
     bytes = 1
     overlaps = True
