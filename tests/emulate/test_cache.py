@@ -26,7 +26,7 @@ def keys(monkeypatch: pytest.MonkeyPatch, touched: Path | None) -> list[str]:
     def read_bytes(path: Path) -> bytes:
         return _read(path) + b"#" * (path == touched)
 
-    def note(key: str, make: object) -> bytes:
+    def note(key: str, make: object, takes_long: bool = False) -> bytes:
         seen.append(key)
         return b""
 

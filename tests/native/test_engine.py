@@ -5,6 +5,8 @@ import errno
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -212,3 +214,24 @@ def test_loading_and_unloading_does_not_grow_the_process(monkeypatch: pytest.Mon
             load([code]).address("one")
         sizes.append(int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
     assert sizes[3] - sizes[1] < 256 << 10, "the first rounds fill what stays"
+
+
+def test_what_takes_long_is_made_once(folder: Path) -> None:
+    made = []
+
+    def make() -> bytes:
+        made.append(b"code")
+        time.sleep(0.2)
+        return made[-1]
+
+    with ThreadPoolExecutor(3) as pool:
+        found = [pool.submit(cached, "a key", make, takes_long=True) for _ in range(3)]
+    assert [one.result() for one in found] == [b"code"] * 3
+    assert len(made) == len(list(folder.iterdir())) == 1
+
+
+def test_a_failure_lets_the_next_one_make_it(folder: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        cached("a key", lambda: bytes(1 // 0), takes_long=True)
+    assert list(folder.iterdir()) == []
+    assert cached("a key", lambda: b"code", takes_long=True) == b"code"

@@ -14,6 +14,7 @@ import os
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -22,21 +23,50 @@ from typing import Any
 from .modes import mode
 
 LIMIT = 512 << 20
+PATIENCE = 60  # seconds to wait for a process that makes the same
 SHARE = 16  # processes that may fill a cache at the same time
 
 
-def cached(key: str, make: Callable[[], bytes]) -> bytes:
-    """What `make` returns, or what it returned for this key on this machine before."""
+def cached(key: str, make: Callable[[], bytes], *, takes_long: bool = False) -> bytes:
+    """What `make` returns, or what it returned for this key on this machine before.
+
+    Where that `takes_long`, a process waits for another one that is making it.
+    """
     folder = cache_folder()
     if folder is None:
         return make()
     path = folder / hashlib.sha256(f"{_surroundings()}\n{key}".encode()).hexdigest()
     found = _read(path)
-    if found is None:
-        found = make()
-        if not isinstance(found, Provisional):
-            _write(path, found)
+    if found is None and takes_long:
+        with _alone(path):
+            found = _read(path) or _make(path, make)
+    return _make(path, make) if found is None else found
+
+
+def _make(path: Path, make: Callable[[], bytes]) -> bytes:
+    found = make()
+    if not isinstance(found, Provisional):
+        _write(path, found)
     return found
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let one process after the other make a file, where the system has locks; none waits longer than `PATIENCE`."""
+    lock = path.with_name(f".lock-{path.name}")
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            file = stack.enter_context(lock.open("wb"))
+            stack.callback(lock.unlink, missing_ok=True)
+            end = time.monotonic() + PATIENCE
+            while time.monotonic() < end:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(0.05)
+        yield
 
 
 class Provisional(bytes):

@@ -75,7 +75,8 @@ def runtime_code(records: bool = False) -> list[bytes]:
 
     Launches that are recorded have one of their own, which `records`.
     """
-    return _unpacked(engine.cached(f"runtime {records} {_sources()}", lambda: _build_runtime(records)))
+    key = f"runtime {records} {_sources()}"
+    return _unpacked(engine.cached(key, lambda: _build_runtime(records), takes_long=True))
 
 
 def _build_runtime(records: bool) -> bytes:
