@@ -112,24 +112,24 @@ def _missing_instruction(module: ir.Module, instruction: ir.Instruction) -> Iter
     if opcode.jump is not None:
         return
     match = opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
-    span = module.opcode_span(instruction)
-    if not isinstance(match, Match):
-        yield f"`{opcode.text}` is not emulated", span, "the emulator does not know this instruction"
-    elif reason := reason_of(match.candidate):
-        yield f"`{opcode.text}` is not emulated", span, reason
+    known = isinstance(match, Match)
+    if reason := reason_of(match.candidate) if known else "the emulator does not know this instruction":
+        yield f"`{opcode.text}` is not emulated", module.opcode_span(instruction), reason
 
 
 def _missing_operand(module: ir.Module, names: _Names, instruction: ir.Instruction, operand: Node) -> Iterator[Missing]:
-    span = module.span(instruction)
     match operand:
         case ir.SpecialRegister() if operand.name not in NAMES:
-            yield f"`{operand.name}` is not emulated", span, "a special register that the emulator does not have"
+            message = f"`{operand.name}` is not emulated"
+            yield message, module.span(instruction), "a special register that the emulator does not have"
         case ir.VariableReference() if _is_missing(names, operand):
-            yield f"`{operand.name}` is declared `.extern`, and no variable of the file is it", span, "used here"
+            message = f"`{operand.name}` is declared `.extern`, and no variable of the file is it"
+            yield message, module.span(instruction), "used here"
         case ir.FunctionReference() if (
             instruction.opcode.jump is not Jump.CALL and names.functions[operand.name].body is None
         ):
-            yield f"the address of `{operand.name}`, which has no body, is not emulated", span, "taken here"
+            message = f"the address of `{operand.name}`, which has no body, is not emulated"
+            yield message, module.span(instruction), "taken here"
 
 
 def _is_missing(names: _Names, reference: ir.VariableReference) -> bool:
@@ -152,12 +152,12 @@ def _missing_callee(module: ir.Module, names: _Names, instruction: ir.Instructio
 
 
 def _parts(operands: tuple[Node, ...]) -> Iterator[Node]:
-    """Every operand, and what it consists of."""
+    """Every operand, and what it consists of, but for registers: nothing can be missing of those."""
     pending: list[object] = list(operands)
     while pending:
         part = pending.pop()
         if isinstance(part, tuple):
             pending.extend(part)
-        elif isinstance(part, Node):
+        elif isinstance(part, Node) and not isinstance(part, ir.Register):
             yield part
             pending.extend(getattr(part, name) for name in part.fields)
