@@ -34,7 +34,7 @@ class Views:
         self.trace = trace
         self.remarks = remarks
         self.steps = WarpSteps(trace)
-        self._lock = threading.Lock()
+        self._lock, self._timeline_lock = threading.Lock(), threading.Lock()  # its first answer takes long
         self._known = lru_cache(maxsize=512)(self._answer)
         self._answers: dict[str, Callable[..., Any]] = {
             "run": self._run,
@@ -67,7 +67,7 @@ class Views:
         """The answer of a name; `KeyError` if there is none."""
         if name == "sass":  # ptxas takes seconds, and uses nothing that others use
             return self._known(name)
-        with self._lock:
+        with self._timeline_lock if name.startswith("timeline/") else self._lock:
             return self._known(name)
 
     def _answer(self, name: str) -> Any:

@@ -27,11 +27,20 @@ class Served {
   constructor() {
     /** @type {Open[]} */
     this.open = [];
+    this.hasTimeline = false;
+  }
+
+  /** The first of them takes a while: nothing else waits for it. @param {string} name */
+  async askTimeline(name) {
+    const found = await this.ask(name);
+    this.hasTimeline = true;
+    return found;
   }
 
   /** @param {string} name @returns {Promise<any>} */
   get(name) {
     if (!TOGETHER.test(name)) return this.ask(name);
+    if (name.startsWith("timeline/") && !this.hasTimeline) return this.askTimeline(name);
     return new Promise((resolve, reject) => {
       if (!this.open.length) soon(() => this.askAll());
       this.open.push({ name, resolve, reject });
