@@ -88,10 +88,12 @@ def test_infinities_and_nan_stay_in_their_heads() -> None:
     given["k"][0, 5, 1, 0] = np.inf
     given["k"][1, 6, 0, 0] = np.inf
     given["q"][1, 0, 0], given["q"][1, 1, 0] = 1, -1  # a score of +inf, and one of -inf, which has no weight
+    given["v"][1, 69, 1, 5] = np.inf  # of the last key: those after it count nothing, not 0 · inf
     launch(given).run(device="cpu")
     finite = np.isfinite(given["o"]).all(axis=2)
-    wanted = [[False, True, *(given["q"][0, 2:, 0] < 0)], [False, True, True, True]]
+    wanted = [[False, True, *(given["q"][0, 2:, 0] < 0)], [False, True, False, False]]
     assert finite.tolist() == wanted
+    assert (given["o"][1, 2:, 5] == np.inf).all()
 
 
 # What is left out, and what is found then.

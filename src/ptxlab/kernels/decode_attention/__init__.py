@@ -13,20 +13,16 @@ from dataclasses import replace
 from functools import partial as bind
 from typing import Any
 
-import numpy as np
-
 from ptxlab.kernels.decode_attention.kernel import specialize
-from ptxlab.kernels.decode_attention.plan import ROWS, Plan
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.kernels.decode_attention.plan import Plan, choose
+from ptxlab.kernels.parts.strided import byte_strides, flat
+from ptxlab.kernels.parts.torch_baselines import torch_attention
+from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
 
 SMS = 132  # of an H200
 SIZES = (64, 128, 256)  # of heads
-TILE = 16  # keys that are in one page
-SMALLEST = 4096  # bytes of keys that a warp copies at a time
-FEW_KEYS = 1 << 13  # of all heads
-MANY_HEADS = 512  # of keys, in all sequences
 HOST_BLOCKS = 5  # on the emulator
 
 
@@ -41,7 +37,6 @@ def attend(
     scale: float | None = None,
     factors: tuple[float, float] = (1.0, 1.0),
     plan: Plan | None = None,
-    least: int = 1,
     blocks: int | None = None,
 ) -> Launch:
     """The launch.
@@ -50,33 +45,26 @@ def attend(
     0 again, is memory for blocks that share a head: `workspace_of` says how much.
     """
     batch, heads, size = q.shape
-    key_heads = k.shape[2]
-    positions = k.shape[1] if table is None else k.shape[1] * table.shape[1]
-    chosen = plan or plan_for(q, k, 0 if table is None else k.shape[1], positions)
+    all_pages, page, key_heads, _ = k.shape
+    pages = 0 if table is None else table.shape[1]
+    chosen = plan or plan_for(q, k, page if pages else 0, page * max(pages, 1))
     scaled = (1 / math.sqrt(size) if scale is None else scale) * math.log2(math.e) * factors[0]
-    steps = [step for one in (k, v) for step in strides_of(one)[:3]]
-    pages = (0 if table is None else table.shape[1], k.shape[1], k.shape[0])
-    memory = [q, memory_of(k), memory_of(v), o, lengths, 0 if table is None else table, partial]
-    args = [*memory, scaled, factors[1], batch, key_heads, heads // key_heads, *steps, *pages, least]
-    count = blocks or even(chosen.blocks * SMS, heads_of(q, k))
+    steps = [step for one in (k, v) for step in byte_strides(one)[:3]]
+    memory = [q, flat(k), flat(v), o, lengths, 0 if table is None else table, partial]
+    args = [*memory, scaled, factors[1], batch, key_heads, heads // key_heads, *steps, pages, page, all_pages]
+    count = blocks or even(chosen.blocks * SMS, heads_of(q, k, chosen))
     return Launch(specialize(chosen), count, chosen.threads, args, chosen.shared, overlap=True)
 
 
 def plan_for(q: Any, k: Any, page: int, positions: int = 1 << 20) -> Plan:
     """The plan for queries and a cache, with pages or none, that has so many positions for a sequence."""
-    shared_by, heads = q.shape[1] // k.shape[2], heads_of(q, k)
+    shared_by, heads = q.shape[1] // k.shape[2], q.shape[0] * k.shape[2]
     return choose(q.shape[2], type_of(q), type_of(k), page, shared_by, heads, heads * positions)
 
 
-def heads_of(q: Any, k: Any) -> int:
-    """Heads of keys in all sequences; one that more than 16 heads of queries share counts several times."""
-    shared_by = q.shape[1] // k.shape[2]
-    return int(q.shape[0] * k.shape[2]) * (1 if is_few(shared_by, q.shape[2]) else ceil_div(shared_by, ROWS))
-
-
-def is_few(shared_by: int, size: int) -> bool:
-    """Whether half of each product is left out; heads of 256 would take more registers than there are."""
-    return shared_by <= ROWS // 2 and size < 256
+def heads_of(q: Any, k: Any, plan: Plan) -> int:
+    """Heads of keys in all sequences; one whose heads of queries are split counts several times."""
+    return int(q.shape[0] * k.shape[2]) * ceil_div(q.shape[1] // k.shape[2], plan.rows)
 
 
 def even(blocks: int, heads: int) -> int:
@@ -90,44 +78,6 @@ def even(blocks: int, heads: int) -> int:
         found, rest = divmod(heads, ceil_div(heads, blocks))
         found = found if not rest else blocks
     return found if found >= 0.95 * blocks else blocks
-
-
-def choose(
-    size: int, type: str, cache: str, page: int, shared_by: int, heads: int = 64, keys_of_all: int = 1 << 20
-) -> Plan:
-    """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page.
-
-    Where heads are many, two blocks share an SM, and one reads while the other puts its warps' results together.
-    """
-    is_narrow = cache == "e4m3"
-    row = size * (1 if is_narrow else 2)
-    keys = max(TILE, SMALLEST // row)
-    while page % keys:
-        keys //= 2
-    if row > 256 or keys_of_all <= FEW_KEYS:  # of longer rows, two stages of eight warps do not fit
-        warps, stages, blocks = 4, 3, 1
-    elif heads >= MANY_HEADS:
-        warps, stages, blocks = 4, 2 if is_narrow else 3, 2
-    else:
-        warps, stages, blocks = 8, 2 if keys * row == SMALLEST else 3, 1
-    together = 8 if size == 256 else 16
-    return Plan(size, type, cache, page > 0, is_few(shared_by, size), warps, keys, stages, blocks, together)
-
-
-def strides_of(array: Any) -> tuple[int, ...]:
-    """Bytes from an element to the next, in each dimension."""
-    if hasattr(array, "stride"):
-        return tuple(step * array.element_size() for step in array.stride())
-    return tuple(array.strides)
-
-
-def memory_of(array: Any) -> Any:
-    """The memory that an array of the host covers, as one without gaps."""
-    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
-        return array
-    steps = zip(array.shape, array.strides, strict=True)
-    count = 1 + sum((extent - 1) * step for extent, step in steps) // array.itemsize
-    return np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,), writeable=False)
 
 
 def workspace_of(q: Any, k: Any, page: int, blocks: int | None = None) -> int:
@@ -146,21 +96,9 @@ def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, table
 
 def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, table: Any, **_: Any) -> Callable[[], Any]:
     """torch's attention by one of its backends, with the cache as it likes it best: no pages, nor elements of e4m3."""
-    choice = torch.nn.attention
-    queries, keys, values = q[:, :, None], *(in_order(one, table, q.dtype) for one in (k, v))
-
-    def run() -> Arrays:
-        with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
-            found = torch.nn.functional.scaled_dot_product_attention(queries, keys, values, enable_gqa=True)
-            return {"o": found[:, :, 0]}
-
-    try:
-        run()
-    except RuntimeError as refused:
-        if "No available kernel" not in str(refused):
-            raise
-        raise UnsuitedError("torch's backend has no kernel for this") from None
-    return run
+    given = q[:, :, None], *(in_order(one, table, q.dtype) for one in (k, v))
+    torch_attention(torch, backend, *given)  # refused here if it has no kernel
+    return lambda: {"o": torch_attention(torch, backend, *given)[:, :, 0]}
 
 
 def in_order(cache: Any, table: Any, type: Any) -> Any:

@@ -10,11 +10,10 @@ from typing import Any
 
 from ptxlab.author import b16, b32, f32, ptx, s32
 from ptxlab.kernels.decode_attention.plan import Plan
-from ptxlab.kernels.decode_attention.stream import ALL, Stream
-from ptxlab.kernels.mma_attention.softmax import combine, exchange
+from ptxlab.kernels.decode_attention.stream import Stream
+from ptxlab.kernels.mma_attention.softmax import ALL, GROWTH, combine, exchange
 
 LOWEST = -(2.0**127)  # a maximum below which another can be subtracted
-GROWTH = 8.0  # powers of two that a maximum may grow before what was summed is scaled
 
 
 class Warp:
@@ -30,7 +29,7 @@ class Warp:
         self.k_rows = stream.tiles[0].matrices(self.some_keys, stream.lane)
         self.v_rows = stream.tiles[1].matrices(self.some_values, stream.lane)
         self.row, self.quad = stream.lane >> 2, stream.lane & 3
-        self.halves = range(1 if plan.few else 2)
+        self.halves = range(plan.rows // 8)
         self.queries = [[b32(0) for _ in range(4)] for _ in range(plan.size // 16)]
         self.maxima = [f32() for _ in self.halves]
         self.totals = [f32() for _ in self.halves]

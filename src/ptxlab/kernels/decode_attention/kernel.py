@@ -15,7 +15,7 @@ from ptxlab.kernels.decode_attention.stream import Cache, Stream
 
 @cache
 def specialize(plan: Plan) -> Kernel:
-    """Build the kernel; a block has `least` tiles of keys at least."""
+    """Build the kernel. `pages` are those of a sequence, of so many positions, and `all_pages` those of the cache."""
 
     @kernel(target="sm_90a", maxntid=plan.threads, minnctapersm=plan.blocks)
     def decode_attention(
@@ -37,36 +37,33 @@ def specialize(plan: Plan) -> Kernel:
         v_step: u64,
         v_position_step: u32,
         v_head_step: u32,
-        table_step: u32,
-        page: u32,
         pages: u32,
-        least: u32,
+        positions: u32,
+        all_pages: u32,
     ) -> None:
         ptx.griddepcontrol.launch_dependents()  # the next kernel may prepare itself
-        # Groups of heads of queries that share keys: products have 16 rows.
-        groups = u32(1) if plan.few else (shared_by + (ROWS - 1)) // ROWS
+        groups = (shared_by + (plan.rows - 1)) // plan.rows if plan.rows == ROWS else u32(1)
+        caches = Cache(k, k_step, k_position_step, k_head_step), Cache(v, v_step, v_position_step, v_head_step)
+        stream = Stream(plan, caches, table, positions, all_pages)
+        warp = Warp(plan, stream, scale)
+        most = pages * positions if plan.is_paged else positions
+        schedule = Schedule(lengths, batch, heads * groups, most, plan.tile)
+        parts = Parts(plan, warp, schedule.piece, partial, factor)
 
         def divided(number: Any) -> tuple[Any, Any]:
-            """A head of keys, and which group of its heads of queries."""
-            return (number, u32(0)) if plan.few else (number // groups, number % groups)
-
-        caches = Cache(k, k_step, k_position_step, k_head_step), Cache(v, v_step, v_position_step, v_head_step)
-        stream = Stream(plan, caches, table, table_step, page, pages)
-        warp = Warp(plan, stream, scale)
-        positions = table_step * page if plan.is_paged else page
-        schedule = Schedule(lengths, batch, heads * groups, positions, plan.tile, least)
-        parts = Parts(plan, warp, schedule.piece, partial, factor)
+            """A head of keys, and the first of its heads of queries that are in a group."""
+            return (number // groups, number % groups * ROWS) if plan.rows == ROWS else (number, u32(0))
 
         def place(item: Item) -> tuple[Any, Any]:
             """Where the queries of an item are, and its result, and how many rows there are."""
-            head, group = divided(item.head)
-            first = (item.batch * heads + head) * shared_by + group * ROWS
-            return ptx.mul.wide.u32(first, plan.size), ptx.min.u32(shared_by - group * ROWS, ROWS)
+            head, first = divided(item.head)
+            row = (item.batch * heads + head) * shared_by + first
+            return ptx.mul.wide.u32(row, plan.size), ptx.min.u32(shared_by - first, plan.rows)
 
         def keys_of(item: Item) -> tuple[Any, ...]:
-            """The keys of an item: sequence, head, first tile, and where they end."""
+            """The keys of an item: sequence, head, first tile, where they end, and how many pages a sequence has."""
             end = ptx.min.u32(item.length, (item.tile + item.count) * plan.tile)
-            return item.batch, divided(item.head)[0], item.tile, end
+            return item.batch, divided(item.head)[0], item.tile, end, pages
 
         def start(item: Item) -> None:
             """Copy the first keys, and read the queries."""

@@ -1,4 +1,4 @@
-"""The parameters of the kernel, fixed when it is built."""
+"""The parameters of the kernel, fixed when it is built, and which of them are best for a cache."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from ptxlab.author import Swizzle
 
+KEYS = 16  # that a product takes at least
 ROWS = 16  # heads of queries that a product takes
 CHUNK = 16  # bytes that one copy moves
 SHARED = 227 << 10  # bytes of an SM
+SMALLEST = 4096  # bytes of keys that a warp copies at a time
 PAD = 8  # numbers between rows of results in shared memory, which puts rows into different banks
+FEW_KEYS = 1 << 13  # of all heads
+MANY_HEADS = 512  # of keys, in all sequences
 
 
 @dataclass(frozen=True)
@@ -25,10 +29,10 @@ class Plan:
     """The type of keys and values: that of the queries, or e4m3."""
     is_paged: bool = False
     """Whether a table says where keys and values are, page by page."""
-    few: bool = True
-    """Whether at most 8 heads share a head of keys: then half of each product is left out."""
+    rows: int = ROWS // 2
+    """Rows of a product that count: if at most 8 heads of queries have the same keys, half of it is left out."""
     warps: int = 4
-    keys: int = 16
+    keys: int = KEYS
     """Keys that a warp multiplies at once."""
     stages: int = 3
     """Stages of keys and values in shared memory, for each warp its own."""
@@ -41,11 +45,6 @@ class Plan:
         paged = "_paged" if self.is_paged else ""
         split = f"{self.warps}x{self.keys}x{self.stages}x{self.blocks}"
         return f"{self.size}_{self.type}_{self.cache}{paged}_{self.rows}_{split}"
-
-    @property
-    def rows(self) -> int:
-        """Rows of a product that count."""
-        return ROWS // 2 if self.few else ROWS
 
     @property
     def threads(self) -> int:
@@ -83,9 +82,14 @@ class Plan:
         return self.warps * self.stages * self.keys * self.row_bytes
 
     @property
+    def pitch(self) -> int:
+        """Numbers from a row of results in shared memory to the next."""
+        return self.size + PAD
+
+    @property
     def results(self) -> int:
         """Bytes of shared memory for results of warps."""
-        return self.warps * self.rows * (self.size + PAD) * 4
+        return 4 * self.warps * self.rows * self.pitch
 
     @property
     def apart(self) -> bool:
@@ -101,3 +105,26 @@ class Plan:
     def part(self) -> int:
         """Numbers of a part of a result: its rows, and for each the maximum and the sum of its weights."""
         return self.rows * (self.size + 2)
+
+
+def choose(
+    size: int, type: str, cache: str, page: int, shared_by: int, heads: int = 64, keys_of_all: int = 1 << 20
+) -> Plan:
+    """The plan that was fastest on an H200: a warp copies 4 KiB of keys at a time, within a page.
+
+    It is for so many heads of queries with the same keys, and of all heads and keys. Where heads are many, two blocks
+    share an SM, and one reads while the other puts its warps' results together.
+    """
+    is_narrow = cache == "e4m3"
+    row = size * (1 if is_narrow else 2)
+    keys = max(KEYS, SMALLEST // row)
+    while page % keys:
+        keys //= 2
+    if row > 256 or keys_of_all <= FEW_KEYS:  # of longer rows, two stages of eight warps do not fit
+        warps, stages, blocks = 4, 3, 1
+    elif heads >= MANY_HEADS:
+        warps, stages, blocks = 4, 2 if is_narrow else 3, 2
+    else:
+        warps, stages, blocks = 8, 2 if keys * row == SMALLEST else 3, 1
+    rows = ROWS // 2 if shared_by <= ROWS // 2 and size < 256 else ROWS  # half of a product takes more registers
+    return Plan(size, type, cache, page > 0, rows, warps, keys, stages, blocks, 8 if size == 256 else 16)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ptxlab.author import ptx, u32
+from ptxlab.kernels.mma_attention.softmax import ALL
 
 LANES = 32
-ALL = 0xFFFFFFFF
 
 
 @dataclass
@@ -46,15 +46,14 @@ class Item:
 class Schedule:
     """Numbers all tiles: sequence after sequence, head after head. No length counts more than there are positions."""
 
-    def __init__(self, lengths: Any, batch: Any, heads: Any, positions: Any, keys: int, least: Any) -> None:
-        self.lengths, self.batch, self.heads, self.positions = lengths, batch, heads, positions
-        self.keys, self.least = keys, least
+    def __init__(self, lengths: Any, batch: Any, heads: Any, positions: Any, keys: int) -> None:
+        self.lengths, self.batch, self.heads, self.positions, self.keys = lengths, batch, heads, positions, keys
         self.lane = ptx.tid.x & (LANES - 1)
         self.share, self.seen = u32(), u32()
         self.piece = ptx.nctaid.x - 1 - ptx.ctaid.x
 
     def find(self) -> Item:
-        """What this block has first; of nothing the count is 0. Up to 32 lengths are read once.
+        """What this block has first; of nothing the count is 0. The first 32 lengths are read once.
 
         An earlier kernel may still be writing them: whatever they are, the item is within the cache.
         """
@@ -63,7 +62,7 @@ class Schedule:
         for first in ptx.range(u32(LANES), self.batch, LANES):
             total += over_lanes(self._tiles_of(self._length(first + self.lane), first + self.lane))
         total = total * self.heads
-        self.share.set(ptx.max.u32((total + ptx.nctaid.x - 1) // ptx.nctaid.x, self.least))
+        self.share.set((total + ptx.nctaid.x - 1) // ptx.nctaid.x)
         start = self.piece * self.share
         item = Item(*(u32(0) for _ in fields(Item)))
         with ptx.when(start < total):
@@ -107,7 +106,7 @@ class Schedule:
         return ptx.min.u32(length, self.positions)
 
     def _tiles_of(self, length: Any, batch: Any) -> Any:
-        """Tiles of a sequence; one that is empty has one too, which writes its zeros. None after the last sequence."""
+        """Tiles of a sequence; none after the last one."""
         return ptx.selp.b32(tiles_of(length, self.keys), 0, batch < self.batch, out=u32())
 
     def _sequence_of(self, start: Any, item: Item) -> Any:
@@ -130,7 +129,7 @@ class Schedule:
 
 
 def tiles_of(length: Any, keys: int) -> Any:
-    """Tiles of so many keys each; of nothing there is one, too."""
+    """Tiles of so many keys each; of an empty sequence there is one, too, which writes its zeros."""
     return (ptx.max.u32(length, 1) + (keys - 1)) // keys
 
 

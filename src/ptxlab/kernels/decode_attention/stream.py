@@ -7,8 +7,8 @@ from typing import Any
 
 from ptxlab.author import b8, b16, ptx, s32, u32, u64
 from ptxlab.kernels.decode_attention.plan import CHUNK, Plan
+from ptxlab.kernels.mma_attention.softmax import ALL
 
-ALL = 0xFFFFFFFF
 LINE = 128  # bytes of the L2 cache that are brought at once
 MANY = 8  # tiles
 COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
@@ -27,36 +27,29 @@ class Cache:
 class Stream:
     """A ring of stages. Rows after the last key are zeros, so that whatever is in memory there counts nothing."""
 
-    def __init__(
-        self, plan: Plan, caches: tuple[Cache, Cache], table: Any, table_step: Any, page: Any, pages: Any
-    ) -> None:
-        self.plan, self.caches = plan, caches
-        self.table, self.table_step, self.page, self.pages = table, table_step, page, pages
+    def __init__(self, plan: Plan, caches: tuple[Cache, Cache], table: Any, page: Any, all_pages: Any) -> None:
+        self.plan, self.caches, self.table, self.page, self.all_pages = plan, caches, table, page, all_pages
         thread = ptx.tid.x
         self.lane, self.warp = thread & 31, thread >> 5
         memory = ptx.dynamic_shared(b8, align=plan.swizzle.period)
-        copies = plan.warps * plan.stages
-        columns = plan.row_bytes // 2
-        self.tiles = [
-            ptx.tile(b16, plan.keys, columns, swizzle=plan.swizzle, copies=copies, at=memory + number * plan.ring)
-            for number in range(2)
-        ]
-        self.across = plan.row_bytes // CHUNK
-        self.rows = 32 // self.across  # that a warp copies at once
-        row, column = self.lane // self.across, self.lane % self.across * (CHUNK // 2)
-        self.row, self.column = row, column
-        distinct = max(8 // self.rows, 1)
-        self.targets = [
-            [tile.at(row + self.rows * number, column) for number in range(distinct)] for tile in self.tiles
-        ]
+        shape = plan.keys, plan.row_bytes // 2
+        how: Any = {"swizzle": plan.swizzle, "copies": plan.warps * plan.stages}
+        self.tiles = [ptx.tile(b16, *shape, **how, at=memory + number * plan.ring) for number in range(2)]
+        across = plan.row_bytes // CHUNK
+        self.rows = 32 // across  # that a warp copies at once
+        self.row, self.column = self.lane // across, self.lane % across * (CHUNK // 2)
+        starts = range(0, max(8, self.rows), self.rows)  # swizzles are the same after 8 rows
+        self.targets = [[tile.at(self.row + start, self.column) for start in starts] for tile in self.tiles]
         self.policy = ptx.createpolicy.fractional["L2::evict_first"].b64(1.0)
-        self.filling, self.reading = u32(), u32()
-        self.remaining = s32()
+        self.filling, self.reading, self.remaining = u32(), u32(), s32()
         self.sources = [u64() for _ in caches]
         self.offset, self.row_of_table = u32(), u64()  # of pages
 
-    def open(self, batch: Any, head: Any, tile: Any, end: Any) -> None:
-        """Begin with a tile of a sequence, and copy all but one stage; nothing from key number `end` on is copied."""
+    def open(self, batch: Any, head: Any, tile: Any, end: Any, pages: Any) -> None:
+        """Begin with a tile of a sequence, which has so many pages, and copy all but one stage.
+
+        Nothing from key number `end` on is copied.
+        """
         plan = self.plan
         first = tile * plan.tile + self.warp * plan.keys
         self.filling.set(self.warp * plan.stages)
@@ -71,34 +64,30 @@ class Stream:
             source.set(at)
         if plan.is_paged:
             self.offset.set(first)
-            self.row_of_table.set(ptx.mad.wide.u32(batch * self.table_step, 4, self.table.address))
+            self.row_of_table.set(ptx.mad.wide.u32(batch * pages, 4, self.table.address))
         for _ in range(plan.stages - 1):
             self.fetch()
 
-    def prefetch(self, batch: Any, head: Any, tile: Any, end: Any) -> None:
+    def prefetch(self, batch: Any, head: Any, tile: Any, end: Any, pages: Any) -> None:
         """Have the first tile brought to the L2 cache, and if there are many the second.
 
-        It changes there if an earlier kernel still writes it.
+        It changes there if an earlier kernel still writes it. A page that is not there yet counts as the last.
         """
         plan = self.plan
         tiles = ptx.selp.b32(2, 1, end - tile * plan.tile >= MANY * plan.tile, out=u32())
         for number in ptx.range(ptx.tid.x, tiles * plan.tile, plan.threads):
             position = tile * plan.tile + number
             with ptx.when(position < end):
-                outer, inner = self._place(batch, position)
+                outer, inner = ptx.cvt.u64.u32(batch), position
+                if plan.is_paged:
+                    entry = self.table + (batch * pages + position // self.page)
+                    number = ptx.min.u32(ptx.ld.relaxed.gpu.global_.u32(entry), self.all_pages - 1)
+                    outer, inner = ptx.cvt.u64.u32(number), position % self.page
                 for cache in self.caches:
                     row = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
                     row = ptx.mad.wide.u32(inner, cache.position_step, ptx.mad.lo.u64(outer, cache.step, row))
                     for at in range(0, plan.row_bytes, LINE):
                         ptx.prefetch.global_.L2(ptx.pointer_to(b8, "global", row) + at)
-
-    def _place(self, batch: Any, position: Any) -> tuple[Any, Any]:
-        """The sequence or page that a position is in, and where in it; a page that is not there counts as the last."""
-        if not self.plan.is_paged:
-            return ptx.cvt.u64.u32(batch), position
-        entry = self.table + (batch * self.table_step + position // self.page)
-        number = ptx.min.u32(ptx.ld.relaxed.gpu.global_.u32(entry), self.pages - 1)
-        return ptx.cvt.u64.u32(number), position % self.page
 
     def fetch(self) -> None:
         """Copy the next tile; after the last one nothing is copied, but the group counts."""

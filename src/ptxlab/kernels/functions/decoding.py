@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.decode_attention import HOST_BLOCKS, SIZES, TILE, attend, workspace_of
+from ptxlab.kernels.decode_attention import HOST_BLOCKS, SIZES, attend, workspace_of
+from ptxlab.kernels.decode_attention.plan import KEYS
 from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.callees import Argument, Declaration, calls_of
 from ptxlab.kernels.functions.calls import Calls
@@ -109,8 +110,8 @@ def _check(
     else:
         if len(table.shape) != 2 or table.shape[0] != q.shape[0]:
             raise ValueError(f"`block_table` is {table.shape}: it is batch × pages, and the batch is {q.shape[0]}")
-        if k.shape[1] % TILE:
-            raise ValueError(f"pages of {k.shape[1]} positions: this kernel is for multiples of {TILE}")
+        if k.shape[1] % KEYS:
+            raise ValueError(f"pages of {k.shape[1]} positions: this kernel is for multiples of {KEYS}")
 
 
 def _finish(out: Any) -> None:

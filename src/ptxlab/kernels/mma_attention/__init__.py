@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from ptxlab.kernels.mma_attention.kernel import Plan, attention
+from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
@@ -46,13 +47,7 @@ def half_of(array: Any) -> str:
 
 def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Callable[[], Any]:
     """torch's attention by one of its backends; it allocates the answer itself."""
-    choice = torch.nn.attention
-
-    def run() -> Arrays:
-        with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
-            return {"o": torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=mask == "causal")}
-
-    return run
+    return lambda: {"o": torch_attention(torch, backend, q, k, v, mask == "causal")}
 
 
 def arrays(draw: Draw, batch: int, heads: int, length: int, size: int, type: str, mask: str) -> Arrays:

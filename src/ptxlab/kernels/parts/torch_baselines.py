@@ -1,10 +1,12 @@
-"""Baselines from an expression of torch: as torch runs it, and as one kernel by torch.compile."""
+"""Baselines from torch: an expression as torch runs it, and as one kernel by torch.compile; attention by a backend."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from typing import Any
+
+from ptxlab.measure import UnsuitedError
 
 Library = Callable[..., Callable[[], Any]]
 
@@ -35,3 +37,16 @@ def compiled(expression: Callable[..., Any], *answers: str, mode: str = "max-aut
         return lambda: _named(answers, compile(torch, size)(**arrays))
 
     return begin
+
+
+def torch_attention(torch: Any, backend: str, q: Any, k: Any, v: Any, causal: bool = False) -> Any:
+    """softmax(q·kᵀ/√d)·v by one of torch's backends; heads of keys may be fewer than those of queries."""
+    choice = torch.nn.attention
+    has_fewer = q.shape[1] != k.shape[1]
+    with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
+        try:
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=has_fewer)
+        except RuntimeError as refused:
+            if "No available kernel" not in str(refused):
+                raise
+            raise UnsuitedError("torch's backend has no kernel for this") from None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise, product
 from typing import Any
 
+from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.kernels.wgmma_attention.launches import workspace
 from ptxlab.measure import Draw, UnsuitedError, Work
 from ptxlab.measure.entry import Arrays
@@ -111,16 +112,7 @@ def torch_baseline(
         return window_baseline(backend, torch, (q, k, v), window)
     if backend == "FLASH_ATTENTION" and q.shape[2] > LONG:
         raise UnsuitedError
-    choice = torch.nn.attention
-
-    def run() -> Arrays:
-        with choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
-            found = torch.nn.functional.scaled_dot_product_attention(
-                q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1]
-            )
-            return {"o": found}
-
-    return run
+    return lambda: {"o": torch_attention(torch, backend, q, k, v, causal)}
 
 
 def window_baseline(backend: str, torch: Any, given: tuple[Any, Any, Any], window: int) -> Callable[[], Any]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ptxlab.kernels import wgmma_attention
+from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.kernels.wgmma_attention import attended, sized
 from ptxlab.kernels.wgmma_attention.problem import heads_of, packed_baseline, starts_of
 from ptxlab.kernels.wgmma_attention.problem import packed as in_sequences
@@ -68,21 +69,12 @@ def torch_baseline(
     """The gradients by one of torch's backends; the forward pass is not measured."""
     if window:
         raise UnsuitedError("torch's backends have no window")
-    choice = torch.nn.attention
     q, k, v = (arrays[name].detach().requires_grad_() for name in "qkv")
-    with torch.enable_grad(), choice.sdpa_kernel(getattr(choice.SDPBackend, backend)):
-        try:
-            found = (
-                packed_baseline(backend, torch, (q, k, v), causal, starts)()["o"]
-                if starts is not None
-                else torch.nn.functional.scaled_dot_product_attention(
-                    q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1]
-                )
-            )
-        except RuntimeError as reason:
-            if "No available kernel" not in str(reason):
-                raise
-            raise UnsuitedError(f"torch's backend has no gradients for heads of {q.shape[3]} elements") from reason
+    with torch.enable_grad():
+        if starts is None:
+            found = torch_attention(torch, backend, q, k, v, causal)
+        else:
+            found = packed_baseline(backend, torch, (q, k, v), causal, starts)()["o"]
 
     def run() -> Arrays:
         gradients = torch.autograd.grad(found, (q, k, v), arrays["do"], retain_graph=True)

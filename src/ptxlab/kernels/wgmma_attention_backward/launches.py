@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 import ptxlab
 from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.mma_attention import half_of
+from ptxlab.kernels.parts.strided import flat, strides
 from ptxlab.kernels.wgmma_attention.packed import LANES
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.packed import LISTING_THREADS, MAPS, capacity
@@ -160,18 +159,3 @@ def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
     batch, heads, queries, size = shape
     tiles = batch * heads * ceil_div(queries, rows)
     return [tiles * rows * size, tiles * rows, tiles * rows, tiles * MOST_PARTS]
-
-
-def strides(array: Any) -> list[int]:
-    """Steps along each dimension, in elements."""
-    if hasattr(array, "stride"):
-        return list(array.stride())
-    return [step // array.itemsize for step in array.strides]
-
-
-def flat(array: Any) -> Any:
-    """The memory of an array; the kernel knows its strides."""
-    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
-        return array
-    last = sum((extent - 1) * step for extent, step in zip(array.shape, array.strides, strict=True))
-    return np.lib.stride_tricks.as_strided(array, (last // array.itemsize + 1,), (array.itemsize,))
