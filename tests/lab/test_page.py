@@ -156,7 +156,16 @@ def test_a_wrong_swizzle_is_seen(pages: Pages) -> None:
         page.click("#tab-shared")
         assert "2-way bank conflict" in page.text("#conflict")
         page.click("#tab-fragments")
-        page.wait("document.querySelectorAll('.sheet:not(.unseen) .element').length === 4 * 64")
+        cells = "[...document.querySelectorAll('.sheet:not(.unseen) .matrix')].map((one) => Number(one.dataset.cells))"
+        page.wait(f"{cells}.join() === '64,64,64,64'")
+        page.evaluate("document.querySelector('.sheet:not(.unseen) .matrix').focus()")
+        before = page.evaluate(POSITION)
+        page.press("ArrowRight")
+        page.press("ArrowRight")
+        assert page.text(".sheet:not(.unseen) h3 .note").startswith("[0, 1] = ")
+        assert page.evaluate(POSITION) == before
+        page.press("Enter")
+        page.wait("lab.state.now.tab === 'origin'")
 
 
 def test_the_right_swizzle_is_in_order(pages: Pages) -> None:

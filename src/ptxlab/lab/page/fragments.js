@@ -3,6 +3,7 @@
 import { fill, h, tipsIn } from "lab/dom.js";
 import { float, number, sizeOf } from "lab/format.js";
 import { Matrix } from "lab/matrix.js";
+import { listen } from "lab/palette.js";
 import { Panel } from "lab/panel.js";
 
 const SHEETS = 6; // that stay laid out
@@ -23,17 +24,20 @@ export class Fragments extends Panel {
     this.sheets = new Map();
     /** @type {WeakMap<Element, Matrix>} */
     this.shown = new WeakMap();
-    const colors = Array.from({ length: 32 }, (_, lane) => `.l${lane} { background: hsl(${(lane * 137.5) % 360} 55% 90%); }`);
-    this.element.prepend(h("style", {}, colors.join("\n")));
-    tipsIn(this.body, (target) => this.tip(target));
+    tipsIn(this.body, (_, event) => this.tip(event));
     this.body.addEventListener("click", (event) => this.clicked(event));
-    this.body.addEventListener("keydown", (event) => { if (event.key === "Enter") this.clicked(event); });
+    this.body.addEventListener("keydown", (event) => this.key(event));
+    this.seen = new IntersectionObserver((changes) => {
+      if (!this.body.isConnected) return;
+      for (const { target, isIntersecting } of changes) if (!target.closest(".unseen")) this.shown.get(target)?.see(isIntersecting);
+    }, { root: this.body, rootMargin: "200px" });
+    listen(() => { for (const sheet of this.sheets.values()) for (const one of sheet.matrices.flat()) one.restyle(); });
   }
 
   /** @param {import("lab/state.js").Looked} now */
   async ask(now) {
     const { run } = this;
-    const place = await run.place(now.warp, now.position);
+    const [place] = await Promise.all([run.place(now.warp, now.position), run.registers(now.warp, now.position)]); // in one request, if they are needed
     const matrices = this.known.instructions[place.instruction];
     if (!matrices) return { place, matrices: null, before: new Map(), after: new Map() };
     const of = run.instructions[place.instruction].function;
@@ -61,15 +65,21 @@ export class Fragments extends Panel {
     const find = given.map((one) => this.finder(one, one.result ? after : before));
     const form = given.map((one) => `${one.operand}/${one.title}/${one.layout}`).join();
     const known = this.sheets.get(form);
-    const sheet = known ?? (matrices ? this.sheet(given, find, now.lane) : this.nothing());
-    if (known) known.matrices.forEach((copies, index) => copies.forEach((one) => one.show(find[index], now.lane)));
+    const sheet = known ?? (matrices ? this.sheet(given) : this.nothing());
+    sheet.matrices.forEach((copies, index) => copies.forEach((one) => one.show(find[index], now.lane)));
     if (matrices) this.remark(sheet.note, place.instruction);
     this.sheets.delete(form);
     this.sheets.set(form, sheet);
     for (const one of this.sheets.values()) one.element.classList.toggle("unseen", one !== sheet);
     if (known) return;
-    if (this.sheets.size > SHEETS) this.sheets.delete(/** @type {string} */ (this.sheets.keys().next().value));
+    if (this.sheets.size > SHEETS) this.forget(/** @type {string} */ (this.sheets.keys().next().value));
     fill(this.body, [...this.sheets.values()].map((one) => one.element));
+  }
+
+  /** @param {string} form */
+  forget(form) {
+    for (const one of this.sheets.get(form)?.matrices.flat() ?? []) this.seen.unobserve(one.element);
+    this.sheets.delete(form);
   }
 
   /**
@@ -79,7 +89,7 @@ export class Fragments extends Panel {
   remark(note, instruction) {
     const text = this.run.texts[instruction];
     fill(note, "Line ", String(this.run.instructions[instruction].line), ": ", h("code", {}, text.split(" ")[text.startsWith("@") ? 1 : 0]),
-      ". An element has the color of its lane; D is as the instruction leaves it. Click an element for its origin.");
+      ". An element has the color of its lane; D is as the instruction leaves it. Click an element for its origin; arrow keys and Enter do the same.");
   }
 
   /** Where there is no matrix. @returns {Sheet} */
@@ -91,19 +101,25 @@ export class Fragments extends Panel {
 
   /**
    * @param {any[]} given
-   * @param {Array<(place: number) => import("lab/matrix.js").Found>} find
-   * @param {number} own the lane that is chosen
    * @returns {Sheet}
    */
-  sheet(given, find, own) {
+  sheet(given) {
     const note = h("p", { class: "note" });
-    const matrices = given.map((one, index) => {
+    const matrices = given.map((one) => {
       const layout = this.known.layouts[one.layout];
-      return Array.from({ length: layout.copies }, (_, copy) => new Matrix(layout, copy, find[index], own));
+      return Array.from({ length: layout.copies }, (_, copy) => new Matrix(layout, copy));
     });
-    for (const one of matrices.flat()) this.shown.set(one.element, one);
+    let top = 0;
+    for (const copies of matrices) {
+      for (const one of copies) {
+        one.isSeen = top < window.innerHeight; // until the browser says it
+        this.shown.set(one.element, one);
+        this.seen.observe(one.element);
+      }
+      top += copies[0].height;
+    }
     const sections = given.map((one, index) => h("section", { class: "fragment", "data-operand": one.operand },
-      h("h3", {}, one.title), h("div", { class: "matrices", style: `contain-intrinsic-height:auto ${matrices[index][0].height}px` }, matrices[index].map((copy) => copy.element))));
+      h("h3", {}, one.title, h("span", { class: "note", "aria-live": "polite" })), h("div", { class: "matrices", style: `contain-intrinsic-height:auto ${matrices[index][0].height}px` }, matrices[index].map((copy) => copy.element))));
     return { element: h("div", { class: "sheet" }, note, sections), note, matrices };
   }
 
@@ -125,22 +141,34 @@ export class Fragments extends Panel {
     };
   }
 
-  /** The element of a matrix that a target is, and where it is. @param {Element | null} target */
-  elementOf(target) {
-    return target?.parentElement ? this.shown.get(target.parentElement)?.at(target) ?? null : null;
+  /** The matrix that an event is in. @param {Event} event */
+  matrixOf(event) {
+    const around = event.target instanceof Element ? event.target.closest(".matrix") : null;
+    return around ? this.shown.get(around) ?? null : null;
   }
 
-  /** What is said of an element. @param {Element} target */
-  tip(target) {
-    const found = this.elementOf(target);
+  /** What is said of an element. @param {Event} event */
+  tip(event) {
+    const found = this.matrixOf(event)?.at(event);
     if (!found) return "";
     const { row, column, lane, name, value, bits } = found;
     return `[${row}, ${column}] = ${typeof value === "number" ? float(value) : value ?? "–"}\nlane ${lane}, ${name}${bits}`;
   }
 
+  /** Arrow keys choose an element of a matrix, which is then said beside its title; Enter shows the origin of it. @param {KeyboardEvent} event */
+  key(event) {
+    if (event.key === "Enter") this.clicked(event);
+    if (!this.matrixOf(event)?.choose(event.key)) return;
+    event.stopPropagation();
+    event.preventDefault();
+    const section = event.target instanceof Element ? event.target.closest(".fragment") : null;
+    const said = section?.querySelector("h3 .note");
+    if (said) said.textContent = this.tip(event).replace("\n", ", ");
+  }
+
   /** Show the origin of an element. @param {Event} event */
   clicked(event) {
-    const found = this.elementOf(event.target instanceof Element ? event.target : null);
+    const found = this.matrixOf(event)?.at(event);
     if (!found) return;
     const { lane, name, register } = found;
     this.state.set({ lane, tab: "origin", subject: { origin: `origin/register/${this.state.now.warp}/${lane}/${name}/${(register?.after(lane) ?? -1) + 1}` } });
