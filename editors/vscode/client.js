@@ -7,9 +7,11 @@ class Connection {
     this.waiting = new Map();
     this.number = 0;
     this.received = Buffer.alloc(0);
-    this.server = spawn(command, ["lsp", "--stdio"], { stdio: ["pipe", "pipe", "ignore"] });
+    this.server = spawn(command, ["lsp", "--stdio"]);
+    let said = "";
+    this.server.stderr.on("data", (part) => (said = `${said}${part}`.slice(-1000)));
     this.server.on("error", onEnd);
-    this.server.on("exit", () => onEnd());
+    this.server.on("close", (status) => onEnd(status ? new Error(said.trim()) : undefined));
     this.server.stdin.on("error", () => {});
     this.server.stdout.on("data", (part) => {
       this.received = Buffer.concat([this.received, part]);
@@ -72,24 +74,30 @@ exports.start = (vscode, context, command) => {
     },
     (wrong) => wrong && vscode.window.showWarningMessage(`ptxlab: \`${command} lsp\` can't be started: ${wrong.message}`),
   );
-  const about = (document, position) => ({
-    textDocument: { uri: document.uri.toString() },
-    position: position && { line: position.line, character: position.character },
-  });
+  const place = ({ line, character }) => ({ line, character });
+  const version = (document) => ({ uri: document.uri.toString(), version: document.version });
+  const about = (document, position) => ({ textDocument: { uri: document.uri.toString() }, position: position && place(position) });
   const ask = (method, document, position, more) =>
     connection.ask(`textDocument/${method}`, { ...about(document, position), ...more });
 
   const opened = (document) =>
     document.languageId === "ptx" &&
-    connection.send({ method: "textDocument/didOpen", params: { textDocument: { uri: document.uri.toString(), text: document.getText() } } });
-  const changed = ({ document }) =>
-    document.languageId === "ptx" &&
-    connection.send({ method: "textDocument/didChange", params: { ...about(document), contentChanges: [{ text: document.getText() }] } });
+    connection.send({ method: "textDocument/didOpen", params: { textDocument: { ...version(document), languageId: "ptx", text: document.getText() } } });
+  const changed = ({ document, contentChanges }) =>
+    document.languageId === "ptx" && contentChanges.length &&
+    connection.send({ method: "textDocument/didChange", params: {
+      textDocument: version(document),
+      contentChanges: contentChanges.map((one) => ({ range: { start: place(one.range.start), end: place(one.range.end) }, text: one.text })),
+    } });
   const closed = (document) =>
     document.languageId === "ptx" && connection.send({ method: "textDocument/didClose", params: about(document) });
 
   const { languages, workspace } = vscode;
-  connection.ask("initialize", {}).then(() => workspace.textDocuments.forEach(opened), () => {});
+  const capabilities = { textDocument: { rename: { prepareSupport: true }, publishDiagnostics: { relatedInformation: true } } };
+  connection.ask("initialize", { processId: process.pid, rootUri: null, capabilities }).then(() => {
+    connection.send({ method: "initialized", params: {} });
+    workspace.textDocuments.forEach(opened);
+  }, () => {});
   context.subscriptions.push(
     shown,
     { dispose: () => connection.server.kill() },
@@ -115,7 +123,7 @@ exports.start = (vscode, context, command) => {
     }),
     languages.registerReferenceProvider("ptx", {
       provideReferences: async (document, position, context) =>
-        (await ask("references", document, position, { context })).map(location),
+        (await ask("references", document, position, { context: { includeDeclaration: context.includeDeclaration } })).map(location),
     }),
     languages.registerDocumentHighlightProvider("ptx", {
       provideDocumentHighlights: async (document, position) =>
@@ -136,11 +144,12 @@ exports.start = (vscode, context, command) => {
           new vscode.DocumentSymbol(one.name, one.detail, one.kind - 1, range(one.range), range(one.selectionRange))),
     }),
     languages.registerDocumentFormattingEditProvider("ptx", {
-      provideDocumentFormattingEdits: async (document) => edits(await ask("formatting", document, undefined, { options: {} })),
+      provideDocumentFormattingEdits: async (document, { tabSize, insertSpaces }) =>
+        edits(await ask("formatting", document, undefined, { options: { tabSize, insertSpaces } })),
     }),
     languages.registerCodeActionsProvider("ptx", {
       provideCodeActions: async (document, { start, end }) =>
-        (await ask("codeAction", document, undefined, { range: { start, end } })).map((one) =>
+        (await ask("codeAction", document, undefined, { range: { start: place(start), end: place(end) }, context: { diagnostics: [] } })).map((one) =>
           Object.assign(new vscode.CodeAction(one.title, vscode.CodeActionKind.QuickFix), {
             edit: workspaceEdit(one.edit), isPreferred: true,
           })),

@@ -1,16 +1,29 @@
 """The language server, by its protocol: what an editor sends and what it gets."""
 
 import io
+import os
 import subprocess
 import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from threading import Event, Thread
 from typing import Any
 
 import pytest
 
 from ptxlab.debug.protocol import read_message, write_message
-from ptxlab.editor.server import Server
+from ptxlab.report import Diagnostic
 
-URI = "file:///k.ptx"
+pytest.importorskip("pygls", reason="the language server needs `pip install 'ptxlab[editor]'`")
+
+from ptxlab.editor.document import Document
+from ptxlab.editor.findings import NotNeededError, findings_of
+from ptxlab.editor.server import serve
+
+# pygls 2.1 asks `asyncio` what a coroutine is, which Python 3.14 would rather have asked of `inspect`.
+pytestmark = pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning")
+
 TEXT = """\
 .version 8.0
 .target sm_80
@@ -43,16 +56,63 @@ done:
 """
 
 
-class Client:
-    """An editor with one open file."""
+class Editor:
+    """An editor with the server in a thread; both end when their streams do."""
 
-    def __init__(self, text: str = TEXT) -> None:
-        self.got: list[dict[str, Any]] = []
-        self.text = text
-        self.server = Server(self.got.append)
-        self.server.handle({"id": 0, "method": "initialize", "params": {}})
-        opened = {"textDocument": {"uri": URI, "languageId": "ptx", "version": 1, "text": text}}
-        self.server.handle({"method": "textDocument/didOpen", "params": opened})
+    def __init__(self) -> None:
+        reading, to_server = os.pipe()
+        from_server, writing = os.pipe()
+        self.sending, self.receiving = os.fdopen(to_server, "wb"), os.fdopen(from_server, "rb")
+        self.streams = os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
+        self.server = Thread(target=serve, args=self.streams)
+        self.server.start()
+        self.number = self.files = 0
+        self.published: dict[str, list[list[dict[str, Any]]]] = defaultdict(list)
+        self.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+
+    def notify(self, method: str, parameters: Any) -> None:
+        write_message(self.sending, {"jsonrpc": "2.0", "method": method, "params": parameters})
+
+    def request(self, method: str, parameters: Any = None) -> Any:
+        """The result of a request; an error raises `LookupError`."""
+        self.number += 1
+        write_message(self.sending, {"jsonrpc": "2.0", "id": self.number, "method": method, "params": parameters})
+        while (answer := self.receive()).get("id") != self.number:
+            pass
+        if "error" in answer:
+            raise LookupError(answer["error"]["message"])
+        return answer["result"]
+
+    def receive(self) -> dict[str, Any]:
+        """The next message; findings are kept by their file."""
+        message = read_message(self.receiving)
+        assert message is not None
+        if message.get("method") == "textDocument/publishDiagnostics":
+            self.published[message["params"]["uri"]].append(message["params"]["diagnostics"])
+        return message
+
+    def close(self) -> None:
+        self.sending.close()
+        self.server.join(30)
+        for stream in (*self.streams, self.receiving):
+            stream.close()
+
+
+class Client:
+    """One open file of an editor."""
+
+    def __init__(self, editor: Editor, text: str = TEXT) -> None:
+        self.editor, self.text, self.version = editor, text, 1
+        editor.files += 1
+        self.uri = f"file:///k{editor.files}.ptx"
+        opened = {"uri": self.uri, "languageId": "ptx", "version": 1, "text": text}
+        editor.notify("textDocument/didOpen", {"textDocument": opened})
+
+    def change(self, *changes: dict[str, Any]) -> None:
+        """Send changes of the text."""
+        self.version += 1
+        about = {"uri": self.uri, "version": self.version}
+        self.editor.notify("textDocument/didChange", {"textDocument": about, "contentChanges": changes})
 
     def ask(self, method: str, at: str = "", **more: Any) -> Any:
         """The answer to a request at a place, which `|` marks in a part of the text that occurs once."""
@@ -61,16 +121,12 @@ class Client:
         offset = self.text.index(before + after) + len(before) if at else 0
         line = self.text.count("\n", 0, offset)
         position = {"line": line, "character": offset - (self.text.rfind("\n", 0, offset) + 1)}
-        parameters = {"textDocument": {"uri": URI}, "position": position, **more}
-        self.server.handle({"id": 1, "method": f"textDocument/{method}", "params": parameters})
-        answer = self.got[-1]
-        if "error" in answer:
-            raise LookupError(answer["error"]["message"])
-        return answer["result"]
+        parameters = {"textDocument": {"uri": self.uri}, "position": position, **more}
+        return self.editor.request(f"textDocument/{method}", parameters)
 
     def renamed(self, at: str, new: str) -> str:
         """The text after a name was changed."""
-        edits = self.ask("rename", at, newName=new)["changes"][URI]
+        edits = self.ask("rename", at, newName=new)["changes"][self.uri]
         lines = self.text.splitlines(keepends=True)
         for edit in sorted(
             edits, key=lambda edit: (edit["range"]["start"]["line"], -edit["range"]["start"]["character"])
@@ -81,35 +137,86 @@ class Client:
         return "".join(lines)
 
     def findings(self) -> list[dict[str, Any]]:
-        self.server.publish()
-        return [one["params"]["diagnostics"] for one in self.got if "publishDiagnostics" in one.get("method", "")][-1]
+        """What is published next for this file."""
+        published = self.editor.published[self.uri]
+        while not published:
+            self.editor.receive()
+        return published.pop(0)
 
 
 @pytest.fixture(scope="module")
-def client() -> Client:
-    return Client()
+def editor() -> Iterator[Editor]:
+    editor = Editor()
+    yield editor
+    editor.close()
 
 
-def test_findings_are_those_of_check_and_can_be_fixed(client: Client) -> None:
-    assert client.findings() == []
-    wrong = Client(TEXT.replace("mul.f32", "mlu.f32").replace("ld.global", "ld.golbal"))
+@pytest.fixture(scope="module")
+def client(editor: Editor) -> Client:
+    return Client(editor)
+
+
+def test_findings_are_those_of_check_and_can_be_fixed(editor: Editor) -> None:
+    assert Client(editor).findings() == []
+    wrong = Client(editor, TEXT.replace("mul.f32", "mlu.f32").replace("ld.global", "ld.golbal"))
     found = wrong.findings()
     assert [(one["code"], one["severity"], one["range"]["start"]["line"]) for one in found] == [
         ("illegal-modifier", 1, 16),
         ("unknown-instruction", 1, 18),
     ]
     assert found[0]["message"].endswith("help: did you mean `.global`?")
-    (fix,) = wrong.ask("codeAction", range={"start": {"line": 16, "character": 8}, "end": {"line": 16, "character": 8}})
-    (edit,) = fix["edit"]["changes"][URI]
+    where = {"start": {"line": 16, "character": 8}, "end": {"line": 16, "character": 8}}
+    (fix,) = wrong.ask("codeAction", range=where, context={"diagnostics": []})
+    (edit,) = fix["edit"]["changes"][wrong.uri]
     assert (edit["newText"], edit["range"]["start"]) == (".global", {"line": 16, "character": 6})
 
 
-def test_findings_follow_the_text() -> None:
-    client = Client(TEXT.replace("ret;\n}", "ret\n}"))
+def test_findings_follow_the_text(editor: Editor) -> None:
+    client = Client(editor, TEXT.replace("ret;\n}", "ret\n}"))
     assert [one["code"] for one in client.findings()] == ["missing-semicolon"]
-    changed = {"textDocument": {"uri": URI}, "contentChanges": [{"text": TEXT}]}
-    client.server.handle({"method": "textDocument/didChange", "params": changed})
+    client.change({"text": TEXT})
     assert client.findings() == []
+    close = {"line": 10, "character": 19}
+    client.change({"range": {"start": close, "end": close}, "text": "x"})  # `%tid.x` becomes `%txid.x`
+    assert [(one["code"], one["range"]["start"]["line"]) for one in client.findings()] == [("unknown-name", 10)]
+    editor.notify("textDocument/didClose", {"textDocument": {"uri": client.uri}})
+    assert client.findings() == []
+    with pytest.raises(LookupError, match="is not open"):
+        client.ask("hover", "mad.wi|de")
+
+
+def test_lines_end_where_editors_end_them(editor: Editor) -> None:
+    client = Client(editor, TEXT.replace("done:\n", "// \f\n// \x1c\ndone:\n"))
+    start = client.text[: client.text.index("    ret;")].count("\n")
+    client.change(
+        {"range": {"start": {"line": start, "character": 4}, "end": {"line": start, "character": 5}}, "text": "j"}
+    )
+    assert [(one["code"], one["range"]["start"]["line"]) for one in client.findings()] == [
+        ("unknown-instruction", start)
+    ]
+
+
+def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of the first text lasts until that has changed: its findings are not published."""
+    may_go_on, ends = Event(), []
+
+    def slow(document: Document, target: str | None, is_old: Event) -> list[Diagnostic]:
+        may_go_on.wait(30)
+        try:
+            ends.append(findings := findings_of(document, target, is_old))
+        except NotNeededError:
+            ends.append(None)
+            raise
+        return findings
+
+    monkeypatch.setattr("ptxlab.editor.server.findings_of", slow)
+    client = Client(editor, TEXT.replace("mul.f32", "mlu.f32"))
+    time.sleep(0.3)
+    assert client.ask("hover", "mad.wi|de")
+    client.change({"text": TEXT})
+    assert client.ask("hover", "mad.wi|de")
+    may_go_on.set()
+    assert (client.findings(), ends) == ([], [None, []])
 
 
 def test_hover(client: Client) -> None:
@@ -138,10 +245,16 @@ def test_definition(client: Client, at: str, line: int, column: int) -> None:
 
 
 def test_references_are_those_of_the_function(client: Client) -> None:
-    lines = [one["range"]["start"]["line"] for one in client.ask("references", "bra do|ne")]
+    lines = [
+        one["range"]["start"]["line"]
+        for one in client.ask("references", "bra do|ne", context={"includeDeclaration": True})
+    ]
     assert lines == [13, 24]
-    lines = [one["range"]["start"]["line"] for one in client.ask("references", "mov.b64 {%r|1")]
-    assert lines == [20, 21]
+    lines = [
+        one["range"]["start"]["line"]
+        for one in client.ask("references", "mov.b64 {%r|1", context={"includeDeclaration": False})
+    ]
+    assert lines == [21]
 
 
 def test_rename(client: Client) -> None:
@@ -168,8 +281,10 @@ def test_names_that_cannot_be(client: Client, at: str, new: str, message: str) -
         client.ask("rename", at, newName=new)
 
 
-def test_completion() -> None:
-    client = Client(TEXT.replace("    ret;\n}\n.v", "    ld.global.\n    mul.f32 %f1, %\n    se\n    ret;\n}\n.v"))
+def test_completion(editor: Editor) -> None:
+    client = Client(
+        editor, TEXT.replace("    ret;\n}\n.v", "    ld.global.\n    mul.f32 %f1, %\n    se\n    ret;\n}\n.v")
+    )
     labels = [one["label"] for one in client.ask("completion", "ld.global.|\n")]
     assert {"f32", "v4", "nc"} <= set(labels)
     labels = [one["label"] for one in client.ask("completion", "%f1, %|\n")]
@@ -178,40 +293,44 @@ def test_completion() -> None:
     assert {"selp", "setp"} <= set(labels)
 
 
-def test_symbols_and_formatting(client: Client) -> None:
+def test_symbols_and_formatting(editor: Editor, client: Client) -> None:
     assert [one["name"] for one in client.ask("documentSymbol")] == [
         "scale", "saxpy", "other", "x", "n", "done", "done",
     ]  # fmt: skip
-    (edit,) = client.ask("formatting", options={})
+    options = {"tabSize": 4, "insertSpaces": True}
+    (edit,) = client.ask("formatting", options=options)
     assert edit["newText"].startswith(".version 8.0\n.target sm_80\n")
     with pytest.raises(LookupError, match="the file cannot be read: expected `;`"):
-        Client(TEXT.replace("ret;\n}", "ret\n}")).ask("formatting", options={})
+        Client(editor, TEXT.replace("ret;\n}", "ret\n}")).ask("formatting", options=options)
 
 
-def test_positions_count_units_of_utf16() -> None:
-    client = Client("// \U0001d49c\n.version 8.0\n.target sm_80\n")
+def test_positions_count_units_of_utf16(editor: Editor) -> None:
+    client = Client(editor, "// \U0001d49c\n.version 8.0\n.target sm_80\n")
     assert client.findings()[0]["range"] == {"start": {"line": 0, "character": 3}, "end": {"line": 0, "character": 5}}
 
 
 @pytest.mark.parametrize(
     "text", ["", "}", "{{{", ".reg", ".entry", ".func (", ".reg .b32 %r<", "@", "a:", "\x00", "/* "]
 )
-def test_any_text_is_answered(text: str) -> None:
-    client = Client(text)
+def test_any_text_is_answered(editor: Editor, text: str) -> None:
+    client = Client(editor, text)
     assert isinstance(client.findings(), list)
     for method in ("hover", "definition", "references", "completion", "documentSymbol", "prepareRename"):
-        client.ask(method)
-        assert "error" not in client.got[-1]
+        client.ask(method, **({"context": {"includeDeclaration": True}} if method == "references" else {}))
 
 
 def test_the_command() -> None:
     stream = io.BytesIO()
-    opened = {"textDocument": {"uri": URI, "text": "hello"}}
-    write_message(stream, {"id": 1, "method": "initialize", "params": {}})
-    write_message(stream, {"method": "textDocument/didOpen", "params": opened})
-    write_message(stream, {"id": 2, "method": "workspace/nothing"})
-    write_message(stream, {"id": 3, "method": "shutdown"})
-    write_message(stream, {"method": "exit"})
+    opened = {"textDocument": {"uri": "file:///k.ptx", "languageId": "ptx", "version": 1, "text": "hello"}}
+    capabilities = {"textDocument": {"rename": {"prepareSupport": True}}}
+    for message in (
+        {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": capabilities}},
+        {"method": "textDocument/didOpen", "params": opened},
+        {"id": 2, "method": "workspace/nothing", "params": None},
+        {"id": 3, "method": "shutdown", "params": None},
+        {"method": "exit", "params": None},
+    ):
+        write_message(stream, {"jsonrpc": "2.0", **message})
     done = subprocess.run(
         [sys.executable, "-m", "ptxlab", "lsp", "--stdio"], input=stream.getvalue(), capture_output=True, timeout=60
     )
@@ -220,5 +339,5 @@ def test_the_command() -> None:
     assert first is not None
     assert first["result"]["capabilities"]["renameProvider"] == {"prepareProvider": True}
     assert second is not None
-    assert second["error"]["message"] == "`workspace/nothing` is not answered"
+    assert second["error"]["message"] == "Method Not Found: workspace/nothing"
     assert (third, done.returncode, done.stderr) == ({"jsonrpc": "2.0", "id": 3, "result": None}, 0, b"")

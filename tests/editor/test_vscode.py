@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ def test_the_files_that_it_names_are_there() -> None:
     assert json.loads((FOLDER / grammar["path"]).read_text(encoding="utf-8"))["scopeName"] == grammar["scopeName"]
 
 
+@pytest.mark.skipif(find_spec("pygls") is None, reason="the language server needs `pip install 'ptxlab[editor]'`")
 @pytest.mark.skipif(shutil.which("node") is None or sys.platform == "win32", reason="needs Node.js and a shell")
 def test_what_a_user_sees(tmp_path: Path) -> None:
     command = tmp_path / "ptxlab"

@@ -3,7 +3,7 @@ const client = require(process.argv[2]);
 const text = process.argv[4].replace(/\\n/g, "\n");
 const providers = {};
 const plain = (...names) => class { constructor(...values) { names.forEach((name, at) => (this[name] = values[at])); } };
-const document = { languageId: "ptx", uri: { toString: () => "file:///k.ptx" }, getText: () => text };
+const document = { languageId: "ptx", uri: { toString: () => "file:///k.ptx" }, getText: () => text, version: 1 };
 const vscode = {
   Range: plain("line", "character", "endLine", "endCharacter"), TextEdit: plain("range", "text"), Location: plain("uri", "range"),
   Diagnostic: plain("range", "message", "severity"), Hover: plain("contents", "range"), MarkdownString: plain("value"),

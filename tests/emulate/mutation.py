@@ -33,6 +33,7 @@ from tests.emulate.mutation_subjects import Subject, subjects
 from tests.emulate.survivors import EQUIVALENT
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "mutation.json"
+OPTIONS = frozenset("asynchronous evidence join listed most only originals rest save seeds synchronous workers".split())
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -219,6 +220,9 @@ def _all_mutants_of(subject: Subject) -> list[tuple[float, Mutant]]:
 
 def main(arguments: list[str]) -> int:
     options = {name: value for name, _, value in (a.removeprefix("--").partition("=") for a in arguments)}
+    if unknown := options.keys() - OPTIONS:
+        print(__doc__)
+        return 0 if unknown <= {"help", "-h"} else 2
     if "seeds" in options:
         workers = int(options.get("workers", 1))
         originals = findings_on_originals(int(options["seeds"]), workers, "listed" in options)

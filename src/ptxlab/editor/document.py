@@ -1,6 +1,6 @@
 """A text that is open in an editor: positions as the protocol counts them, and the words of the text.
 
-A position is a line and a column, both from 0, and the column is in units of UTF-16.
+A position is a line and a column, both from 0; the units of a column are those that the editor and pygls agreed on.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
+from lsprotocol.types import Position, Range
+from pygls.workspace import PositionCodec
+
+from ptxlab.ir.collector import collector_paused
 from ptxlab.report import Source
 
 _WORD = re.compile(
@@ -24,8 +28,7 @@ _WORD = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a text; `kind` is name, modifier (`.u32`), number or mark."""
 
     kind: str
@@ -44,6 +47,7 @@ class Document:
 
     uri: str
     text: str
+    codec: PositionCodec
 
     @cached_property
     def source(self) -> Source:
@@ -53,8 +57,9 @@ class Document:
     @cached_property
     def words(self) -> list[Word]:
         """All words but comments and strings."""
-        found = ((match.lastgroup or "", match.group(), match.start()) for match in _WORD.finditer(self.text))
-        return [Word(*word) for word in found if word[0] not in ("comment", "string")]
+        with collector_paused():
+            found = [Word(match.lastgroup or "", match.group(), match.start()) for match in _WORD.finditer(self.text)]
+            return [word for word in found if word.kind not in ("comment", "string")]
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -71,21 +76,22 @@ class Document:
         """The number of the last word that starts before an offset; -1 if there is none."""
         return bisect_right(self._starts, offset - 1) - 1
 
-    def offset(self, position: dict[str, Any]) -> int:
+    def offset(self, position: Position) -> int:
         """The offset of a position."""
-        number = min(max(int(position["line"]), 0), self.source.line_count - 1) + 1
+        number = min(max(position.line, 0), self.source.line_count - 1) + 1
         start, end = self.source.line_bounds(number)
-        line, units = self.text[start:end], int(position["character"])
+        line = self.text[start:end]
         if line.isascii():
-            return start + min(max(units, 0), len(line))
-        return start + len(line.encode("utf-16-le")[: 2 * max(units, 0)].decode("utf-16-le", "ignore"))
+            return start + min(max(position.character, 0), len(line))
+        found = self.codec.position_from_client_units([f"{line}\n"], Position(0, position.character))
+        return start + min(found.character, len(line))
 
-    def position(self, offset: int) -> dict[str, int]:
+    def position(self, offset: int) -> Position:
         """The position of an offset."""
         line, column = self.source.position(min(offset, len(self.text)))
         before = self.text[offset - column + 1 : offset]
-        return {"line": line - 1, "character": len(before.encode("utf-16-le")) // 2}
+        return Position(line - 1, len(before) if before.isascii() else self.codec.client_num_units(before))
 
-    def range(self, start: int, end: int) -> dict[str, Any]:
+    def range(self, start: int, end: int) -> Range:
         """The range between two offsets."""
-        return {"start": self.position(start), "end": self.position(end)}
+        return Range(self.position(start), self.position(end))

@@ -2,64 +2,77 @@
 
 from __future__ import annotations
 
-from typing import Any
+from threading import Event
+
+from lsprotocol import types
 
 from ptxlab.check import check, check_partly
 from ptxlab.editor.document import Document
 from ptxlab.report import Diagnostic, Help, PtxError, Span
 from ptxlab.syntax import read
 
-_SEVERITIES = {"error": 1, "warning": 2, "note": 3}
+_SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "note": types.DiagnosticSeverity.Information,
+}
 
 
-def findings_of(document: Document, target: str | None) -> list[Diagnostic]:
-    """All that `ptxlab check` reports."""
+class NotNeededError(Exception):
+    """The text has changed while it was checked."""
+
+
+def findings_of(document: Document, target: str | None, is_old: Event) -> list[Diagnostic]:
+    """All that `ptxlab check` reports; raises `NotNeededError` once `is_old` is set."""
+
+    def go_on(_: int) -> None:
+        if is_old.is_set():
+            raise NotNeededError
+
     try:
-        module, faults = read(document.text, document.source.name)
+        module, faults = read(document.text, document.source.name, go_on)
     except PtxError as wrong:
         return wrong.diagnostics
-    return [*faults, *check_partly(module, target)] if faults else check(module, target)
+    return [*faults, *check_partly(module, target)] if faults else check(module, target, go_on)
 
 
-def as_message(document: Document, found: Diagnostic) -> dict[str, Any]:
+def as_message(document: Document, found: Diagnostic) -> types.Diagnostic:
     """A finding as the editor shows it; the other places that it names are related information."""
     primary, *others = found.labels or (None,)
-    where = document.range(primary.span.start, primary.span.end) if primary else document.range(0, 0)
     text = found.message if primary is None or not primary.text else f"{found.message}\n{primary.text}"
-    related = [
-        {"location": {"uri": document.uri, "range": _range(document, other.span)}, "message": other.text}
-        for other in others
-        if other is not None
-    ]
     lines = [text, *(f"note: {note}" for note in found.notes), *(f"help: {help.text}" for help in found.helps)]
-    return {
-        "range": where,
-        "severity": _SEVERITIES[found.level],
-        "code": found.code,
-        "source": "ptxlab",
-        "message": "\n".join(lines),
-        "relatedInformation": related,
-    }
+    return types.Diagnostic(
+        range=_range(document, primary.span) if primary else document.range(0, 0),
+        severity=_SEVERITIES[found.level],
+        code=found.code,
+        source="ptxlab",
+        message="\n".join(lines),
+        related_information=[
+            types.DiagnosticRelatedInformation(types.Location(document.uri, _range(document, other.span)), other.text)
+            for other in others
+            if other is not None
+        ],
+    )
 
 
-def fixes_of(document: Document, found: Diagnostic) -> list[dict[str, Any]]:
+def fixes_of(document: Document, found: Diagnostic) -> list[types.CodeAction]:
     """The helps of a finding that can be applied, as quick fixes."""
     return [
-        {
-            "title": help.text,
-            "kind": "quickfix",
-            "diagnostics": [as_message(document, found)],
-            "isPreferred": True,
-            "edit": {"changes": {document.uri: _edits(document, help)}},
-        }
+        types.CodeAction(
+            title=help.text,
+            kind=types.CodeActionKind.QuickFix,
+            diagnostics=[as_message(document, found)],
+            is_preferred=True,
+            edit=types.WorkspaceEdit(changes={document.uri: _edits(document, help)}),
+        )
         for help in found.helps
         if help.edits
     ]
 
 
-def _edits(document: Document, help: Help) -> list[dict[str, Any]]:
-    return [{"range": _range(document, edit.span), "newText": edit.replacement} for edit in help.edits]
+def _edits(document: Document, help: Help) -> list[types.TextEdit]:
+    return [types.TextEdit(_range(document, edit.span), edit.replacement) for edit in help.edits]
 
 
-def _range(document: Document, span: Span) -> dict[str, Any]:
+def _range(document: Document, span: Span) -> types.Range:
     return document.range(span.start, span.end)
