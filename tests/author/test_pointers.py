@@ -126,7 +126,12 @@ def moved(x: Any, n: Any, s: Any, a: Any) -> None:
         (
             lambda x, n, s, a: ptx.shared(f64, 4)[np.int64(4)],
             "outside-array",
-            "index 4 is outside of `tile`, which has 4",
+            "index 4 is outside of `tile`, which has 4 elements",
+        ),
+        (
+            lambda x, n, s, a: ptx.shared(f64, 4, 2)[1, 2],
+            "outside-array",
+            "index 2 is outside of dimension 1 of `tile`, which has 2 elements",
         ),
     ],
 )

@@ -110,6 +110,15 @@ def test_json_is_an_object_whatever_happens() -> None:
     assert [found["code"] for found in json.loads(result.stdout)["diagnostics"]] == ["binary-file"]
 
 
+@needs_tools
+@pytest.mark.parametrize("command", ["check", "assemble", "sass"])
+def test_a_byte_order_mark_can_be_removed(command: str) -> None:
+    Path("marked.ptx").write_text(f"\ufeff{SAXPY}", encoding="utf-8")
+    result = run(command, "marked.ptx")
+    assert "error[non-ascii-character]: PTX is ASCII, and this is '\\ufeff'\n --> marked.ptx:1:1\n" in result.output
+    assert "= help: remove the byte order mark\n" in result.output
+
+
 @pytest.mark.parametrize("command", ["assemble", "sass"])
 def test_a_tool_that_is_missing_is_not_a_fault_of_the_file(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_PTXAS", "no-such-ptxas")

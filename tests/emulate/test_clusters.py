@@ -189,7 +189,7 @@ def test_threads_that_have_exited_are_not_waited_for() -> None:
          "a second `barrier.cluster.arrive` without a `barrier.cluster.wait` between them"),
         ("@%p1 bra other; barrier.cluster.arrive.aligned; bra wait; other: barrier.cluster.arrive.aligned;\n"
          "wait: barrier.cluster.wait;", "barrier-divergence",
-         "lanes of one warp wait at different instructions, "
+         "lanes of one warp are at different instructions, "
          "but `barrier.cluster.arrive.aligned` needs the whole warp"),
     ],
 )  # fmt: skip

@@ -145,6 +145,7 @@ def test_a_foreign_or_damaged_trace(content: bytes, says: str, tmp_path: Path) -
     ("arguments", "says"),
     [
         (["nosuch.ptx"], "there is no file `nosuch.ptx`"),
+        (["."], "`.` is a directory"),
         (["mma_tle"], "there is no file or kernel `mma_tle`; did you mean `mma_tile`?"),
         (["mma_tile", "--variant", "none"], "`mma_tile` has no variant `none`"),
         (["mma_tile", "--arg", "u32=1"], "`mma_tile` is of the gallery, which has its arguments"),

@@ -39,9 +39,11 @@ class Array(Pointer):
     def _element(self, indices: tuple[Any, ...]) -> Pointer:
         if len(indices) != max(len(self.extents), 1):
             refuse("not-an-index", f"`{self.symbol}` takes {max(len(self.extents), 1)} indices, {len(indices)} given")
-        for index, extent in zip(indices, self.extents, strict=False):
+        for dimension, (index, extent) in enumerate(zip(indices, self.extents, strict=False)):
             if is_number(index) and extent and not 0 <= index < extent:
-                refuse("outside-array", f"index {index} is outside of `{self.symbol}`, which has {extent}")
+                which = f"`{self.symbol}`" if len(indices) == 1 else f"dimension {dimension} of `{self.symbol}`"
+                count = f"{extent} element{'s' * (extent > 1)}"
+                refuse("outside-array", f"index {index} is outside of {which}, which has {count}")
         strides = self.strides or (1,)
         return self._advance([(index, stride * self.size) for index, stride in zip(indices, strides, strict=True)])
 

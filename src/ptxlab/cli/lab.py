@@ -89,7 +89,8 @@ def command(
     elif not path.exists() and not path.suffix:
         trace, owner = _gallery(what, variant, sizes, given)
     elif not path.is_file():
-        raise click.UsageError(f"there is no file `{what}`")
+        is_folder = path.is_dir()
+        raise click.UsageError(f"`{what}` is a directory" if is_folder else f"there is no file `{what}`")
     else:
         if variant or sizes:
             raise click.UsageError("`--variant` and `--size` are for what opens by its name: see `--list`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ptxlab.report import Diagnostic, Source, Span, error, warning
+from ptxlab.report import Diagnostic, Edit, Help, Source, Span, error, warning
 from ptxlab.toolchain.advisories import Advisory, find_advisory
 from ptxlab.toolchain.crashes import find_cause
 from ptxlab.toolchain.header import unterminated_comment
@@ -44,6 +44,8 @@ def diagnose(message: Message, source: Source, tool: Tool) -> Diagnostic:
     advisory = find_advisory(message.text)
     if advisory:
         return _advise(advisory, message, source, tool)
+    if source.text.startswith("\ufeff") and "non-ASCII character" in message.text:
+        return _byte_order_mark(message, source, tool)
     first, *others = message.text.split("\n")
     notes = [line.strip() for line in others if line.strip()]
     span = locate(source, message.text, message.line)
@@ -89,6 +91,13 @@ def _advise(advisory: Advisory, message: Message, source: Source, tool: Tool) ->
         notes.append(f"ptxas {tool.version} says{number}: {message.text}")
     text = advisory.message or _sentence(message.text)
     return say(advisory.code, text, span, notes=notes, helps=[advisory.help])
+
+
+def _byte_order_mark(message: Message, source: Source, tool: Tool) -> Diagnostic:
+    span = Span(source, 0, 1)
+    notes = [f"ptxas {tool.version} says: {message.text}"]
+    help = Help("remove the byte order mark", (Edit(span, ""),))
+    return error("non-ascii-character", f"PTX is ASCII, and this is {span.text!a}", span, notes=notes, helps=[help])
 
 
 def _sentence(text: str) -> str:

@@ -71,10 +71,12 @@ def explain_divergence(
         helps = ["move it out of the branch: all lanes execute the same one" if is_aligned else
                  "let all lanes of the mask execute it together, or name only those that do"]  # fmt: skip
     else:
-        message = f"lanes of one warp wait at different instructions, but `{opcode.text}` needs the whole warp"
-        other = (
-            "barrier.sync" if culprit.status == thread_parts.AT_BARRIER else f"barrier.{'.'.join(opcode.modifiers[:2])}"
-        )
+        only_arrives = _only_arrives(launch, culprit.instruction)
+        are = "are" if only_arrives else "wait"
+        message = f"lanes of one warp {are} at different instructions, but `{opcode.text}` needs the whole warp"
+        of_block = "barrier.arrive" if only_arrives else "barrier.sync"
+        is_of_block = culprit.status == thread_parts.AT_BARRIER
+        other = of_block if is_of_block else f"barrier.{'.'.join(opcode.modifiers[:2])}"
         helps = [f"move the barrier out of the branch, or use `{other}` without `.aligned`"]
     first, *others = (Group(snapshot, tuple(group)) for group in groups)
     return error(
@@ -196,6 +198,8 @@ def describe_wait(launch: RunningLaunch, group: Group, of: str = "") -> str:
     first = group.first
     polls = first.status == SPINS
     one, several = ("polls", "poll") if polls else ("waits here", "wait here")
+    if _only_arrives(launch, group.instruction):
+        one, several = "arrives here", "arrive here"
     text = do(group.threads, group.snapshot.threads, f"{of} {one}", f"{of} {several}").replace("  ", " ")
     match first.status:
         case thread_parts.AT_COLLECTIVE:
@@ -215,6 +219,12 @@ def describe_wait(launch: RunningLaunch, group: Group, of: str = "") -> str:
         case thread_parts.AT_REGISTERS:
             return f"{text} for {first.waits_for} registers a thread"
     return f"{text} {_polled(launch, group)} here" if polls else text
+
+
+def _only_arrives(launch: RunningLaunch, instruction: int) -> bool:
+    """Whether an instruction arrives at a barrier without a wait for the others, as `bar.arrive` does."""
+    effects = launch.compiled.effects(instruction)
+    return effects.barrier is not None and not effects.waits
 
 
 def _polled(launch: RunningLaunch, group: Group) -> str:
