@@ -198,10 +198,10 @@ def test_lines_end_where_editors_end_them(editor: Editor) -> None:
 
 def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of the first text lasts until that has changed: its findings are not published."""
-    may_go_on, ends = Event(), []
+    released, ends = Event(), []
 
     def slow(document: Document, target: str | None, is_old: Event) -> list[Diagnostic]:
-        may_go_on.wait(30)
+        released.wait(30)
         try:
             ends.append(findings := findings_of(document, target, is_old))
         except NotNeededError:
@@ -215,7 +215,7 @@ def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.M
     assert client.ask("hover", "mad.wi|de")
     client.change({"text": TEXT})
     assert client.ask("hover", "mad.wi|de")
-    may_go_on.set()
+    released.set()
     assert (client.findings(), ends) == ([], [None, []])
 
 

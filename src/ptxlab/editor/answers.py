@@ -164,7 +164,7 @@ ANSWERS: dict[str, tuple[Callable[[Document, Any], Any], Any]] = {
     types.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (outline, None),
     types.TEXT_DOCUMENT_FORMATTING: (formatting, None),
 }
-"""Each question with its answer, and what the editor is told about it."""
+"""Each question with its answer, and the options that the server announces."""
 
 
 def _word_at(document: Document, position: types.Position) -> int | None:

@@ -25,15 +25,15 @@ class NotNeededError(Exception):
 def findings_of(document: Document, target: str | None, is_old: Event) -> list[Diagnostic]:
     """All that `ptxlab check` reports; raises `NotNeededError` once `is_old` is set."""
 
-    def go_on(_: int) -> None:
+    def progress(_: int) -> None:
         if is_old.is_set():
             raise NotNeededError
 
     try:
-        module, faults = read(document.text, document.source.name, go_on)
+        module, faults = read(document.text, document.source.name, progress)
     except PtxError as wrong:
         return wrong.diagnostics
-    return [*faults, *check_partly(module, target)] if faults else check(module, target, go_on)
+    return [*faults, *check_partly(module, target)] if faults else check(module, target, progress)
 
 
 def as_message(document: Document, found: Diagnostic) -> types.Diagnostic:
