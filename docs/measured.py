@@ -85,7 +85,7 @@ def on_hopper_wgmma_is_as_fast_as_cublas_and_mma_sync_is_not() -> None:
 def with_s8_mma_sync_is_as_fast_as_cublas() -> None:
     ratios = {one.size["type"]: one.ratio("mma.sync", "cuBLAS") for one in sizes("mma_gemm") if one.size["m"] == 8192}
     assert ratios["s8"] > 1
-    assert ratios["tf32"] < 0.55
+    assert 0.5 < ratios["tf32"] < 0.6
     assert ratios["e4m3"] < 0.25
 
 

@@ -57,10 +57,6 @@ LOADED = (
 )
 AT_END = "bulk stores are complete when the grid ends, and an SM keeps shared memory for them (bulk_at_exit.json)"
 UNTOUCHED = "no register of the MMAs is accessed between it and the fence before it"
-ONLY_READ = (
-    "since the fence before it the MMAs' registers were only read, and the first MMA overwrites them: the manual asks "
-    "for it, and nothing can go wrong without"
-)
 NO_MORE = "it is for the last tile: the producer copies no more, and does not wait for it"
 WITH_BYTES = (
     "what `st.async` wrote is there for every thread that sees its bytes complete, whatever the scope of the wait"
@@ -126,7 +122,6 @@ EQUIVALENT = [
     *(Survivor(case, (), WAIT, AT_END, "cp.async.bulk.wait_group") for case in ("wgmma", "scaled_gemm")),
     Survivor("wgmma_attention", (), ("remove commit",), AT_END, "cp.async.bulk.commit_group"),
     Survivor("wgmma_attention", (), ("remove tensor fence",), UNTOUCHED, "wgmma.fence"),
-    Survivor("scaled_gemm", (), ("remove tensor fence",), ONLY_READ, "wgmma.fence"),
     Survivor("wgmma_attention", (), ("remove arrive",), NO_MORE, "mbarrier.arrive.shared.b64"),
     *(
         Survivor(case, (), SCOPE, WITH_BYTES, "mbarrier.try_wait.parity.acquire.cluster")
