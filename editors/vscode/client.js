@@ -41,8 +41,9 @@ class Connection {
     this.server.stdin.write(body);
   }
 
-  ask(method, params) {
+  ask(method, params, token) {
     const id = ++this.number;
+    if (token) token.onCancellationRequested(() => this.waiting.has(id) && this.send({ method: "$/cancelRequest", params: { id } }));
     const answer = new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
     this.send({ id, method, params });
     return answer;
@@ -77,8 +78,8 @@ exports.start = (vscode, context, command) => {
   const place = ({ line, character }) => ({ line, character });
   const version = (document) => ({ uri: document.uri.toString(), version: document.version });
   const about = (document, position) => ({ textDocument: { uri: document.uri.toString() }, position: position && place(position) });
-  const ask = (method, document, position, more) =>
-    connection.ask(`textDocument/${method}`, { ...about(document, position), ...more });
+  const ask = (method, document, position, more, token) =>
+    connection.ask(`textDocument/${method}`, { ...about(document, position), ...more }, token);
 
   const opened = (document) =>
     document.languageId === "ptx" &&
@@ -105,14 +106,14 @@ exports.start = (vscode, context, command) => {
     workspace.onDidChangeTextDocument(changed),
     workspace.onDidCloseTextDocument(closed),
     languages.registerHoverProvider("ptx", {
-      provideHover: async (document, position) => {
-        const found = await ask("hover", document, position);
+      provideHover: async (document, position, token) => {
+        const found = await ask("hover", document, position, {}, token);
         return found && new vscode.Hover(new vscode.MarkdownString(found.contents.value), range(found.range));
       },
     }),
     languages.registerCompletionItemProvider("ptx", {
-      provideCompletionItems: async (document, position) =>
-        (await ask("completion", document, position)).map((one) =>
+      provideCompletionItems: async (document, position, token) =>
+        (await ask("completion", document, position, {}, token)).map((one) =>
           Object.assign(new vscode.CompletionItem(one.label, one.kind - 1), { detail: one.detail })),
     }, ".", "%", "["),
     languages.registerDefinitionProvider("ptx", {
@@ -126,8 +127,8 @@ exports.start = (vscode, context, command) => {
         (await ask("references", document, position, { context: { includeDeclaration: context.includeDeclaration } })).map(location),
     }),
     languages.registerDocumentHighlightProvider("ptx", {
-      provideDocumentHighlights: async (document, position) =>
-        (await ask("documentHighlight", document, position)).map((one) => new vscode.DocumentHighlight(range(one.range))),
+      provideDocumentHighlights: async (document, position, token) =>
+        (await ask("documentHighlight", document, position, {}, token)).map((one) => new vscode.DocumentHighlight(range(one.range))),
     }),
     languages.registerRenameProvider("ptx", {
       prepareRename: async (document, position) => {

@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from collections.abc import Iterator
 from threading import Event, Thread
@@ -146,9 +145,11 @@ class Client:
 
 @pytest.fixture(scope="module")
 def editor() -> Iterator[Editor]:
-    editor = Editor()
-    yield editor
-    editor.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ptxlab.editor.server._PAUSE", 0.02)
+        editor = Editor()
+        yield editor
+        editor.close()
 
 
 @pytest.fixture(scope="module")
@@ -198,9 +199,10 @@ def test_lines_end_where_editors_end_them(editor: Editor) -> None:
 
 def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of the first text lasts until that has changed: its findings are not published."""
-    released, ends = Event(), []
+    begun, released, ends = Event(), Event(), []
 
     def slow(document: Document, target: str | None, is_old: Event) -> list[Diagnostic]:
+        begun.set()
         released.wait(30)
         try:
             ends.append(findings := findings_of(document, target, is_old))
@@ -211,12 +213,37 @@ def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.M
 
     monkeypatch.setattr("ptxlab.editor.server.findings_of", slow)
     client = Client(editor, TEXT.replace("mul.f32", "mlu.f32"))
-    time.sleep(0.3)
+    assert begun.wait(30)
     assert client.ask("hover", "mad.wi|de")
     client.change({"text": TEXT})
     assert client.ask("hover", "mad.wi|de")
     released.set()
     assert (client.findings(), ends) == ([], [None, []])
+
+
+def test_a_question_that_waits_can_be_taken_back(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, released, client = Event(), Event(), Client(editor)
+
+    def slow(text: str) -> str:
+        begun.set()
+        released.wait(30)
+        return text
+
+    monkeypatch.setattr("ptxlab.editor.answers.describe_opcode", slow)
+    position = {"line": 12, "character": 6}
+    asked = {"textDocument": {"uri": client.uri}, "position": position}
+    for number in ("first", "second"):
+        hover = {"jsonrpc": "2.0", "id": number, "method": "textDocument/hover", "params": asked}
+        write_message(editor.sending, hover)
+    assert begun.wait(30)
+    editor.notify("$/cancelRequest", {"id": "second"})
+    while (answer := editor.receive()).get("id") is None:
+        pass
+    assert (answer["id"], answer["error"]["code"]) == ("second", -32800)
+    released.set()
+    while (answer := editor.receive()).get("id") is None:
+        pass
+    assert (answer["id"], answer["result"]["contents"]["value"]) == ("first", "setp.ge.u32")
 
 
 def test_hover(client: Client) -> None:

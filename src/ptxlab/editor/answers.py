@@ -114,9 +114,7 @@ def completion(document: Document, asked: types.CompletionParams) -> list[types.
     written = re.search(r"(?:^|[;{}:\s])([a-z]\w*(?:\.[\w:]+)*)\.[\w:]*$", line)
     if written and written[1].partition(".")[0] in heads():
         return [types.CompletionItem(word, kind=types.CompletionItemKind.Keyword) for word in continuations(written[1])]
-    number = document.word_at(offset) if document.last_before(offset) >= 0 else None
-    is_start = number is None or (opcode_at(document, number) is not None)
-    if is_start or re.fullmatch(r"\s*(@!?%?\w+\s+)?\w*", line):
+    if re.fullmatch(r"\s*(@!?%?\w+\s+)?\w*", line) or _is_opcode(document, offset):
         return [types.CompletionItem(head, kind=types.CompletionItemKind.Function) for head in sorted(heads())]
     names = [item for one in scopes_of(document).at(offset).visible() for item in _items(one)]
     special = [
@@ -169,6 +167,12 @@ ANSWERS: dict[str, tuple[Callable[[Document, Any], Any], Any]] = {
 
 def _word_at(document: Document, position: types.Position) -> int | None:
     return document.word_at(document.offset(position))
+
+
+def _is_opcode(document: Document, offset: int) -> bool:
+    """Whether an offset is in an opcode, or before all words."""
+    number = document.word_at(offset) if document.last_before(offset) >= 0 else None
+    return number is None or opcode_at(document, number) is not None
 
 
 def _named(document: Document, position: types.Position) -> Declaration | None:

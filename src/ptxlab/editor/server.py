@@ -1,7 +1,7 @@
 """The language server: pygls has the protocol, and `Server` the open texts and what was found in them.
 
 A text is checked by another thread when it has not changed for a moment, and what is found is published unless it has
-changed since: meanwhile the editor's questions are answered.
+changed since. A third thread answers the editor's questions meanwhile, so that one it no longer asks is taken back.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Server:
         self.documents: dict[str, Document] = {}
         self.found: dict[str, list[Diagnostic]] = {}
         self.checks: dict[str, asyncio.Task[None]] = {}
-        self.checker = ThreadPoolExecutor(1)
+        self.checker, self.answerer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
         self.protocol = LanguageServer("ptxlab", __version__)
         self._register()
 
@@ -89,8 +89,9 @@ class Server:
             feature(method, options)(self._answering(answer))
 
     def _answering(self, answer: Callable[[Document, Any], Any]) -> Callable[[Any], Any]:
-        def reply(asked: Any) -> Any:
-            return answer(self._document(asked), asked)
+        async def reply(asked: Any) -> Any:
+            document = self._document(asked)
+            return await asyncio.get_running_loop().run_in_executor(self.answerer, answer, document, asked)
 
         return reply
 
