@@ -199,10 +199,10 @@ def test_lines_end_where_editors_end_them(editor: Editor) -> None:
 
 def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of the first text lasts until that has changed: its findings are not published."""
-    begun, released, ends = Event(), Event(), []
+    started, released, ends = Event(), Event(), []
 
     def slow(document: Document, target: str | None, is_old: Event) -> list[Diagnostic]:
-        begun.set()
+        started.set()
         released.wait(30)
         try:
             ends.append(findings := findings_of(document, target, is_old))
@@ -213,7 +213,7 @@ def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.M
 
     monkeypatch.setattr("ptxlab.editor.server.findings_of", slow)
     client = Client(editor, TEXT.replace("mul.f32", "mlu.f32"))
-    assert begun.wait(30)
+    assert started.wait(30)
     assert client.ask("hover", "mad.wi|de")
     client.change({"text": TEXT})
     assert client.ask("hover", "mad.wi|de")
@@ -222,10 +222,10 @@ def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.M
 
 
 def test_a_question_that_waits_can_be_taken_back(editor: Editor, monkeypatch: pytest.MonkeyPatch) -> None:
-    begun, released, client = Event(), Event(), Client(editor)
+    started, released, client = Event(), Event(), Client(editor)
 
     def slow(text: str) -> str:
-        begun.set()
+        started.set()
         released.wait(30)
         return text
 
@@ -235,7 +235,7 @@ def test_a_question_that_waits_can_be_taken_back(editor: Editor, monkeypatch: py
     for number in ("first", "second"):
         hover = {"jsonrpc": "2.0", "id": number, "method": "textDocument/hover", "params": asked}
         write_message(editor.sending, hover)
-    assert begun.wait(30)
+    assert started.wait(30)
     editor.notify("$/cancelRequest", {"id": "second"})
     while (answer := editor.receive()).get("id") is None:
         pass
