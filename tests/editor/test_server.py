@@ -58,7 +58,7 @@ done:
 class Editor:
     """An editor with the server in a thread; both end when their streams do."""
 
-    def __init__(self) -> None:
+    def __init__(self, **capabilities: Any) -> None:
         reading, to_server = os.pipe()
         from_server, writing = os.pipe()
         self.sending, self.receiving = os.fdopen(to_server, "wb"), os.fdopen(from_server, "rb")
@@ -67,7 +67,7 @@ class Editor:
         self.server.start()
         self.number = self.files = 0
         self.published: dict[str, list[list[dict[str, Any]]]] = defaultdict(list)
-        self.request("initialize", {"processId": None, "rootUri": None, "capabilities": {}})
+        self.request("initialize", {"processId": None, "rootUri": None, "capabilities": capabilities})
 
     def notify(self, method: str, parameters: Any) -> None:
         write_message(self.sending, {"jsonrpc": "2.0", "method": method, "params": parameters})
@@ -329,6 +329,15 @@ def test_symbols_and_formatting(editor: Editor, client: Client) -> None:
     assert edit["newText"].startswith(".version 8.0\n.target sm_80\n")
     with pytest.raises(LookupError, match="the file cannot be read: expected `;`"):
         Client(editor, TEXT.replace("ret;\n}", "ret\n}")).ask("formatting", options=options)
+
+
+def test_positions_count_the_units_that_the_editor_prefers() -> None:
+    editor = Editor(general={"positionEncodings": ["utf-8", "utf-16"]})
+    client = Client(editor, TEXT.replace("bra done", "/* \U0001d49c */ bra done"))
+    assert [one["range"]["start"]["character"] for one in client.findings()] == [11]
+    shown = client.ask("hover", position={"line": 13, "character": 20})  # `bra`
+    assert shown["range"] == {"start": {"line": 13, "character": 19}, "end": {"line": 13, "character": 22}}
+    editor.close()
 
 
 def test_positions_count_units_of_utf16(editor: Editor) -> None:
