@@ -1,9 +1,10 @@
 """How fast the page of `ptxlab lab` is on a recorded launch of ten million steps, in Chromium.
 
 `python benchmarks/lab.py [run.ptxtrace] [--json evidence/lab.json]` records a product by `mma.sync` if no recording is
-given, opens it as the command does, and measures how long the page takes to load, and from an input to the next frame
-after all that is shown has changed. Run it with nothing else on the machine. `docs/build.py --measured` makes the table
-of `docs/lab.md` from the file.
+given, opens it as the command does, and measures how long it takes until the page shows its source, the registers and
+the timeline; then, without a pause, the first step and the first jump to another block; then many of them in each view,
+from an input to the next frame after the source, the view and the timeline have changed. Run it with nothing else on
+the machine. `docs/build.py --measured` makes the table of `docs/lab.md` from the file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab.browser import Browser, chromium
-from tests.lab.timing import JUMPS, STEPS, TABS, measure, record
+from tests.lab.timing import FIRST, FIRST_JUMP, FIRST_STEP, JUMPS, SHOWN, STEPS, TABS, measure, record
 
 import ptxlab
 from ptxlab.lab import Server, Views
@@ -53,16 +54,20 @@ def run(path: Path, profile: Path) -> dict[str, Any]:
         with Server(Views(trace), 0) as server:
             prepared = time.perf_counter()
             server.start()
-            with browser.open(server.url) as page:
+            with browser.open(server.url, until=FIRST) as page:
+                first = time.perf_counter()
+                page.wait(SHOWN)
                 ready = time.perf_counter()
+                page.send("Performance.enable", timeDomain="threadTicks")
+                found["first"] = {
+                    "step": measure(page, "the first step", FIRST_STEP),
+                    "jump": measure(page, "the first jump", FIRST_JUMP),
+                }
                 found["steps"] = {"threads": trace.steps, "warps": server.views.steps.count}
                 times = {"all": ready - start, "file": opened - start, "order": prepared - opened,
-                         "page": ready - prepared, "cpu": time.process_time() - used}  # fmt: skip
+                         "source": first - prepared, "rest": ready - first, "cpu": time.process_time() - used}  # fmt: skip
                 found["load"] = {name: round(seconds, 2) for name, seconds in times.items()}
                 print(found["steps"], found["load"])
-                page.send("Performance.disable")
-                page.send("Performance.enable", timeDomain="threadTicks")
-                time.sleep(4)  # what many answers need is made meanwhile
                 found["views"] = {}
                 for view in page.evaluate("Object.keys(lab.views)"):
                     page.evaluate(f"lab.state.set({{tab: '{view}'}})")

@@ -76,8 +76,11 @@ class Browser:
         return found
 
     @contextmanager
-    def open(self, url: str, width: int = 1280, height: int = 800) -> Iterator["Page"]:
-        """A page that is ready."""
+    def open(
+        self, url: str, width: int = 1280, height: int = 800,
+        until: str = "document.documentElement?.dataset.ready === 'yes'",
+    ) -> Iterator["Page"]:  # fmt: skip
+        """A page that is ready, or of which an expression is true."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = Page(self, session)
@@ -87,7 +90,7 @@ class Browser:
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 800
         )
         page.send("Page.navigate", url=url)
-        page.wait("document.documentElement?.dataset.ready === 'yes'")
+        page.wait(until)
         yield page
         self.send("Target.closeTarget", targetId=target)
 

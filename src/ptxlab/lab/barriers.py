@@ -12,7 +12,7 @@ from ptxlab.device.layout import shared_variables
 from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALISED, OBSERVED, OPENED, PHASE
 from ptxlab.lab.waiting import Waiting
 from ptxlab.lab.warp_steps import WarpSteps
-from ptxlab.trace.columns import Numbers
+from ptxlab.trace.columns import Numbers, stable_order
 
 WORDS = {
     INITIALISED: "initialised", ARRIVED: "arrived", EXPECTED: "expects", COMPLETED: "bytes", PHASE: "phase",
@@ -46,25 +46,33 @@ class Barriers:
 
     def __init__(self, steps: WarpSteps) -> None:
         self.steps = steps
+        self.histories = lru_cache(maxsize=64)(self._find_histories)
         self._at_barrier = lru_cache(maxsize=64)(self._find_at_barrier)
         self.names = {start: variable.name for variable, start in shared_variables(steps.trace.program.variables)}
 
     @cached_property
-    def histories(self) -> list[History]:
-        """Of each barrier, in the order in which they are first used."""
+    def _by_block(self) -> tuple[Numbers, Numbers]:
+        """The events of barriers, those of the barriers of one block together, and which block that is."""
         events = self.steps.trace.columns.events
         chosen = np.flatnonzero((events["kind"] >= INITIALISED) & (events["kind"] <= OPENED))
-        is_mbarrier = events["kind"][chosen] < AT_BARRIER
-        places = np.stack([
-            events["block"][chosen].astype(np.int64), is_mbarrier.astype(np.int64),
-            np.where(is_mbarrier, events["address"][chosen], events["operation"][chosen]).astype(np.int64),
-        ], axis=1)  # fmt: skip
+        blocks = events["block"][chosen].astype(np.int64)
+        order = stable_order(blocks)
+        return chosen[order], blocks[order]
+
+    def _find_histories(self, block: int) -> list[History]:
+        """Of each barrier of a block, in the order in which they are first used."""
+        order, blocks = self._by_block
+        chosen = order[np.searchsorted(blocks, block) : np.searchsorted(blocks, block, "right")]
+        events = self.steps.trace.columns.events[chosen]
+        is_mbarrier = events["kind"] < AT_BARRIER
+        addresses = np.where(is_mbarrier, events["address"], events["operation"]).astype(np.int64)
+        places = np.stack([is_mbarrier.astype(np.int64), addresses], axis=1)
         found, first, inverse = np.unique(places, axis=0, return_index=True, return_inverse=True)
         inverse = inverse.reshape(-1)
-        return [self._history(found[number], chosen[inverse == number]) for number in np.argsort(first).tolist()]
+        return [self._history(block, found[number], chosen[inverse == number]) for number in np.argsort(first).tolist()]
 
-    def _history(self, place: Numbers, events: Numbers) -> History:
-        block, is_mbarrier, address = place.tolist()
+    def _history(self, block: int, place: Numbers, events: Numbers) -> History:
+        is_mbarrier, address = place.tolist()
         given = self.steps.trace.columns.events[events]
         kinds, sizes = given["kind"], given["size"].astype(np.int64)
         states = np.zeros((len(events), 4), np.int64)
@@ -101,9 +109,7 @@ class Barriers:
     def window(self, block: int, start: int, end: int) -> list[dict[str, Any]]:
         """The barriers of a block, with what happens to each from a warp step to another."""
         found = []
-        for history in self.histories:
-            if history.block != block:
-                continue
+        for history in self.histories(block):
             low, high = (int(np.searchsorted(history.after, at)) for at in (start, end))
             state = [0, 0, 0, -1] if not low else self._state(history, low - 1)
             inside = slice(low, min(high, low + MOST))
@@ -138,7 +144,7 @@ class Barriers:
 
     def _find_at_barrier(self, block: int, number: int) -> list[list[int]]:
         """Warps that wait at a barrier of the block."""
-        history = next(one for one in self.histories if (one.block, one.address, one.is_mbarrier) == (block, number, 0))
+        history = next(one for one in self.histories(block) if (one.address, one.is_mbarrier) == (number, False))
         given = self.steps.trace.columns.events[history.events]
         seen = np.flatnonzero(given["kind"] == AT_BARRIER)
         if not len(seen):

@@ -245,13 +245,13 @@ class Copies:
                 break
         else:
             return None
-        place = owner, int(events["address"][signal])
-        for history in self.barriers.histories:
-            if history.is_mbarrier and (history.block, history.address) == place:
+        address = int(events["address"][signal])
+        for history in self.barriers.histories(owner):
+            if history.is_mbarrier and history.address == address:
                 later = history.events[np.searchsorted(history.events, signal) :]
                 phase = later[events["kind"][later] == PHASE][:1]
                 found: dict[str, Any] = {
-                    "name": self.barriers.name(history), "address": place[1], "step": int(when[signal]),
+                    "name": self.barriers.name(history), "address": address, "step": int(when[signal]),
                     "bytes": int(events["size"][signal]), "phase": int(events["operation"][signal]),
                 }  # fmt: skip
                 if len(phase):

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import GLOBAL, SPACES, Rows
-from ptxlab.trace.columns import Numbers
+from ptxlab.trace.columns import Numbers, stable_order
 
 PAGE = 8192  # bytes
 _TOGETHER = 1024  # writes that are inspected at a time
@@ -46,7 +46,7 @@ class Memory:
         """All writes, those to the memory of one owner together, and whose they are."""
         rows = self.steps.trace.accesses.writes
         owners = _owner(rows.space, rows.owner)
-        order = np.argsort(owners, kind="stable")
+        order = stable_order(owners)
         return order, owners[order]
 
     def page(self, space: int, owner: int, page: int, start: int, end: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import secrets
 import socket
 import sys
 import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -16,6 +17,7 @@ from ptxlab.lab.page import page
 from ptxlab.lab.views import Views
 
 HOST = "127.0.0.1"
+QUIET = 0.1  # seconds without a request, after which there is time for something else
 FIRST, TRIED = 8712, 20  # the port, and how many after it are tried
 
 
@@ -26,6 +28,7 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, views: Views, port: int | None = None) -> None:
         self.views = views
+        self.asked = time.monotonic()  # when there was a request last
         self.token = secrets.token_urlsafe(12)
         super().__init__((HOST, _free_port() if port is None else port), _Handler)
 
@@ -40,9 +43,11 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def prepare(self) -> None:
-        """Make what many answers need, so that the first of them is fast."""
-        self.views.prepare()
-        gc.collect()
+        """Make what many answers need, so that the first of them is fast; between its parts, answers go first."""
+        for part in self.views.parts():
+            while (rest := self.asked + QUIET - time.monotonic()) > 0:
+                time.sleep(rest)
+            part()
         gc.freeze()  # the recording stays: to look for garbage in it, again and again, delays answers
 
     def start(self) -> threading.Thread:
@@ -79,6 +84,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """The page, or an answer."""
+        self.server.asked = time.monotonic()
         expected = f"{HOST}:{self.server.server_port}"
         if self.headers.get("Host") not in (expected, expected.replace(HOST, "localhost")):
             self._send(HTTPStatus.FORBIDDEN, "text/plain", b"not the host of this page")

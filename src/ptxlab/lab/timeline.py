@@ -142,8 +142,8 @@ class Timeline:
     def _phases(self, block: int) -> list[Track]:
         """The phases of each mbarrier."""
         found = []
-        for history in self.barriers.histories:
-            if history.block != block or not history.is_mbarrier:
+        for history in self.barriers.histories(block):
+            if not history.is_mbarrier:
                 continue
             changes = np.flatnonzero(np.diff(history.phase, prepend=-1))
             start = history.after[changes] + 1

@@ -41,7 +41,7 @@ class Views:
             "steps": lambda window: windows.window_of(self.steps, window),
             "accesses": lambda window: windows.accesses_in(self.steps, window),
             "warps": lambda block, window: windows.warps_at(self.steps, block, window),
-            "line": lambda line: windows.steps_at(self.steps, line),
+            "line": lambda line, block=None: windows.steps_at(self.steps, line, block),
             "registers": self._registers,
             "memory": self._memory,
             "barriers": self._barriers,
@@ -57,11 +57,21 @@ class Views:
 
     def prepare(self) -> None:
         """Make what many answers need, so that the first of them is fast."""
+        for part in self.parts():
+            part()
+
+    def parts(self) -> list[Callable[[], Any]]:
+        """What makes that, part by part."""
         first = self.trace.blocks[0] if self.trace.blocks else 0
-        self._memory_of.writes(SHARED, first)
-        len(self._barriers_of.histories)
-        self._timeline_of.tile(first, 0, 0)
-        self._tensor_memory_of.words(first, self.steps.count)
+        return [
+            lambda: self._barriers_of.histories(first),
+            lambda: self._timeline_of.tile(first, 0, 0),
+            lambda: self.trace.columns.entries_of(0) if self.trace.columns.segments else None,
+            lambda: self.trace.accesses.writes,
+            lambda: self._memory_of.writes(SHARED, first),
+            lambda: self.trace.columns.threads,  # origins need the entries of each
+            lambda: self._tensor_memory_of.words(first, self.steps.count),
+        ]
 
     def get(self, name: str) -> Any:
         """The answer of a name; `KeyError` if there is none."""

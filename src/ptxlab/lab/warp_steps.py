@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.device.trace_format import ISSUED, WRITTEN
+from ptxlab.lab.event_steps import EventSteps
 from ptxlab.trace import Trace
 from ptxlab.trace.accesses import Rows
-from ptxlab.trace.columns import Numbers, Segment
+from ptxlab.trace.columns import Numbers, Segment, stable_order
 
 _AHEAD = 512  # entries of each lane that are compared at a time
 _PATTERN, _PATTERNS = 1 << 16, 256  # entries of a pattern that is kept, and how many of them
@@ -179,7 +179,7 @@ class WarpSteps:
 
     @cached_property
     def _by_warp(self) -> tuple[Numbers, dict[int, tuple[int, int]]]:
-        order = np.argsort(self.warp, kind="stable")
+        order = stable_order(self.warp)
         warps, starts = np.unique(self.warp[order], return_index=True)
         ends = [*starts[1:].tolist(), len(order)][: len(starts)]
         return order, {int(w): (int(a), int(b)) for w, a, b in zip(warps, starts, ends, strict=True)}
@@ -257,22 +257,9 @@ class WarpSteps:
         return found
 
     @cached_property
-    def event_steps(self) -> Numbers:
+    def event_steps(self) -> EventSteps:
         """The warp step after which each event has happened."""
-        columns, events = self.trace.columns, self.trace.columns.events
-        if not len(events) or not len(columns):
-            return np.full(len(events), -1, np.int64)
-        times = events["time"].astype(np.int64)
-        before, after = np.maximum(times - 1, 0), np.minimum(times, len(columns) - 1)
-        thread, instruction = events["thread"].astype(np.int64), events["instruction"].astype(np.int64)
-        found = np.where(times < len(columns), self.first[self.group_of[after]], self.count) - 1
-        is_own = columns.thread[before] == thread
-        found = np.where(is_own, self.first[self.group_of[before] + 1] - 1, found)
-        for entries in (after, before):
-            index = self._index_in(columns.segment[entries], instruction)
-            is_there = (columns.thread[entries] == thread) & (index >= 0)
-            found = np.where(is_there, self.first[self.group_of[entries]] + index, found)
-        return self._after_issue(found)
+        return EventSteps(self)
 
     def warps_of(self, threads: Numbers) -> Numbers:
         """The warps of threads, both counted through the grid."""
@@ -295,15 +282,7 @@ class WarpSteps:
 
     def events_of(self, block: int) -> Numbers:
         """The events that threads of a block have caused, in order."""
-        order, blocks = self._events_by_block
-        low, high = (int(np.searchsorted(blocks, block, side)) for side in ("left", "right"))
-        return order[low:high]
-
-    @cached_property
-    def _events_by_block(self) -> tuple[Numbers, Numbers]:
-        blocks = self.trace.columns.events["thread"].astype(np.int64) // self.trace.accesses.threads_in_block
-        order = np.argsort(blocks, kind="stable")
-        return order, blocks[order]
+        return self.event_steps.of_block(block)
 
     def places(self, subject: str, *actions: str) -> list[tuple[int, int, int]]:
         """Where instructions are that do something: the segment, which of its steps, and the instruction."""
@@ -325,27 +304,18 @@ class WarpSteps:
     def _places(self) -> dict[tuple[str, ...], list[tuple[int, int, int]]]:
         return {}
 
-    def _index_in(self, segment: Numbers, instruction: Numbers) -> Numbers:
+    def index_in(self, segment: Numbers, instruction: Numbers) -> Numbers:
         """Which step of a segment each instruction is; -1 if it is not one of them."""
-        known = np.full((len(self.tables), len(self.trace.program.instructions) + 1), -1, np.int32)
-        for number, table in enumerate(self.tables):
-            known[number, table] = np.arange(len(table))
+        known = self._indices
         found: Numbers = known[segment, np.minimum(instruction, known.shape[1] - 1)].astype(np.int64)
         return found
 
-    def _after_issue(self, steps: Numbers) -> Numbers:
-        """Writes of asynchronous operations come after their issue."""
-        events = self.trace.columns.events
-        block = events["thread"].astype(np.int64) // self.trace.accesses.threads_in_block
-        known = block << 32 | events["operation"].astype(np.int64)
-        issued, written = (np.flatnonzero(events["kind"] == kind) for kind in (ISSUED, WRITTEN))
-        if not len(issued):
-            return steps
-        order = issued[np.argsort(known[issued], kind="stable")]
-        at = np.minimum(np.searchsorted(known[order], known[written]), len(order) - 1)
-        is_known = known[order[at]] == known[written]
-        steps[written[is_known]] = np.maximum(steps[written[is_known]], steps[order[at[is_known]]])
-        return steps
+    @cached_property
+    def _indices(self) -> npt.NDArray[np.int32]:
+        known = np.full((len(self.tables), len(self.trace.program.instructions) + 1), -1, np.int32)
+        for number, table in enumerate(self.tables):
+            known[number, table] = np.arange(len(table))
+        return known
 
 
 def _place(segment: Segment) -> int:

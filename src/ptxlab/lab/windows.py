@@ -114,8 +114,8 @@ def warps_at(steps: WarpSteps, block: int, window: int) -> list[dict[str, int]]:
     return found
 
 
-def steps_at(steps: WarpSteps, line: int) -> dict[str, Any]:
-    """When warps execute a line of the PTX."""
+def steps_at(steps: WarpSteps, line: int, block: int | None = None) -> dict[str, Any]:
+    """When warps execute a line of the PTX, those of one block or all."""
     program = steps.trace.program
     found = []
     for number, table in enumerate(steps.tables):
@@ -124,5 +124,7 @@ def steps_at(steps: WarpSteps, line: int) -> dict[str, Any]:
                 groups = np.flatnonzero(steps.segment == number)
                 found.append(np.stack([steps.first[groups] + index, steps.warp[groups]], axis=1))
     pairs = np.concatenate(found) if found else np.zeros((0, 2), np.int64)
+    if block is not None:
+        pairs = pairs[pairs[:, 1] // steps.warps_in_block == block]
     pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
     return {"count": len(pairs), "steps": pairs[:MOST, 0].tolist(), "warps": pairs[:MOST, 1].tolist()}

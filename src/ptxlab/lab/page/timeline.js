@@ -28,6 +28,9 @@ export class Timeline {
     /** @type {Track[]} */
     this.tracks = [];
     this.asked = "";
+    /** @type {Promise<any>} until the tracks and the ticks of what was chosen last are there */
+    this.following = Promise.resolve();
+    this.loading = Promise.resolve();
     this.pending = 0;
     /** @type {number[]} */
     this.ticks = [];
@@ -50,8 +53,8 @@ export class Timeline {
     /** @type {Track[] | null} */
     this.shownTracks = null;
     listen(() => { this.shown = ""; this.draw(); });
-    state.listen((now, before) => this.follow(now, before));
-    this.follow(state.now, null);
+    state.listen((now, before) => { this.following = this.follow(now, before); });
+    this.following = this.follow(state.now, null);
   }
 
   /**
@@ -69,7 +72,7 @@ export class Timeline {
     } else if (!before || now.position !== before.position || now.warp !== before.warp) {
       this.run.settled(now).then(() => this.draw());
     }
-    this.markLine(now);
+    await Promise.all([this.loading, this.markLine(now)]);
   }
 
   /** Ticks where the chosen warp executes the current line. @param {import("lab/state.js").Looked} now */
@@ -79,7 +82,9 @@ export class Timeline {
     if (line === this.tickLine && this.tickWarp === now.warp) return;
     this.tickLine = line;
     this.tickWarp = now.warp;
-    const found = line ? await this.run.source.get(`line/${line}`).catch(() => null) : null;
+    const { source } = this.run;
+    const asked = source.kind === "embedded" ? `line/${line}` : `line/${line}/${this.run.blockOf(now.warp)}`; // a file has those of all blocks
+    const found = line ? await source.get(asked).catch(() => null) : null;
     if (line !== this.tickLine) return;
     this.ticks = found ? found.steps.filter((/** @type {number} */ _, /** @type {number} */ index) => found.warps[index] === now.warp) : [];
     this.draw();
@@ -99,7 +104,7 @@ export class Timeline {
     const span = Math.max(LOWEST, Math.min(to - from, this.run.count || 1));
     this.from = Math.max(0, Math.min(from, this.run.count - span));
     this.to = this.from + span;
-    this.load();
+    this.loading = this.load();
     if (this.block === this.loaded) this.draw();
   }
 
