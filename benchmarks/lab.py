@@ -64,8 +64,10 @@ def run(path: Path, profile: Path) -> dict[str, Any]:
                     "jump": measure(page, "the first jump", FIRST_JUMP),
                 }
                 found["steps"] = {"threads": trace.steps, "warps": server.views.steps.count}
-                times = {"all": ready - start, "file": opened - start, "order": prepared - opened,
-                         "source": first - prepared, "rest": ready - first, "cpu": time.process_time() - used}  # fmt: skip
+                times = {
+                    "all": ready - start, "file": opened - start, "order": prepared - opened,
+                    "source": first - prepared, "rest": ready - first, "cpu": time.process_time() - used,
+                }  # fmt: skip
                 found["load"] = {name: round(seconds, 2) for name, seconds in times.items()}
                 print(found["steps"], found["load"])
                 found["views"] = {}

@@ -62,6 +62,10 @@ def test_registers_are_those_of_the_recording(thread: int) -> None:
 def test_shared_memory_has_what_warps_stored() -> None:
     views, _ = recorded(EXCHANGE)
     first, second = views.get(f"line/{STORE}")["steps"]
+    warp = views.get(f"line/{STORE}")["warps"][0]
+    assert views.get(f"ticks/{warp}/{first}")["line"] == STORE
+    assert first in views.get(f"ticks/{warp}/{first}")["steps"]
+    assert views.get(f"line/{STORE}/0")["steps"] == [first, second]
     before, between, after = (
         memory_at(views, "shared", 0, 0, at).view(np.uint32) for at in (first, first + 1, second + 1)
     )

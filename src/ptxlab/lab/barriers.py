@@ -59,6 +59,11 @@ class Barriers:
         order = stable_order(blocks)
         return chosen[order], blocks[order]
 
+    @cached_property
+    def has_mbarriers(self) -> bool:
+        """Whether any block has one."""
+        return bool((self.steps.trace.columns.events["kind"][self._by_block[0]] < AT_BARRIER).any())
+
     def _find_histories(self, block: int) -> list[History]:
         """Of each barrier of a block, in the order in which they are first used."""
         order, blocks = self._by_block

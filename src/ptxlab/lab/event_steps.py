@@ -37,6 +37,8 @@ class EventSteps:
     @overload
     def __getitem__(self, events: int | np.integer[Any]) -> np.int64: ...
     def __getitem__(self, events: Any) -> Any:
+        if self._is_known.all():
+            return self._found[events]
         is_wanted = np.zeros(len(self._is_known), np.bool_)
         is_wanted[self._blocks[events]] = True
         for block in np.flatnonzero(is_wanted & ~self._is_known).tolist():
@@ -50,7 +52,8 @@ class EventSteps:
         steps, columns = self.steps, self.steps.trace.columns
         if not len(columns):
             return np.full(len(chosen), -1, np.int64)
-        events = columns.events[chosen]
+        is_range = int(chosen[-1]) - int(chosen[0]) == len(chosen) - 1
+        events = columns.events[chosen[0] : chosen[-1] + 1] if is_range else columns.events[chosen]
         times = events["time"].astype(np.int64)
         before, after = np.maximum(times - 1, 0), np.minimum(times, len(columns) - 1)
         thread, instruction = events["thread"].astype(np.int64), events["instruction"].astype(np.int64)

@@ -142,7 +142,7 @@ class Timeline:
     def _phases(self, block: int) -> list[Track]:
         """The phases of each mbarrier."""
         found = []
-        for history in self.barriers.histories(block):
+        for history in self.barriers.histories(block) if self.barriers.has_mbarriers else ():
             if not history.is_mbarrier:
                 continue
             changes = np.flatnonzero(np.diff(history.phase, prepend=-1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from ptxlab.lab import windows
@@ -42,6 +42,7 @@ class Views:
             "accesses": lambda window: windows.accesses_in(self.steps, window),
             "warps": lambda block, window: windows.warps_at(self.steps, block, window),
             "line": lambda line, block=None: windows.steps_at(self.steps, line, block),
+            "ticks": lambda warp, position: windows.ticks_at(self.steps, warp, position),
             "registers": self._registers,
             "memory": self._memory,
             "barriers": self._barriers,
@@ -71,7 +72,12 @@ class Views:
             lambda: self._memory_of.writes(SHARED, first),
             lambda: self.trace.columns.threads,  # origins need the entries of each
             lambda: self._tensor_memory_of.words(first, self.steps.count),
+            *(partial(self._prepare_events, block) for block in self.trace.blocks),
         ]
+
+    def _prepare_events(self, block: int) -> None:
+        own = self.steps.event_steps
+        own[own.of_block(block)[:1]]
 
     def get(self, name: str) -> Any:
         """The answer of a name; `KeyError` if there is none."""

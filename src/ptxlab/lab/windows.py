@@ -114,6 +114,16 @@ def warps_at(steps: WarpSteps, block: int, window: int) -> list[dict[str, int]]:
     return found
 
 
+def ticks_at(steps: WarpSteps, warp: int, position: int) -> dict[str, Any]:
+    """The line of the next instruction of a warp at a position, 0 if there is none, and when the warp executes it."""
+    after = steps.around(warp, position)[1]
+    if after < 0:
+        return {"line": 0, "steps": []}
+    line = steps.trace.program.line(steps.instruction(after))
+    found = steps_at(steps, line, warp // steps.warps_in_block)
+    return {"line": line, "steps": [at for at, own in zip(found["steps"], found["warps"], strict=True) if own == warp]}
+
+
 def steps_at(steps: WarpSteps, line: int, block: int | None = None) -> dict[str, Any]:
     """When warps execute a line of the PTX, those of one block or all."""
     program = steps.trace.program

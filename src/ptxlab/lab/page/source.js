@@ -8,7 +8,7 @@
 const KEPT = 300; // answers
 const REST = 300; // milliseconds without a change, after which what is near is asked for
 const WINDOWED = /^(steps|accesses|warps|registers|memory|barriers)\//;
-const TOGETHER = /^(steps|accesses|warps|registers|memory|barriers|timeline|line|copies|copy|tensor)\//;
+const TOGETHER = /^(steps|accesses|warps|registers|memory|barriers|timeline|line|ticks|copies|copy|tensor)\//;
 const MOST = 40; // answers of one request
 
 /** @typedef {{ name: string, resolve: (found: any) => void, reject: (wrong: Error) => void }} Open */

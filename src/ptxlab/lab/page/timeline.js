@@ -35,6 +35,9 @@ export class Timeline {
     /** @type {number[]} */
     this.ticks = [];
     this.tickLine = 0;
+    this.tickWarp = -1;
+    this.marked = 0; // how often ticks were asked for
+    this.near = ""; // the block and the window of steps where they were
     this.canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { tabindex: 0, "aria-label": "Timeline: click to go there, scroll to zoom, drag to move" }));
     this.hint = h("span", { class: "hint" });
     this.tools = h("div", { class: "timeline-tools" },
@@ -77,16 +80,36 @@ export class Timeline {
 
   /** Ticks where the chosen warp executes the current line. @param {import("lab/state.js").Looked} now */
   async markLine(now) {
-    const place = await this.run.place(now.warp, now.position).catch(() => null);
-    const line = place && place.instruction >= 0 ? this.run.instructions[place.instruction].line : 0;
-    if (line === this.tickLine && this.tickWarp === now.warp) return;
+    const own = ++this.marked;
+    const { run } = this;
+    const block = run.blockOf(now.warp);
+    const position = run.within(block, now.position);
+    const near = `${block}/${run.windowOf(position)}`;
+    const isFar = near !== this.near && run.source.kind === "served"; // the line is not known yet: one request has both
+    this.near = near;
+    if (isFar) {
+      const found = await run.source.get(`ticks/${now.warp}/${position}`).catch(() => ({ line: 0, steps: [] }));
+      if (own === this.marked) this.tick(found.line, now.warp, found.steps);
+      return;
+    }
+    const place = await run.place(now.warp, now.position).catch(() => null);
+    const line = place && place.instruction >= 0 ? run.instructions[place.instruction].line : 0;
+    if (own !== this.marked || (line === this.tickLine && this.tickWarp === now.warp)) return;
+    const asked = run.source.kind === "embedded" ? `line/${line}` : `line/${line}/${block}`; // a file has those of all blocks
+    const found = line ? await run.source.get(asked).catch(() => null) : null;
+    if (own !== this.marked) return;
+    this.tick(line, now.warp, found ? found.steps.filter((/** @type {number} */ _, /** @type {number} */ index) => found.warps[index] === now.warp) : []);
+  }
+
+  /**
+   * @param {number} line
+   * @param {number} warp
+   * @param {number[]} steps
+   */
+  tick(line, warp, steps) {
     this.tickLine = line;
-    this.tickWarp = now.warp;
-    const { source } = this.run;
-    const asked = source.kind === "embedded" ? `line/${line}` : `line/${line}/${this.run.blockOf(now.warp)}`; // a file has those of all blocks
-    const found = line ? await source.get(asked).catch(() => null) : null;
-    if (line !== this.tickLine) return;
-    this.ticks = found ? found.steps.filter((/** @type {number} */ _, /** @type {number} */ index) => found.warps[index] === now.warp) : [];
+    this.tickWarp = warp;
+    this.ticks = steps;
     this.draw();
   }
 
