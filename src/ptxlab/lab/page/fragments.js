@@ -31,7 +31,7 @@ export class Fragments extends Panel {
       if (!this.body.isConnected) return;
       for (const { target, isIntersecting } of changes) if (!target.closest(".unseen")) this.shown.get(target)?.see(isIntersecting);
     }, { root: this.body, rootMargin: "200px" });
-    listen(() => { for (const sheet of this.sheets.values()) for (const one of sheet.matrices.flat()) one.restyle(); });
+    listen(() => { for (const sheet of this.sheets.values()) for (const one of sheet.matrices.flat()) one.restyle(!sheet.element.classList.contains("unseen")); });
   }
 
   /** @param {import("lab/state.js").Looked} now */
@@ -66,11 +66,11 @@ export class Fragments extends Panel {
     const form = given.map((one) => `${one.operand}/${one.title}/${one.layout}`).join();
     const known = this.sheets.get(form);
     const sheet = known ?? (matrices ? this.sheet(given) : this.nothing());
+    for (const one of this.sheets.values()) one.element.classList.toggle("unseen", one !== sheet);
     sheet.matrices.forEach((copies, index) => copies.forEach((one) => one.show(find[index], now.lane)));
     if (matrices) this.remark(sheet.note, place.instruction);
     this.sheets.delete(form);
     this.sheets.set(form, sheet);
-    for (const one of this.sheets.values()) one.element.classList.toggle("unseen", one !== sheet);
     if (known) return;
     if (this.sheets.size > SHEETS) this.forget(/** @type {string} */ (this.sheets.keys().next().value));
     fill(this.body, [...this.sheets.values()].map((one) => one.element));
@@ -119,7 +119,7 @@ export class Fragments extends Panel {
       top += copies[0].height;
     }
     const sections = given.map((one, index) => h("section", { class: "fragment", "data-operand": one.operand },
-      h("h3", {}, one.title, h("span", { class: "note", "aria-live": "polite" })), h("div", { class: "matrices", style: `contain-intrinsic-height:auto ${matrices[index][0].height}px` }, matrices[index].map((copy) => copy.element))));
+      h("h3", {}, one.title, h("span", { class: "note", "aria-live": "polite" })), h("div", { class: "matrices" }, matrices[index].map((copy) => copy.element))));
     return { element: h("div", { class: "sheet" }, note, sections), note, matrices };
   }
 

@@ -83,10 +83,10 @@ export class Matrix {
     if (isSeen && !this.isDrawn) this.show(this.find, this.next);
   }
 
-  /** Draw all of it: the colors of the style are others. */
-  restyle() {
+  /** Draw all of it, now or when it is shown next: the colors of the style are others. @param {boolean} isShown */
+  restyle(isShown) {
     this.ratio = 0;
-    this.show(this.find, this.next);
+    if (isShown) this.show(this.find, this.next);
   }
 
   /** Nothing but the numbers of columns and rows. */
