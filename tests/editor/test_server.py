@@ -16,9 +16,9 @@ from ptxlab.report import Diagnostic
 
 pytest.importorskip("pygls", reason="the language server needs `pip install 'ptxlab[editor]'`")
 
+from ptxlab.editor import answers, server
 from ptxlab.editor.document import Document
 from ptxlab.editor.findings import NotNeededError, findings_of
-from ptxlab.editor.server import serve
 
 # pygls 2.1 asks `asyncio` what a coroutine is, which Python 3.14 would rather have asked of `inspect`.
 pytestmark = pytest.mark.filterwarnings("ignore:'asyncio.iscoroutinefunction' is deprecated:DeprecationWarning")
@@ -63,7 +63,7 @@ class Editor:
         from_server, writing = os.pipe()
         self.sending, self.receiving = os.fdopen(to_server, "wb"), os.fdopen(from_server, "rb")
         self.streams = os.fdopen(reading, "rb"), os.fdopen(writing, "wb")
-        self.server = Thread(target=serve, args=self.streams)
+        self.server = Thread(target=server.serve, args=self.streams)
         self.server.start()
         self.number = self.files = 0
         self.published: dict[str, list[list[dict[str, Any]]]] = defaultdict(list)
@@ -146,7 +146,7 @@ class Client:
 @pytest.fixture(scope="module")
 def editor() -> Iterator[Editor]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ptxlab.editor.server._PAUSE", 0.02)
+        patch.setattr(server, "_PAUSE", 0.02)
         editor = Editor()
         yield editor
         editor.close()
@@ -211,7 +211,7 @@ def test_questions_do_not_wait_for_a_check(editor: Editor, monkeypatch: pytest.M
             raise
         return findings
 
-    monkeypatch.setattr("ptxlab.editor.server.findings_of", slow)
+    monkeypatch.setattr(server, "findings_of", slow)
     client = Client(editor, TEXT.replace("mul.f32", "mlu.f32"))
     assert started.wait(30)
     assert client.ask("hover", "mad.wi|de")
@@ -229,7 +229,7 @@ def test_a_question_that_waits_can_be_taken_back(editor: Editor, monkeypatch: py
         released.wait(30)
         return text
 
-    monkeypatch.setattr("ptxlab.editor.answers.describe_opcode", slow)
+    monkeypatch.setattr(answers, "describe_opcode", slow)
     position = {"line": 12, "character": 6}
     asked = {"textDocument": {"uri": client.uri}, "position": position}
     for number in ("first", "second"):

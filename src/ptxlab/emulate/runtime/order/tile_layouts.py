@@ -135,10 +135,13 @@ def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead,
 
 @native
 def is_between_slices(read: TileRead) -> boolean:
-    """Whether a K-major matrix with a swizzle starts where no MMA should: not at a multiple of what each one reads."""
+    """Whether a K-major matrix with a swizzle starts where no MMA should: not at a multiple of what each one reads.
+
+    MMAs with a k of 96 read 48 bytes of a row: they may start at every chunk, and end in the next row of the swizzle.
+    """
     width: u64 = u64(read.chunks) * CHUNK
     span: u64 = u64(CHUNK) << swizzle_of(read)
-    return read.major != MN_MAJOR and width <= span and ((read.descriptor & 0x3FFF) << 4) % width != 0
+    return read.major != MN_MAJOR and span % width == 0 and ((read.descriptor & 0x3FFF) << 4) % width != 0
 
 
 @native
