@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -33,7 +34,10 @@ class Views:
     def __init__(self, trace: Trace, remarks: Sequence[str] = ()) -> None:
         self.trace = trace
         self.remarks = remarks
-        self.steps = WarpSteps(trace)
+        with ThreadPoolExecutor(1) as pool:  # views of memory need all writes, which take as long to find as the steps
+            writes = pool.submit(lambda: trace.accesses.writes)
+            self.steps = WarpSteps(trace)
+            writes.result()
         self._lock, self._timeline_lock = threading.Lock(), threading.Lock()  # its first answer takes long
         self._known = lru_cache(maxsize=512)(self._answer)
         self._answers: dict[str, Callable[..., Any]] = {
@@ -55,6 +59,9 @@ class Views:
             "copy": lambda block, number: self._copies_of.shown(block, number),
             "timeline": lambda block, level, tile: self._timeline_of.tile(block, level, tile),
         }
+        first = trace.blocks[0] if trace.blocks else 0
+        self._memory_of.writes(SHARED, first)
+        self._barriers_of.histories(first)
 
     def prepare(self) -> None:
         """Make what many answers need, so that the first of them is fast."""
@@ -65,11 +72,7 @@ class Views:
         """What makes that, part by part."""
         first = self.trace.blocks[0] if self.trace.blocks else 0
         return [
-            lambda: self._barriers_of.histories(first),
             lambda: self._timeline_of.tile(first, 0, 0),
-            lambda: self.trace.columns.entries_of(0) if self.trace.columns.segments else None,
-            lambda: self.trace.accesses.writes,
-            lambda: self._memory_of.writes(SHARED, first),
             lambda: self.trace.columns.threads,  # origins need the entries of each
             lambda: self._tensor_memory_of.words(first, self.steps.count),
             *(partial(self._prepare_events, block) for block in self.trace.blocks),
