@@ -330,7 +330,8 @@ def lab_speed(path: Path = LAB) -> str:
         "",
         f"Another view: {tabs['median']:.0f} ms, at most {tabs['longest']:.0f} ms. Opening the recording: "
         f"{load['all']:.1f} s, of which {load['file']:.1f} s decompress it in as many threads as there are cores, "
-        f"{load['order']:.1f} s order it by warps, {load['source']:.1f} s pass until the source is shown, and "
+        f"{load['order']:.1f} s order it by warps and find all writes, "
+        f"{load['source']:.1f} s pass until the source is shown, and "
         f"{load['rest']:.1f} s until the registers and the timeline are. Right after that, the first step takes "
         f"{first['step']['longest']:.0f} ms, the first jump {first['jump']['longest']:.0f} ms.",
     ]
