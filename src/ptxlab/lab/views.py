@@ -38,7 +38,7 @@ class Views:
             writes = pool.submit(lambda: trace.accesses.writes)
             self.steps = WarpSteps(trace)
             writes.result()
-        self._lock, self._timeline_lock = threading.Lock(), threading.Lock()  # its first answer takes long
+        self._lock, self._timeline_lock = threading.Lock(), threading.Lock()  # the first timeline takes long
         self._known = lru_cache(maxsize=512)(self._answer)
         self._answers: dict[str, Callable[..., Any]] = {
             "run": self._run,

@@ -24,6 +24,20 @@ def starts_of(length: int, sequences: int) -> list[int]:
     return [length * number * (number + 1) // (sequences * (sequences + 1)) for number in range(sequences + 1)]
 
 
+def inputs(
+    draw: Draw, type: str, batch: int, heads: tuple[int, int], length: int, size: int, sequences: int = 0
+) -> Arrays:
+    """Queries, keys and values; `sequences` are packed, in a batch of one, and `starts` has where each begins."""
+    counts = dict(zip("qkv", (*heads, heads[1]), strict=True))
+    shapes = {name: (length, n, size) if sequences else (batch, n, length, size) for name, n in counts.items()}
+    drawn: Arrays = {name: draw.normal(shape, type) for name, shape in shapes.items()}
+    if sequences:
+        drawn["starts"] = starts = draw.integers(sequences + 1, "s32", 0, 1)
+        for number, start in enumerate(starts_of(length, sequences)):
+            starts[number] = start
+    return drawn
+
+
 def arrays(
     draw: Draw,
     type: str,
@@ -35,19 +49,13 @@ def arrays(
     window: int = 0,
     sequences: int = 0,
 ) -> Arrays:
-    """Queries, keys and values, and space for the answer; `sequences` are packed, in a batch of one."""
-    counts = dict(zip("qkv", (*heads, heads[1]), strict=True))
-    shapes = {name: (length, n, size) if sequences else (batch, n, length, size) for name, n in counts.items()}
-    drawn = {name: draw.normal(shape, type) for name, shape in shapes.items()}
-    answer = {"o": draw.empty(shapes["q"], type), "counter": draw.integers(1, "u32", 0, 1)}
-    packed: Arrays = {}
+    """The inputs, and space for the answer."""
+    given = inputs(draw, type, batch, heads, length, size, sequences)
+    given |= {"o": draw.empty(given["q"].shape, type), "counter": draw.integers(1, "u32", 0, 1)}
     if sequences:
-        starts = draw.integers(sequences + 1, "s32", 0, 1)
-        for number, start in enumerate(starts_of(length, sequences)):
-            starts[number] = start
         maps, units = workspace((1, heads[0], length, size), sequences)
-        packed = {"starts": starts, "maps": draw.empty(maps * 4, "u8"), "units": draw.empty(units, "u32")}
-    return {**drawn, **answer, **packed, "causal": causal, "window": window}
+        given |= {"maps": draw.empty(maps * 4, "u8"), "units": draw.empty(units, "u32")}
+    return {**given, "causal": causal, "window": window}
 
 
 def reference(

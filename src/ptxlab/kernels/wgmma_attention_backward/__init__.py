@@ -18,7 +18,7 @@ import numpy as np
 from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.kernels.wgmma_attention import attended, sized
-from ptxlab.kernels.wgmma_attention.problem import heads_of, packed_baseline, starts_of
+from ptxlab.kernels.wgmma_attention.problem import heads_of, inputs, packed_baseline
 from ptxlab.kernels.wgmma_attention.problem import packed as in_sequences
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.launches import (
@@ -95,15 +95,11 @@ def arrays(
     sequences: int = 0,
 ) -> Arrays:
     """Queries, keys, values and the gradient of the answer; the answer, as the forward pass leaves it; and space."""
-    counts = dict(zip("qkv", (*heads, heads[1]), strict=True))
-    shapes = {name: (length, n, size) if sequences else (batch, n, length, size) for name, n in counts.items()}
-    given = {name: draw.normal(shape, type) for name, shape in shapes.items()}
+    given = inputs(draw, type, batch, heads, length, size, sequences)
+    shapes = {name: tuple(given[name].shape) for name in "qkv"}
     given |= {"do": draw.normal(shapes["q"], type), "causal": causal, "window": window}
     rows = choose(size, type, causal, bool(window), ceil_div(length, max(sequences, 1))).rows
     if sequences:
-        given["starts"] = starts = draw.integers(sequences + 1, "s32", 0, 1)
-        for number, first in enumerate(starts_of(length, sequences)):
-            starts[number] = first
         maps, owners, *numbers = packed_workspace(
             (1, heads[0], length, size), (1, heads[1], length, size), sequences, rows
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ptxlab.kernels import wgmma_attention
-from ptxlab.kernels.wgmma_attention.problem import torch_baseline
+from ptxlab.kernels.wgmma_attention.problem import inputs, torch_baseline
 from ptxlab.measure import Draw, Work
 from ptxlab.measure.entry import Arrays
 
@@ -17,10 +17,9 @@ def arrays(
     draw: Draw, batch: int, heads: tuple[int, int], length: int, size: int, causal: bool, window: int = 0
 ) -> Arrays:
     """Queries, keys and values, their scales, and space for the answer."""
-    shapes = {name: (batch, count, length, size) for name, count in zip("qkv", (*heads, heads[1]), strict=True)}
-    drawn = {name: draw.normal(shape, "e4m3") for name, shape in shapes.items()}
+    drawn = inputs(draw, "e4m3", batch, heads, length, size)
     scales = {f"scale_{name}": draw.uniform(1, "f32", one, one) for name, one in SCALES.items()}
-    answer = {"o": draw.empty(shapes["q"], "bf16"), "counter": draw.integers(1, "u32", 0, 1)}
+    answer = {"o": draw.empty(drawn["q"].shape, "bf16"), "counter": draw.integers(1, "u32", 0, 1)}
     return {**drawn, **scales, **answer, "causal": causal, "window": window}
 
 
