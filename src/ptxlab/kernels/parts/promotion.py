@@ -1,4 +1,4 @@
-"""Sums of 8-bit MMAs that are put aside in f32: their accumulators keep 14 bits on Hopper, too few for many summands.
+"""Sums of 8-bit MMAs, promoted to f32: their accumulators keep 14 bits on Hopper, too few for many summands.
 
 Each thread of a warpgroup adds its accumulators to what it has in shared memory, and the tensor cores start from 0. If
 rows were scaled since, as attention scales where a maximum has grown, what is in memory is scaled when it is added.
@@ -14,18 +14,18 @@ from ptxlab.kernels.parts.warpgroups import GROUP
 VECTOR = 4  # sums that a thread stores at a time: two of each of its two rows
 
 
-class Aside:
-    """The sums of warpgroup `group` that are aside, from `memory` on, after every so many steps."""
+class PromotedSums:
+    """The sums of warpgroup `group` in f32, from `memory` on, to which accumulators are added every so many steps."""
 
     def __init__(self, sums: list[Any], memory: Any, group: Any, every: int) -> None:
         self.sums, self.every, self.group = sums, every, group
-        self.since = [f32() for _ in range(2)]  # what rows were multiplied by since sums were put aside
+        self.since = [f32() for _ in range(2)]  # what rows were multiplied by since sums were promoted
         self.steps = u32()  # since then
         self.are_there = ptx.setp.ne.u32(group, group)
         self.memory = memory + (group * (len(sums) * GROUP) + ptx.tid.x % GROUP * VECTOR)
 
     def start(self) -> None:
-        """Begin with other rows: nothing is aside."""
+        """Begin with other rows: nothing is promoted."""
         self._restart()
         ptx.setp.ne.u32(self.group, self.group, out=self.are_there)
 
@@ -37,11 +37,11 @@ class Aside:
 
     @property
     def is_due(self) -> Any:
-        """Whether it is time to put the sums aside."""
+        """Whether it is time to promote the sums."""
         return self.steps == self.every
 
-    def put(self) -> None:
-        """Put the sums aside, and those with them that were there; the caller lets the tensor cores start from 0."""
+    def promote(self) -> None:
+        """Add the accumulators to the sums in memory; the caller lets the tensor cores start from 0."""
         self.add()
         for number, vector in enumerate(self._vectors()):
             ptx.st.shared.v4.f32(self.memory + number * VECTOR * GROUP, vector)
@@ -49,7 +49,7 @@ class Aside:
         ptx.setp.eq.u32(self.group, self.group, out=self.are_there)
 
     def add(self) -> None:
-        """Add what is aside to the sums."""
+        """Add the sums in memory to the accumulators."""
         with ptx.when(self.are_there):
             for number, vector in enumerate(self._vectors()):
                 stored = ptx.ld.shared.v4.f32(self.memory + number * VECTOR * GROUP)

@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Any
 
 from ptxlab.author import b32, f32, ptx, s32
-from ptxlab.kernels.parts.aside import Aside
 from ptxlab.kernels.parts.elements import narrowed
+from ptxlab.kernels.parts.promotion import PromotedSums
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.consumer import Consumer, Current
 from ptxlab.kernels.wgmma_attention.order import Order
@@ -62,7 +62,7 @@ class Fp8Consumer(Consumer):
         self.held = [[b32() for _ in range(4)] for _ in plan.steps]
         self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.mma(8)).d.offsets]
         self.tops = [f32() for _ in range(ROWS)]
-        self.aside = Aside(self.sums, tiles.sums, self.group, plan.chunk)
+        self.promoted = PromotedSums(self.sums, tiles.sums, self.group, plan.chunk)
 
     def begin(self, order: Order, tile: Current) -> None:
         """The weights of the first keys."""
@@ -70,10 +70,10 @@ class Fp8Consumer(Consumer):
         super().begin(order, tile)
 
     def start_sums(self) -> None:
-        """Begin with other rows: nothing is summed, and nothing is put aside."""
+        """Begin with other rows: nothing is summed, and nothing is promoted."""
         for total in self.softmax.totals:
             total.set(0.0)
-        self.aside.start()
+        self.promoted.start()
 
     def take_queries(self) -> None:
         """Wait for the queries of a tile, and load them: their memory is free then."""
@@ -98,7 +98,7 @@ class Fp8Consumer(Consumer):
         """Sums: the weights times the values of the tile before, and times ones."""
         plan, transposed = self.plan, self.tiles.transposed
         if not plan.causal:  # while the tensor cores multiply keys; under a mask there are no registers for that
-            self.put_aside_in_time()
+            self.promote_in_time()
         self.values.wait()
         right = ptx.descriptor(transposed, copy=self.values.index * (plan.keys // plan.transposed_box))
         ones = ptx.descriptor(self.tiles.ones)
@@ -125,17 +125,17 @@ class Fp8Consumer(Consumer):
             return
         for row, total in enumerate(self.softmax.totals):
             total.set((total + self.counted[ROWS * row]) * factors[row])
-        self.aside.step(factors)
+        self.promoted.step(factors)
         if self.plan.causal:
-            self.put_aside_in_time()
+            self.promote_in_time()
 
-    def put_aside_in_time(self) -> None:
-        """Put sums aside after so many tiles of keys."""
+    def promote_in_time(self) -> None:
+        """Promote sums after so many tiles of keys."""
         if self.plan.chunk:
-            with ptx.when(self.aside.is_due):
+            with ptx.when(self.promoted.is_due):
                 ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x % GROUP == 0)  # the last answer was there
                 self.synchronize()
-                self.aside.put()
+                self.promoted.promote()
                 ptx.setp.ne.u32(self.group, self.group, out=self.adds)
 
     def packed(self) -> list[Any]:
@@ -169,7 +169,7 @@ class Fp8Consumer(Consumer):
             logs = [ptx.fma.rn.f32(top, self.softmax.scale, power) * math.log(2) for top, power in both]
             super().store_logs(work.order, work, logs)
         if self.plan.chunk:
-            self.aside.add()
+            self.promoted.add()
         super().store(work, [invert(total) * self.factor for total in totals])
         self.start_sums()
 

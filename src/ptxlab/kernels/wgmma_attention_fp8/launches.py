@@ -45,9 +45,9 @@ def attend(
 def choose(size: int, causal: bool, window: bool, length: int) -> Fp8Plan:
     """The plan that was fastest on an H200 for so many keys.
 
-    Without a mask, up to `UNCUT` of them the tensor cores sum over all keys: what is put aside costs 5 % there.
+    Without a mask, up to `UNCUT` of them the tensor cores sum over all keys: promotion costs 5 % there.
     """
-    if size == 256:  # there is no memory for sums that are put aside
+    if size == 256:  # there is no memory for promoted sums
         return Fp8Plan(size, causal=causal, window=window, keys=64, stages=3, transposers=3, ones="last")
     if causal:
         keys = 128 if size == 128 and length <= SHORT else 192

@@ -52,7 +52,7 @@ class Fp8Plan(Plan):
 
 
 class Fp8Tiles(Tiles):
-    """Shared memory: also stages of values transposed, ones, and sums that were put aside."""
+    """Shared memory: also stages of values transposed, ones, and promoted sums."""
 
     def __init__(self, plan: Fp8Plan, memory: Any) -> None:
         super().__init__(plan, memory)
