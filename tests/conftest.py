@@ -5,7 +5,7 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +51,20 @@ os.environ["PTXLAB_CACHE"] = str(_own_cache())
 os.environ["PYTHONPATH"] = _python_path()
 
 
+# Where ptxlab was not installed since it has the plugin, too.
+pytest_plugins = ["ptxlab.pytest_plugin"]
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--quick", action="store_true", help="a part of the tests that touches everything: see below")
     parser.addoption("--bulk", action="store_true", help="what is marked `bulk`, too")
     parser.addoption("--ask-all", action="store_true", help="ask ptxas what it has confirmed before, too")
     parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if os.environ.get("BLESS"):
+        config.option.ptxlab_bless = True
 
 
 @pytest.hookimpl(wrapper=True)
@@ -101,13 +110,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     effort.HIGHEST = 2 if item.config.option.optimised or item.get_closest_marker("optimised") else 0
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _every_code_has_a_page() -> Iterator[None]:
-    """Whatever code a diagnostic had that ptxlab made in these tests, `ptxlab explain` has a page of it."""
-    from ptxlab.cli.explain import pages
+_codes: set[str] = set()
+
+
+def pytest_sessionstart() -> None:
+    """Remember the code of every diagnostic that ptxlab makes in these tests."""
     from ptxlab.report import Diagnostic
 
-    codes = set()
     original = Diagnostic.__init__
 
     def remember(self: Diagnostic, *args: Any, **named: Any) -> None:
@@ -116,9 +125,13 @@ def _every_code_has_a_page() -> Iterator[None]:
         while frame.f_back and frame.f_globals["__name__"].startswith("ptxlab.report."):
             frame = frame.f_back
         if frame.f_globals["__name__"].startswith("ptxlab."):  # not by a test of how diagnostics look
-            codes.add(self.code)
+            _codes.add(self.code)
 
     Diagnostic.__init__ = remember  # type: ignore[method-assign]
-    yield
-    Diagnostic.__init__ = original  # type: ignore[method-assign]
-    assert codes - set(pages()) == set()
+
+
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """After the last test: whatever code a diagnostic had, `ptxlab explain` has a page of it."""
+    from ptxlab.cli.explain import pages
+
+    assert nextitem or _codes <= set(pages()), _codes - set(pages())

@@ -49,7 +49,8 @@ def collect(path: Path, target_name: str) -> None:
 
         @pytest.hookimpl(wrapper=True)
         def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-            self.test = f"{item.path.name}::{item.name}"
+            is_case = item.path.suffix == ".ptx"
+            self.test = item.nodeid if is_case else f"{item.path.name}::{item.name}"
             return (yield)
 
     names = Names()
@@ -109,7 +110,7 @@ def thin_out(cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     seen: Counter[tuple[str, ...]] = Counter()
     chosen = []
     for case in cases:
-        is_alone = "page" in case["test"] or "::test_case[" in case["test"]  # each parameter is a subject of its own
+        is_alone = "page" in case["test"] or ".ptx::" in case["test"]  # each is a subject of its own
         kind = (case["test"] if is_alone else case["test"].partition("[")[0], *case["emulator"])
         seen[kind] += 1
         if tuple(case["emulator"]) in HARMLESS or seen[kind] <= ALIKE:

@@ -124,17 +124,17 @@ def test_code_that_is_right_is_not_stopped(tmp_path: Path) -> None:
 
 
 SELECTION = (
-    "tests/cases/test_cases.py::test_case[copies/source_size]",  # cp.async
-    "tests/cases/test_cases.py::test_case[hangs/ring_right]",  # bulk copies, mbarriers
-    "tests/cases/test_cases.py::test_case[hangs/elected_lane_at_cluster_barrier]",
-    "tests/cases/test_cases.py::test_case[mbarriers/overwritten]",
-    "tests/cases/test_cases.py::test_case[order/missing_barrier]",  # races
-    "tests/cases/test_cases.py::test_case[order/mbarrier_far_arrival]",
-    "tests/cases/test_cases.py::test_case[order/exited_writer]",
-    "tests/cases/test_cases.py::test_case[schedule/once_clusters]",  # seeds
-    "tests/cases/test_cases.py::test_case[tensor/commit_frees_stage]",  # tensor memory
-    "tests/cases/test_cases.py::test_case[tensor/use_after_free]",
-    "tests/cases/test_cases.py::test_case[wgmma/ring]",
+    "tests/cases/copies/source_size.ptx",  # cp.async
+    "tests/cases/hangs/ring_right.ptx",  # bulk copies, mbarriers
+    "tests/cases/hangs/elected_lane_at_cluster_barrier.ptx",
+    "tests/cases/mbarriers/overwritten.ptx",
+    "tests/cases/order/missing_barrier.ptx",  # races
+    "tests/cases/order/mbarrier_far_arrival.ptx",
+    "tests/cases/order/exited_writer.ptx",
+    "tests/cases/schedule/once_clusters.ptx",  # seeds
+    "tests/cases/tensor/commit_frees_stage.ptx",  # tensor memory
+    "tests/cases/tensor/use_after_free.ptx",
+    "tests/cases/wgmma/ring.ptx",
     "tests/emulate/test_tensor_copies.py::test_a_view_of_a_wider_array",  # TMA by a tensor map
 )
 

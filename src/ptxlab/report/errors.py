@@ -13,7 +13,7 @@ from ptxlab.report.render import render
 _INNER = str(Path(__file__).parents[1]) + os.sep
 
 
-class _DiagnosedError(Exception):
+class DiagnosedError(Exception):
     """An exception whose text is the full rendering of its diagnostics."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
@@ -26,13 +26,13 @@ class _DiagnosedError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows: the user's own lines, then the diagnostics in colour."""
-        own = [frame for frame in traceback.extract_tb(self.__traceback__) if not _is_inner(frame.filename)]
+        own = [frame for frame in traceback.extract_tb(self.__traceback__) if not is_inner(frame.filename)]
         lines = "".join(traceback.format_list(own)).rstrip("\n").split("\n")
         shown = render([*self.diagnostics, *self.warnings], color=True).rstrip("\n")
         return [*filter(None, lines), "", *shown.split("\n")]
 
 
-def _is_inner(file: str) -> bool:
+def is_inner(file: str) -> bool:
     """Whether a line is of ptxlab or of IPython, which runs the cell."""
     return file.startswith(_INNER) or f"{os.sep}IPython{os.sep}" in file
 
@@ -49,9 +49,9 @@ def is_failure(diagnostics: Iterable[Diagnostic], on_error: str) -> bool:
     return any(found.level == "error" or on_error == "strict" for found in diagnostics)
 
 
-class PtxError(_DiagnosedError):
+class PtxError(DiagnosedError):
     """The PTX is wrong: it can't be read, or can't be assembled."""
 
 
-class KernelError(_DiagnosedError):
+class KernelError(DiagnosedError):
     """The kernel misbehaved when it ran; `warnings` are what `ptxlab.check` says of its module, which may be why."""

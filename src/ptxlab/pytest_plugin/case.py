@@ -9,9 +9,9 @@
     // check: warning divergent-barrier 30
 
 `run` names the launch: `grid`, `block`, `cluster` (`2` or `2,2`), `shared` (bytes), `entry` (if there are several),
-`args` (an array of zeros `u32[64]`, of ones `u32[64]=1`, of 0, 1, 2, … `u32[64]=range`, a scalar `u32=5`, or `same`,
-the array before it again), `checks=no` to run without detectors of races, and `seeds`, how many schedules to try (3
-unless it says so). A file without `run` is only checked.
+`args` (each as `ptxlab run --arg` takes it, `u32[64]=arange`, `f16[8,8]=random`, `u32=5`; `u32[64]` is an array of
+zeros, and `same` the array before it again), `checks=no` to run without detectors of races, and `seeds`, how many
+schedules to try (3 unless it says so). A file without `run` is only checked.
 
 `expect` names what a run finds, one line a finding: its level unless it is an error, its code, the line of its primary
 label, the lines of the others after `with`. Which of two accesses is the primary one depends on the schedule, so
@@ -28,9 +28,11 @@ A comment after a line of the kernel may give other spellings of that line; all 
 
 Where several lines have such comments, the first of each go together, then the second of each.
 
-Lines are those of the file, as an editor counts them. `BLESS=1 pytest tests/cases` writes the `expect` and `check`
-lines anew from what is found (`git diff` then shows what changed); it leaves the `within` of a finding as it is.
+Lines are those of the file, as an editor counts them. `pytest --ptxlab-bless` writes the `expect` and `check` lines
+anew from what is found (`git diff` then shows what changed); it leaves the `within` of a finding as it is.
 """
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
@@ -40,18 +42,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from click import UsageError
 
 import ptxlab
 from ptxlab import ir
+from ptxlab.cli.arguments import parse_argument
 from ptxlab.report import Diagnostic, render
 
-FOLDER = Path(__file__).parent
 SEEDS = 3
+WORDS = ("grid", "block", "cluster", "shared", "entry", "args", "checks", "seeds")
 _HEADER = re.compile(r"//\s*(run|expect|says|check):\s*(.*?)\s*$")
 _RESULTS = re.compile(r"results(?:\[(\d+)\])?\s+(.+)")
 _FINDING = re.compile(r"(?:(warning|note) )?([\w-]+)(?: (\d+))?(?: with ([\d, ]+?))?(?: within (\d+) seeds)?$")
 _OTHER = re.compile(r"\s*// or:\s*(.*)")
-_ARGUMENT = re.compile(r"(\w+?)(?:\[(\d+)\])?(?:=(\S+))?$")
+_BETWEEN = re.compile(r",(?=[a-z]\w*(?:[\[=,]|$))")  # a comma before the next argument, not before a value
+
+
+class CaseError(Exception):
+    """The first lines of the file do not say how to run it, or what to expect."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Finding:
         """What two findings are compared by."""
         return self.level, self.code, tuple(sorted(self.lines))
 
-    def moved(self, lines: int) -> "Finding":
+    def moved(self, lines: int) -> Finding:
         return Finding(self.level, self.code, tuple(line + lines for line in self.lines))
 
 
@@ -88,14 +96,13 @@ class Seen:
 
 @dataclass(frozen=True)
 class Case:
-    """A file of `tests/cases`, with the spellings that it has (0) or with the first, second, … of its others."""
+    """A file, with the spellings that it has (0) or with the first, second, … of its others."""
 
     path: Path
     spelling: int = 0
 
     def __str__(self) -> str:
-        name = self.path.relative_to(FOLDER).with_suffix("").as_posix()
-        return f"{name}-{self.spelling}" if self.spelling else name
+        return f"{self.path.stem}[or {self.spelling}]" if self.spelling else self.path.stem
 
     @cached_property
     def text(self) -> str:
@@ -114,11 +121,18 @@ class Case:
     @property
     def how(self) -> dict[str, str]:
         """The words of `run`."""
-        return dict(word.split("=", 1) for line in self.lines("run") for word in line.split())
+        words = [word.partition("=") for line in self.lines("run") for word in line.split()]
+        for name, _, value in words:
+            if name not in WORDS or not value:
+                raise CaseError(f"`run` has `{name}`, and not one of {', '.join(f'{word}=' for word in WORDS)}")
+        found = {name: value for name, _, value in words}
+        if found and not {"grid", "block"} <= found.keys():
+            raise CaseError("`run` needs `grid=` and `block=`")
+        return found
 
     @property
     def seeds(self) -> int:
-        return int(self.how.get("seeds", SEEDS))
+        return _integer(self.how.get("seeds", str(SEEDS)))
 
     @property
     def findings(self) -> dict[Finding, int]:
@@ -150,6 +164,8 @@ class Case:
     def launch(self, seed: int = 0, device: str = "cpu") -> Seen:
         """Run it once."""
         how, args = self.how, list(_arguments(self.how.get("args", "")))
+        if "entry" in how and how["entry"] not in self.module.entries:
+            raise CaseError(f"there is no kernel `{how['entry']}`")
         kernel = self.module[how.get("entry") or self.module.entries[0]]
         options: dict[str, Any] = {"device": device, "on_error": "collect"}
         if device == "cpu":
@@ -157,7 +173,7 @@ class Case:
         if "cluster" in how:
             options["cluster"] = _shape(how["cluster"])
         if "shared" in how:
-            options["shared"] = int(how["shared"])
+            options["shared"] = _integer(how["shared"])
         try:
             found = kernel.launch(_shape(how["grid"]), _shape(how["block"]), args, **options).diagnostics
         except (ptxlab.KernelError, ptxlab.PtxError) as problem:
@@ -166,10 +182,9 @@ class Case:
         return Seen([_finding(diagnostic) for diagnostic in found], arrays, render(found))
 
 
-def cases() -> list[Case]:
-    """All files, by name, each followed by its other spellings."""
-    files = [Case(path) for path in sorted(FOLDER.rglob("*.ptx"))]
-    return [Case(file.path, number) for file in files for number in range(1 + file.others)]
+def cases_of(path: Path) -> list[Case]:
+    """A file, followed by its other spellings."""
+    return [Case(path, number) for number in range(1 + Case(path).others)]
 
 
 def differences(case: Case, seen: Sequence[Seen]) -> list[str]:
@@ -228,7 +243,7 @@ def _header(case: Case, seen: Sequence[Seen], checked: Sequence[Finding], added:
 def _results(run: Seen, number: int, like: str) -> str:
     """As many elements of an array as `like` has."""
     values = run.arrays[number].flat[: len(like.split())]
-    return " ".join(f"{value:g}" if value.dtype.kind == "f" else str(value) for value in values)
+    return " ".join(str(value) if value.dtype.kind in "iu" else f"{float(value):g}" for value in values)
 
 
 def _others(lines: Sequence[str]) -> dict[int, list[str]]:
@@ -241,7 +256,7 @@ def _others(lines: Sequence[str]) -> dict[int, list[str]]:
         else:
             last = at
     if len({len(others) for others in found.values()}) > 1:
-        raise ValueError("lines with other spellings must have as many as each other")
+        raise CaseError("lines with other spellings must have as many as each other")
     return found
 
 
@@ -261,7 +276,7 @@ def _expected(line: str) -> tuple[Finding, int]:
     """A finding as a header line names it."""
     match = _FINDING.match(line)
     if match is None:
-        raise ValueError(f"not a finding: {line}")
+        raise CaseError(f"not a finding, `silent` or `results`: {line}")
     level, code, first, others, within = match.groups()
     lines = [int(first)] if first else []
     lines += [int(number) for number in (others or "").replace(",", " ").split()]
@@ -274,25 +289,23 @@ def _finding(diagnostic: Diagnostic) -> Finding:
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(number) for number in text.split(","))
+    return tuple(map(_integer, text.split(",")))
+
+
+def _integer(text: str) -> int:
+    if not text.isdecimal():
+        raise CaseError(f"`{text}` is not a number")
+    return int(text)
 
 
 def _arguments(text: str) -> Iterator[Any]:
     """The arguments that `args=` names."""
     before: Any = None
-    for word in filter(None, text.split(",")):
-        if word == "same":
-            yield before
-            continue
-        match = _ARGUMENT.match(word)
-        if match is None:
-            raise ValueError(f"not an argument: {word}")
-        name, count, value = match.groups()
-        type = np.dtype(f"{name[0].replace('s', 'i').replace('b', 'u')}{int(name[1:]) // 8}")
-        if count is None:
-            before = type.type(value or 0).item()
-        elif value == "range":
-            before = np.arange(int(count), dtype=type)
-        else:
-            before = np.full(int(count), value or 0, dtype=type)
+    for number, word in enumerate(_BETWEEN.split(text) if text else ()):
+        if word != "same":
+            filled = word if "=" in word else f"{word}=" + ("zeros" if "[" in word else "0")
+            try:
+                before = parse_argument(filled, "args").make((number,))
+            except UsageError as problem:
+                raise CaseError(problem.message) from None
         yield before
