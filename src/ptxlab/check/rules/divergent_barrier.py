@@ -69,6 +69,7 @@ from ..control import END, Control
 from ..divergence import BLOCK, LANE, WARP, Divergence, is_own
 from ..effort import Effort, ExhaustedError
 from ..program import FunctionFacts, Program
+from ..same_decisions import Decision, SameDecisions
 
 _LEAVING = frozenset((Jump.RETURN, Jump.EXIT, Jump.TRAP, Jump.BRANCH))
 
@@ -139,6 +140,7 @@ class _Inspection:
         self.divergence = Divergence(facts, self.control, self._effort)
         self._cluster_barriers = [at for at, need in collectives.items() if need.cluster]
         self._presence = Presence(facts, self.control, self._effort)
+        self._same = SameDecisions(facts, self.control, lambda at: self._level(at) == BLOCK, self._effort)
         self._decided: dict[tuple[int, Need, frozenset[int]], int | None] = {}
         self.one_warp = 0 < _threads(facts.function) <= 32
 
@@ -220,7 +222,20 @@ class _Inspection:
         return bool(presence.warps(here) & warps)
 
     def _can_miss(self, branch: int, other: int, wanted: tuple[int, int], need: Need, warps: frozenset[int]) -> bool:
-        """Whether a thread that a branch sends to `other` can end and pass none of the wanted blocks."""
+        """Whether a thread that a branch sends to `other` can end and pass none of the wanted blocks.
+
+        The second of these has the instruction: what is decided in the same way for all threads before some get there
+        is decided so for this thread, too.
+        """
+        if not self._escapes(branch, other, wanted, need, warps, set()):
+            return False
+        needed = self._same.needed(branch, other, wanted[1])
+        return not needed or self._escapes(branch, other, wanted, need, warps, {one.opposite() for one in needed})
+
+    def _escapes(
+        self, branch: int, other: int, wanted: tuple[int, int], need: Need, warps: frozenset[int], never: set[Decision]
+    ) -> bool:
+        """Whether such a thread can, without a decision that is never taken."""
         presence = self._presence
         threads = presence.of_edge(branch, other) & (presence.all if need.block else presence.lanes_of(warps))
         pending, seen = [(other, threads)], dict[int, int]()
@@ -232,7 +247,11 @@ class _Inspection:
             if number == END:
                 return True
             seen[number] = seen.get(number, 0) | threads
-            pending += [(after, threads & presence.of_edge(number, after)) for after in self.control.successors[number]]
+            pending += [
+                (after, threads & presence.of_edge(number, after))
+                for after in self.control.successors[number]
+                if not never or self._same.of_edge(number, after) not in never
+            ]
         return False
 
     def _is_missed(self, branch: int, block: int, other: int, level: int, need: Need) -> bool:
