@@ -98,9 +98,9 @@ class SameDecisions:
             jumps = successor in self._facts.flow.targets.get(at, ())
             yield successor, Decision(condition, jumps is not guard.negated)
 
-    def _condition(self, at: int, register: ir.Register) -> Condition | None:
+    def _condition(self, at: int, register: ir.Operand) -> Condition | None:
         """A comparison by its opcode and where its operands come from."""
-        write = self._written_once(at, register)
+        write = self._written_once(at, register) if isinstance(register, ir.Register) else None
         match = None if write is None else self._facts.matches[write]
         if write is None or match is None or match.effects.computes is not Operation.COMPARISON:
             return None
