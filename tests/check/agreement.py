@@ -2,8 +2,9 @@
 
 Prints each disagreement with what was done, then the score: verdicts, false refusals, and the line of the first error.
 `--seed=1,2,3` runs several, `--lines=20` also prints where the first errors are on different lines,
-`--kinds="call,guard"` damages in these ways only, `--most=6000` takes only files of so many bytes, `--evidence` writes
-all of it to `evidence/agreement.json`.
+`--kinds="call,guard"` damages in these ways only, `--most=6000` takes only files of so many bytes, `--from=FOLDER` the
+PTX files there, `--excerpts` damages small modules of one instruction each (`excerpts.py`), which takes a tenth of the
+time. `--evidence` writes all of it to `evidence/agreement.json`.
 """
 
 import datetime
@@ -24,6 +25,7 @@ from ptxlab.toolchain.header import stated_version, unterminated_comment
 from ..corpus import files
 from ..isa.conformance import newest_readable
 from .damage import Mutant, mutants
+from .excerpts import excerpts
 
 EVIDENCE = Path(__file__).resolve().parents[2] / "evidence" / "agreement.json"
 
@@ -159,9 +161,24 @@ def small_files(most: int = 30_000) -> list[tuple[str, str]]:
     return found
 
 
-def compare(count: int, seed: int, kinds: Sequence[str] = (), most: int = 30_000, timeout: float = 60) -> list[Outcome]:
-    """Both verdicts on `count` mutants of the corpus files of at most `most` bytes, `timeout` seconds for each."""
-    made = list(mutants(small_files(most), count, seed, kinds))
+def files_in(folder: Path, most: int) -> list[tuple[str, str]]:
+    """PTX files of strangers."""
+    found = [path for path in sorted(folder.glob("**/*.ptx")) if path.stat().st_size <= most]
+    return [(path.name, path.read_text(errors="replace")) for path in found]
+
+
+def small_modules(texts: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """One instruction each, as far as ptxas takes them."""
+    made = excerpts(texts)
+    verdicts = judge_many([(text, None) for _, text in made])
+    return [one for one, said in zip(made, verdicts, strict=True) if accepted(said)]
+
+
+def compare(
+    texts: Sequence[tuple[str, str]], count: int, seed: int, kinds: Sequence[str] = (), timeout: float = 60
+) -> list[Outcome]:
+    """Both verdicts on `count` mutants of texts, `timeout` seconds for each."""
+    made = list(mutants(texts, count, seed, kinds))
     verdicts = judge_many([(mutant.text, None) for mutant in made], timeout=timeout)
     return [Outcome(m, errors_of(m.text, m.name), v) for m, v in zip(made, verdicts, strict=True)]
 
@@ -211,7 +228,9 @@ def main(arguments: list[str]) -> int:
     seeds = [int(seed) for seed in options.get("seed", "1").split(",")]
     kinds = options["kinds"].split(",") if "kinds" in options else []
     most = int(options.get("most", "30000"))
-    found = score([outcome for seed in seeds for outcome in compare(count, seed, kinds, most)])
+    texts = files_in(Path(options["from"]), most) if "from" in options else small_files(most)
+    texts = small_modules(texts) if "excerpts" in options else texts
+    found = score([outcome for seed in seeds for outcome in compare(texts, count, seed, kinds)])
     for outcome in found.false_refusals:
         print("FALSE REFUSAL", outcome)
     for outcome in found.missed:

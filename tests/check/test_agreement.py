@@ -10,7 +10,7 @@ import pytest
 from ptxlab.toolchain import Verdict
 
 from ..tools import needs_ptxas
-from .agreement import Outcome, compare, score
+from .agreement import Outcome, compare, score, small_files, small_modules
 from .damage import KINDS, Mutant, mutants
 
 SAMPLE = """\
@@ -30,7 +30,7 @@ SAMPLE = """\
 @needs_ptxas
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.bulk)])
 def test_agreement_on_damaged_files(seed: int) -> None:
-    found = score(compare(8 * len(KINDS), seed, most=6_000, timeout=10))
+    found = score(compare(small_files(6_000), 8 * len(KINDS), seed, timeout=10))
     assert not found.false_refusals, "\n".join(map(str, found.false_refusals))
     assert found.agreement >= 0.995, "\n".join(map(str, found.missed))
     assert found.line_agreement >= 0.95, "\n".join(map(str, found.elsewhere))
@@ -49,6 +49,20 @@ def test_each_kind_damages_one_line_or_nothing() -> None:
             changed = damage(lines, at, random.Random(f"{name} {at}"))
             assert changed is None or isinstance(changed, str), (name, line)
     assert lines == SAMPLE.split("\n")
+
+
+@needs_ptxas
+def test_an_instruction_is_taken_out_with_what_it_names() -> None:
+    text = SAMPLE.replace(".entry k()", ".global .u32 table[8];\n.entry k(.param .u64 out)").replace(
+        "mov.u32 %r1, 7;", "@!%q bra done; ld.global.u32 %r1, [table+4]; ld.param.u64 %d, [out]; mov.u32 %r2, 7; done:"
+    )
+    text = text.replace(".reg", ".reg .pred %q; .reg .u64 %d; .reg")
+    made = dict(small_modules([("sample", text)]))
+    assert list(made) == [f"sample: {name}" for name in ("bra", "ld.global.u32", "ld.param.u64", "mov.u32", "ret")]
+    lines = made["sample: ld.global.u32"].split("\n")
+    assert lines[:5] == [*SAMPLE.split("\n")[:3], ".global .u32 v0[8];", ".entry k()"]
+    assert lines[-4:] == ["ld.global.u32 %r1, [v0+4];", "ret;", "}", ""]
+    assert "@!%p1 bra L0;\nL0:" in made["sample: bra"]
 
 
 def outcome(text: str, *verdicts: Verdict) -> Outcome:

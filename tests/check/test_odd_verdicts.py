@@ -119,6 +119,28 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("{ .reg .f16x2 h; cvt.pack.sat.u16.s32 h, %r1, %r2; }"), None),
     (kernel("st.bulk.shared::cta [%r1], %u1, 0;"), None),
     (kernel("st.bulk.shared::cta [%r1], %r2, 0;"), "operand-type"),
+    # An address of 8 or 16 bits, where ptxas looks for 32 only, unless it copies the address.
+    (kernel("ld.global.u32 %r1, [%h1];"), "?operand-type"),
+    (kernel("ld.global.u32 %r1, [%r1];"), "operand-type"),
+    (kernel("st.b32 [%c1+4], %r1;"), "?operand-type"),
+    (kernel("atom.shared.add.u32 %u1, [%h1], %u2;"), "?operand-type"),
+    (kernel("multimem.red.relaxed.gpu.global.add.u32 [%h1], %u1;"), "operand-type"),
+    (kernel("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%h1];"), "?operand-type"),
+    (kernel("ldmatrix.sync.aligned.m8n8.x1.b16 {%r1}, [%h1];"), "operand-type"),
+    (kernel("prefetch.tensormap [%c1];"), "operand-type"),
+    (kernel("tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%h1];"), "operand-type"),
+    (kernel(f"{STORE}.u32 [%h1], %r2, [%d1];"), "operand-type"),
+    (kernel(f"{STORE}.u32 [%d1], %r2, [%h1];"), "?operand-type"),
+    # Results of ldmatrix that are not wanted.
+    (kernel("ldmatrix.sync.aligned.m8n16.x2.b8x16.b6x16_p32 {%r1, _}, [%d1];"), None),
+    (kernel("ldmatrix.sync.aligned.m8n16.x2.b8x16.b6x16_p32 {_, _}, [%d1];"), "operand-type"),
+    # An array of surfaces is not one of them.
+    (kernel("mov.b64 %d1, many[1]; suq.width.b32 %r1, [%d1];").replace(" s;", " s; .global .surfref many[2];"), None),
+    (kernel("suq.width.b32 %r1, [many];").replace(" s;", " s; .global .surfref many[2];"), "operand-type"),
+    (kernel("sust.b.1d.b32.trap [many, {%r1}], %r2;").replace(" s;", " s; .global .surfref many[1];"), "operand-type"),
+    # Modifiers that mean nothing there.
+    (kernel("red.pred.global.add.u32 [%d1], %u1;"), "?ignored-modifier"),
+    (kernel("red.b2.global.add.u32 [%d1], %u1;"), "illegal-modifier"),
     # Elements: only of arrays, and as an address only in loads, stores and tensor copies.
     (kernel("ld.global.u32 %r1, array[1];"), None),
     (kernel("ld.global.u32 %r1, scalar[1];"), "operand-type"),
@@ -154,6 +176,9 @@ CASES: list[tuple[str, str | None]] = [
     (kernel(f"{STORE}.u32 [%r1], %r2;"), "?operand-count"),
     (kernel(f"{STORE}.v2.u32 [%r1], {{%r2, %r3}};"), "operand-count"),
     # Headers.
+    (".version /* new */ 8.0\n.target sm_80" + KERNEL, "missing-version"),
+    (".version\n8.0\n.target sm_80" + KERNEL, "missing-version"),
+    (".version\t8.0 /* new */ .target /* old */ sm_80" + KERNEL, None),
     (".version 8.0\n.target sm_80\n.target sm_80\n.address_size 64" + KERNEL, None),
     (".version 8.0\n.target sm_80\n.address_size 64\n.target sm_80" + KERNEL, "unexpected-token"),
     (".version 8.0\n.target debug" + KERNEL, "illegal-header"),

@@ -237,6 +237,8 @@ def is_allowed(expected: Expected, operand: ir.Operand) -> bool:
     """Whether the value of a constant operand is one that its form takes."""
     if isinstance(operand, ir.Address):
         return all(is_allowed(e, part) for e, part in zip(expected.inner, operand.arguments, strict=True))
+    if isinstance(operand, ir.Vector) and expected.inner:
+        return all(is_allowed(e, part) for e, part in zip(expected.inner, operand.elements, strict=True))
     if expected.allowed is None or not isinstance(operand, ir.Immediate):
         return True
     return operand.value in expected.allowed

@@ -82,12 +82,19 @@ def _element(element: ir.Element) -> Shape:
 
 
 def _address(address: ir.Address) -> Shape:
-    base = shape_of(address.base)
+    base = _in_brackets(address.base)
     if isinstance(base, tuple) and base[0] == "[]":
         base = base[1]
     if address.arguments and (address.offset or address.plus_zero):
         base = ("+", base)  # to ptxas, an offset beside coordinates is a syntax error
-    return ("[", base, *[shape_of(part) for part in address.arguments])
+    return ("[", base, *[_in_brackets(part) for part in address.arguments])
+
+
+def _in_brackets(operand: ir.Operand) -> Shape:
+    """The shape of an operand in an address: there, an array of textures is not one of them."""
+    if isinstance(operand, ir.VariableReference) and operand.variable.type.kind == "o" and operand.variable.dimensions:
+        return f"&{operand.variable.type.name}[]"
+    return shape_of(operand)
 
 
 def _pair(pair: ir.Pair) -> Shape:

@@ -84,7 +84,8 @@ def cp_async_wait_all(k: Machine, m: Modifiers) -> None:
     k.async_copy.wait(0)
 
 
-@form("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a]", space=SHARED, since="7.0 sm_80")
+@form("cp.async.mbarrier.arrive{.noinc}{.space}.b64 [a]", space=SHARED, types={"a": lambda m: m.space or "full"},
+      since="7.0 sm_80")  # fmt: skip
 def cp_async_mbarrier_arrive(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Arrive at an mbarrier once all copies so far are done; without `.noinc` it expects one arrival more for that."""
     k.async_copy.arrive(a, bool(m.noinc))

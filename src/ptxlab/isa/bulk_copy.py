@@ -267,6 +267,11 @@ def stored(m: Modifiers) -> str | None:
     return None
 
 
+def barrier(m: Modifiers) -> str:
+    """The mbarrier of a store; ptxas copies the addresses of one without a state space to registers of their width."""
+    return "shared" if m.space else "shared full"
+
+
 ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]"
 
 
@@ -276,7 +281,7 @@ ASYNC_STORE = "st.async{.sem}{.space}.mbarrier::complete_tx::bytes{.vec}.type [a
     space="shared::cluster shared::cta shared",  # the manual lists only `.shared::cluster`, ptxas takes all three
     vec="v2 v4",
     type="b32 b64 u32 u64 s32 s64 f32 f64",
-    types={"a": "shared", "b": "vec type", "mbar": "shared"},
+    types={"a": "shared full", "b": "vec type", "mbar": barrier},
     where=stored,
     since="8.1 sm_90",
 )
@@ -291,7 +296,7 @@ def st_async(k: Machine, m: Modifiers, a: AddressValue, b: Any, mbar: AddressVal
     sem="weak cluster",
     space="shared::cluster shared::cta shared",
     type="b32 b64 u32 u64 s32 s64 f32 f64",
-    types={"a": "shared"},
+    types={"a": "shared full"},
     where=lambda m: stored(Modifiers(**vars(m), vec=None)),
     since="8.1 sm_90",
 )
@@ -305,7 +310,7 @@ def st_async_without_completion() -> None:
     "st.async{.mmio}.release.scope{.global}.type [a], b",
     scope="gpu sys",
     type="b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64",
-    types={"a": "global"},
+    types={"a": "global full"},
     name="st.async",
     since="8.7 sm_100",
 )
@@ -317,12 +322,12 @@ def st_async_release(k: Machine, m: Modifiers, a: AddressValue, b: Value) -> Non
 
 @form(
     "st.bulk{.weak}{.shared::cta} [a], size, zero",
-    types={"size": "u64 within(0..16777216/8)", "zero": "imm(0)"},
+    types={"a": "full", "size": "u64 within(0..16777216/8)", "zero": "imm(0)"},
     since="8.6 sm_100",
 )
 @form(
     "st.bulk{.weak}{.shared::cta} [a], size, zero",
-    types={"size": "u32 reg typed", "zero": "imm(0)"},
+    types={"a": "full", "size": "u32 reg typed", "zero": "imm(0)"},
     since="9.0 sm_100",
 )
 def st_bulk(k: Machine, m: Modifiers, a: AddressValue, size: Value, zero: int) -> None:
@@ -334,11 +339,11 @@ ASYNC_REDUCTION = "red.async.relaxed.cluster{.space}.mbarrier::complete_tx::byte
 REDUCTION_WITHOUT_COMPLETION = ASYNC_REDUCTION.removesuffix(", [mbar]")  # as `st.async`
 REDUCE_REMOTE: dict[str, Any] = {
     "space": "shared::cluster",
-    "types": {"a": "shared", "mbar": "shared"},
+    "types": {"a": "shared full", "mbar": barrier},
     "name": "red.async",
     "since": "8.1 sm_90",
 }
-WITHOUT_COMPLETION: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared"}}
+WITHOUT_COMPLETION: dict[str, Any] = REDUCE_REMOTE | {"types": {"a": "shared full"}}
 
 
 @form(ASYNC_REDUCTION, op="inc dec", type="u32", **REDUCE_REMOTE)
@@ -364,7 +369,7 @@ def red_async_without_completion() -> None:
     "red.async{.mmio}.release.scope{.global}.add.type [a], b",
     scope="gpu sys",
     type="u32 s32 u64 s64",
-    types={"a": "global"},
+    types={"a": "global full"},
     name="red.async",
     since="8.7 sm_100",
 )

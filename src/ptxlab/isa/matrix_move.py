@@ -30,6 +30,11 @@ def two_each(m: Modifiers) -> str:
     return f"{2 * int(m.num[1:])} b32"
 
 
+def rows(m: Modifiers) -> str:
+    """The addresses of rows; ptxas copies a generic one to a register of its width."""
+    return m.space or "full"
+
+
 def move(k: Machine, values: tuple[Value, ...], source: Layout, target: Layout, registers: int) -> tuple[Value, ...]:
     """Bring what `values` hold as `source` to `registers` that hold it as `target`."""
     count = len(target.positions)
@@ -67,14 +72,14 @@ def transposed(m: Modifiers) -> Iterator[Held]:
     "ldmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 d, [p]",
     num="x1 x2 x4",
     space=SHARED,
-    types={"d": lambda m: f"{one_each(m)} sink"},
+    types={"d": lambda m: f"{one_each(m)} sink", "p": rows},
     since="6.5 sm_75",
 )
 @form(
     "ldmatrix.sync.aligned.m16n16.num.trans{.space}.b8 d, [p]",
     num="x1 x2",
     space=SHARED,
-    types={"d": two_each},
+    types={"d": lambda m: f"{two_each(m)} sink", "p": rows},
     since=BLACKWELL,
 )
 @form(
@@ -82,7 +87,7 @@ def transposed(m: Modifiers) -> Iterator[Held]:
     num="x1 x2",
     space=SHARED,
     **EXPANDED,
-    types={"d": two_each},
+    types={"d": lambda m: f"{two_each(m)} sink", "p": rows},
     since=BLACKWELL,
 )
 @form(
@@ -90,7 +95,7 @@ def transposed(m: Modifiers) -> Iterator[Held]:
     num="x1 x2 x4",
     space=SHARED,
     **EXPANDED,
-    types={"d": one_each},
+    types={"d": lambda m: f"{one_each(m)} sink", "p": rows},
     since=BLACKWELL,
 )
 @holds(lambda m: rows_of("d", "read from", loaded(m)))
@@ -111,7 +116,7 @@ def ldmatrix(k: Machine, m: Modifiers, p: AddressValue) -> tuple[Value, ...]:
     "ldmatrix.sync.aligned.m8n16.num{.space}.s8.s4 d, [p]",
     num="x1 x2 x4",
     space=SHARED,
-    types={"d": one_each},
+    types={"d": lambda m: f"{one_each(m)} sink", "p": rows},
     since="9.4 sm_100f sm_101f sm_120f",
 )
 @unknown("what is in the registers after it is not written down anywhere yet")
@@ -124,14 +129,14 @@ def ldmatrix_signed() -> None:
     "stmatrix.sync.aligned.m8n8.num{.trans}{.space}.b16 [p], a",
     num="x1 x2 x4",
     space=SHARED,
-    types={"a": lambda m: f"{one_each(m)} special reg"},
+    types={"a": lambda m: f"{one_each(m)} special reg", "p": rows},
     since="7.8 sm_90",
 )
 @form(
     "stmatrix.sync.aligned.m16n8.num.trans{.space}.b8 [p], a",
     num="x1 x2 x4",
     space=SHARED,
-    types={"a": lambda m: f"{one_each(m)} reg"},
+    types={"a": lambda m: f"{one_each(m)} reg", "p": rows},
     since=BLACKWELL,
 )
 @holds(lambda m: rows_of("a", "written to", stored(m)))

@@ -58,15 +58,15 @@ def operands(bits: int, sparse: bool = False) -> dict[str, Specification]:
         return lambda m: f"2 u16 within({FIRST_BYTES[m.scale_vec or default]}) within({threads})"
 
     return {
-        "d": "4 f32",
+        "d": "4 f32 sink",
         "a": held("a", 0.5 if sparse else 1),
         "b": held("b"),
         "c": "4 f32 reg",
-        "scale_a": "b32 reg single padded",
+        "scale_a": "b32 reg single padded predicate",
         "select_a": selected("0..1"),
-        "scale_b": "b32 reg single padded",
+        "scale_b": "b32 reg single padded predicate",
         "select_b": selected("0..3"),
-        **({"e": "b32 reg single padded", "f": "imm(0..0)"} if sparse else {}),
+        **({"e": "b32 reg single padded predicate", "f": "imm(0..0)"} if sparse else {}),
     }
 
 

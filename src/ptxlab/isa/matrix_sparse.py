@@ -37,7 +37,7 @@ ORDERED: Slots = {"variant": "sp::ordered_metadata", **ROW_COL}
 
 
 def operands(
-    selector: str, d: str = "sink", a: str = "special", c: str = "special", e: str = "b32 reg single padded"
+    selector: str, d: str = "sink", a: str = "special", c: str = "special", e: str = "b32 reg single padded predicate"
 ) -> dict[str, Specification]:
     """The operands of a sparse multiplication; `selector` is the range of `f`."""
     return {

@@ -56,7 +56,7 @@ def fragment(matrix: str, shape: str, type: str) -> str:
 def moved(matrix: str, operand: str = "d", more: str = "sink") -> Slots:
     """The operands of a load or store of `matrix`."""
     held: Specification = lambda m: f"{fragment(matrix, m.shape, m.type)} {more} apart"  # noqa: E731
-    return {"types": {operand: held, "p": "space", "stride": "u32"}}
+    return {"types": {operand: held, "p": "space full", "stride": "u32"}}
 
 
 def multiplied(a: str = "", c: str = "special") -> Slots:

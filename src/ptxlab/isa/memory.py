@@ -154,7 +154,7 @@ def st(k: Machine, m: Modifiers, a: AddressValue, b: Any, cache_policy: Value | 
     k.store(a, b if m.vec else (b,), order=_order(m))
 
 
-@form("prefetch{.space}.tensormap [a]", space="const param", since="8.0 sm_90")
+@form("prefetch{.space}.tensormap [a]", space="const param", types={"a": "full"}, since="8.0 sm_90")
 @addresses(a="128/64")
 def prefetch_tensormap(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Bring a tensor map into a cache before it is needed."""
@@ -191,7 +191,7 @@ _SECONDARY = "L2::evict_first L2::evict_unchanged"
 # What a policy is made of, only the hardware knows; here it is 0, since it changes nothing but speed.
 @form("createpolicy.range{.global}.primary{.secondary}.b64 cache_policy, [a], primary_size, total_size",
       primary=_PRIMARY, secondary=_SECONDARY, since="7.4 sm_80", writes="cache_policy",
-      types={"cache_policy": "u64", "primary_size": "u32", "total_size": "u32"})  # fmt: skip
+      types={"a": "full", "cache_policy": "u64", "primary_size": "u32", "total_size": "u32"})  # fmt: skip
 def createpolicy_range(k: Machine, m: Modifiers, a: AddressValue, primary_size: Value, total_size: Value) -> Value:
     """Make a cache policy, for use with `.L2::cache_hint`: one for a range of addresses."""
     return k.constant("u64", 0)

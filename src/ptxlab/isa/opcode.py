@@ -174,7 +174,10 @@ _IGNORED = tuple(
 
 
 # Beside its own type, arithmetic ignores one of the first types, and all else the last.
-_ARITHMETIC = frozenset("add sub min max neg mul fma cvt set setp atom".split())
+_ARITHMETIC = frozenset(
+    "add sub min max neg mul fma cvt set setp atom red multimem.ld_reduce multimem.st multimem.red wgmma.mma_async"
+    " wmma.mma cp.reduce.async.bulk".split()
+)
 _TYPES_OF_NOTHING = frozenset("pred texref surfref samplerref".split()), frozenset(("b2",))
 
 
@@ -196,7 +199,7 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     rest = [part for at, part in enumerate(parts) if part not in REPEATABLE or part not in parts[:at]][len(form.name) :]
     taken = [_MISTAKEN.get((form.name[0], part), part) for part in rest]
     is_mistaken, rest = taken != rest, taken
-    for group in (*_IGNORED, _TYPES_OF_NOTHING[form.name[0] not in _ARITHMETIC]):
+    for group in (*_IGNORED, _TYPES_OF_NOTHING[".".join(form.name) not in _ARITHMETIC]):
         strays = [part for part in rest if part in group and part not in form.words]
         if len(strays) == 1:
             rest.remove(strays[0])

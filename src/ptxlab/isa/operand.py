@@ -11,8 +11,9 @@ The words of `types`, in any order:
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
 - `sink`: the operand may be `_`, and nothing else if no type is named;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
-  the one space that the syntax spells out, else generic; `wide`: 64 bits if the address is global or generic,
-  `b64`: 64 bits in any case, `b32` or `u32`: a register of 32 bits, as for tensor memory;
+  the one space that the syntax spells out, else generic; `wide`: not 32 bits if the address is global or generic,
+  `b64`: not 32 bits in any case, `full`: not 8 or 16 bits, which ptxas takes elsewhere, `b32` or `u32`: a register of
+  32 bits, as for tensor memory;
 - `label`, `function`, `targets`, `prototype`, `arguments`: what it says; `texref`, `samplerref`, `surfref`: the name of
   such a variable, or a 64-bit register that holds one;
 - `padded`: the vector may have 2 or 4 elements where fewer are wanted; `indexed`: its first element is an index, apart
@@ -36,7 +37,8 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
 - `"b32"`: a register of that type; `"%u32"`: a special register of that type (`"%u16|u32"`: %tid.x and others
   that 16 or 32 bits can be read of);
 - `"#int"`, `"#float"`, `"#f32"`: an immediate, the last one spelled with its 32 bits, `0f3F800000`;
-- `"&shared"`: a variable of that state space; `"&texref"`: a variable of that opaque type;
+- `"&shared"`: a variable of that state space; `"&texref"`: a variable of that opaque type,
+  `"&texref[]"`: an array of such, in brackets;
   `"$b32"`: a variable of that type, no array, as an element of a vector;
   `"@label"`, `"@function"`, `"@targets"`, `"@prototype"`; `"_"`: the sink;
 - `"?"`: a name that is not declared, which is reported once and fits everywhere;
@@ -63,7 +65,7 @@ SPACES = frozenset(
 _WORDS = frozenset("label function targets prototype arguments".split())
 _BRAIN = TYPES["bf16"], TYPES["bf16x2"]
 _UNCHECKED = "half", "compare", "convert"  # chapters in which ptxas only checks the width of bf16
-_ADDRESS_MARKS = frozenset("wide bare element".split())
+_ADDRESS_MARKS = frozenset("wide full bare element".split())
 _FLAGS = frozenset(  # fields of `Expected`
     "loose sink special symbol single bits padded indexed minus apart integers lone untyped predicate halves typed"
     " dropped short unmixed closing".split()
@@ -90,6 +92,7 @@ class Expected:
     padded: bool = False
     indexed: bool = False
     wide: bool = False
+    full: bool = False
     minus: bool = False
     apart: bool = False
     integers: bool = False
@@ -118,6 +121,8 @@ class Expected:
 
     def describe(self) -> str:
         """In a message: `.u32 register or immediate`."""
+        if self.kind == "address" and self.type is not None and self.type.kind == "o":
+            return f"a `.{self.type.name}`"
         if self.kind == "address":
             return f"an address `[{self.name}]`" + (f" in `.{self.space}`" if self.space else "")
         if self.kind == "immediate":
@@ -170,8 +175,8 @@ def _expected(form: Form, m: Modifiers, operand: Operand) -> Expected:
         space = next((word for word in words if word in SPACES), None)
         inner = tuple(_value(form, m, name) for name in operand.inner[1:])
         return Expected(operand.name, "read", "address", space=space, optional=optional, inner=inner,
-                        register_only="reg" in words, wide="wide" in words, bare="bare" in words,
-                        element="element" in words,
+                        register_only="reg" in words, wide="wide" in words, full="full" in words,
+                        bare="bare" in words, element="element" in words,
                         type=next((TYPES[word] for word in words if word in TYPES), None))  # fmt: skip
     first = _value(form, m, operand.name, optional=optional, negatable=operand.negatable)
     if operand.second is None:

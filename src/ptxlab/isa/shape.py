@@ -34,6 +34,8 @@ def _wrong(expected: Expected, shape: Shape) -> str | None:
     if expected.kind == "sink":
         return None if shape == "_" else "not-sink"
     if expected.kind == "opaque":
+        if expected.type and shape == f"&{expected.type.name}[]":
+            return "object-array"
         return None if expected.type and shape in (f"&{expected.type.name}", "b64", "u64", "s64") else "kind"
     if expected.kind == "arguments":
         return None if shape[0] == "(" else "kind"
@@ -185,8 +187,8 @@ def is_odd(expected: Expected, shape: Shape) -> bool:
         assert expected.type is not None
         return not register_fits(TYPES[shape], expected.type, expected.loose)
     if expected.kind == "address" and isinstance(shape, tuple):
-        base = TYPES.get(shape[1]) if isinstance(shape[1], str) and len(shape) > 2 else None
-        return (base is not None and not _is_address(base)) or any(
+        base = TYPES.get(shape[1]) if isinstance(shape[1], str) else None
+        return (base is not None and not (_is_address(base) and base.width >= 32)) or any(
             is_odd(inner, part) for inner, part in zip(expected.inner, shape[2:], strict=False)
         )
     if not isinstance(shape, tuple) or shape[0] != "{" or expected.kind != "value":
@@ -243,13 +245,15 @@ def _wrong_address(expected: Expected, shape: Shape) -> str | None:
         if expected.register_only:
             return "kind"
         if expected.type is not None and expected.type.kind == "o":
+            if space.endswith("[]"):
+                return "object-array"
             if space not in (expected.type.name, "tex" if expected.type.name == "texref" else None):
                 return "kind"
-        elif space in TYPES or not _within(space, expected.space):
+        elif space.removesuffix("[]") in TYPES or not _within(space, expected.space):
             return "state-space"
     elif base == "#int" and expected.space != "local":
         return "immediate-address"
-    elif base in TYPES and TYPES[base].width < 64 and _is_wide(expected):
+    elif base in TYPES and _is_address(TYPES[base]) and not _has_width(expected, TYPES[base].width):
         return "address-width"
     elif base in TYPES:
         # ptxas does not check a register that has coordinates beside it, unless it holds a texture or a surface.
@@ -265,8 +269,10 @@ def _is_address(type: Type) -> bool:
     return type.kind in "bus" and type.width <= 64
 
 
-def _is_wide(expected: Expected) -> bool:
-    return bool(expected.type) or (expected.wide and expected.space in (None, "global"))
+def _has_width(expected: Expected, width: int) -> bool:
+    """Whether ptxas takes an address of that many bits; it looks for 32 where 64 are needed, and not for fewer."""
+    is_wide = bool(expected.type) or (expected.wide and expected.space in (None, "global"))
+    return not (is_wide and width == 32) and not (expected.full and width < 32)
 
 
 def _within(space: str, wanted: str | None) -> bool:

@@ -85,7 +85,7 @@ REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
     "tcgen05.alloc{.exclusive}.cta_group.sync.aligned{.shared::cta}.b32 [dst], columns",
     exclusive=EXCLUSIVE,
     cta_group=CTA_GROUP,
-    types={"columns": lambda m: f"u32 within({'32..576/32' if m.exclusive else '32|64|128|256|512'})"},
+    types={"dst": "full", "columns": lambda m: f"u32 within({'32..576/32' if m.exclusive else '32|64|128|256|512'})"},
     since=BLACKWELL,
 )
 def tcgen05_alloc(k: Machine, m: Modifiers, dst: AddressValue, columns: Value) -> None:
@@ -329,6 +329,7 @@ READ_A = [("sync_restrict::shared::read::mma::a", "9.4 sm_107f")]
     "tcgen05.commit.cta_group.mbarrier::arrive::one{.read}{.shared::cluster}.b64 [mbar]",
     cta_group=CTA_GROUP,
     read=READ_A,
+    types={"mbar": "full"},
     since=BLACKWELL,
 )
 def tcgen05_commit(k: Machine, m: Modifiers, mbar: AddressValue) -> None:
@@ -340,7 +341,7 @@ def tcgen05_commit(k: Machine, m: Modifiers, mbar: AddressValue) -> None:
     "tcgen05.commit.cta_group.mbarrier::arrive::one{.read}{.shared::cluster}.multicast::cluster.b64 [mbar], mask",
     cta_group=CTA_GROUP,
     read=READ_A,
-    types={"mask": "u16 reg"},  # ptxas 13.4 takes immediates too
+    types={"mbar": "full", "mask": "u16 reg"},  # ptxas 13.4 takes immediates too
     since=BLACKWELL,
 )
 @form(

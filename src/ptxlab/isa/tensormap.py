@@ -16,7 +16,7 @@ REPLACE: dict[str, Any] = {
     "since": "8.3 sm_90a | 8.6 sm_100a sm_110a | 8.7 sm_120a | 8.8 sm_100f sm_110f sm_120f",
 }
 ATOMICITY = "8.6 sm_100a sm_110a | 8.7 sm_120a | 8.8 sm_100f sm_110f sm_120f"
-ORDINAL: dict[str, Specification] = {"ordinal": "imm(0..4)"}
+ORDINAL: dict[str, Specification] = {"a": "full", "ordinal": "imm(0..4)"}
 HALF = tensor_map.ALIGNMENT  # of the bytes of a map; each is aligned to as many
 
 # Values of fields that are numbers; the last ones of `.elemtype` and `.swizzle_mode` came with later targets.
@@ -32,7 +32,7 @@ NUMBERS = {
 @form(
     "tensormap.replace.tile.field{.space}.b1024.b32 [a], value",
     field=("elemtype interleave_layout swizzle_mode fill_mode", ("swizzle_atomicity", ATOMICITY)),
-    types={"value": lambda m: NUMBERS[m.field]},
+    types={"a": "full", "value": lambda m: NUMBERS[m.field]},
     **REPLACE,
 )
 @addresses(a="128/64")
@@ -44,7 +44,7 @@ def replace_number(k: Machine, m: Modifiers, a: AddressValue, value: int) -> Non
     _write(k, a, words)
 
 
-@form("tensormap.replace.tile.global_address{.space}.b1024.b64 [a], value", **REPLACE)
+@form("tensormap.replace.tile.global_address{.space}.b1024.b64 [a], value", types={"a": "full"}, **REPLACE)
 @addresses(a="128/64")
 def replace_address(k: Machine, m: Modifiers, a: AddressValue, value: Value) -> None:
     """Replace the address of the tensor that a tensor map describes."""
@@ -53,7 +53,7 @@ def replace_address(k: Machine, m: Modifiers, a: AddressValue, value: Value) -> 
     _write(k, a, words)
 
 
-@form("tensormap.replace.tile.rank{.space}.b1024.b32 [a], value", **REPLACE)
+@form("tensormap.replace.tile.rank{.space}.b1024.b32 [a], value", types={"a": "full"}, **REPLACE)
 @addresses(a="128/64")
 def replace_rank(k: Machine, m: Modifiers, a: AddressValue, value: Value) -> None:
     """Replace the rank of the tensor that a tensor map describes; `value` is one less than the rank."""

@@ -50,7 +50,7 @@ OPERANDS: dict[str, Specification] = {
     "a": lambda m: "4 b32 special reg" if m.dtype == "s32" else "4 f16x2 special",
     "a_desc": "u64",
     "b_desc": "u64",
-    "sp_meta": "b32 reg single padded",
+    "sp_meta": "b32 reg single padded predicate",
     "scale_d": "pred within(0..1)",
     "scale_a": "imm(-1|1)",
     "scale_b": "imm(-1|1)",

@@ -125,6 +125,17 @@ class _ModuleReader:
             )
         cursor.advance()
         match = _VERSION.fullmatch(cursor.value)
+        between = self.text[cursor.previous_end : cursor.start]
+        if match is not None and between.strip(" \t"):
+            raise ParseError(
+                "missing-version",
+                "the PTX version is not beside `.version`",
+                start,
+                cursor.end,
+                notes=("ptxas looks for both on one line, with nothing but blanks between them",),
+                help=f"write `.version {cursor.value}`",
+                repair=(start, cursor.end, f".version {cursor.value}"),
+            )
         if match is None:
             raise ParseError(
                 "missing-version",

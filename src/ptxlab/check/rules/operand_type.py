@@ -97,13 +97,16 @@ def _doubt(program: Program, failure: Failure) -> Diagnostic:
     for inner, part in zip(expected.inner, getattr(operand, "arguments", ()), strict=False):
         if is_odd(inner, shape_of(part)):  # what is odd is inside the brackets
             expected, operand = inner, part
-    wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) else operand
+    is_address = expected.kind == "address"
+    narrow = is_address and isinstance(operand, ir.Address) and not operand.arguments
+    wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) or narrow else operand
+    wanted = f"64 bits for {expected.describe()}" if narrow else expected.describe()
     return warning(
         "operand-type",
-        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {expected.describe()}",
+        f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {wanted}",
         program.module.operand_span(instruction, index),
         "ptxas accepts it, but it is probably not meant",
-        helps=["put the address in brackets"] if expected.kind == "address" else [],
+        helps=["put the address in brackets"] if is_address and not narrow else [],
     )
 
 
@@ -152,14 +155,15 @@ def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:
     """The part of a compound operand that is most likely the wrong one."""
     if isinstance(operand, ir.Vector) and expected.type is not None:
         return next((part for part in operand.elements if wrong_scalar(expected, shape_of(part))), operand)
-    if isinstance(operand, ir.Address) and not operand.arguments:
-        return operand.base
+    if isinstance(operand, ir.Address):
+        return operand.base if not operand.arguments or expected.type is not None else operand
     return operand
 
 
 REASONS = {
     "address-type": "an address is an integer or bits",
     "address-width": "an address of this state space has 64 bits",
+    "object-array": "an array; put the address of one of its elements into a register, by `mov`",
     "special-register": "a special register can only be read by `mov`",
     "decimal": "a constant must have 32 bits here, as `0f00000000` has; a decimal one has 64",
     "vector-types": "floats, integers and pairs of halves can be mixed only in untyped registers of one width",
