@@ -26,10 +26,11 @@ Running = dict[int, int]
 
 
 class Mma(NamedTuple):
-    """One `wgmma.mma_async`: the registers it adds to and those that hold its A, by number."""
+    """One `wgmma.mma_async`: the registers it adds to and those that hold its A, by number; and its shape."""
 
     accumulators: tuple[int, ...]
     inputs: tuple[int, ...]
+    shape: str
     registers: frozenset[int]
 
 
@@ -43,7 +44,9 @@ class Mmas:
         self.steps: dict[int, str] = {}
         """What else concerns MMAs: `fence`, `commit` or `wait`, by instruction."""
         for at in facts.doing("wgmma", "start"):
-            self.of[at] = _mma(facts.instructions[at])
+            match = facts.matches[at]
+            assert match is not None
+            self.of[at] = _mma(facts.instructions[at], match.candidate.modifiers.shape)
         for name in ("fence", "commit", "wait"):
             self.steps.update(dict.fromkeys(facts.doing("wgmma", name), name))
         self._positions = sorted([*self.of, *self.steps])
@@ -87,11 +90,11 @@ class Mmas:
         return operand.value
 
 
-def _mma(instruction: ir.Instruction) -> Mma:
+def _mma(instruction: ir.Instruction, shape: str) -> Mma:
     accumulators, first = instruction.operands[:2]
     written = tuple(r.index for r in registers_in(accumulators))
     read = tuple(r.index for r in registers_in(first)) if isinstance(first, ir.Vector) else ()
-    return Mma(written, read, frozenset(written + read))
+    return Mma(written, read, shape, frozenset(written + read))
 
 
 def _youngest(a: Running, b: Running) -> Running:

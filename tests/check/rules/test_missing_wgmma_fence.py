@@ -57,6 +57,26 @@ def test_a_product_of_registers_read_without_a_fence_is_found() -> None:
     assert [label.text for label in found.labels] == ["may write `%f1` too early", "`%f1` is read here"]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        MULTIPLY.replace("k16.f32.f16.f16", "k32.f32.e4m3.e4m3").replace(", 0, 0;", ";"),
+        MULTIPLY.replace("{%f1, %f2, %f3, %f4}", "{%f11, %f12, %f13, %f14}, {%f1, %f2, %f3, %f4}").replace(
+            "%rd2, %rd3, 1, 1, 1, 0, 0", "%rd3, 1, 1, 1, 0"
+        ),
+    ],
+    ids=["another shape", "as A"],
+)
+def test_accumulators_of_another_kind_of_product_need_a_fence(other: str) -> None:
+    start = (LOAD, FENCE, MULTIPLY, COMMIT, WAIT_0)
+    text = wgmma_kernel(*start, other, END)
+    (found,) = findings(text, CODE)
+    assert found.message == "`wgmma.mma_async` uses `%f1` of an MMA of another kind with no `wgmma.fence` in between"
+    assert found.line == line_of(text, other.strip())
+    assert found.labels[1].text == "only accumulators of MMAs of one shape need no fence"
+    assert findings(wgmma_kernel(*start, FENCE, other, END), CODE) == []
+
+
 def test_the_first_product_needs_a_fence_in_any_case() -> None:
     text = wgmma_kernel(OTHER, COMMIT, WAIT_0, STORE_OTHER)
     (found,) = findings(text, CODE)

@@ -2,7 +2,8 @@
 
 The tensor core reads accumulators and A, and writes accumulators, past the usual order of a thread's instructions.
 `wgmma.fence` orders what was done with them before; the manual requires one before the first `wgmma.mma_async` of a
-kernel, and after any other access to its registers. MMAs that follow each other in the same accumulators need none.
+kernel, and after any other access to its registers. MMAs of one shape that follow each other in the same accumulators
+need none; an MMA of another shape does, and so does one that takes accumulators of an earlier one as its A.
 ptxas inserts a fence where it sees that one is missing after a write (advisory C7519), which may make it serialize the
 MMAs; after a read, such as the store of results before the next MMA, it inserts none.
 
@@ -54,7 +55,7 @@ Right:
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ptxlab.check.wgmma import Mmas
+from ptxlab.check.wgmma import Mma, Mmas
 from ptxlab.ir.effects import registers_in
 from ptxlab.ir.flow import BasicBlock
 from ptxlab.isa import Operation
@@ -67,6 +68,7 @@ Unfenced = dict[int, int]  # registers accessed since the last fence, each with 
 # In place of a register:
 _NO_FENCE = -1  # there was no fence at all yet
 _CLOSED = -2  # there was no fence since the last group was closed, so that a copy counts as well
+_SUMS = -3  # less the number of a register: it holds accumulators of this MMA
 
 
 class Gap(NamedTuple):
@@ -92,9 +94,13 @@ def _gaps(facts: FunctionFacts, mmas: Mmas) -> list[Gap]:
         mma = mmas.of.get(at)
         if mma is not None:
             missing = [r for r in (*mma.accumulators, *mma.inputs, _NO_FENCE) if r in unfenced]
-            if missing:
+            if reshaped := _reshaped(mmas, mma, unfenced):
+                gaps.append(Gap(at, reshaped, unfenced[_SUMS - reshaped]))
+                unfenced.clear()
+            elif missing:
                 gaps.append(Gap(at, missing[0], unfenced[missing[0]]))
                 unfenced.clear()  # what follows has the same cause
+            unfenced |= {_SUMS - register: at for register in mma.accumulators}
         elif mmas.steps.get(at) == "fence":
             unfenced.clear()
         elif mmas.steps.get(at) == "commit":
@@ -119,6 +125,15 @@ def _gaps(facts: FunctionFacts, mmas: Mmas) -> list[Gap]:
     return gaps
 
 
+def _reshaped(mmas: Mmas, mma: Mma, unfenced: Unfenced) -> int | None:
+    """A register of an MMA that has accumulators of another shape, or becomes its A, since the last fence."""
+    for register in mma.accumulators:
+        before = unfenced.get(_SUMS - register)
+        if before is not None and mmas.of[before].shape != mma.shape:
+            return register
+    return next((register for register in mma.inputs if _SUMS - register in unfenced), None)
+
+
 def _explain(program: Program, facts: FunctionFacts, gap: Gap) -> Diagnostic:
     module = program.module
     others = []
@@ -131,7 +146,12 @@ def _explain(program: Program, facts: FunctionFacts, gap: Gap) -> Diagnostic:
         message = f"`wgmma.mma_async` uses `{name}`, {how} before with no `wgmma.fence` in between"
         label = f"may not see what was written to `{name}`" if how == "written" else f"may write `{name}` too early"
         span = module.span(access)
-        others = [Label(span, f"`{name}` is {how} here")] if span else []
+        text = f"`{name}` is {how} here"
+        if gap.access in facts.doing("wgmma", "start"):
+            message = f"`wgmma.mma_async` uses `{name}` of an MMA of another kind with no `wgmma.fence` in between"
+            label = f"may not see what the other MMA wrote to `{name}`"
+            text = "only accumulators of MMAs of one shape need no fence"
+        others = [Label(span, text)] if span else []
     return warning(
         "missing-wgmma-fence",
         message,
