@@ -74,8 +74,8 @@ def test_a_field_that_does_not_agree(kind: str, operand: int, field: str, messag
     [
         ("wgmma", A, 1, 1, r"matrix A starts at byte \d+ of shared memory, in the middle of a K slice"),
         ("tcgen05", A, 3, 5, r"matrix A starts at byte \d+ of shared memory, in the middle of a K slice"),
-        ("wgmma", B, 1, 0, "A is read from byte 32 of its rows and B from byte 0, which is another k"),
-        ("tcgen05", B, 1, 4, "A is read from byte 32 of its rows and B from byte 64, which is another k"),
+        ("wgmma", B, 1, 0, "A is read at K slice 1 of its tile and B at K slice 0, which is another k"),
+        ("tcgen05", B, 1, 4, "A is read at K slice 1 of its tile and B at K slice 2, which is another k"),
         (
             "wgmma",
             A | B,

@@ -220,6 +220,7 @@ class MatrixChunks(Generic[V]):
     descriptor: V
     major: int
     bits: int  # the width of an element
+    type: str  # of an element
     first: V | int
     rows: int
     first_chunk: V | int

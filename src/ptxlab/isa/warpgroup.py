@@ -98,14 +98,18 @@ def read(k: Machine, mma: WarpgroupMma, a_desc: Value | None, b_desc: Value) -> 
     """Track the memory that a warp reads: its own rows of A, and all of B."""
     each = CHUNK * 8 // mma.bits  # elements of a chunk
     if a_desc is not None and mma.a_major == K_MAJOR:
-        k.wgmma.read(MatrixChunks("a", a_desc, K_MAJOR, mma.bits, (k.warp & 3) * ROWS, ROWS, 0, mma.stored // each))
+        k.wgmma.read(
+            MatrixChunks("a", a_desc, K_MAJOR, mma.bits, mma.atype, (k.warp & 3) * ROWS, ROWS, 0, mma.stored // each)
+        )
     elif a_desc is not None:
         chunks = ROWS // each
-        k.wgmma.read(MatrixChunks("a", a_desc, MN_MAJOR, mma.bits, 0, mma.stored, (k.warp & 3) * chunks, chunks))
+        k.wgmma.read(
+            MatrixChunks("a", a_desc, MN_MAJOR, mma.bits, mma.atype, 0, mma.stored, (k.warp & 3) * chunks, chunks)
+        )
     if mma.b_major == K_MAJOR:
-        k.wgmma.read(MatrixChunks("b", b_desc, K_MAJOR, mma.bits, 0, mma.columns, 0, mma.depth // each))
+        k.wgmma.read(MatrixChunks("b", b_desc, K_MAJOR, mma.bits, mma.btype, 0, mma.columns, 0, mma.depth // each))
     else:
-        k.wgmma.read(MatrixChunks("b", b_desc, MN_MAJOR, mma.bits, 0, mma.depth, 0, mma.columns // each))
+        k.wgmma.read(MatrixChunks("b", b_desc, MN_MAJOR, mma.bits, mma.btype, 0, mma.depth, 0, mma.columns // each))
 
 
 @cache

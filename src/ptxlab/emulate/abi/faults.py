@@ -41,6 +41,7 @@ BAD_TEXTURE = 33
 BAD_SURFACE_COORDINATE = 34
 BAD_METADATA = 35  # `value`: the chunk of four bits, `limit`: the row
 BAD_MULTICAST = 36
+DIVERGENT_REGISTERS = 37  # `value`: the warp that executed other `setmaxnreg` than that of the thread
 
 
 class CallReason(IntEnum):

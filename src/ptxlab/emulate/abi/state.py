@@ -164,6 +164,8 @@ class BlockRegisters:
     pool: u32  # what warps have given back
     is_used: u32
     owned: Array[u32, 32]  # by warp; 0: as many as at the start
+    changes: Array[u64, 32]  # by warp: a hash of all `setmaxnreg` that it executed
+    changed_at: Array[u32, 32]  # by warp: 1 + the instruction of its last `setmaxnreg`
 
 
 @struct

@@ -21,7 +21,14 @@ class WrittenTile:
     pitch: u32  # bytes from one row of the box to the next
     rank: u32
     instruction: u32  # the instruction of the copy
+    type: u32  # of its elements, as the tensor map has it; see `isa.tensor_map`
+    number: u32  # of the copies of boxes to this block
+    slices: u32  # how many K slices it has for the MMAs that read it; 0: none has yet, or they do not agree
+    read: u32  # the K slices that MMAs have read, a bit for each
+    reader: u32  # the instruction of the last MMA
+    repeats: u32  # whether two MMAs, one after the other, multiplied the same slice by the same
     unused: u32
+    product: u64  # a hash of what its last slice was multiplied by
 
 
 @struct
@@ -36,6 +43,8 @@ class TileRead:
     lines: u32
     chunks: u32  # how many chunks each line has
     is_b: u32
+    type: u32  # of its elements, as a tensor map would have it, where only that is right; 0: any may be
+    unused: u32
 
 
 @struct
@@ -46,8 +55,10 @@ class Tiles:
     checked: u32  # how many layouts were examined
     written: Array[WrittenTile, 32]
     layouts: Array[u64, 16]  # that were examined: hashes of them
-    a: u64  # the descriptor of the last A of `wgmma` that is K-major
+    a: u64  # the descriptor of the last A of `wgmma`
     a_thread: u32  # that read it
     a_instruction: u32
-    a_chunks: u32  # how many chunks each of its rows has
-    unused: u32
+    a_major: u32
+    a_lines: u32
+    a_chunks: u32  # how many chunks each of its lines has
+    copies: u32  # of boxes, so far

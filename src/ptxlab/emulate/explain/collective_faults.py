@@ -53,6 +53,17 @@ def explain_divergent_descriptor(fault: FaultSnapshot) -> Diagnostic:
     )
 
 
+def explain_divergent_setmaxnreg(fault: FaultSnapshot) -> Diagnostic:
+    """Warps of a warpgroup that did not execute the same `setmaxnreg`."""
+    return fault.error(
+        "divergent-setmaxnreg",
+        "`setmaxnreg` is not executed alike by all warps of a warpgroup",
+        f"warp {fault.thread // 32} executed this, and warp {fault.value} of its warpgroup did not",
+        notes=["registers move between warpgroups: what four warps do with them differently is undefined"],
+        helps=["branch by warpgroup (`%tid.x` / 128) before `setmaxnreg`, and by warp after it"],
+    )
+
+
 def explain_stuck(fault: FaultSnapshot) -> Diagnostic:
     """No thread of a cluster can continue."""
     return explain_hang(fault.launch, fault.snapshot)

@@ -48,6 +48,7 @@ EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
     faults.BAD_MEMBERMASK: collective_faults.explain_bad_membermask,
     faults.NO_WARPGROUP: collective_faults.explain_no_warpgroup,
     faults.DIVERGENT_DESCRIPTOR: collective_faults.explain_divergent_descriptor,
+    faults.DIVERGENT_REGISTERS: collective_faults.explain_divergent_setmaxnreg,
     faults.HANG: collective_faults.explain_stuck,
     faults.BAD_DESCRIPTOR: descriptor_faults.explain_bad_descriptor,
     faults.BAD_INSTRUCTION_DESCRIPTOR: descriptor_faults.explain_bad_instruction_descriptor,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.runtime.order import tile_layouts
+from ptxlab.isa import tensor_map
 from ptxlab.isa.descriptor import MN_MAJOR, Descriptor
 from ptxlab.report import Diagnostic, Label, Span, error, warning
 
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 _STRIDES = "eight rows are `stride` apart from the next eight, what is beyond a row of the swizzle `leading`"
 _HELP = "leading and stride offsets as the tile was written, in multiples of 16 bytes"
 _SLICE = 32  # bytes of a row of a K-major matrix that an MMA reads, whatever its elements
+_ASTRAY = (tile_layouts.SLICE, tile_layouts.DEPTH, tile_layouts.UNREAD_SLICES)
 _SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
 
 
 def explain_mismatches(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
     """All of them; MMAs that are not at the k where they should be are one finding."""
-    astray = [number for number in numbers if found.get("bytes", number) in (tile_layouts.SLICE, tile_layouts.DEPTH)]
+    astray = [number for number in numbers if found.get("bytes", number) in _ASTRAY]
     for number in numbers:
         if number in astray[1:]:
             continue
@@ -47,11 +49,19 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
         return _explain_overlap(matrix, reason, span, label)
     if reason == tile_layouts.UNALIGNED:
         return _explain_unaligned(matrix, _SWIZZLES[flags >> 4 & 3], span, label)
-    if reason == tile_layouts.SLICE:
+    if reason == tile_layouts.SLICE and is_k_major:
         return _explain_slice(matrix, said.start, span, label)
+    if reason == tile_layouts.SLICE:
+        lines = found.get("missing", number)
+        return _explain_rows_of_k(matrix, said.start, (lines, found.get("other_thread", number)), (span, label))
     if reason == tile_layouts.DEPTH:
-        bytes = found.get("other_flags", number), found.get("other_thread", number)
-        return _explain_depth(bytes, span, label)
+        slices = found.get("other_flags", number), found.get("other_thread", number)
+        return _explain_depth(slices, span, label)
+    if reason == tile_layouts.UNREAD_SLICES:
+        return _explain_unread_slice(launch, found, number, span)
+    if reason == tile_layouts.TYPE:
+        copy = launch.span_of(found.get("other_instruction", number))
+        return _explain_type(matrix, found.get("weak", number), (span, label), copy)
     if reason == tile_layouts.ROWS:
         return _explain_rows(matrix, (span, label), launch.span_of(found.get("other_instruction", number)))
     if reason == tile_layouts.GAP:
@@ -109,17 +119,64 @@ def _explain_slice(matrix: str, start: int, span: Span | None, label: str) -> Di
     )
 
 
-def _explain_depth(bytes: tuple[int, int], span: Span | None, label: str) -> Diagnostic:
+def _explain_rows_of_k(matrix: str, start: int, rows: tuple[int, int], label: tuple[Span | None, str]) -> Diagnostic:
+    """A start of an MN-major matrix that is not that of a K slice; `rows` are those of k, and their bytes."""
+    lines, pitch = rows
+    return warning(
+        "mismatched-descriptor",
+        f"{matrix} starts at byte {start} of shared memory, in the middle of a K slice",
+        *label,
+        notes=[f"an MMA reads {lines} rows of {pitch} bytes of an MN-major matrix, one for each k"],
+        helps=[
+            f"advance the start address by {lines * pitch} bytes from one MMA to the next: "
+            f"`{lines * pitch // 16}` in bits 0 to 13"
+        ],
+    )
+
+
+def _explain_depth(slices: tuple[int, int], span: Span | None, label: str) -> Diagnostic:
     """A and B that are read at different k."""
     return warning(
         "mismatched-descriptor",
-        f"A is read from byte {bytes[0]} of its rows and B from byte {bytes[1]}, which is another k",
+        f"A is read at K slice {slices[0]} of its tile and B at K slice {slices[1]}, which is another k",
         span,
         label,
-        notes=[
-            "both tiles have rows of the same width with the same swizzle, so that the same bytes are of the same k"
-        ],
-        helps=["advance both start addresses by as much from one MMA to the next"],
+        notes=["both tiles have as many K slices, each what one MMA reads, so that the same slices are of the same k"],
+        helps=["advance both start addresses by one slice from one MMA to the next"],
+    )
+
+
+def _explain_unread_slice(launch: RunningLaunch, found: StructArray, number: int, span: Span | None) -> Diagnostic:
+    """A part of k that was copied and that no MMA reads."""
+    unread, read = found.get("third_instruction", number), found.get("commit", number)
+    slices = ", ".join(str(one) for one in range(32) if read >> one & 1)
+    count = found.get("missing", number)
+    other = launch.span_of(found.get("other_instruction", number))
+    return warning(
+        "mismatched-descriptor",
+        f"MMAs read K slice{'s' * (',' in slices)} {slices} of a tile of {count}, and none reads K slice {unread}",
+        span,
+        "the last MMA that read the tile",
+        others=[Label(other, "this copied it")] if other else [],
+        notes=["a K slice is what one MMA reads: of a K-major tile 32 bytes of each row"],
+        helps=["advance both start addresses by one slice from one MMA to the next"],
+    )
+
+
+_TYPES = {tensor_map.F16: "f16", tensor_map.BF16: "bf16", tensor_map.F64: "f64"}
+
+
+def _explain_type(matrix: str, types: int, label: tuple[Span | None, str], copy: Span | None) -> Diagnostic:
+    """Floats that are multiplied as others than they were copied as."""
+    read = "tf32" if types >> 8 == tensor_map.F32 else _TYPES[types >> 8]
+    written = _TYPES.get(types & 255, "f32")
+    return warning(
+        "mismatched-descriptor",
+        f"{matrix} is multiplied as {read}, and its tensor map has elements of {written}",
+        *label,
+        others=[Label(copy, f"this copied elements of {written}")] if copy else [],
+        notes=[f"a copy moves bytes: it is right if the tensor holds {read}, whatever its map says"],
+        helps=[f"an MMA of {written}, or a tensor map of {read}"],
     )
 
 

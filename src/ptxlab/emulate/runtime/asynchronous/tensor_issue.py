@@ -23,9 +23,9 @@ from ptxlab.emulate.runtime.asynchronous.tensor_boxes import (
 )
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import B4X16_P64, REDUCED, refuse_map, take_map
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory, owner_of
+from ptxlab.emulate.runtime.order.k_slices import note_tile
 from ptxlab.emulate.runtime.order.mbarrier_order import channel_of
 from ptxlab.emulate.runtime.order.tensor_map_order import note_map, note_use
-from ptxlab.emulate.runtime.order.tile_layouts import note_tile
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, BULK_WRITES
 from ptxlab.native import Pointer, address_of, boolean, cast, native, s32, s64, u32, u64
 
@@ -90,9 +90,16 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
             pitch=shared_bytes_of_row(address_of(transfer.map)),
             rank=rank,
             instruction=instruction,
+            type=transfer.map.type,
+            number=0,
+            slices=0,
+            read=0,
+            reader=0,
+            repeats=0,
             unused=0,
+            product=0,
         )
-        note_tile(to, tile)
+        note_tile(thread, to, tile)
 
 
 @native

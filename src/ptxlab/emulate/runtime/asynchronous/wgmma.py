@@ -57,6 +57,8 @@ def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruct
         lines=matrix.rows,
         chunks=matrix.first_chunk + matrix.chunks,
         is_b=matrix.is_b,
+        type=matrix.type,
+        unused=0,
     )
     check_layout(thread, thread.block, tile, instruction)
     note_operand(thread, tile, instruction)

@@ -19,23 +19,21 @@ from ptxlab.emulate.runtime.order.early_waits import cell_at
 from ptxlab.emulate.runtime.order.reports import MISMATCHED, add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ASYNC, MATRIX_ROW, SCATTER, SIZE, WARP_SHIFT
 from ptxlab.isa.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
+from ptxlab.isa.tensor_map import BF16, F16, F32, F32_FTZ, F64
 from ptxlab.native import (
     Pointer,
     boolean,
     calloc,
     cast,
-    copy_bytes,
     count_ones,
     free,
     native,
-    size_of,
     trailing_zeros,
     u8,
     u32,
     u64,
 )
 
-TILE_SIZE = size_of(WrittenTile)
 UNITS = 1 << 14  # chunks that a descriptor can name
 
 # What does not agree.
@@ -49,19 +47,8 @@ UNALIGNED = 7  # rows of the swizzle do not start at multiples of its width
 ROWS = 8  # eight lines of a chunk are of more matrices that `stmatrix` wrote than they should be
 SLICE = 9  # it starts in the middle of the bytes of a row that one MMA reads
 DEPTH = 10  # A and B start at different k; see `k_slices`
-
-
-@native
-def note_tile(block: Pointer[Block], tile: WrittenTile) -> None:
-    """A copy writes a box to shared memory: in place of what it overwrites, or else of the oldest."""
-    tiles = block.order.tiles
-    slot: u32 = tiles.count % TILES
-    for index in range(min(tiles.count, u32(TILES))):
-        if tiles.written[index].offset == tile.offset:
-            slot = index
-    copy_bytes(cast(Pointer[u8], tiles.written + slot), cast(Pointer[u8], tile), TILE_SIZE)
-    if slot == tiles.count % TILES:
-        tiles.count += 1
+TYPE = 11  # its elements are multiplied as another type than they were copied as
+UNREAD_SLICES = 12  # no MMA reads some of the k that was copied; see `k_slices`
 
 
 @native
@@ -118,19 +105,31 @@ def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead,
     elif tile.rank == 2 and tile.pitch == span and start >= tile.offset:
         reason = wrong_stride(block, read, tile, start)
     if reason != 0:
-        found = report_mismatch(thread, read, reason, instruction)
-        if cast(u64, found) != 0:
-            found.other_instruction = tile.instruction
-            found.other_flags = tile.swizzle
-            found.other_thread = tile.pitch
+        report_tile(thread, read, tile, reason, instruction)
     elif tile.rank != 2 or tile.pitch != span:
         check_overlap(thread, block, read, instruction)
-    elif is_between_slices(read) or is_between_rows(read, tile, start):
-        found = report_mismatch(thread, read, SLICE, instruction)
-        if cast(u64, found) != 0:
-            found.other_instruction = tile.instruction
-            found.other_flags = tile.swizzle
-            found.other_thread = tile.pitch
+    elif is_between_slices(read) or is_between_rows(read, tile, start) or is_astray(read, tile, start):
+        report_tile(thread, read, tile, SLICE, instruction)
+    if reason == 0 and is_mistyped(read, tile):
+        report_tile(thread, read, tile, TYPE, instruction)
+
+
+@native
+def is_mistyped(read: TileRead, tile: Pointer[WrittenTile]) -> boolean:
+    """Whether a copy was of floats, and an MMA takes them for floats of another type; integers may be any bytes."""
+    type: u32 = F32 if tile.type == F32_FTZ else tile.type
+    is_float: boolean = type == BF16 or (type >= F16 and type <= F64)
+    return read.type != 0 and is_float and type != read.type
+
+
+@native
+def is_astray(read: TileRead, tile: Pointer[WrittenTile], start: u64) -> boolean:
+    """Whether an MN-major matrix starts in the middle of the rows of k that each MMA reads, or leaves its columns."""
+    if read.major != MN_MAJOR or start < tile.offset:
+        return False
+    inside: u64 = start - tile.offset
+    width: u64 = min(u64(read.chunks) * CHUNK, u64(tile.pitch))
+    return inside // u64(tile.pitch) % u64(read.lines) != 0 or inside % u64(tile.pitch) + width > u64(tile.pitch)
 
 
 @native
@@ -256,6 +255,8 @@ def check_gaps(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, i
         lines=read.lines,
         chunks=read.chunks,
         is_b=read.is_b,
+        type=read.type,
+        unused=0,
     )
     if read.is_tensor == 0 and read.is_b == 0 and read.major != MN_MAJOR:
         whole.first = 0  # each warp of a warpgroup reads 16 rows of 64
@@ -354,6 +355,20 @@ def is_near(a: TileRead, b: TileRead) -> boolean:
     other: u64 = offset_in(b, b.first, 0)
     other_last: u64 = offset_in(b, b.first + b.lines - 1, b.chunks - 1)
     return last >= other and other_last >= first
+
+
+@native
+def report_tile(
+    thread: Pointer[Thread], read: TileRead, tile: Pointer[WrittenTile], reason: u32, instruction: u32
+) -> None:
+    """Note a matrix that is not read as a copy wrote it."""
+    found = report_mismatch(thread, read, reason, instruction)
+    if cast(u64, found) != 0:
+        found.other_instruction = tile.instruction
+        found.other_flags = tile.swizzle
+        found.other_thread = tile.pitch
+        found.missing = read.lines
+        found.weak = read.type << 8 | tile.type
 
 
 @native

@@ -6,9 +6,12 @@ thread: each is 32 registers of a warp. What a warp owns when it exits does not 
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.faults import DIVERGENT_REGISTERS
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import AT_REGISTERS
-from ptxlab.native import Pointer, boolean, native, u32, u64
+from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.schedule.quiescence import mixed
+from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 
 @native
@@ -17,6 +20,11 @@ def set_registers(thread: Pointer[Thread], count: u32, is_more: u32, instruction
     block = thread.block
     if thread.worker.code.registers == 0:  # then `setmaxnreg` has no effect
         return
+    if thread.lane == 0:
+        warp: u32 = thread.number // 32
+        block.registers.changes[warp] = mixed(block.registers.changes[warp], u64(count) << 1 | u64(is_more))
+        block.registers.changed_at[warp] = instruction + 1
+        block.registers.is_used = 1
     owned: u32 = owned_by(thread)
     if is_more != 0:
         if owned < count:
@@ -50,6 +58,23 @@ def gets_registers(thread: Pointer[Thread]) -> boolean:
         block.registers.owned[thread.number // 32] = wanted
         block.registers.is_used = 1
     return True
+
+
+@native
+def check_registers(thread: Pointer[Thread]) -> None:
+    """The last thread of a block ends: all warps of a warpgroup must have executed the same `setmaxnreg`."""
+    block = thread.block
+    registers = address_of(block.registers)
+    if registers.is_used == 0:
+        return
+    for warp in range(block.warps):
+        first: u32 = warp // 4 * 4
+        if registers.changes[warp] == registers.changes[first]:
+            continue
+        one: u32 = first if registers.changed_at[warp] == 0 else warp
+        other: u32 = warp if one == first else first
+        fail(block.threads + one * 32, DIVERGENT_REGISTERS, registers.changed_at[one] - 1, u64(other))
+        return
 
 
 CALLED = (set_registers,)

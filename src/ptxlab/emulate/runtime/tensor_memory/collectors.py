@@ -61,7 +61,17 @@ def contents_in(thread: Pointer[Thread], mma: Pointer[TensorMma], buffer: u32) -
     if buffer != 0:
         columns: u32 = columns_of(bits) + shift_of(mma.zero_columns)
         depth: u32 = depth_of(bits, kind, mma.is_sparse)
-        b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=columns, depth=depth, kind=kind, is_b=1, number=0)
+        b = MatrixRead(
+            descriptor=mma.b,
+            major=bits >> 16 & 1,
+            rows=columns,
+            depth=depth,
+            kind=kind,
+            is_b=1,
+            number=0,
+            type=0,
+            unused=0,
+        )
         return contents_of(thread.block, b)
     if mma.a_in_tensor_memory != 0:
         return 0
@@ -74,6 +84,8 @@ def contents_in(thread: Pointer[Thread], mma: Pointer[TensorMma], buffer: u32) -
         kind=kind,
         is_b=0,
         number=0,
+        type=0,
+        unused=0,
     )
     return contents_of(thread.block, a)
 

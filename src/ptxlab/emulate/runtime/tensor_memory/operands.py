@@ -12,7 +12,7 @@ from ptxlab.emulate.abi.tiles import TileRead
 from ptxlab.emulate.runtime.asynchronous.async_accesses import note_shared_work
 from ptxlab.emulate.runtime.asynchronous.wgmma import fail_chunk
 from ptxlab.emulate.runtime.memory.memory import fail_because
-from ptxlab.emulate.runtime.order.k_slices import compare_depth
+from ptxlab.emulate.runtime.order.k_slices import compare_slices, note_slice
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.tile_layouts import check_layout, check_shared
@@ -22,7 +22,10 @@ from ptxlab.emulate.runtime.schedule.quiescence import mixed
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.emulate.runtime.tensor_memory.scale_factors import are_factors_apart, use_factors
 from ptxlab.isa.descriptor import ABSOLUTE, CHUNK, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import LONG, PAIR, TF32, columns_of, depth_of, rows_of, stored_depth_of
+from ptxlab.isa.instruction_descriptor import F16, LONG, PAIR, TF32, columns_of, depth_of, rows_of, stored_depth_of
+from ptxlab.isa.tensor_map import BF16 as BF16_ELEMENTS
+from ptxlab.isa.tensor_map import F16 as F16_ELEMENTS
+from ptxlab.isa.tensor_map import F32 as F32_ELEMENTS
 from ptxlab.isa.tensor_matrix import each_of
 from ptxlab.isa.tensor_sparsity import metadata_address, metadata_columns
 from ptxlab.isa.tensor_tile import TensorMma, width_of
@@ -44,6 +47,8 @@ class MatrixRead:
     kind: u32  # of the MMA, see `isa.instruction_descriptor`
     is_b: u32  # whether it is B, and not A
     number: u32  # of the MMA among the operations of its block
+    type: u32  # of its elements, see `mapped_type`
+    unused: u32
 
 
 @native
@@ -73,7 +78,17 @@ def use_operands(
     if not are_allocated(thread, block, d, instruction):
         return False
     depth: u32 = depth_of(bits, kind, mma.is_sparse)
-    b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=own, depth=depth, kind=kind, is_b=1, number=number)
+    b = MatrixRead(
+        descriptor=mma.b,
+        major=bits >> 16 & 1,
+        rows=own,
+        depth=depth,
+        kind=kind,
+        is_b=1,
+        number=number,
+        type=mapped_type(kind, bits >> 10 & 7),
+        unused=0,
+    )
     if mma.a_in_tensor_memory != 0:
         if not read_rows(thread, block, d, u32(mma.a), COLUMNS_OF_A, instruction):
             return False
@@ -86,6 +101,8 @@ def use_operands(
             kind=kind,
             is_b=0,
             number=number,
+            type=mapped_type(kind, bits >> 7 & 7),
+            unused=0,
         )
         if not read_matrix(thread, block, a, instruction):
             return False
@@ -191,15 +208,43 @@ def set_extent(tile: TileRead, read: MatrixRead) -> None:
 
 
 @native
+def mapped_type(kind: u32, code: u32) -> u32:
+    """The type that a tensor map has for elements of a kind, by their number in a descriptor; 0: any may do."""
+    if kind == F16:
+        return BF16_ELEMENTS if code != 0 else u32(F16_ELEMENTS)
+    return F32_ELEMENTS if kind == TF32 else u32(0)
+
+
+@native
 def compare_matrices(thread: Pointer[Thread], a: MatrixRead, b: MatrixRead, instruction: u32) -> None:
     """Inspect whether A and B are apart."""
-    left = TileRead(descriptor=a.descriptor, is_tensor=1, major=a.major, first=0, lines=0, chunks=0, is_b=0)
-    right = TileRead(descriptor=b.descriptor, is_tensor=1, major=b.major, first=0, lines=0, chunks=0, is_b=1)
+    left = TileRead(
+        descriptor=a.descriptor,
+        is_tensor=1,
+        major=a.major,
+        first=0,
+        lines=0,
+        chunks=0,
+        is_b=a.is_b,
+        type=a.type,
+        unused=0,
+    )
     set_extent(left, a)
+    right = TileRead(
+        descriptor=b.descriptor,
+        is_tensor=1,
+        major=b.major,
+        first=0,
+        lines=0,
+        chunks=0,
+        is_b=b.is_b,
+        type=b.type,
+        unused=0,
+    )
     set_extent(right, b)
     check_shared(thread, left, right, instruction)
     if thread.worker.checks != 0:
-        compare_depth(thread, thread.block, left, right, instruction)
+        compare_slices(thread, thread.block, left, right, instruction)
 
 
 @native
@@ -214,10 +259,20 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
         return False
     each: u32 = each_of(read.kind)
     tile = TileRead(
-        descriptor=read.descriptor, is_tensor=1, major=read.major, first=0, lines=0, chunks=0, is_b=read.is_b
+        descriptor=read.descriptor,
+        is_tensor=1,
+        major=read.major,
+        first=0,
+        lines=0,
+        chunks=0,
+        is_b=read.is_b,
+        type=read.type,
+        unused=0,
     )
     set_extent(tile, read)
     check_layout(thread, block, tile, instruction)
+    if thread.worker.checks != 0:
+        note_slice(block, tile, instruction)
     channel: u32 = TENSOR_WORK + thread.number
     for row in range(tile.lines):
         for chunk in range(tile.chunks):
@@ -240,7 +295,17 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
 @native
 def contents_of(block: Pointer[Block], read: MatrixRead) -> u64:
     """A mark of the elements of a matrix in shared memory, which was inspected: as good as never equal for others."""
-    tile = TileRead(descriptor=read.descriptor, is_tensor=1, major=read.major, first=0, lines=0, chunks=0, is_b=0)
+    tile = TileRead(
+        descriptor=read.descriptor,
+        is_tensor=1,
+        major=read.major,
+        first=0,
+        lines=0,
+        chunks=0,
+        is_b=read.is_b,
+        type=read.type,
+        unused=0,
+    )
     set_extent(tile, read)
     mark: u64 = 0
     for row in range(tile.lines):
