@@ -27,6 +27,8 @@ def launch_of(kind: str) -> tuple[Launch, np.ndarray, np.ndarray]:
     if kind == "array":  # B is one of several matrices, and a box has 16 rows
         tile = replace(wgmma_grouped_gemm.SMALL, columns=16)
         return wgmma_grouped_gemm.product(a, b[None], np.array([128], np.int32), d, tile), d, a @ b.T
+    if kind == "columns":  # of A and B run along k: tiles are MN-major
+        a, b = np.asfortranarray(a), np.asfortranarray(b)
     return wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL), d, a @ b.T
 
 
@@ -76,6 +78,9 @@ def test_a_field_that_does_not_agree(kind: str, operand: int, field: str, messag
         ("tcgen05", A, 3, 5, r"matrix A starts at byte \d+ of shared memory, in the middle of a K slice"),
         ("wgmma", B, 1, 0, "A is read at K slice 1 of its tile and B at K slice 0, which is another k"),
         ("tcgen05", B, 1, 4, "A is read at K slice 1 of its tile and B at K slice 2, which is another k"),
+        ("wgmma", A | B, 1, 0, "MMAs read K slices 0, 2, 3 of a tile of 4, and none reads K slice 1"),
+        ("tcgen05", A | B, 2, 2, "MMAs read K slices 0, 1, 3 of a tile of 4, and none reads K slice 2"),
+        ("wgmma", A | B, 3, 0, "MMAs read K slices 0, 1, 2 of a tile of 4, and none reads K slice 3"),
         (
             "wgmma",
             A | B,
@@ -92,6 +97,49 @@ def test_a_wrong_step_of_k(kind: str, operand: int, number: int, start: int, mes
     (found,) = result.diagnostics
     assert (found.level, found.code) == ("warning", "mismatched-descriptor")
     assert re.fullmatch(message, found.message)
+
+
+@pytest.mark.parametrize("kind", ["tcgen05", "wgmma"])
+def test_elements_of_another_type(kind: str) -> None:
+    """Tensor maps of f16, MMAs of bf16. What copies of integers bring may be anything."""
+    launch, _, _ = launch_of(kind)
+    text = ptxlab.format(launch.module)
+    if kind == "wgmma":
+        changed = text.replace(".f32.f16.f16 ", ".f32.bf16.bf16 ")
+    else:
+        changed = text.replace(", 0x8100010, ", f", {0x8100010 | 1 << 7 | 1 << 10}, ")
+    assert changed != text
+    kernel = ptxlab.parse(changed, name="k.ptx")[launch.function.name]
+    how = {"shared": launch.shared, "device": "cpu", "on_error": "collect"}
+    (found,) = kernel.launch(launch.grid, launch.block, launch.args, **how).diagnostics
+    assert (found.level, found.code) == ("warning", "mismatched-descriptor")
+    assert found.message == "matrix A is multiplied as bf16, and its tensor map has elements of f16"
+    assert found.labels[1].text == "this copied elements of f16"
+    assert "so do 3 more MMAs of the kernel" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("operand", "start", "message"),
+    [
+        (A | B, 130, r"matrix B starts at byte \d+ of shared memory, in the middle of a K slice"),
+        (B, 160, r"matrix B starts at byte \d+ of shared memory, in the middle of a K slice"),
+        (A, 0, "A is read at K slice 0 of its tile and B at K slice 1, which is another k"),
+        (A | B, 0, "MMAs read K slices 0, 2, 3 of a tile of 4, and none reads K slice 1"),
+    ],
+)
+def test_a_wrong_step_of_k_of_columns(operand: int, start: int, message: str) -> None:
+    """The second MMA starts 16 rows of 128 bytes after the first."""
+    result, is_right = run("columns", operand, 128 ^ start, number=1)
+    assert not is_right
+    (found,) = result.diagnostics
+    assert (found.level, found.code) == ("warning", "mismatched-descriptor")
+    assert re.fullmatch(message, found.message)
+
+
+def test_columns_are_read_as_they_are_written() -> None:
+    result, is_right = run("columns")
+    assert is_right
+    assert result.diagnostics == [], ptxlab.report.render(result.diagnostics)
 
 
 def test_a_matrix_of_an_array_of_them_has_rows_like_any() -> None:

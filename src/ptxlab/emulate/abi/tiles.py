@@ -26,9 +26,9 @@ class WrittenTile:
     slices: u32  # how many K slices it has for the MMAs that read it; 0: none has yet, or they do not agree
     read: u32  # the K slices that MMAs have read, a bit for each
     reader: u32  # the instruction of the last MMA
-    repeats: u32  # whether two MMAs, one after the other, multiplied the same slice by the same
-    unused: u32
-    product: u64  # a hash of what its last slice was multiplied by
+    repeats: u32  # whether the same slices of it and of another tile were multiplied twice
+    multiplied: u32  # the slices that were multiplied with `partner` so far, a bit for each
+    partner: u64  # a hash of the rows of the last other tile, its own rows, and the thread
 
 
 @struct

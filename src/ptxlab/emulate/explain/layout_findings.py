@@ -19,18 +19,20 @@ _STRIDES = "eight rows are `stride` apart from the next eight, what is beyond a 
 _HELP = "leading and stride offsets as the tile was written, in multiples of 16 bytes"
 _SLICE = 32  # bytes of a row of a K-major matrix that an MMA reads, whatever its elements
 _ASTRAY = (tile_layouts.SLICE, tile_layouts.DEPTH, tile_layouts.UNREAD_SLICES)
+_MISTYPED = (tile_layouts.TYPE,)
 _SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
 
 
 def explain_mismatches(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
-    """All of them; MMAs that are not at the k where they should be are one finding."""
-    astray = [number for number in numbers if found.get("bytes", number) in _ASTRAY]
+    """All of them; MMAs that are not at the k where they should be are one finding, and those of another type are."""
+    alike = [[one for one in numbers if found.get("bytes", one) in reasons] for reasons in (_ASTRAY, _MISTYPED)]
     for number in numbers:
-        if number in astray[1:]:
+        same = next((group for group in alike if number in group), [number])
+        if number != same[0]:
             continue
         diagnostic = explain_mismatch(launch, found, number)
-        if number in astray and len(astray) > 1:
-            more = f"so {'do' if len(astray) > 2 else 'does'} {len(astray) - 1} more MMA{'s' * (len(astray) > 2)}"
+        if len(same) > 1:
+            more = f"so {'do' if len(same) > 2 else 'does'} {len(same) - 1} more MMA{'s' * (len(same) > 2)}"
             diagnostic = replace(diagnostic, notes=(*diagnostic.notes, f"{more} of the kernel"))
         yield diagnostic
 

@@ -96,8 +96,8 @@ def start_box_load(thread: Pointer[Thread], load: Pointer[BulkLoad], instruction
             read=0,
             reader=0,
             repeats=0,
-            unused=0,
-            product=0,
+            multiplied=0,
+            partner=0,
         )
         note_tile(thread, to, tile)
 

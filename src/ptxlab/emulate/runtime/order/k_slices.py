@@ -43,6 +43,8 @@ class Slice:
 
     number: u32
     count: u32  # how many the tile has
+    lines: u32  # the first row of it that is read, of an MN-major tile the first byte of its rows
+    unused: u32
 
 
 @native
@@ -93,13 +95,14 @@ def note_operand(thread: Pointer[Thread], read: TileRead, instruction: u32) -> N
 @native
 def compare_slices(thread: Pointer[Thread], block: Pointer[Block], a: TileRead, b: TileRead, instruction: u32) -> None:
     """Report A and B that are not at the same slice of tiles with as many, and remember what was multiplied."""
-    left = Slice(number=0, count=0)
-    right = Slice(number=0, count=0)
+    left = Slice(number=0, count=0, lines=0, unused=0)
+    right = Slice(number=0, count=0, lines=0, unused=0)
     first = find_slice(block, a, left)
     second = find_slice(block, b, right)
     if cast(u64, first) == 0 or cast(u64, second) == 0:
         return
-    note_product(thread, first, second, a.descriptor, b.descriptor)
+    lines: u64 = u64(left.lines) << 32 | u64(right.lines)
+    note_product(first, second, left.number, mixed(lines, u64(second.number) << 32 | u64(thread.number)))
     if left.count != right.count or left.number == right.number:
         return
     found = report_mismatch(thread, b, DEPTH, instruction)
@@ -109,15 +112,15 @@ def compare_slices(thread: Pointer[Thread], block: Pointer[Block], a: TileRead, 
 
 
 @native
-def note_product(
-    thread: Pointer[Thread], a: Pointer[WrittenTile], b: Pointer[WrittenTile], left: u64, right: u64
-) -> None:
-    """Remember whether one thread multiplies the same parts of two tiles again, right after it did."""
-    product: u64 = mixed(mixed(left, right), u64(b.number) << 32 | u64(thread.number))
-    if a.product == product:
+def note_product(a: Pointer[WrittenTile], b: Pointer[WrittenTile], number: u32, partner: u64) -> None:
+    """Remember whether one thread multiplies the same parts of two tiles again."""
+    if a.partner != partner:
+        a.partner = partner
+        a.multiplied = 0
+    elif a.multiplied >> number & 1 != 0:
         a.repeats = 1
         b.repeats = 1
-    a.product = product
+    a.multiplied = a.multiplied | u32(1) << number
 
 
 @native
@@ -137,18 +140,20 @@ def find_slice(block: Pointer[Block], read: TileRead, found: Slice) -> Pointer[W
             return nothing
         found.number = inside // tile.pitch // read.lines
         found.count = tile.size // tile.pitch // read.lines
+        found.lines = inside % tile.pitch
     else:
         if width == 0 or tile.pitch % width != 0:
             return nothing
         found.number = inside % tile.pitch // width
         found.count = tile.pitch // width
-    return tile if found.count <= MOST_SLICES else nothing
+        found.lines = inside // tile.pitch
+    return tile if found.number < found.count and found.count <= MOST_SLICES else nothing
 
 
 @native
 def note_slice(block: Pointer[Block], read: TileRead, instruction: u32) -> None:
     """An MMA reads a slice of a tile."""
-    slice = Slice(number=0, count=0)
+    slice = Slice(number=0, count=0, lines=0, unused=0)
     tile = find_slice(block, read, slice)
     if cast(u64, tile) == 0:
         return
