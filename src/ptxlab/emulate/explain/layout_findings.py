@@ -54,8 +54,8 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     if reason == tile_layouts.SLICE and is_k_major:
         return _explain_slice(matrix, said.start, span, label)
     if reason == tile_layouts.SLICE:
-        lines = found.get("missing", number)
-        return _explain_rows_of_k(matrix, said.start, (lines, found.get("other_thread", number)), (span, label))
+        rows = found.get("missing", number), found.get("other_thread", number)
+        return _explain_rows_of_k(matrix, said.start, rows, (span, label))
     if reason == tile_layouts.DEPTH:
         slices = found.get("other_flags", number), found.get("other_thread", number)
         return _explain_depth(slices, span, label)
