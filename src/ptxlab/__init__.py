@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ptxlab.device.trace_file import TraceError as TraceError
     from ptxlab.emulate.explain.encoded import explain as explain
     from ptxlab.frameworks import cute as cute
+    from ptxlab.frameworks import numba as numba
     from ptxlab.frameworks import triton as triton
     from ptxlab.frameworks.adopt import adopt as adopt
     from ptxlab.launch import explore as explore
@@ -75,7 +76,11 @@ _HOME = {
     "tensor_map": "ptxlab.device.tensor_maps",
 }
 
-_MODULES = {"cute": "ptxlab.frameworks.cute", "triton": "ptxlab.frameworks.triton"}
+_MODULES = {
+    "cute": "ptxlab.frameworks.cute",
+    "numba": "ptxlab.frameworks.numba",
+    "triton": "ptxlab.frameworks.triton",
+}
 
 __all__ = ["__version__", *_HOME, *_MODULES]
 
