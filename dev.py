@@ -20,6 +20,10 @@ PYTEST = ["pytest", "-q", "-n", "auto", "--dist", "worksteal", "--durations", "1
 # The widget of notebooks needs a package that is not installed here.
 DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", "--ignore", "src/ptxlab/lab/widget.py"]
 DOCS = [DOCTESTS, ["python", "docs/build.py"]]
+SITE = [
+    ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[docs]"],
+    ["python", "docs/build.py", "--site"],
+]
 LINT = [["ruff", "format", "--check"], ["ruff", "check"], ["python", "docs/words.py"]]
 # One after the other; those of a tuple run side by side.
 Commands = list[list[str] | tuple[list[list[str]], ...]]
@@ -42,6 +46,7 @@ TASKS: dict[str, tuple[str, Commands]] = {
         [["python", "benchmarks/front_end.py"], ["python", "benchmarks/emulator.py"]],
     ),
     "docs": ("the reference in build/docs, and the examples in docstrings", DOCS),
+    "site": ("the documentation as a site in build/site, by Sphinx", SITE),
 }
 
 

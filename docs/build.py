@@ -370,10 +370,14 @@ def benchmarks() -> str:
 
 
 def main() -> None:
-    """Write the files and say where they are; with `--measured`, only those that show what was measured."""
+    """Write the files and say where they are; `--measured`: those that show what was measured; `--site`: the site."""
     if sys.argv[1:] == ["--measured"]:
         write_measured()
         return
+    if sys.argv[1:] == ["--site"]:
+        from site_pages import make
+
+        sys.exit(make.main(sys.modules[__name__]))
     import measured
 
     for claim in measured.CLAIMS:
