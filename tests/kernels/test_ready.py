@@ -38,6 +38,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> dict[int, Prepared]:
     """What was prepared for each stream, without a GPU."""
     monkeypatch.setattr(ready, "current", lambda gpu: nullcontext())
     monkeypatch.setattr(Workspace, "kept", {})
+    monkeypatch.setattr(Workspace, "recorded", {})
     return {}
 
 
@@ -71,8 +72,11 @@ def test_memory_of_a_stream_grows_and_a_graph_has_its_own(
     found = Ready(launch_with(prepared), 0, [(0, 0)], small)
     found.start([7], 5)
     monkeypatch.setattr(ready, "is_capturing", lambda array: True)
-    found.start([8], 5)
+    for graph in (1, 1, 2):
+        monkeypatch.setattr(ready, "recording_on", lambda stream, graph=graph: graph)
+        found.start([8], 5)
     monkeypatch.setattr(ready, "is_capturing", lambda array: False)
     found.start([9], 5)
-    eager, recorded, again = (counter for *_, counter in prepared[5].started)
+    eager, recorded, next, other, again = (counter for *_, counter in prepared[5].started)
     assert eager == again == later[0][3] != recorded
+    assert recorded == next != other

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from ptxlab.gpu.driver import current
+from ptxlab.gpu.driver import bindings, call, current
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.starting import Start
 from ptxlab.kernels.functions.matrices import address_of, is_capturing, memory, zeros
@@ -21,10 +21,13 @@ class Workspace:
     """Memory that launches need besides their arrays, of so many bytes for each parameter.
 
     Counters are 0 before and after a launch. A stream has memory of its own for each `role`, which is kept and grows.
-    A graph has its own, too: it may run beside work of the stream on which it was recorded.
+    A graph has its own, too: it may run beside work of the stream on which it was recorded. All its launches share it,
+    as those of a stream do, so that it is set to 0 once, and nothing is between two launches that overlap.
     """
 
     kept: ClassVar[dict[tuple[int, int, str], list[Any]]] = {}
+    recorded: ClassVar[dict[tuple[int, int, str], tuple[int, list[Any]]]] = {}
+    """That of the last graph recorded on each stream, with the graph's number."""
 
     def __init__(
         self, role: str, like: Any, gpu: int, counters: Mapping[int, int], others: Mapping[int, int] | None = None
@@ -40,7 +43,10 @@ class Workspace:
     def on(self, stream: int) -> tuple[dict[int, int], Any]:
         """Addresses by the number of their parameter, and what keeps the memory."""
         key = self.gpu, stream, self.role
-        found = None if self.is_recorded else self.kept.get(key)
+        graph = recording_on(stream) if self.is_recorded else 0
+        number, found = self.recorded.get(key, (0, None)) if graph else (0, self.kept.get(key))
+        if number != graph:
+            found = None
         sizes = list(self.bytes.values())
         if found is None or any(one.nbytes < size for one, size in zip(found, sizes, strict=True)):
             old = [0] * len(sizes) if found is None else [one.nbytes for one in found]
@@ -50,9 +56,17 @@ class Workspace:
                 else memory(self.like, max(size, least))
                 for (parameter, size), least in zip(self.bytes.items(), old, strict=True)
             ]
-            if not self.is_recorded:
+            if graph:
+                self.recorded[key] = graph, found
+            else:
                 self.kept[key] = found
         return dict(zip(self.bytes, map(address_of, found), strict=True)), found
+
+
+def recording_on(stream: int) -> int:
+    """The number of the graph that is being recorded on a stream."""
+    third = "cuStreamGetCaptureInfo_v3"  # CUDA 12's plain name is of an older one, which refuses grids that overlap
+    return int(call(third if hasattr(bindings(), third) else "cuStreamGetCaptureInfo", stream)[1])
 
 
 class _OnStream(NamedTuple):
