@@ -9,8 +9,6 @@ from ptxlab.author import b8, b16, ptx, s32, u32, u64
 from ptxlab.kernels.decode_attention.plan import CHUNK, Plan
 from ptxlab.kernels.mma_attention.softmax import ALL
 
-LINE = 128  # bytes of the L2 cache that are brought at once
-MANY = 8  # tiles
 COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
 
 
@@ -29,11 +27,10 @@ class Stream:
 
     def __init__(self, plan: Plan, caches: tuple[Cache, Cache], table: Any, page: Any, all_pages: Any) -> None:
         self.plan, self.caches, self.table, self.page, self.all_pages = plan, caches, table, page, all_pages
-        thread = ptx.tid.x
-        self.lane, self.warp = thread & 31, thread >> 5
+        self.lane, self.warp = ptx.tid.x & 31, ptx.tid.x >> 5
         memory = ptx.dynamic_shared(b8, align=plan.swizzle.period)
-        shape = plan.keys, plan.row_bytes // 2
         how: Any = {"swizzle": plan.swizzle, "copies": plan.warps * plan.stages}
+        shape = plan.keys, plan.row_bytes // 2
         self.tiles = [ptx.tile(b16, *shape, **how, at=memory + number * plan.ring) for number in range(2)]
         across = plan.row_bytes // CHUNK
         self.rows = 32 // across  # that a warp copies at once
@@ -42,89 +39,59 @@ class Stream:
         self.targets = [[tile.at(self.row + start, self.column) for start in starts] for tile in self.tiles]
         self.policy = ptx.createpolicy.fractional["L2::evict_first"].b64(1.0)
         self.filling, self.reading, self.remaining = u32(), u32(), s32()
-        self.sources = [u64() for _ in caches]
-        self.offset, self.row_of_table = u32(), u64()  # of pages
+        self.position, self.bases, self.pages = u32(), [u64() for _ in caches], u64()
 
     def open(self, batch: Any, head: Any, tile: Any, end: Any, pages: Any) -> None:
-        """Begin with a tile of a sequence, which has so many pages, and copy all but one stage.
-
-        Nothing from key number `end` on is copied.
-        """
+        """Begin with a tile of a sequence, which has so many pages; from key number `end` on nothing is read."""
         plan = self.plan
-        first = tile * plan.tile + self.warp * plan.keys
-        self.filling.set(self.warp * plan.stages)
-        self.reading.set(self.warp * plan.stages)
-        self.remaining.set((end - first).view(s32))
-        for cache, source in zip(self.caches, self.sources, strict=True):
-            at = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
-            at = ptx.mad.wide.u32(self.column, 2, at)
-            if not plan.is_paged:
-                at = ptx.mad.lo.u64(ptx.cvt.u64.u32(batch), cache.step, at)
-                at = ptx.mad.wide.u32(first + self.row, cache.position_step, at)
-            source.set(at)
+        self.position.set(tile * plan.tile + self.warp * plan.keys)
+        self.remaining.set((end - self.position).view(s32))
+        for stage in (self.filling, self.reading):
+            stage.set(self.warp * plan.stages)
+        for cache, base in zip(self.caches, self.bases, strict=True):
+            at = ptx.mad.wide.u32(self.column, 2, ptx.mad.wide.u32(head, cache.head_step, cache.memory.address))
+            base.set(at if plan.is_paged else ptx.mad.lo.u64(ptx.cvt.u64.u32(batch), cache.step, at))
         if plan.is_paged:
-            self.offset.set(first)
-            self.row_of_table.set(ptx.mad.wide.u32(batch * pages, 4, self.table.address))
-        for _ in range(plan.stages - 1):
-            self.fetch()
+            self.pages.set(ptx.mad.wide.u32(batch * pages, 4, self.table.address))
 
-    def prefetch(self, batch: Any, head: Any, tile: Any, end: Any, pages: Any) -> None:
-        """Have the first tile brought to the L2 cache, and if there are many the second.
+    def fetch(self, is_early: bool = False) -> None:
+        """Copy the next tile; after the last one nothing is copied, but the group counts.
 
-        It changes there if an earlier kernel still writes it. A page that is not there yet counts as the last.
+        Early, while an earlier kernel may still write it, it is only brought to the L2 cache, where it changes then.
         """
-        plan = self.plan
-        tiles = ptx.selp.b32(2, 1, end - tile * plan.tile >= MANY * plan.tile, out=u32())
-        for number in ptx.range(ptx.tid.x, tiles * plan.tile, plan.threads):
-            position = tile * plan.tile + number
-            with ptx.when(position < end):
-                outer, inner = ptx.cvt.u64.u32(batch), position
-                if plan.is_paged:
-                    entry = self.table + (batch * pages + position // self.page)
-                    number = ptx.min.u32(ptx.ld.relaxed.gpu.global_.u32(entry), self.all_pages - 1)
-                    outer, inner = ptx.cvt.u64.u32(number), position % self.page
-                for cache in self.caches:
-                    row = ptx.mad.wide.u32(head, cache.head_step, cache.memory.address)
-                    row = ptx.mad.wide.u32(inner, cache.position_step, ptx.mad.lo.u64(outer, cache.step, row))
-                    for at in range(0, plan.row_bytes, LINE):
-                        ptx.prefetch.global_.L2(ptx.pointer_to(b8, "global", row) + at)
-
-    def fetch(self) -> None:
-        """Copy the next tile; after the last one nothing is copied, but the group counts."""
-        plan = self.plan
         with ptx.when(self.remaining > 0):
-            starts = self._in_page() if plan.is_paged else self.sources
-            for cache, start, targets in zip(self.caches, starts, self.targets, strict=True):
-                self._copy(start, cache, [target.move(copy=self.filling) for target in targets])
-        ptx.cp["async"].commit_group()
-        self.remaining -= plan.tile
-        if plan.is_paged:
-            self.offset += plan.tile
-        else:
-            for cache, source in zip(self.caches, self.sources, strict=True):
-                source.set(ptx.mad.wide.u32(cache.position_step, plan.tile, source))
-        self.advance(self.filling)
+            for cache, start, targets in zip(self.caches, self._starts(is_early), self.targets, strict=True):
+                self._copy(start, cache, [] if is_early else [one.move(copy=self.filling) for one in targets])
+        self.remaining -= self.plan.tile
+        self.position += self.plan.tile
+        if not is_early:
+            ptx.cp["async"].commit_group()
+            self.advance(self.filling)
 
-    def _in_page(self) -> list[Any]:
-        """Where the rows of this lane are: a tile of a warp is within a page."""
-        entry = ptx.pointer_to(u32, "global", ptx.mad.wide.u32(self.offset // self.page, 4, self.row_of_table))
-        number = ptx.cvt.u64.u32(ptx.ld.global_.nc.u32(entry))
-        position = self.offset % self.page + self.row
-        return [
-            ptx.mad.wide.u32(position, cache.position_step, ptx.mad.lo.u64(number, cache.step, source))
-            for cache, source in zip(self.caches, self.sources, strict=True)
-        ]
+    def _starts(self, is_early: bool) -> list[Any]:
+        """Where this lane's first keys and values are: a tile of a warp is within a page."""
+        bases, position = self.bases, self.position
+        if self.plan.is_paged:
+            entry = ptx.pointer_to(u32, "global", ptx.mad.wide.u32(position // self.page, 4, self.pages))
+            read = ptx.ld.relaxed.gpu.global_.u32 if is_early else ptx.ld.global_.nc.u32
+            number = ptx.cvt.u64.u32(ptx.min.u32(read(entry), self.all_pages - 1))  # it may not be there yet
+            bases = [ptx.mad.lo.u64(number, cache.step, base) for cache, base in zip(self.caches, bases, strict=True)]
+            position = position % self.page
+        steps = [cache.position_step for cache in self.caches]
+        return [ptx.mad.wide.u32(position + self.row, *one) for one in zip(steps, bases, strict=True)]
 
-    def _copy(self, start: Any, cache: Cache, targets: list[Any]) -> None:
+    def _copy(self, source: Any, cache: Cache, targets: list[Any]) -> None:
+        """Copy the rows of a tile, or have the L2 cache bring them."""
         step = ptx.mul.wide.u32(cache.position_step, self.rows)
-        source = start
         left = self.remaining - self.row.view(s32)
         for number, row in enumerate(range(0, self.plan.keys, self.rows)):
-            if number:
-                source = source + step
-            given = ptx.selp.b32(CHUNK, 0, left > row)
-            target = targets[number % len(targets)].move(rows=row // 8 * 8)
-            COPY(target, ptx.pointer_to(b16, "global", source), CHUNK, given, self.policy)
+            source = source + step if number else source
+            chunk = ptx.pointer_to(b16, "global", source)
+            if targets:
+                target = targets[number % len(targets)].move(rows=row // 8 * 8)
+                COPY(target, chunk, CHUNK, ptx.selp.b32(CHUNK, 0, left > row), self.policy)
+            else:
+                ptx.prefetch.global_.L2(chunk, when=left > row)
 
     def wait(self) -> None:
         """Wait until the stage to read is filled, by all lanes; then the one read before may be filled."""
@@ -134,5 +101,4 @@ class Stream:
     def advance(self, stage: Any) -> None:
         """Go to the next stage of this warp."""
         stage += 1
-        end = (self.warp + 1) * self.plan.stages
-        ptx.sub.u32(stage, self.plan.stages, out=stage, when=stage == end)
+        ptx.sub.u32(stage, self.plan.stages, out=stage, when=stage == (self.warp + 1) * self.plan.stages)

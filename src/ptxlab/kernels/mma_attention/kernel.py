@@ -132,7 +132,7 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
         v_tile.matrices(some_values, lane),
     )
     sums = [[[f32(0.0) for _ in range(4)] for _ in range(plan.size // 8)] for _ in tiles]
-    softmax = Softmax(plan.tiles, plan.size)
+    softmax = Softmax(plan.tiles, math.log2(math.e) / math.sqrt(plan.size))
     last = first + own + held_row - held_column if plan.causal else length - 1 - held_column
     limit = last.view(s32)  # the last key that the lane's first row attends to, counted from the lane's first key
     zeros = [f32(0.0)] * 4

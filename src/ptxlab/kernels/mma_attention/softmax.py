@@ -14,19 +14,31 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.author import f32, ptx
+from ptxlab.author import b32, f32, ptx
 
 ALL = 0xFFFFFFFF  # the lanes of a warp
 GROWTH = 8.0  # powers of two
 
 
 class Softmax:
-    """Maxima and totals of the rows of a lane, in registers."""
+    """Maxima and totals of the rows of a lane, in registers.
 
-    def __init__(self, tiles: int, size: int) -> None:
-        self.scale = math.log2(math.e) / math.sqrt(size)
-        self.maxima = [[f32(-math.inf) for _ in range(2)] for _ in range(tiles)]
-        self.totals = [[f32(0.0) for _ in range(2)] for _ in range(tiles)]  # of the lane's own keys
+    `scale` is a number, or a register. Of a tile, only the first 8 rows count if `halves` is 1.
+    """
+
+    def __init__(self, tiles: int, scale: Any, halves: int = 2, lowest: float = -math.inf) -> None:
+        self.scale, self.halves, self.lowest = scale, range(halves), lowest
+        is_number = isinstance(scale, float)
+        self.negative = -scale if is_number else ptx.neg.f32(scale)
+        self.limit = GROWTH / scale if is_number else ptx.rcp.approx.ftz.f32(scale) * GROWTH
+        self.maxima = [[f32(lowest) for _ in self.halves] for _ in range(tiles)]
+        self.totals = [[f32(0.0) for _ in self.halves] for _ in range(tiles)]  # of the lane's own keys
+
+    def reset(self) -> None:
+        """Forget all scores."""
+        for rows, values in ((self.maxima, self.lowest), (self.totals, 0.0)):
+            for one in (one for tile in rows for one in tile):
+                one.set(f32(values))
 
     def mask(self, scores: list[Any], limit: Any, causal: bool) -> None:
         """Mask the keys after `limit`, which is the first row's; under a causal mask other rows attend to more keys."""
@@ -39,16 +51,16 @@ class Softmax:
 
     def grow(self, scores: list[Any], sums: list[Any]) -> None:
         """Take new scores into the maxima; if one grows by much, scale what was summed before."""
-        grown = [[self._maximum(scores, tile, half) for half in range(2)] for tile in range(len(scores))]
+        grown = [[self._maximum(scores, tile, half) for half in self.halves] for tile in range(len(scores))]
         growths = [
             new - old
             for after, before in zip(grown, self.maxima, strict=True)
             for new, old in zip(after, before, strict=True)
         ]
-        is_much = combine(ptx.max.f32, growths) > GROWTH / self.scale
+        is_much = combine(ptx.max.f32, growths) > self.limit
         with ptx.when(ptx.vote.sync.any.pred(is_much, ALL)):
             for tile, blocks in enumerate(sums):
-                for half in range(2):
+                for half in self.halves:
                     maximum = self.maxima[tile][half]
                     factor = ptx.ex2.approx.ftz.f32((maximum - grown[tile][half]) * self.scale)
                     maximum.set(grown[tile][half])
@@ -65,13 +77,16 @@ class Softmax:
 
     def offsets(self) -> list[list[Any]]:
         """What to add to scaled scores, so that the power of two of the sum is the weight."""
-        return [[maximum * -self.scale for maximum in rows] for rows in self.maxima]
+        return [[maximum * self.negative for maximum in rows] for rows in self.maxima]
 
     def weigh(self, tile: int, blocks: list[Any], offsets: list[Any], pack: Callable[..., Any]) -> list[Any]:
         """The weights of 16 keys, packed as the left operand of a product; they count into the totals."""
         packed = []
         for block in blocks:
             for half in range(2):
+                if half not in self.halves:
+                    packed.append(b32(0))
+                    continue
                 low, high = (
                     ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offsets[half]))
                     for score in block[2 * half :][:2]
@@ -80,14 +95,16 @@ class Softmax:
                 packed.append(pack(high, low))
         return packed
 
+    def over_row(self, tile: int, half: int) -> Any:
+        """The total of a row, which four lanes share."""
+        total = self.totals[tile][half]
+        for distance in (1, 2):
+            total = total + exchange(total, distance)
+        return total
+
     def inverses(self, tile: int) -> list[Any]:
         """What sums are to be multiplied with in the end."""
-        found = []
-        for total in self.totals[tile]:
-            for distance in (1, 2):
-                total = total + exchange(total, distance)
-            found.append(ptx.rcp.approx.ftz.f32(total))
-        return found
+        return [ptx.rcp.approx.ftz.f32(self.over_row(tile, half)) for half in self.halves]
 
 
 def exchange(value: Any, distance: int) -> Any:
