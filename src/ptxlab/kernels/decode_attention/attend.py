@@ -97,9 +97,7 @@ class Warp:
         """What a lane has of a row: its first column and the registers, in the order of columns."""
         blocks = [block[2 * half :][:2] for block in self.sums]
         if self.plan.is_narrow:
-            blocks = [
-                [even[0], odd[0], even[1], odd[1]] for even, odd in zip(blocks[::2], blocks[1::2], strict=True)
-            ]
+            blocks = [[even[0], odd[0], even[1], odd[1]] for even, odd in zip(blocks[::2], blocks[1::2], strict=True)]
         for number, block in enumerate(blocks):
             yield (4 * number + self.quad) * len(block), tuple(block)
 
