@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ptxlab.report import PtxError
-from ptxlab.syntax import files, load
+from ptxlab.syntax import files, load, parse
 
 GOOD = ".version 8.0\n.target sm_80\n.entry k { ret; }\n"
 
@@ -32,6 +32,7 @@ def test_carriage_returns(tmp_path: Path) -> None:
         (b"\x7fELF\x02\x01\0\0\0", "binary-file", "cubin"),
         (b"\x50\xed\x55\xba\0\0", "binary-file", "fat binary"),
         (b"abc\0def", "binary-file", "binary"),
+        (b".version 8.0\n.target sm_80\n\0", "binary-file", "ends with a NUL character"),
         (GOOD.encode("utf-16"), "utf16-file", "UTF-16"),
         (GOOD.encode("utf-16-le"), "utf16-file", "UTF-16"),
         (b"// \xe9\n" + GOOD.encode(), "non-ascii-character", "ASCII"),
@@ -86,3 +87,7 @@ def test_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer.start()
     assert load(path).entries == ["k"]
     writer.join()
+
+
+def test_a_text_as_nvrtc_returns_it() -> None:
+    assert parse(GOOD + "\0").entries == ["k"]

@@ -82,6 +82,9 @@ def decode(data: bytes, name: str) -> str:
     if data.startswith(_UTF16) or (data[1:2] == b"\0" and data[:1] in b"./\n\r \t"):
         _refuse("utf16-file", f"`{name}` is encoded in UTF-16", "save it as ASCII: `iconv -f UTF-16 -t ASCII`")
     if b"\0" in data:
+        if data.startswith((b".version", b"//")) and b"\0" not in data.rstrip(b"\0"):
+            message = f"`{name}` ends with a NUL character, as NVRTC and Warp write it: ptxas refuses that"
+            _refuse("binary-file", message, f"remove it: `tr -d '\\0' < {name} > without.ptx`")
         kind = next((words for magic, words in _MAGIC.items() if data.startswith(magic)), "a binary file")
         _refuse("binary-file", f"`{name}` is {kind}, not PTX text", "name a file that `nvcc -ptx` wrote")
     try:

@@ -18,7 +18,8 @@ PAGES = {
     "oversized-file": "The file has more than 256 MB.\n\nNo PTX has, but a device such as `/dev/zero` never ends.",
     "silent-pipe": "The path is a pipe, and for ten seconds nothing wrote to it.",
     "binary-file": "The file holds bytes, not text.\n\nA cubin or an object has machine code; PTX is what `nvcc -ptx` "
-    "or `cuobjdump -ptx` prints.",
+    "or `cuobjdump -ptx` prints. Text with a NUL character at its end is what NVRTC returns: a driver takes it, ptxas "
+    "does not. `ptxlab.parse` takes such a text.",
     "utf16-file": "The file is encoded in UTF-16.\n\nptxas reads ASCII: convert it with `iconv -f UTF-16 -t ASCII`.",
     "non-ascii-character": _page(
         "A character is not ASCII.\n\nptxas 13.0 refuses it even in a comment.",

@@ -35,7 +35,7 @@ def parse(text: str, name: str = "<ptx>") -> Module:
     """
     if not isinstance(text, str):
         raise TypeError(f"`parse` takes text, not {type(text).__name__}; `ptxlab.load` takes a path")
-    module, diagnostics = read(text, name)
+    module, diagnostics = read(text.rstrip("\0"), name)  # NVRTC ends a text with a NUL character, as drivers read it
     if diagnostics:
         raise PtxError(diagnostics)
     return module
