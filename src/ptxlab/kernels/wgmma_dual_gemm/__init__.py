@@ -25,7 +25,7 @@ from ptxlab.measure.entry import Arrays, ceil_div
 VARIANTS = (
     Shape(groups=1, columns=64, stages=6, occupancy=2),
     Shape(columns=192, tall=2, stages=3, together=8, buffers=3),
-    Shape(columns=192, tall=2, stages=5, together=16, buffers=1, keep=("", "evict_first"), alternate=True),
+    Shape(columns=192, tall=2, stages=4, together=16, keep=("", "evict_first"), alternate=True),
     Shape(columns=224, stages=4, together=16, even=True),
     Shape(groups=1, columns=224, stages=5),
     Shape(stages=4, together=16, even=True),
