@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import geometric_mean
 from types import ModuleType
 
 from site_pages import reference
@@ -15,6 +16,7 @@ from site_pages.toc import FOLDERS, SECTIONS
 
 from ptxlab import kernels
 from ptxlab.measure import Record
+from ptxlab.measure.page import compared
 from ptxlab.measure.table import as_markdown
 
 HERE = Path(__file__).parent
@@ -51,7 +53,7 @@ def write_pages(build: ModuleType, folder: Path = PAGES) -> None:
         if name.startswith("gallery/"):
             text += measured(name.removeprefix("gallery/"), build)
         staging.write(name, text, file)
-    staging.write("gallery/index", gallery())
+    staging.write("gallery/index", gallery(build))
     for name, text in (*reference.diagnostics(), *reference.instructions(build.by_chapter())):
         staging.write(name, text)
     made = {"coverage": build.coverage, "techniques": build.techniques, "launches": build.launches,
@@ -89,21 +91,30 @@ def start(readme: str) -> str:
     return "\n".join(["# Getting started\n", intro, "", *(f"## {title}\n{body}" for title, body in bodies.items())])
 
 
-def gallery() -> str:
+def gallery(build: ModuleType) -> str:
     """Every kernel in a row, with what it computes and how it compares."""
     lines = [
         "# The gallery\n",
         "Kernels that are right, explained, and measured beside the library that you would use instead. `ptxlab bench "
         "NAME` measures one on your GPU; [what was measured](../../evidence/bench/README.md) has every size, with the "
         "rows that lose.\n",
-        "| kernel | what it is |",
-        "|---|---|",
+        "The ratio is the geometric mean over all sizes of the library's time to ours: above 1, ours is faster.\n",
+        "| kernel | what it is | ratio |",
+        "|---|---|---:|",
     ]
     found = kernels.names()
     for name in found:
         title = kernels.readme(name).partition("\n")[0].lstrip("# ")
-        lines.append(f"| [`{name}`](site:gallery/{name}.md) | {title} |")
+        lines.append(f"| [`{name}`](site:gallery/{name}.md) | {title} | {ratio(name, build)} |")
     return "\n".join([*lines, "", reference.toctree(found, hidden=True)])
+
+
+def ratio(name: str, build: ModuleType) -> str:
+    """How fast a kernel is beside the fastest library, if it was measured."""
+    record = build.BENCHES / f"{name}.json"
+    found = [compared(sized) for sized in Record.read(record).sizes] if record.exists() else []
+    ratios = [one[1] for one in found if one is not None]
+    return f"{geometric_mean(ratios):.2f}" if ratios else ""
 
 
 def measured(name: str, build: ModuleType) -> str:

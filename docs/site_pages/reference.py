@@ -136,18 +136,19 @@ GROUPS = {
     "Launch": "Result chain explore Record Trace",
     "Arguments": "tensor_map im2col_map Pointers Multicast Texture Surface Sampler",
     "Findings": "Diagnostic PtxError KernelError TraceError explain",
-    "Kernels of other frameworks": "adopt triton cute",
+    "Kernels of other frameworks": "adopt triton cute numba",
 }
 
 
 def python() -> str:
     """The names of `ptxlab` and the functions of `ptxlab.kernels`, from their docstrings."""
-    grouped = " ".join(GROUPS.values()).split()
-    left_out = {*ptxlab.__all__} - {"__version__", *grouped}
-    assert not left_out, f"GROUPS lacks {left_out}"
+    there = [name for name in ptxlab.__all__ if name != "__version__"]
+    groups = {title: [name for name in names.split() if name in there] for title, names in GROUPS.items()}
+    groups["More"] = sorted({*there} - {name for names in groups.values() for name in names})
     parts = ["# Python\n", "```{eval-rst}", ".. py:module:: ptxlab", "```\n"]
-    for title, names in GROUPS.items():
-        parts += [f"## {title}\n", *(documented(f"ptxlab.{name}", getattr(ptxlab, name)) for name in names.split())]
+    for title, names in groups.items():
+        parts += [f"## {title}\n"] if names else []
+        parts += [documented(f"ptxlab.{name}", getattr(ptxlab, name)) for name in names]
         if title == "Launch":
             parts.append(documented("ptxlab.ir.Module", ptxlab.ir.Module, "entries version target get set"))
             parts.append(documented("ptxlab.ir.Function", ptxlab.ir.Function, "launch"))
