@@ -154,3 +154,71 @@ def test_fields_that_agree_or_do_not_matter(kind: str) -> None:
         result, is_right = run(kind, operand, bits)
         assert is_right
         assert result.diagnostics == [], ptxlab.report.render(result.diagnostics)
+
+
+LOADED = """
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .align 64 .b8 map[128])
+{
+    .reg .pred %p;
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<3>;
+    .shared .align 1024 .b8 tile[2048];
+    .shared .align 8 .b64 full;
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra ready;
+    mbarrier.init.shared.b64 [full], 1;
+    fence.proxy.async.shared::cta;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 2048;
+    mov.b64 %rd1, map;
+    cvta.param.u64 %rd1, %rd1;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1, {0, 0}], [full];
+ready:
+    bar.sync 0;
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p, [full], 0;
+    @!%p bra wait;
+    mov.u32 %r2, tile;
+    and.b32 %r3, %r1, 15;
+    shl.b32 %r4, %r3, 7;
+    shr.u32 %r5, %r1, 4;
+    add.u32 %r5, %r5, 2;
+    SWIZZLE
+    shl.b32 %r5, %r5, 4;
+    add.u32 %r2, %r2, %r4;
+    add.u32 %r2, %r2, %r5;
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5, %r6, %r7, %r8}, [%r2];
+    ld.param.u64 %rd2, [out];
+    mad.wide.u32 %rd2, %r1, 4, %rd2;
+    st.global.b32 [%rd2], %r5;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("written", [None, "128B"])
+@pytest.mark.parametrize("read", [None, "128B", "64B"])
+def test_threads_that_read_by_a_swizzle(written: str | None, read: str | None) -> None:
+    """Rows of 128 bytes; lanes 0 to 15 read a column of chunks by `ldmatrix`, and the others the next one."""
+    swizzle = {
+        None: "",
+        "128B": "and.b32 %r6, %r3, 7;\n    xor.b32 %r5, %r5, %r6;",
+        "64B": "and.b32 %r6, %r3, 3;\n    xor.b32 %r5, %r5, %r6;",
+    }[read]
+    a = np.arange(16 * 64).astype(np.float16).reshape(16, 64)
+    out = np.zeros(32, np.uint32)
+    kernel = ptxlab.parse(LOADED.replace("SWIZZLE", swizzle), name="k.ptx")["k"]
+    args = [out, ptxlab.tensor_map(a, box=(16, 64), swizzle=written)]
+    found = kernel.launch(1, 32, args, device="cpu", on_error="collect").diagnostics
+    if written == read:
+        assert found == []
+        assert out.view(np.float16)[:8].tolist() == a[0, 16:24].tolist()
+        return
+    ((level, message),) = [(one.level, one.message) for one in found]
+    name = {None: "no swizzle"}
+    texts = [name.get(one, f"{one} swizzle") for one in (read, written)]
+    assert level == ("error" if written else "warning")
+    assert message == f"threads read a tile with {texts[0]}, and it was written with {texts[1]}"

@@ -187,6 +187,9 @@ class ThreadOrder:
     early: u64  # 1 + the offset of the mbarrier of that wait; 0: there was none, or it has seen a phase complete since
     observed: u32  # how many observations there were; the latest are in `observations`
     observations: Array[Observation, 8]
+    row_at: u32  # 1 + the instruction of its last row of a matrix that `ldmatrix` reads
+    rows: u32  # how many it has read
+    row: u64  # where in shared memory that row is
     exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
     acquired_version: u64  # of the synchronization variable that it last acquired from at once

@@ -72,7 +72,12 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     written, pitch = found.get("other_flags", number), found.get("other_thread", number)
     read = _SWIZZLES[flags >> 4 & 3]
     say = error
-    if reason == tile_layouts.SWIZZLE:
+    if reason == tile_layouts.MATRIX:
+        message = f"threads read a tile with {read}, and it was written with {_SWIZZLES[written]}"
+        helps = ["give the tensor map the swizzle by which threads compute addresses"]
+        label = f"eight lanes give rows of a matrix, in one column by {read} only"
+        say = error if written else warning
+    elif reason == tile_layouts.SWIZZLE:
         message = f"{matrix} is read with {read}, and was written with {_SWIZZLES[written]}"
         helps = ["give the tensor map and the descriptor the same swizzle"]
         say = error if written else warning

@@ -27,6 +27,7 @@ class Tracking:
         self.is_alone = is_alone  # the kernel calls no function
         self.written = 0
         self.synchronizes = False  # the kernel has fences, acquires or releases
+        self.copies_boxes = False  # the kernel has bulk copies, which may be of boxes of tensors
         self._roots: dict[int, Roots] = {}
 
     def note_access(
@@ -41,8 +42,10 @@ class Tracking:
     ) -> None:
         """Track an access to `bytes` bytes in elements of `element`, which may change nothing."""
         number = flags_of(kind, order, element)
-        if _is_matrix_row(function, kind, bytes):
+        if _is_matrix_row(function, bytes) and kind == address_spaces.STORE:
             number |= shadow.MATRIX_ROW
+        elif self.checks and self.copies_boxes and address.space == "shared" and _is_matrix_row(function, bytes):
+            function.unit.calls.runtime_call(function, "note_row", (address.value, function.instruction_number), None)
         self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
 
     def note_update(
@@ -193,9 +196,9 @@ def flags_of(kind: int, order: str, element: int) -> int:
     return flags
 
 
-def _is_matrix_row(function: Function, kind: int, bytes: int) -> bool:
-    """Whether a lane writes a row of a matrix that its warp writes together."""
-    if kind != address_spaces.STORE or bytes != CHUNK:
+def _is_matrix_row(function: Function, bytes: int) -> bool:
+    """Whether a lane accesses a row of a matrix that its warp writes or reads together."""
+    if bytes != CHUNK:
         return False
     match = match_of(function.instructions[function.position])
     return match is not None and match.effects.converges

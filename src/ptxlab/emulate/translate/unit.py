@@ -85,6 +85,7 @@ class Unit:
         instructions = [one for function in self.functions for one in function.instructions()]
         self.ranked = prod(entry.required_cluster or (1,)) > 1 or any(map(_uses_ranks, instructions))
         self.copies_as_threads = any(map(_copies_as_threads, instructions))
+        self.tracking.copies_boxes = any(map(_starts_bulk_copy, instructions))
         self.parameter_size = layout.block_of(entry.parameters).size
 
     def translate(self) -> tuple[str, str]:
@@ -220,6 +221,11 @@ def _uses_ranks(instruction: ir.Instruction) -> bool:
     effects = match.effects
     is_remote = "shared::cluster" in instruction.opcode.modifiers and not effects.does("bulk", "start")
     return effects.ranks or (is_remote and bool(effects.accesses))
+
+
+def _starts_bulk_copy(instruction: ir.Instruction) -> bool:
+    match = match_of(instruction)
+    return match is not None and match.effects.does("bulk", "start")
 
 
 def _copies_as_threads(instruction: ir.Instruction) -> bool:

@@ -48,6 +48,7 @@ ROWS = 8  # eight lines of a chunk are of more matrices that `stmatrix` wrote th
 SLICE = 9  # it starts in the middle of the bytes of a row that one MMA reads
 DEPTH = 10  # A and B start at different k; see `k_slices`
 TYPE = 11  # its elements are multiplied as another type than they were copied as
+MATRIX = 13  # threads read it by `ldmatrix` with another swizzle; see `matrix_rows`
 UNREAD_SLICES = 12  # no MMA reads some of the k that was copied; see `k_slices`
 
 
