@@ -18,7 +18,7 @@ SWIZZLES = 4
 
 @native
 def note_row(thread: Pointer[Thread], offset: u64, instruction: u32) -> None:
-    """A lane reads a row of a matrix; the last of the eight lanes looks at all of them."""
+    """A lane reads a row of a matrix; the last of the eight lanes compares all of them."""
     thread.order.row = offset
     thread.order.row_at = instruction + 1
     thread.order.rows += 1
