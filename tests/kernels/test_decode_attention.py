@@ -1,6 +1,7 @@
 """Attention of one query token: sequences of any length, unusual numbers, pages, and what is left out."""
 
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -59,6 +60,18 @@ def test_sequences_of_all_lengths_are_shared_evenly() -> None:
         assert not given["partial"].view(np.uint32).any()  # as it was, for the next launch
         results.append(given["o"].tobytes())
     assert results[0] == results[1]  # whichever block came first
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [0, pytest.param(16, marks=pytest.mark.bulk)])
+def test_lengths_that_change_after_a_block_has_seen_them(page: int) -> None:
+    """A block finds out what to do before the kernel before it has written the lengths: here it sees at most 20."""
+    given = problem([150, 90], page=page)
+    made = launch(given)
+    first = re.search(r"ld\.relaxed\.gpu\.global\.u32.*\n *(min\.u32 %r\d+, %r\d+, )(%r\d+);", str(made.kernel))
+    assert first
+    assert codes(made.changed((first[1] + first[2], first[1] + "20"))) == []
+    assert error(given) < 1e-3
 
 
 def test_a_part_of_zeros_arrives() -> None:
