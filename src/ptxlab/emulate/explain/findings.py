@@ -11,6 +11,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Race, bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import by_synchronization, causes_of, other_lines
+from ptxlab.emulate.explain.discarded_reads import DiscardedReads
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.layout_findings import explain_mismatches
 from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stale_phase
@@ -87,8 +88,10 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     for number in numbers:
         if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
             yield explain_unread(launch, found, number)
+    discarded = DiscardedReads(launch)
     for number in numbers:
-        if kinds[number] == reports.UNWRITTEN and found.get("instruction", number) not in racing:
+        instruction = found.get("instruction", number)
+        if kinds[number] == reports.UNWRITTEN and instruction not in racing and not discarded.has(instruction):
             yield _explain_unwritten(launch, found, number)
     if worker.history.get("unwatched"):
         yield warning(
