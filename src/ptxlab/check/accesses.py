@@ -36,13 +36,16 @@ class KnownAccess(NamedTuple):
 
 def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
     """The accesses of a function to constant addresses and at constant distances from variables."""
-    addressing: dict[int, bool] = {}  # by the form; instructions that are written alike share it
+    alike: dict[int, list[Access]] = {}  # by the form, where no operand says how many bytes there are
     for instruction, match in zip(facts.instructions, facts.matches, strict=True):
         if match is None:
             continue
-        if id(match) not in addressing:
-            addressing[id(match)] = any(expected.kind == "address" for expected in match.expected)
-        for access in accesses(instruction, match) if addressing[id(match)] else ():
+        found = alike.get(id(match))
+        if found is None:
+            found = list(accesses(instruction, match))
+            if not any(isinstance(amount, str) for one in match.effects.extents.values() for amount in one):
+                alike[id(match)] = found
+        for access in found:
             operand = instruction.operands[access.operand]
             if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):  # `[64]` or `[64+8]`
                 yield KnownAccess(instruction, match, access, None, operand.base.value + operand.offset)

@@ -204,14 +204,15 @@ class Presence:
     def _compare(self, at: int, match: Match, sources: Sequence[ir.Operand], depth: int) -> Choice:
         comparison, type = match.candidate.modifiers.cmp, match.expected[1].type
         compare = _COMPARISONS.get(comparison)
-        a, b = (self._number(at, source, depth) for source in sources)
+        a = self._number(at, sources[0], depth)
+        b = None if a is None else self._number(at, sources[1], depth)
         if compare is None or not _is_integer(type) or a is None or b is None:
             return self._open
         # `lo` to `hs` are comparisons without sign; the others follow the type.
         is_signed = type.kind == "s" and comparison not in ("lo", "ls", "hi", "hs")
         self._effort.spend(len(a) // 8)
-        holds = map(compare, _read(a, type, is_signed), _read(b, type, is_signed))
-        true = sum(1 << thread for thread, is_true in enumerate(holds) if is_true)
+        holds = bytes(map(compare, _read(a, type, is_signed), _read(b, type, is_signed)))
+        true = int(holds[::-1].translate(_DIGITS), 2)
         return Choice(true, self.all & ~true)
 
     def _number(self, at: int, operand: ir.Operand, depth: int) -> Numbers | None:
@@ -293,12 +294,15 @@ def _is_flat(facts: FunctionFacts) -> bool:
     )
 
 
-def _read(values: Sequence[int], type: Type, is_signed: bool) -> list[int]:
+_DIGITS = bytes.maketrans(b"\0\1", b"01")
+
+
+def _read(values: Sequence[int], type: Type, is_signed: bool) -> Sequence[int]:
     """The low bits of each value as a number."""
+    sign = 1 << type.width - 1 if is_signed else 0
     mask = (1 << type.width) - 1
-    if not is_signed:
-        return [value & mask for value in values]
-    sign = 1 << type.width - 1
+    if values and -sign <= min(values) and max(values) <= mask - sign:
+        return values
     return [(value & mask ^ sign) - sign for value in values]
 
 

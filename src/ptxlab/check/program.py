@@ -17,6 +17,7 @@ from ptxlab.isa import Jump, Match, Mismatch, Opcode, Operation, type_named
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
+from .accesses import KnownAccess, known_accesses
 from .calls import Calls
 from .pointers import Pointers
 from .values import Values
@@ -98,6 +99,11 @@ class FunctionFacts:
             if instruction.opcode.jump is not None:
                 found[instruction.opcode.jump].append(position)
         return found
+
+    @cached_property
+    def known_accesses(self) -> list[KnownAccess]:
+        """Its accesses to constant addresses and at constant distances from variables."""
+        return list(known_accesses(self))
 
     def operation(self, at: int) -> Operation | None:
         """What instruction `at` computes, where there is a word for it."""

@@ -72,7 +72,7 @@ def uses(document: Document, asked: types.ReferenceParams) -> list[types.Locatio
     if declaration is None:
         return []
     with_own, words = asked.context.include_declaration, references(document, declaration)
-    return [_location(document, word) for word in words if with_own or word is not declaration.word]
+    return [_location(document, word) for word in words if with_own or word != declaration.word]
 
 
 def highlight(document: Document, asked: types.DocumentHighlightParams) -> list[types.DocumentHighlight]:
@@ -184,7 +184,7 @@ def _declaration(document: Document, word: Word) -> Declaration | None:
     if word.kind != "name":
         return None
     scope = scopes_of(document).at(word.start)
-    own = [one for one in scope.visible() if one.word is word]
+    own = [one for one in scope.visible() if one.word == word]
     return own[0] if own else scope.find(word.text)
 
 

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import accumulate, compress
+from string import ascii_letters, whitespace
+from typing import NamedTuple, overload
 
 from lsprotocol.types import Position, Range
 from pygls.workspace import PositionCodec
@@ -17,28 +20,61 @@ from pygls.workspace import PositionCodec
 from ptxlab.ir.collector import collector_paused
 from ptxlab.report import Source
 
-_WORD = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
-    |(?P<string>"[^"\n]*"?)
-    |(?P<number>0[fFdDxX][0-9a-fA-F]+U?|\d[\w.]*)
-    |(?P<name>[%$_A-Za-z][\w$]*)
-    |(?P<modifier>\.[\w]+(?:::[\w]+)*)
-    |(?P<mark>[^\s\w])""",
+# Every character is in one of these parts: blanks, a comment, a string, a number, a name, a modifier, a mark.
+_PART = re.compile(
+    r"""\s+
+    |//[^\n]*|/\*.*?(?:\*/|\Z)
+    |"[^"\n]*"?
+    |0[fFdDxX][0-9a-fA-F]+U?|\d[\w.]*
+    |[%$_A-Za-z][\w$]*
+    |\.[\w]+(?:::[\w]+)*
+    |.""",
     re.VERBOSE | re.DOTALL,
 )
+_BLANKS = frozenset(whitespace + '"')
+_NAMES = frozenset("%$_" + ascii_letters)
 
 
 class Word(NamedTuple):
     """A word of a text; `kind` is name, modifier (`.u32`), number or mark."""
 
-    kind: str
     text: str
     start: int
+
+    @property
+    def kind(self) -> str:
+        """What its first characters show it to be."""
+        first = self.text[0]
+        if first in _NAMES:
+            return "name"
+        if first.isdecimal():
+            return "number"
+        return "modifier" if first == "." and len(self.text) > 1 else "mark"
 
     @property
     def end(self) -> int:
         """The offset after its last character."""
         return self.start + len(self.text)
+
+
+class Words(Sequence[Word]):
+    """The words of a text. It may have a million of them, of which few are looked at: they are made when asked for."""
+
+    def __init__(self, texts: list[str], starts: list[int]) -> None:
+        self.texts = texts
+        self.starts = starts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, at: int) -> Word: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Word]: ...
+    def __getitem__(self, at: int | slice) -> Word | list[Word]:
+        if isinstance(at, slice):
+            return list(map(Word, self.texts[at], self.starts[at]))
+        return Word(self.texts[at], self.starts[at])
 
 
 @dataclass(frozen=True)
@@ -55,15 +91,17 @@ class Document:
         return Source(self.uri.rpartition("/")[2], self.text)
 
     @cached_property
-    def words(self) -> list[Word]:
+    def words(self) -> Words:
         """All words but comments and strings."""
         with collector_paused():
-            found = [Word(match.lastgroup or "", match.group(), match.start()) for match in _WORD.finditer(self.text)]
-            return [word for word in found if word.kind not in ("comment", "string")]
+            parts = _PART.findall(self.text)
+            are_words = [part[0] not in _BLANKS and part[:2] not in ("//", "/*") for part in parts]
+            starts = accumulate(map(len, parts), initial=0)
+            return Words(list(compress(parts, are_words)), list(compress(starts, are_words)))
 
-    @cached_property
+    @property
     def _starts(self) -> list[int]:
-        return [word.start for word in self.words]
+        return self.words.starts
 
     def word_at(self, offset: int) -> int | None:
         """The number of the word that an offset is in, or at the end of."""

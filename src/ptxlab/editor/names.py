@@ -15,6 +15,7 @@ from ptxlab.editor.document import Document, Word
 
 _SPACES = frozenset(".reg .shared .global .const .local .param .tex".split())
 _FUNCTIONS = frozenset((".entry", ".func"))
+_STOPS = _SPACES | _FUNCTIONS | {"{", "}", ";", ":"}
 _NUMBERED = re.compile(r"(.*?[^\d])(\d+)")
 
 
@@ -75,13 +76,9 @@ def references(document: Document, declaration: Declaration) -> list[Word]:
     """The words that refer to a declaration, and its own."""
     module = scopes_of(document)
     stem = declaration.name
-    return [
-        word
-        for word in document.words
-        if word.kind == "name"
-        and word.text.startswith(stem)
-        and (word is declaration.word or module.at(word.start).find(word.text) is declaration)
-    ]
+    words = document.words
+    named = [words[at] for at, text in enumerate(words.texts) if text.startswith(stem)]
+    return [word for word in named if word == declaration.word or module.at(word.start).find(word.text) is declaration]
 
 
 class _Reader:
@@ -94,8 +91,12 @@ class _Reader:
     def read(self) -> Scope:
         scope, at, header = self.module, 0, None
         braces: list[bool] = []  # whether each that is open is of a block
-        while at < len(self.words):
-            word = self.words[at]
+        texts = self.words.texts
+        while at < len(texts):
+            if texts[at] not in _STOPS:
+                at += 1
+                continue
+            word = Word(texts[at], self.words.starts[at])
             if word.text == "{":
                 braces.append(self._opens_block(at))
                 if braces[-1]:
@@ -115,15 +116,15 @@ class _Reader:
             elif word.text in _SPACES and self._starts_statement(at):
                 at = self._variables(at, scope, ";", "variable")
                 continue
-            elif word.kind == "name" and self._text(at + 1) == ":" and self._starts_statement(at):
-                self._declare(scope, word, "label", f"{word.text}:")
+            elif word.text == ":" and at and self.words[at - 1].kind == "name" and self._starts_statement(at - 1):
+                self._declare(scope, self.words[at - 1], "label", f"{texts[at - 1]}:")
             elif header is not None and word.text == ";":  # a declaration of a function, without a body
                 header.end, header = word.end, None
             at += 1
         return self.module
 
     def _text(self, at: int) -> str:
-        return self.words[at].text if 0 <= at < len(self.words) else ""
+        return self.words.texts[at] if 0 <= at < len(self.words.texts) else ""
 
     def _opens_block(self, at: int) -> bool:
         """Whether a brace is not that of a vector or of initial values: they follow an operand or `=`."""

@@ -21,18 +21,18 @@ class Effects:
         self.reads: list[Registers] = []
         self.writes: list[Registers] = []
         inside: dict[int, Registers] = {}
-        plans: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+        plans: dict[int, _Plan] = {}
         for instruction, match in zip(instructions, matches, strict=True):
             operands = instruction.operands
             if match is None:
-                read_at, written_at = _call_plan(instruction)
+                read_at, written_at, scale = _call_plan(instruction)
             else:
                 plan = plans.get(id(match))
                 if plan is None:
                     plan = plans[id(match)] = _plan(match)
-                read_at, written_at = plan
-                if _starts_anew(operands, match):
-                    read_at = read_at[1:]
+                read_at, written_at, scale = plan
+            if scale is not None and _is_zero(operands[scale]):
+                read_at = read_at[1:]  # an MMA that does not add to `d`
             guard = instruction.guard
             reads: Registers = (
                 (guard.register.index,) if guard is not None and guard.register.__class__ is ir.Register else ()
@@ -54,25 +54,25 @@ class Effects:
             self.writes.append(writes)
 
 
-def _plan(match: Match) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The positions of the operands that are read, and of those that are written."""
+# The positions of the operands that are read, of those that are written, and of `scale_d`, if there is one.
+_Plan = tuple[tuple[int, ...], tuple[int, ...], int | None]
+
+
+def _plan(match: Match) -> _Plan:
     expected = list(enumerate(match.expected))
     reads = tuple(at for at, e in expected if e.role != "write")
     writes = tuple(at for at, e in expected if e.role != "read")
-    return reads, writes
+    return reads, writes, next((at for at, e in expected if e.name == "scale_d"), None)
 
 
-def _starts_anew(operands: Sequence[ir.Operand], match: Match) -> bool:
-    """Whether an MMA does not add to `d`, because its `scale_d` is 0."""
-    scale = next((at for at, e in enumerate(match.expected) if e.name == "scale_d"), None)
-    operand = None if scale is None else operands[scale]
+def _is_zero(operand: ir.Operand) -> bool:
     return isinstance(operand, ir.Immediate) and operand.value == 0
 
 
-def _call_plan(instruction: ir.Instruction) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _call_plan(instruction: ir.Instruction) -> _Plan:
     """A call writes its results and reads the rest; in a sound function nothing else is without a match."""
     has_results = len(instruction.operands) > 1 and isinstance(instruction.operands[0], ir.Arguments)
-    return tuple(range(int(has_results), len(instruction.operands))), (0,) if has_results else ()
+    return tuple(range(int(has_results), len(instruction.operands))), (0,) if has_results else (), None
 
 
 def registers_in(operand: ir.Operand) -> Iterator[ir.Register]:

@@ -13,7 +13,7 @@ from ptxlab.ir import BlockStatement, Declaration, Function, Instruction, Label,
 from ptxlab.ir.node import draft
 from ptxlab.syntax.cursor import END, Cursor
 from ptxlab.syntax.debug import make_location, match_location, read_location
-from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, read_declaration
+from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, match_registers, read_declaration
 from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.functions import (
     read_branch_targets,
@@ -198,6 +198,12 @@ class BodyReader:
         return read_prototype(cursor, name, start)
 
     def _directive(self, start: int) -> bool:
+        registers = match_registers(self.text, start, self.scope)
+        if registers is not None:
+            assert registers.end is not None
+            self.statements.append(registers)
+            self.at = registers.end
+            return True
         cursor = Cursor(self.text, start)
         statement: Statement
         if cursor.value in STATE_SPACES or cursor.value in (".align", ".attribute"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NoReturn
 
 from ptxlab.ir import Attribute, Comment, Declaration, PointerAttribute, Variable
@@ -61,6 +62,22 @@ def read_declaration(cursor: Cursor, scope: Scope, linkage: str | None, start: i
         scope.declare(variable)
     cursor.expect_semicolon(f"the declaration of `{variables[-1].name}`" if variables else "the declaration")
     return _Declaration(variables, start, cursor.previous_end)
+
+
+# Most of what PTX declares, by far: one name or one family of registers.
+_REGISTERS = re.compile(r"\.reg\s++(\.\w++)\s++([a-zA-Z][\w$]*+|[_$%][\w$]++)(?:<([1-9]\d{0,8}+)>)?+\s*+;", re.ASCII)
+
+
+def match_registers(text: str, start: int, scope: Scope) -> Declaration | None:
+    """The declaration `.reg .type name;` or `.reg .type name<count>;` at an offset, if it is as plain as that."""
+    match = _REGISTERS.match(text, start)
+    if match is None or match[1] not in _DECLARABLE or match[2] == "WARP_SZ":
+        return None
+    count = None if match[3] is None else int(match[3])
+    type = type_named(match[1][1:])
+    variable = _Variable("reg", type, match[2], count=count, start=match.start(2), end=match.end(2))
+    scope.declare(variable)
+    return _Declaration([variable], start, match.end())
 
 
 def read_parameters(cursor: Cursor, what: str) -> list[Variable]:

@@ -52,10 +52,11 @@ def check(program: Program) -> Iterator[Diagnostic]:
     if sum(map(_bytes, [*shared, *(v for facts in program.functions for v in _declared(facts))])) <= most:
         return
     calls = program.calls
+    named = {id(facts): [*_declared(facts), *_named(facts)] for facts in program.functions}
     for kernel in program.functions:
         if kernel.function.kind != "entry":
             continue
-        used = {id(v): v for facts in calls.reached_from(kernel) for v in (*_declared(facts), *_named(facts))}
+        used = {id(v): v for facts in calls.reached_from(kernel) for v in named[id(facts)]}
         total = sum(map(_bytes, used.values()))
         if total > most:
             largest = max(used.values(), key=_bytes)
@@ -92,9 +93,10 @@ def _declared(facts: FunctionFacts) -> Iterator[ir.Variable]:
 
 def _named(facts: FunctionFacts) -> Iterator[ir.Variable]:
     """The shared variables that instructions of a function name."""
-    for instruction in facts.instructions:
-        for operand in instruction.operands:
-            base = operand.base if isinstance(operand, (ir.Address, ir.Element, ir.Sum)) else operand
-            base = base.base if isinstance(base, ir.Element) else base
-            if isinstance(base, ir.VariableReference) and _is_shared(base.variable):
-                yield base.variable
+    # Operands are shared between instructions.
+    operands = {id(operand): operand for instruction in facts.instructions for operand in instruction.operands}
+    for operand in operands.values():
+        base = operand.base if isinstance(operand, (ir.Address, ir.Element, ir.Sum)) else operand
+        base = base.base if isinstance(base, ir.Element) else base
+        if isinstance(base, ir.VariableReference) and _is_shared(base.variable):
+            yield base.variable

@@ -39,14 +39,14 @@ from ptxlab.isa import Match
 from ptxlab.isa.extent import TENSOR_MAP
 from ptxlab.report import Diagnostic, Label, Span, warning
 
-from ..accesses import Access, known_accesses
+from ..accesses import Access
 from ..program import Program
 from ..storage import alignment_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        for instruction, match, access, variable, offset in known_accesses(facts):
+        for instruction, match, access, variable, offset in facts.known_accesses:
             span = program.module.operand_span(instruction, access.operand)
             if variable is None:
                 if offset % access.align:

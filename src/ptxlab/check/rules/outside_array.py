@@ -35,14 +35,13 @@ from collections.abc import Iterator
 
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..accesses import known_accesses
 from ..program import Program
 from ..storage import size_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
-        for instruction, _, access, variable, offset in known_accesses(facts):
+        for instruction, _, access, variable, offset in facts.known_accesses:
             size = None if variable is None or variable.linkage == "extern" else size_of(variable)
             if variable is None or size is None or 0 <= offset <= size - access.size:
                 continue

@@ -35,6 +35,7 @@ from ..availability import explain
 from ..program import Program
 from ..storage import parameter_bytes
 
+_TYPES = "f16x2", "b128"
 _LARGE = 4352  # bytes of parameters that every kernel may have
 Use = tuple[str, Span | None]
 
@@ -93,7 +94,12 @@ def _uses(program: Program) -> Iterator[Use]:
                 yield "file_times", span
     for facts in program.functions:
         for statement in facts.others:
-            yield from _of_statement(program, statement)
+            if statement.__class__ is not ir.Declaration:
+                yield from _of_statement(program, statement)
+                continue
+            for variable in statement.variables:
+                if variable.state_space != "reg" or variable.type.name in _TYPES:  # other registers were always there
+                    yield from _of_variable(program, variable)
 
 
 def _of_function(program: Program, function: ir.Function) -> Iterator[Use]:
@@ -115,7 +121,7 @@ def _of_function(program: Program, function: ir.Function) -> Iterator[Use]:
 
 def _of_variable(program: Program, variable: ir.Variable) -> Iterator[Use]:
     span = program.module.span(variable)
-    if variable.type.name in ("f16x2", "b128"):
+    if variable.type.name in _TYPES:
         yield variable.type.name, span
     if variable.type.kind == "o":
         yield "opaque", span
@@ -156,9 +162,6 @@ def _of_section(section: ir.Section, span: Span | None) -> Iterator[Use]:
 def _of_statement(program: Program, statement: ir.Statement) -> Iterator[Use]:
     span = program.module.span(statement)
     match statement:
-        case ir.Declaration():
-            for variable in statement.variables:
-                yield from _of_variable(program, variable)
         case ir.BranchTargets():
             yield "branchtargets", span
         case ir.CallPrototype():

@@ -58,13 +58,32 @@ class Origin(NamedTuple):
     variable: ir.Variable
 
 
+class _Origins:
+    """Where the addresses of a function come from; many instructions read one that is computed once."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self._known: dict[tuple[int, int], Origin | None] = {}
+
+    def find(self, at: int, register: ir.Register) -> Origin | None:
+        """Where the address comes from that instruction `at` reads in a register."""
+        written = self._facts.values.definition(at, register.index)
+        if written is None:
+            return None
+        key = (written, register.index)
+        if key not in self._known:
+            self._known[key] = _origin(self._facts, at, register)
+        return self._known[key]
+
+
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.sound_functions:
         if not any(_takes_address(instruction) for instruction in facts.instructions):
             continue
         reported: set[int] = set()
+        origins = _Origins(facts)
         for at in facts.where(lambda match: bool(match.effects.accesses)):
-            found = _misused(facts, at)
+            found = _misused(facts, at, origins)
             if found is not None and found[1].at not in reported:
                 reported.add(found[1].at)
                 yield _explain(program, facts, at, *found)
@@ -74,7 +93,7 @@ def _takes_address(instruction: ir.Instruction) -> bool:
     return any(isinstance(operand, ir.VariableReference) for operand in instruction.operands[1:])
 
 
-def _misused(facts: FunctionFacts, at: int) -> tuple[int, Origin, str | None] | None:
+def _misused(facts: FunctionFacts, at: int, origins: _Origins) -> tuple[int, Origin, str | None] | None:
     """The operand of an access whose address is of another state space, where it comes from, and the space it needs."""
     instruction, match = facts.instructions[at], facts.matches[at]
     assert match is not None
@@ -83,7 +102,7 @@ def _misused(facts: FunctionFacts, at: int) -> tuple[int, Origin, str | None] | 
         if expected.kind != "address" or expected.name not in accesses:
             continue
         base = operand.base if isinstance(operand, ir.Address) else None
-        origin = _origin(facts, at, base) if isinstance(base, ir.Register) else None
+        origin = origins.find(at, base) if isinstance(base, ir.Register) else None
         # Of a tensor copy, `space` is where the tensor is; its map is given by a generic address.
         access = accesses[expected.name]
         is_map = access.is_async and match.effects.extents.get(expected.name) == TENSOR_MAP

@@ -173,7 +173,7 @@ def _reads(effects: Effects, start: int, end: int, missing: int) -> Iterator[tup
 
 def _parameters(facts: FunctionFacts) -> set[int]:
     """Registers that the caller has written: parameters in `.reg`."""
-    parameters = {id(variable) for variable in facts.function.parameters}
+    parameters = {id(variable) for variable in facts.function.parameters if variable.state_space == "reg"}
     if not parameters:
         return set()
     return {
