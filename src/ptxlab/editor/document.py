@@ -58,7 +58,7 @@ class Word(NamedTuple):
 
 
 class Words(Sequence[Word]):
-    """The words of a text. It may have a million of them, of which few are looked at: they are made when asked for."""
+    """The words of a text. It may have a million of them, of which few are read: each is made when it is asked for."""
 
     def __init__(self, texts: list[str], starts: list[int]) -> None:
         self.texts = texts

@@ -43,7 +43,7 @@ from ptxlab import ir
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match
 from ptxlab.isa.operand import Expected
-from ptxlab.isa.shape import is_odd, wrong_scalar
+from ptxlab.isa.shape import find_problem, is_odd, wrong_scalar
 from ptxlab.report import Diagnostic, Edit, Help, Label, Span, error, warning
 
 from ..program import Failure, FunctionFacts, Program
@@ -156,7 +156,9 @@ def culprit(operand: ir.Operand, expected: Expected) -> ir.Operand:
     if isinstance(operand, ir.Vector) and expected.type is not None:
         return next((part for part in operand.elements if wrong_scalar(expected, shape_of(part))), operand)
     if isinstance(operand, ir.Address):
-        return operand.base if not operand.arguments or expected.type is not None else operand
+        beside = zip(expected.inner, operand.arguments, strict=False)
+        if not any(find_problem(inner, shape_of(part), 0) for inner, part in beside):
+            return operand.base
     return operand
 
 
