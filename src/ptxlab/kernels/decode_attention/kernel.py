@@ -12,6 +12,8 @@ from ptxlab.kernels.decode_attention.plan import ROWS, Plan
 from ptxlab.kernels.decode_attention.schedule import Schedule
 from ptxlab.kernels.decode_attention.stream import Cache, Stream
 
+MANY = 8  # tiles, of which two are brought to the L2 cache early
+
 
 @cache
 def specialize(plan: Plan) -> Kernel:
@@ -62,11 +64,13 @@ def specialize(plan: Plan) -> Kernel:
             """Copy the first keys of the item: from within the cache, whatever the lengths and the table were."""
             end = ptx.min.u32(item.length, (item.tile + item.count) * plan.tile)
             stream.open(item.batch, item.head // groups if is_split else item.head, item.tile, end, pages)
-            for _ in range(plan.stages - 1):
+            for _ in range(1 if is_early else plan.stages - 1):
                 stream.fetch(is_early)
 
         schedule.find()
         start(is_early=True)
+        with ptx.when(item.count >= MANY):
+            stream.fetch(is_early=True)
         ptx.griddepcontrol.wait()  # from here on, what earlier kernels wrote is read
         schedule.read_again()
         with ptx.loop():

@@ -9,6 +9,7 @@ from ptxlab.author import b8, b16, ptx, s32, u32, u64
 from ptxlab.kernels.decode_attention.plan import CHUNK, Plan
 from ptxlab.kernels.mma_attention.softmax import ALL
 
+LINE = 128  # bytes of the L2 cache that are brought at once
 COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
 
 
@@ -91,7 +92,7 @@ class Stream:
                 target = targets[number % len(targets)].move(rows=row // 8 * 8)
                 COPY(target, chunk, CHUNK, ptx.selp.b32(CHUNK, 0, left > row), self.policy)
             else:
-                ptx.prefetch.global_.L2(chunk, when=left > row)
+                ptx.prefetch.global_.L2(chunk, when=(left > row) & (self.column % (LINE // 2) == 0))
 
     def wait(self) -> None:
         """Wait until the stage to read is filled, by all lanes; then the one read before may be filled."""
