@@ -22,6 +22,7 @@ class SpecialKind(StrEnum):
     LANE = "lane"  # the number of the lane in its warp
     LANE_MASK = "lane-mask"  # bits that depend on the number of the lane
     WARP = "warp"  # the number of the warp in its block
+    BLOCK_SIZE = "block-size"
     CLOCK = "clock"
     RESERVED = "reserved"  # where the shared memory is that the system keeps
     OTHER = "other"  # the same in all threads of a block
@@ -70,7 +71,7 @@ def _declare(
 
 
 _declare("%tid", "u32", "1.0", "position of the thread in its block", vector=4, old="u16", kind="thread")
-_declare("%ntid", "u32", "1.0", "threads of a block, in each dimension", vector=4, old="u16")
+_declare("%ntid", "u32", "1.0", "threads of a block, in each dimension", vector=4, old="u16", kind="block-size")
 _declare("%laneid", "u32", "1.3", "position of the thread in its warp, 0 to 31", kind="lane")
 _declare("%warpid", "u32", "1.3", "number of the warp in its block; may change while the thread runs", kind="warp")
 _declare("%nwarpid", "u32", "2.0 sm_20", "warp numbers there are")

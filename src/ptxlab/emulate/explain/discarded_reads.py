@@ -19,9 +19,9 @@ from ptxlab.check.program import FunctionFacts
 from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Operation
+from ptxlab.isa.special_registers import SpecialKind
 
 _FOLLOWED = frozenset(Operation) - {Operation.SELECTION, Operation.COMPARISON, Operation.SHUFFLE, Operation.MMA}
-_BLOCK_SIZE = "%ntid"
 
 
 class DiscardedReads:
@@ -114,6 +114,6 @@ class _Launched(Presence):
         return self._choice(at, operand, 0)
 
     def _number(self, at: int, operand: ir.Operand, depth: int) -> Numbers | None:
-        if isinstance(operand, ir.SpecialRegister) and operand.name == _BLOCK_SIZE and operand.component:
+        if isinstance(operand, ir.SpecialRegister) and operand.kind is SpecialKind.BLOCK_SIZE and operand.component:
             return (self._block["xyz".index(operand.component)],) * self.count
         return super()._number(at, operand, depth)
