@@ -86,7 +86,7 @@ def test_masks(size: int, window: int) -> None:
 def test_sums_that_are_promoted_after_each_tile_of_keys(causal: bool) -> None:
     arrays = problem(length=300, causal=causal, heads=(2, 1))
     arrays["k"] = (arrays["k"].astype(float) * np.linspace(2, 0.1, 300)[:, None]).astype(E4M3)  # maxima grow
-    plan = Fp8Plan(64, causal=causal, keys=64, chunk=1, transposers=3, early=2, ones="first" if causal else "last")
+    plan = Fp8Plan(64, causal=causal, keys=64, chunk=1, transposers=3, early=2, ones="last", turns=causal)
     assert attend(arrays, plan=plan).run(device="cpu").diagnostics == []
     assert error(arrays) < 3e-2
 

@@ -55,6 +55,10 @@ class Softmax:
         grown = [self._maximum(own, old) for own, old in zip(rows, self.maxima, strict=True)]
         grows = [new > old for new, old in zip(grown, self.maxima, strict=True)]
         any_grows = ptx.vote.sync.any.pred(grows[0] | grows[1], ALL)
+        return any_grows, self.weigh_rows(rows, grown)
+
+    def weigh_rows(self, rows: list[list[Any]], grown: list[Any]) -> list[Any]:
+        """Replace the scores of rows with such maxima by weights; return the factors."""
         factors = []
         for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
             offset = self.offset(new)
@@ -64,7 +68,7 @@ class Softmax:
                 ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
             self.count(total, factor, own)
             factors.append(factor)
-        return any_grows, factors
+        return factors
 
     def count(self, total: Any, factor: Any, own: list[Any]) -> None:
         """Add the weights of a row to its total."""

@@ -15,6 +15,7 @@ from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
+from ptxlab.kernels.wgmma_attention_fp8.turns import Turns
 
 POWER = 8.0  # weights are up to 2^8, where e4m3 ends at 448: the smallest that is not 0 is then 2^-18 of the largest
 
@@ -24,8 +25,9 @@ class Fp8Softmax(Softmax):
 
     least = -(2.0**60)  # less than any score, and finite when it is scaled
 
-    def __init__(self, size: int, scale_q: Any, scale_k: Any) -> None:
+    def __init__(self, size: int, scale_q: Any, scale_k: Any, tiles: Fp8Tiles, turns: Turns | None) -> None:
         super().__init__(size)
+        self.tiles, self.turns, self.power = tiles, turns, POWER
         self.scale = ptx.ld["global"].f32(scale_q) * ptx.ld["global"].f32(scale_k) * self.scale
 
     def reset(self) -> None:
@@ -35,7 +37,23 @@ class Fp8Softmax(Softmax):
 
     def offset(self, maximum: Any) -> Any:
         """What is added to a scaled score: the weight of the maximum is 2^POWER."""
-        return ptx.fma.rn.f32(maximum, -self.scale, POWER)
+        return ptx.fma.rn.f32(maximum, -self.scale, self.power)
+
+    def weigh_rows(self, rows: list[list[Any]], grown: list[Any]) -> list[Any]:
+        """In turn: no weight is computed before it, as all need a number that is read after the wait."""
+        if not self.turns:
+            return super().weigh_rows(rows, grown)
+        factors = []
+        for new, maximum in zip(grown, self.maxima, strict=True):
+            factors.append(ptx.ex2.approx.ftz.f32((maximum - new) * self.scale))
+            maximum.set(new)
+        self.turns.wait()
+        self.power = ptx.ld.volatile.shared.f32(self.tiles.power)
+        for own, new in zip(rows, grown, strict=True):
+            offset = self.offset(new)
+            for score in own:
+                ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
+        return factors
 
     def count(self, total: Any, factor: Any, own: list[Any]) -> None:
         """Nothing: the tensor cores add weights up."""
@@ -55,7 +73,8 @@ class Fp8Consumer(Consumer):
         self, plan: Fp8Plan, stages: list[Any], tiles: Fp8Tiles, o: Any, lse: Any, scales: tuple[Any, Any, Any]
     ) -> None:
         super().__init__(plan, stages, tiles, o, lse)
-        self.softmax = Fp8Softmax(plan.size, *scales[:2])
+        self.turns = Turns(self.group, plan.groups) if plan.turns else None
+        self.softmax = Fp8Softmax(plan.size, *scales[:2], tiles, self.turns)
         self.factor = ptx.ld["global"].f32(scales[2])
         for sum in self.sums:
             sum.set(0.0)
@@ -63,6 +82,14 @@ class Fp8Consumer(Consumer):
         self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.mma(8)).d.offsets]
         self.tops = [f32() for _ in range(ROWS)]
         self.promoted = PromotedSums(self.sums, tiles.sums, self.group, plan.chunk)
+
+    def run(self, order: Order) -> None:
+        """Compute the tiles."""
+        if self.turns:
+            self.turns.start()
+        super().run(order)
+        if self.turns:
+            self.turns.end()
 
     def begin(self, order: Order, tile: Current) -> None:
         """The weights of the first keys."""
@@ -138,21 +165,37 @@ class Fp8Consumer(Consumer):
                 self.promoted.promote()
                 ptx.setp.ne.u32(self.group, self.group, out=self.adds)
 
+    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[Any, list[Any]]:
+        """Turn scores into weights, and let the next warpgroup do that."""
+        found = super().weigh(order, tile, masked=masked)
+        if self.turns:
+            self.narrow = self.narrowed()
+            self.hold(self.narrow)
+            self.turns.give()
+        return found
+
     def packed(self) -> list[Any]:
-        """Weights as the left operand has them: four of a row, which are two and two of 8 keys in the accumulators."""
+        """Weights as the left operand has them."""
+        return self.narrow if self.turns else self.narrowed()
+
+    def narrowed(self) -> list[Any]:
+        """Four weights of a row in a register, which are two and two of 8 keys in the accumulators."""
         firsts = [number + half for number in range(0, len(self.scores), 8) for half in (0, 2)]
         fours = [self.scores[first:][:2] + self.scores[first + 4 :][:2] for first in firsts]
         return [word for four in fours for word in narrowed(four, "e4m3")]
 
     def finish_weights(self, packed: list[Any] | None) -> None:
-        """Some weights, before the sums are there: a store needs them, which is never done, as no weight is negative.
+        """Some weights, before the sums are there.
 
         ptxas moves nearly all `ex2` after the wait for the sums, where the tensor cores have nothing to do meanwhile.
         """
-        if packed and self.plan.early:
-            some = [*packed[:: self.plan.early], packed[-1]]
-            either = reduce(ptx.or_.b32, some)
-            ptx.st.shared.b32(self.tiles.ones.memory.view(b32), either, when=either.view(s32) < 0)
+        if packed and self.plan.early and not self.turns:
+            self.hold(packed)
+
+    def hold(self, packed: list[Any]) -> None:
+        """Have some weights computed here: a store needs them, which is never done, as no weight is negative."""
+        either = reduce(ptx.or_.b32, [*packed[:: self.plan.early], packed[-1]])
+        ptx.st.shared.b32(self.tiles.ones.memory.view(b32), either, when=either.view(s32) < 0)
 
     def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:
         """Log-sum-exps have to wait for the totals; the maxima will be those of other rows then."""

@@ -11,7 +11,7 @@ from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.producer import Producer
-from ptxlab.kernels.wgmma_attention_fp8.consumer import Fp8Consumer
+from ptxlab.kernels.wgmma_attention_fp8.consumer import POWER, Fp8Consumer
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
 
 ONES = 0x38383838  # four times 1.0
@@ -63,6 +63,8 @@ def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, 
         ends[thread] = u32(0)
     with ptx.when(thread < 8 * STEP // 4):
         ptx.st.shared.b32(tiles.ones.memory.view(b32) + thread, b32(ONES))
+    if plan.turns:
+        ptx.st.shared.f32(tiles.power, POWER, when=is_first)
     ptx.fence.proxy.async_["shared::cta"]()
     ptx.bar.sync(0)
     with ptx.when(thread < GROUP):

@@ -50,14 +50,18 @@ def choose(size: int, causal: bool, window: bool, length: int) -> Fp8Plan:
     if size == 256:  # there is no memory for promoted sums
         return Fp8Plan(size, causal=causal, window=window, keys=64, stages=3, transposers=3, ones="last")
     if causal:
-        keys = 128 if size == 128 and length <= SHORT else 192
-        return Fp8Plan(size, causal=causal, window=window, keys=keys, chunk=CHUNK)
+        if size == 64 and length > SHORT and not window:
+            return Fp8Plan(size, causal=True, keys=256, chunk=6, transposers=3, early=4, turns=True)
+        if size == 128 and length <= SHORT:
+            short = Fp8Plan(size, causal=True, window=window, keys=128, chunk=CHUNK)
+            return short if window else replace(short, early=2, turns=True)
+        return Fp8Plan(size, causal=True, window=window, keys=192, chunk=CHUNK)
     if size == 64:
         if SHORT < length <= UNCUT:
             return Fp8Plan(size, keys=256, transposers=3)
         return Fp8Plan(size, groups=3, keys=128, chunk=12 if length > UNCUT else 0)
     if length <= SHORT:
-        return Fp8Plan(size, keys=128, transposers=3, chunk=CHUNK)
+        return Fp8Plan(size, keys=128, transposers=3, ones="last", early=4, turns=True)
     if length <= UNCUT:
         return Fp8Plan(size, keys=192, transposers=3, early=4, ones="last")
     return Fp8Plan(size, keys=160, chunk=CHUNK, ones="first")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import b8, ptx
+from ptxlab.author import b8, f32, ptx
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, LINE, STEP, Plan
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
@@ -25,6 +25,8 @@ class Fp8Plan(Plan):
     """Of so many registers of weights, one is computed before the sums are there; 0: as ptxas likes."""
     ones: str = "between"
     """Whether weights are multiplied by ones `first`, before values, `last`, or in `between`."""
+    turns: bool = False
+    """Whether warpgroups compute weights in turn, one while the tensor cores multiply for another."""
     element = "e4m3"
     bytes = 1
     overlaps = True
@@ -59,3 +61,4 @@ class Fp8Tiles(Tiles):
         boxes = plan.keys // plan.transposed_box
         self.transposed = self.cut(b8, plan.size, plan.transposed_box, plan.stages * boxes)
         self.ones = ptx.tile(b8, 8, STEP, swizzle="32B", name="ones")
+        self.power = ptx.shared(f32, 1, name="power") if plan.turns else None
