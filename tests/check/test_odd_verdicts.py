@@ -205,6 +205,8 @@ CASES: list[tuple[str, str | None]] = [
     (".common .func f() { ret; }" + KERNEL, "unexpected-token"),
     (".common .shared .u32 g;" + KERNEL, "illegal-declaration"),
     (".common .global .texref g;" + KERNEL, "illegal-declaration"),
+    (".shared .texref g;" + KERNEL, "illegal-declaration"),
+    (".const .surfref g;" + KERNEL, "illegal-declaration"),
     (".func f(.param .align 8 .u32 p);\n.func f(.param .u32 p) { ret; }" + KERNEL, "inconsistent-declaration"),
     (".func f(.param .align 2 .u32 p);\n.func f(.param .u32 p) { ret; }" + KERNEL, None),
     (".func (.reg .align 8 .u32 r) f();\n.func (.reg .u32 r) f() { ret; }" + KERNEL, "inconsistent-declaration"),

@@ -134,6 +134,10 @@ def _check_context(program: Program, variable: ir.Variable, context: str, space:
         yield _wrong(program, variable, f"`{name}` of type `.{variable.type.name}` is neither in the module nor a "
                      "parameter of a kernel", "textures, samplers and surfaces live there")  # fmt: skip
         return
+    if variable.type.kind == "o" and context == "module" and space not in ("global", "tex"):
+        yield _wrong(program, variable, f"`{name}` of type `.{variable.type.name}` is in `.{space}`",
+                     "textures, samplers and surfaces are in `.global`")  # fmt: skip
+        return
     if space == "param" and (variable.type.lanes > 1 or (variable.vector > 1 and not variable.dimensions)):
         yield _wrong(program, variable, f"`{name}` in `.param` is a vector", "parameters are scalars or arrays",
                      "make it an array with an alignment")  # fmt: skip
