@@ -49,6 +49,8 @@ class TestHeader:
             (".entry k { ret; }", "missing-version", 1),
             (".version 8.0\n.entry k { ret; }", "missing-target", 2),
             (".version 8\n.target sm_80\n", "missing-version", 1),
+            (f".version {'9' * 5000}.0\n.target sm_80\n", "missing-version", 1),
+            (f"{HEADER}.section .debug_str {{\n.b8 {'9' * 5000}\n}}\n", "constant-overflow", 5),
             (".version 8.0\n.target sm_80;\n", "unexpected-token", 2),
         ],
     )

@@ -16,7 +16,7 @@ _LOCATION = re.compile(
     r"(?:\s*,\s*function_name\s+([\w.$%]+)(?:\s*\+\s*(\d+))?\s*,\s*inlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?![\w.]))?(?!\s*,)",
     re.ASCII,
 )
-_VALUE = r"(?:-?(?:0[xX][0-9a-fA-F]++|[1-9]\d*+)|0)"
+_VALUE = r"(?:-?(?:0[xX][0-9a-fA-F]++|[1-9]\d{0,20}+)|0)"
 _DATA = re.compile(rf"\s*(\.b(?:8|16|32|64)[ \t]+{_VALUE}(?:\s*+,\s*+{_VALUE})*+)(?=\s)(?!\s*+[,+-])", re.ASCII)
 _DATA_TYPES = frozenset((".b8", ".b16", ".b32", ".b64"))
 _LIMITS = {"b8": (-128, 255), "b16": (-(1 << 15), (1 << 16) - 1), "b32": (-(1 << 31), (1 << 32) - 1)}

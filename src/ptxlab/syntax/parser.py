@@ -24,7 +24,7 @@ _ITEM = r"\.(?:version|target|visible|extern|weak|common|entry|func|global|const
 _RESUME = re.compile(rf"\n[ \t]*(?={_ITEM})", re.ASCII)
 _BEGINS = re.compile(_ITEM, re.ASCII)
 _BODY = re.compile(rf"[{{;]|\n[ \t]*(?={_ITEM})", re.ASCII)
-_VERSION = re.compile(r"(\d+)\.(\d+)")
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})")
 
 
 def parse(text: str, name: str = "<ptx>") -> Module:

@@ -164,7 +164,7 @@ def _rename(name: str, meant: str, span: Span | None) -> Help:
 
 def _explain(program: Program, declared: Mapping[str, ir.Variable | None], name: str, span: Span | None) -> Diagnostic:
     helps: list[Help] = []
-    numbered = re.fullmatch(r"(.*?)(\d+)", name)
+    numbered = re.fullmatch(r"(.*?)(\d{1,9})", name)
     variable = declared.get(numbered[1]) if numbered else None
     if numbered and variable is not None and variable.count is not None:
         helps = [_raise(program, variable, int(numbered[2]))]
