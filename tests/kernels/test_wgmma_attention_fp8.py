@@ -101,6 +101,20 @@ def test_very_small_and_very_large_scores(scale: float) -> None:
 
 
 @pytest.mark.bulk
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e4])
+@pytest.mark.parametrize("computed", [1, 16])
+def test_weights_by_a_polynomial(computed: int, scale: float) -> None:
+    arrays = problem(length=300)
+    arrays["scale_q"] *= np.float32(scale)
+    plan = replace(choose(64, False, False, 4096), computed=computed)
+    assert attend(arrays, plan=plan).run(device="cpu").diagnostics == []
+    assert error(arrays) < 3e-2
+    arrays["k"][0, 0, 59, 3] = np.nan  # one of every 16
+    attend(arrays, plan=plan).run(device="cpu")
+    assert np.isnan(arrays["o"].astype(float)).all()
+
+
+@pytest.mark.bulk
 def test_nan_stays_in_its_row_or_column() -> None:
     arrays = problem(length=150, causal=True)
     arrays["q"][0, 0, 7, 3] = np.nan

@@ -64,11 +64,15 @@ class Softmax:
             offset = self.offset(new)
             factor = ptx.ex2.approx.ftz.f32((maximum - new) * self.scale)  # exactly 1 where it does not grow
             maximum.set(new)
-            for score in own:
-                ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
+            self.raise_two(own, offset)
             self.count(total, factor, own)
             factors.append(factor)
         return factors
+
+    def raise_two(self, own: list[Any], offset: Any) -> None:
+        """Replace the scores of a row by 2 to the power of each, scaled and with the offset."""
+        for score in own:
+            ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
 
     def count(self, total: Any, factor: Any, own: list[Any]) -> None:
         """Add the weights of a row to its total."""

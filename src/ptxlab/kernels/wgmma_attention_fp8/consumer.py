@@ -17,6 +17,8 @@ from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
 from ptxlab.kernels.wgmma_attention_fp8.turns import Turns
 
+PARABOLA = 0.23734996, 0.70128029, 1.00035157  # 2^x within 0.2 %, from -1/2 to 1/2
+WHOLE = 1.5 * 2.0**23 + 127  # a number that this is added to is rounded, with its f32 exponent in the lowest bits
 POWER = 8.0  # weights are up to 2^8, where e4m3 ends at 448: the smallest that is not 0 is then 2^-18 of the largest
 
 
@@ -25,9 +27,9 @@ class Fp8Softmax(Softmax):
 
     least = -(2.0**60)  # less than any score, and finite when it is scaled
 
-    def __init__(self, size: int, scale_q: Any, scale_k: Any, tiles: Fp8Tiles, turns: Turns | None) -> None:
-        super().__init__(size)
-        self.tiles, self.turns, self.power = tiles, turns, POWER
+    def __init__(self, plan: Fp8Plan, scale_q: Any, scale_k: Any, tiles: Fp8Tiles, turns: Turns | None) -> None:
+        super().__init__(plan.size)
+        self.computed, self.tiles, self.turns, self.power = plan.computed, tiles, turns, POWER
         self.scale = ptx.ld["global"].f32(scale_q) * ptx.ld["global"].f32(scale_k) * self.scale
 
     def reset(self) -> None:
@@ -50,10 +52,17 @@ class Fp8Softmax(Softmax):
         self.turns.wait()
         self.power = ptx.ld.volatile.shared.f32(self.tiles.power)
         for own, new in zip(rows, grown, strict=True):
-            offset = self.offset(new)
-            for score in own:
-                ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
+            self.raise_two(own, self.offset(new))
         return factors
+
+    def raise_two(self, own: list[Any], offset: Any) -> None:
+        """Some by a polynomial: `ex2` has few units, and e4m3 three bits after the first."""
+        for number, score in enumerate(own, 1):
+            power = ptx.fma.rn.f32(score, self.scale, offset)
+            if self.computed and number % self.computed == 0:
+                ptx.mul.rn.f32(*parabola(power), out=score)
+            else:
+                ptx.ex2.approx.ftz.f32(power, out=score)
 
     def count(self, total: Any, factor: Any, own: list[Any]) -> None:
         """Nothing: the tensor cores add weights up."""
@@ -61,6 +70,15 @@ class Fp8Softmax(Softmax):
     def inverses(self) -> list[Any]:
         """Nothing yet: the last weights are not added up."""
         return []
+
+
+def parabola(power: Any) -> tuple[Any, Any]:
+    """2 to the power of a fraction, and to that of a whole number: together 2^power, for those that e4m3 has."""
+    power = ptx.max.NaN.f32(power, -24.0)  # which becomes 0
+    rounded = ptx.add.rn.f32(power, WHOLE)
+    rest = ptx.sub.rn.f32(power, ptx.sub.rn.f32(rounded, WHOLE))
+    part = reduce(lambda above, factor: ptx.fma.rn.f32(above, rest, factor), PARABOLA[1:], f32(PARABOLA[0]))
+    return part, ptx.shl.b32(rounded.view(b32), 23, out=f32())
 
 
 class Fp8Consumer(Consumer):
@@ -74,7 +92,7 @@ class Fp8Consumer(Consumer):
     ) -> None:
         super().__init__(plan, stages, tiles, o, lse)
         self.turns = Turns(self.group, plan.groups) if plan.turns else None
-        self.softmax = Fp8Softmax(plan.size, *scales[:2], tiles, self.turns)
+        self.softmax = Fp8Softmax(plan, *scales[:2], tiles, self.turns)
         self.factor = ptx.ld["global"].f32(scales[2])
         for sum in self.sums:
             sum.set(0.0)

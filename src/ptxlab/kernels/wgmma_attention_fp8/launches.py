@@ -58,7 +58,7 @@ def choose(size: int, causal: bool, window: bool, length: int) -> Fp8Plan:
         return Fp8Plan(size, causal=True, window=window, keys=192, chunk=CHUNK)
     if size == 64:
         if SHORT < length <= UNCUT:
-            return Fp8Plan(size, keys=256, transposers=3)
+            return Fp8Plan(size, keys=256, transposers=3, ones="last", computed=16)
         return Fp8Plan(size, groups=3, keys=128, chunk=12 if length > UNCUT else 0)
     if length <= SHORT:
         return Fp8Plan(size, keys=128, transposers=3, ones="last", early=4, turns=True)

@@ -25,6 +25,8 @@ class Fp8Plan(Plan):
     """Of so many registers of weights, one is computed before the sums are there; 0: as ptxas likes."""
     ones: str = "between"
     """Whether weights are multiplied by ones `first`, before values, `last`, or in `between`."""
+    computed: int = 0
+    """Of so many weights of a row, one is computed by a polynomial and not by `ex2`; 0: none."""
     turns: bool = False
     """Whether warpgroups compute weights in turn, one while the tensor cores multiply for another."""
     element = "e4m3"
