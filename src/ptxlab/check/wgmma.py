@@ -56,12 +56,26 @@ class Mmas:
 
         def after(block: BasicBlock, running: Running) -> Running:
             running = dict(running)
-            positions = self._positions
-            for at in positions[bisect_left(positions, block.start) : bisect_left(positions, block.end)]:
+            for at in self._within(block):
                 self.step(at, running)
             return running
 
         return forward(self._facts.flow, {}, after, _youngest)
+
+    def in_flight(self) -> dict[int, frozenset[int]]:
+        """The MMAs that may be in flight when each of them is issued."""
+        found = {}
+        for number, start in self.running().items():
+            running = dict(start)
+            for at in self._within(self._facts.flow.blocks[number]):
+                if at in self.of:
+                    found[at] = frozenset(running)
+                self.step(at, running)
+        return found
+
+    def _within(self, block: BasicBlock) -> list[int]:
+        positions = self._positions
+        return positions[bisect_left(positions, block.start) : bisect_left(positions, block.end)]
 
     def step(self, at: int, running: Running) -> None:
         """Change `running` to what it is after instruction `at`."""

@@ -88,13 +88,15 @@ def check(program: Program) -> Iterator[Diagnostic]:
 
 def _gaps(facts: FunctionFacts, mmas: Mmas) -> list[Gap]:
     used = {r for mma in mmas.of.values() for r in (*mma.accumulators, *mma.inputs)}
+    in_flight = mmas.in_flight()
     gaps: list[Gap] = []
 
     def step(at: int, unfenced: Unfenced) -> None:
         mma = mmas.of.get(at)
         if mma is not None:
             missing = [r for r in (*mma.accumulators, *mma.inputs, _NO_FENCE) if r in unfenced]
-            if reshaped := _reshaped(mmas, mma, unfenced):
+            reshaped = _reshaped(mmas, mma, unfenced, in_flight.get(at, frozenset()))
+            if reshaped is not None:
                 gaps.append(Gap(at, reshaped, unfenced[_SUMS - reshaped]))
                 unfenced.clear()
             elif missing:
@@ -125,13 +127,17 @@ def _gaps(facts: FunctionFacts, mmas: Mmas) -> list[Gap]:
     return gaps
 
 
-def _reshaped(mmas: Mmas, mma: Mma, unfenced: Unfenced) -> int | None:
-    """A register of an MMA that has accumulators of another shape, or becomes its A, since the last fence."""
+def _reshaped(mmas: Mmas, mma: Mma, unfenced: Unfenced, in_flight: frozenset[int]) -> int | None:
+    """A register of an MMA that has accumulators of another shape, or becomes its A, since the last fence.
+
+    To take accumulators as A while they are in flight is another mistake, of which `touched-accumulator` tells.
+    """
     for register in mma.accumulators:
         before = unfenced.get(_SUMS - register)
         if before is not None and mmas.of[before].shape != mma.shape:
             return register
-    return next((register for register in mma.inputs if _SUMS - register in unfenced), None)
+    waited = (register for register in mma.inputs if unfenced.get(_SUMS - register, -1) not in (-1, *in_flight))
+    return next(waited, None)
 
 
 def _explain(program: Program, facts: FunctionFacts, gap: Gap) -> Diagnostic:
