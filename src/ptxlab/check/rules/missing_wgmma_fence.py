@@ -130,7 +130,7 @@ def _gaps(facts: FunctionFacts, mmas: Mmas) -> list[Gap]:
 def _reshaped(mmas: Mmas, mma: Mma, unfenced: Unfenced, in_flight: frozenset[int]) -> int | None:
     """A register of an MMA that has accumulators of another shape, or becomes its A, since the last fence.
 
-    To take accumulators as A while they are in flight is another mistake, of which `touched-accumulator` tells.
+    To take accumulators as A while they are in flight is another mistake, which `touched-accumulator` reports.
     """
     for register in mma.accumulators:
         before = unfenced.get(_SUMS - register)
