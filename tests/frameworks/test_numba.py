@@ -49,6 +49,20 @@ def test_what_is_linked_is_put_before_the_kernel() -> None:
     assert out[0] == 42
 
 
+def test_what_is_declared_before_its_definition_stays_declared() -> None:
+    """Kernels with `debug=True` declare their device functions first; linked code may need another's function."""
+    part = re.sub(r"\.(version|target|address_size).*\n|\.visible ", "", FUNCTION[: FUNCTION.index("{")])
+    declared_first = KERNEL.replace(".extern .func (.param .b32 result) twice(.param .b32 x)", part.strip())
+    caller = FUNCTION.replace("twice", "other").replace(".visible", KERNEL.splitlines()[3] + "\n.visible")
+    for text in (
+        _joined(declared_first + FUNCTION[FUNCTION.index(".visible") :].replace(".visible ", ""), (caller,)),
+        _joined(KERNEL, (caller, FUNCTION)),
+    ):
+        out = np.zeros(1, np.uint32)
+        ptxlab.parse(text)["k"].launch(1, 1, [out])
+        assert out[0] == 42
+
+
 @pytest.mark.parametrize("wrong", [{"target": "sm_1"}, {"grids": 3}])
 def test_wrong_options(wrong: dict[str, Any]) -> None:
     with pytest.raises((ValueError, TypeError)), ptxlab.numba.emulated(**wrong):

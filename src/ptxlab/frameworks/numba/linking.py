@@ -1,13 +1,12 @@
 """The PTX of a compiled Numba kernel, as one module with all that is linked to it.
 
 Numba links files of CUDA C++ and PTX by the driver: its own functions for float16 and for arrays, and a user's. Here
-their PTX is put before the kernel's, and declarations of what is defined go away.
+their PTX is put before the kernel's. A declaration stays where the definition comes after it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
@@ -106,30 +105,35 @@ def _includes() -> list[str]:
 
 
 def _joined(main: str, others: tuple[str, ...]) -> str:
-    """One text of all: what others define comes first, and is no longer declared."""
+    """One text of all: what others define comes first, each function is defined once."""
     header = "".join(f"{found[0]}\n" for found in _HEADER.finditer(main))
     versions = [tuple(map(int, found)) for text in (main, *others) for found in _VERSION.findall(text)]
     header = _VERSION.sub(".version {}.{}".format(*max(versions)), header)
-    parts = [_LINES.sub("", _HEADER.sub("", other)) for other in others]
-    body = _HEADER.sub("", main)
-    defined = {one.name for part in (*parts, body) for one in _functions(header + part) if one.body is not None}
-    seen = set[str]()
-    return header + "\n".join(_without(header, part, defined, seen) for part in (*parts, body))
+    parts = [*(_LINES.sub("", _HEADER.sub("", other)) for other in others), _HEADER.sub("", main)]
+    linkages = {one.name: one.linkage for part in parts for one in _functions(header + part) if one.body is not None}
+    declared, defined = set[str](), set[str]()
+    return header + "\n".join(_once(header, part, linkages, declared, defined) for part in parts)
 
 
-def _functions(text: str) -> Iterator[ir.Function]:
-    return (one for one in parse(text, name="linked.ptx").items if isinstance(one, ir.Function))
+def _functions(text: str) -> list[ir.Function]:
+    return [one for one in parse(text, name="linked.ptx").items if isinstance(one, ir.Function)]
 
 
-def _without(header: str, part: str, defined: set[str], seen: set[str]) -> str:
-    """A part without declarations of what is defined, and without a second definition or declaration of anything."""
+def _once(header: str, part: str, linkages: dict[str, str | None], declared: set[str], defined: set[str]) -> str:
+    """A part without what was declared or defined before; `linkages` has those of all functions that are defined."""
     text = header + part
-    for one in reversed(list(_functions(text))):
-        is_declared = one.body is None
-        if (is_declared and one.name in defined) or one.name in seen:
-            assert one.start is not None
-            assert one.end is not None
-            text = text[: one.start] + text[one.end :]
-        else:
-            seen.add(one.name)
-    return text[len(header) :]
+    kept, end = "", len(header)
+    for one in _functions(text):
+        assert one.start is not None
+        assert one.end is not None
+        kept += text[end : one.start]
+        end = one.end
+        if one.name in defined or (one.body is None and one.name in declared):
+            continue
+        (declared if one.body is None else defined).add(one.name)
+        whole = text[one.start : end]
+        if one.linkage == "extern" and one.name in linkages:  # ptxas refuses `.extern` before a definition
+            linkage = linkages[one.name]
+            whole = whole.replace(".extern", f".{linkage}" if linkage else "", 1)
+        kept += whole
+    return kept + text[end:]
