@@ -15,7 +15,7 @@ from ptxlab.kernels.wgmma_attention.order import Order
 from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
-from ptxlab.kernels.wgmma_attention_fp8.turns import Turns
+from ptxlab.kernels.wgmma_attention_fp8.turns import WeightTurns
 
 PARABOLA = 0.23734996, 0.70128029, 1.00035157  # 2^x within 0.2 %, from -1/2 to 1/2
 WHOLE = 1.5 * 2.0**23 + 127  # a number that this is added to is rounded, with its f32 exponent in the lowest bits
@@ -27,7 +27,7 @@ class Fp8Softmax(Softmax):
 
     least = -(2.0**60)  # less than any score, and finite when it is scaled
 
-    def __init__(self, plan: Fp8Plan, scale_q: Any, scale_k: Any, tiles: Fp8Tiles, turns: Turns | None) -> None:
+    def __init__(self, plan: Fp8Plan, scale_q: Any, scale_k: Any, tiles: Fp8Tiles, turns: WeightTurns | None) -> None:
         super().__init__(plan.size)
         self.computed, self.tiles, self.turns, self.power = plan.computed, tiles, turns, POWER
         self.scale = ptx.ld["global"].f32(scale_q) * ptx.ld["global"].f32(scale_k) * self.scale
@@ -91,7 +91,7 @@ class Fp8Consumer(Consumer):
         self, plan: Fp8Plan, stages: list[Any], tiles: Fp8Tiles, o: Any, lse: Any, scales: tuple[Any, Any, Any]
     ) -> None:
         super().__init__(plan, stages, tiles, o, lse)
-        self.turns = Turns(self.group, plan.groups) if plan.turns else None
+        self.turns = WeightTurns(self.group, plan.groups) if plan.turns else None
         self.softmax = Fp8Softmax(plan, *scales[:2], tiles, self.turns)
         self.factor = ptx.ld["global"].f32(scales[2])
         for sum in self.sums:

@@ -10,7 +10,7 @@ from ptxlab.kernels.parts.warpgroups import GROUP
 FIRST = 8  # the named barrier at which warpgroup 0 waits; those of the others come after it
 
 
-class Turns:
+class WeightTurns:
     """A ring of `groups` warpgroups. Each waits at a barrier of its own, at which the one before it arrives.
 
     A named barrier takes a third of the time of an `mbarrier`.
