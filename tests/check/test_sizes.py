@@ -24,6 +24,10 @@ LARGE = 0xFFFFFFFFFFFFFFFF
 CASES = {
     body(f"cp.async.ca.shared.global [buffer], [%d1], {LARGE:#x}, 4; cp.async.wait_all;"): ["immediate-range"],
     body(f"cp.async.ca.shared.global [buffer], [%d1], 4, {LARGE:#x}; cp.async.wait_all;"): ["immediate-range"],
+    body("cp.async.ca.shared.global [buffer], [%d1], 4, 5; cp.async.wait_all;"): ["immediate-range"],
+    body("cp.async.ca.shared.global [buffer], [%d1], 8, 9; cp.async.wait_all;"): ["immediate-range"],
+    body("cp.async.ca.shared.global [buffer], [%d1], 8, 8; cp.async.wait_all;"): [],
+    body("cp.async.cg.shared.global [buffer], [%d1], 16, 16; cp.async.wait_all;"): [],
     body("cp.async.ca.shared.global [buffer], [%d1], 4; cp.async.wait_group 0x7fffffff;"): [],
     body(f"ld.shared.u32 %r1, [buffer+{1 << 40}];"): [],
     # All constants of a module share 64 KB, each at its alignment, in the order they are declared.

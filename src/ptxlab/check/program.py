@@ -14,7 +14,7 @@ from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Jump, Match, Mismatch, Opcode, Operation, type_named
-from ptxlab.isa.operand import Expected, Shape
+from ptxlab.isa.operand import Expected, Shape, limited
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
 from .accesses import KnownAccess, known_accesses
@@ -223,7 +223,7 @@ class Program:
         self.failures[kind].append(Failure(kind, function, instruction, mismatch, match, operand))
 
     def _check_values(self, facts: FunctionFacts, instruction: ir.Instruction, match: Match) -> None:
-        for index, (expected, operand) in enumerate(zip(match.expected, instruction.operands, strict=True)):
+        for index, (expected, operand) in enumerate(zip(limits(match, instruction), instruction.operands, strict=True)):
             if not is_allowed(expected, operand):
                 facts.is_sound = False
                 failure = Failure("immediate-range", facts.function, instruction, None, match, index)
@@ -237,6 +237,16 @@ _MATCHED = frozenset(_CODES.values()) | {"operand-type", "unavailable-instructio
 
 def _has_unknown(shape: Shape) -> bool:
     return shape == "?" or (isinstance(shape, tuple) and any(_has_unknown(part) for part in shape))
+
+
+def limits(match: Match, instruction: ir.Instruction) -> list[Expected]:
+    """What each operand must be, with the limits that the constant ones set the others."""
+    constants = {
+        expected.name: operand.value
+        for expected, operand in zip(match.expected, instruction.operands, strict=True)
+        if isinstance(operand, ir.Immediate) and isinstance(operand.value, int)
+    }
+    return [limited(expected, constants) for expected in match.expected]
 
 
 def is_allowed(expected: Expected, operand: ir.Operand) -> bool:

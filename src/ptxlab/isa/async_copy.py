@@ -18,7 +18,7 @@ COPY: dict[str, Any] = {
     "present": {"policy": "hint"},
 }
 OPERANDS = {"d": "shared", "a": "global", "size": "imm(4|8|16)", "policy": "u64"}
-READ = OPERANDS | {"read": "u32 within(0..16)"}
+READ = OPERANDS | {"read": "u32 within(0..16) most(size)"}
 IGNORE = OPERANDS | {"ignore": "pred reg"}
 LINE = {"size": "imm(16)"}
 

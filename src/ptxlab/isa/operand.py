@@ -7,7 +7,8 @@ The words of `types`, in any order:
 - `reg`: no immediate, and no vector of immediates alone; `bits`: no immediate, and no register but a `.b` one;
 - `imm`: only an immediate, `imm(0..31)`: within that range, `imm(0|4|8)`: one of these;
 - `within(0..15)`: an immediate within that range, or a register; `within(0..96/32)`: a multiple of 32 in it;
-  a vector has one such limit for each element;
+  a vector has one such limit for each element; `most(size)`: an immediate of a `within` range is not above the
+  constant operand `size` of the same instruction;
 - `loose`: the register may be wider than the type, as in `ld`, `st` and `cvt`;
 - `sink`: the operand may be `_`, and nothing else if no type is named;
 - for an address, the state space (`shared`) or the slot that holds it (`space`); nothing means the slot `space`, else
@@ -49,6 +50,7 @@ Operands at hand are described by their *shape*, a value that is cheap to compar
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -111,6 +113,7 @@ class Expected:
     negatable: bool = False
     space: str | None = None
     allowed: Limit | None = None
+    most: str | None = None  # the constant operand that an immediate is not above
     optional: bool = False
     second: "Expected | None" = None
     second_optional: bool = False
@@ -147,6 +150,14 @@ def _ranged(allowed: Limit) -> str:
         last = allowed[-1] if allowed else allowed.stop
         return f"{allowed.start} to {last}" + (f", a multiple of {allowed.step}" if allowed.step > 1 else "")
     return ", ".join(map(str, allowed))
+
+
+def limited(expected: Expected, constants: Mapping[str, int]) -> Expected:
+    """`expected` with the range that the instruction's constant operands leave it."""
+    allowed, by = expected.allowed, expected.most
+    if by is None or by not in constants or not isinstance(allowed, range):
+        return expected
+    return _replace(expected, allowed=range(allowed.start, min(allowed[-1], constants[by]) + 1, allowed.step))
 
 
 def expect(form: Form, m: Modifiers) -> tuple[Expected, ...]:
@@ -235,6 +246,7 @@ def _value_of(
     limits: list[Limit | None] = []
     space: str | None = None
     select: str | None = None
+    most: str | None = None
     for word in words:
         if word in TYPES:
             type_ = TYPES[word]
@@ -247,6 +259,8 @@ def _value_of(
             limits.append(_range(word))
         elif word.startswith("select("):
             select = word[7:-1]
+        elif word.startswith("most("):
+            most = word[5:-1]
         elif word in _WORDS:
             kind = word
         elif word in SPACES and word != "reg":
@@ -271,6 +285,7 @@ def _value_of(
         negatable=negatable,
         space=space,
         allowed=limits[0] if limits and not count else None,
+        most=most,
         optional=optional,
         inner=tuple(Expected(name, role, type=type_, allowed=limit) for limit in limits) if count else (),
         fixed=fixed,

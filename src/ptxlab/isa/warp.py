@@ -6,13 +6,15 @@ takes one for the other `.b32` operands. It knows the `.sync` forms from PTX 5.1
 
 from ptxlab.native import Pointer, boolean, native, trailing_zeros, u32
 
-from .form import Modifiers, form
+from .form import Modifiers, Specification, form
 from .machine import Machine, Value
 from .operation import computes
 
 SHUFFLES = "up down bfly idx"
 VOTES = "all any uni"
 MASK = {"membermask": "u32"}
+# Named here, not by the slot: unlike other instructions on integers, `redux` takes no register of `.f16x2` for one.
+INTEGERS: dict[str, Specification] = {"d": lambda m: m.type, "a": lambda m: m.type}
 
 
 @form(
@@ -147,7 +149,7 @@ def find_equal(exchange: Pointer[u32], members: u32, words: u32) -> None:
         exchange[32 * words + 32 + lane] = members
 
 
-@form("redux.sync.op.type d, a, membermask", op="add min max", type="u32 s32", types=MASK, since="7.0 sm_80",
+@form("redux.sync.op.type d, a, membermask", op="add min max", type="u32 s32", types=INTEGERS | MASK, since="7.0 sm_80",
       effects="uniform")  # fmt: skip
 @form("redux.sync.op.b32 d, a, membermask", op="and or xor", types={"d": "u32", "a": "u32"} | MASK, since="7.0 sm_80",
       effects="uniform")  # fmt: skip

@@ -79,3 +79,10 @@ def test_levels_and_offsets_of_textures() -> None:
     )  # one register for the vector of offsets
     assert verdicts_on(f"{lookup}, %f5, %r1;") == []  # a depth
     assert verdicts_on("tex.level.1d.v4.f32.f32 %f0|%p, [t, {%f4}], %f5;") == [("error", "operand-type")]
+
+
+def test_redux_takes_no_pair_of_halves_for_an_integer() -> None:
+    for line in ("add.u32 %v, %r1", "min.s32 %r0, %v", "and.b32 %v, %r1"):
+        assert verdicts_on(f".reg .f16x2 %v; redux.sync.{line}, -1;") == [("error", "operand-type")]
+        assert verdicts_on(f".reg .b32 %v; redux.sync.{line}, -1;") == []
+    assert verdicts_on(".reg .f16x2 %v; add.u32 %v, %v, %r1;") == []

@@ -30,19 +30,19 @@ from ptxlab.isa import Match, opcode
 from ptxlab.isa.repairs import fitting
 from ptxlab.report import Diagnostic, error
 
-from ..program import Failure, Program, is_allowed
+from ..program import Failure, Program, is_allowed, limits
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for failure in program.failures["immediate-range"]:
         assert failure.match is not None
-        expected = failure.match.expected[failure.operand]
-        limits = next((e for e in (expected, *expected.inner) if e.allowed is not None), expected)
+        expected = limits(failure.match, failure.instruction)[failure.operand]
+        limited = next((e for e in (expected, *expected.inner) if e.allowed is not None), expected)
         yield error(
             "immediate-range",
             f"operand {failure.operand + 1} of `{failure.instruction.opcode.text}` is out of range",
             program.module.operand_span(failure.instruction, failure.operand),
-            f"expected {limits.describe()}",
+            f"expected {limited.describe()}",
             helps=_other_opcode(failure),
         )
 
@@ -58,6 +58,6 @@ def _other_opcode(failure: Failure) -> list[str]:
             words[index] = word
             other = opcode(".".join((instruction.opcode.mnemonic, *words)))
             match = other.match(shapes)
-            if isinstance(match, Match) and all(map(is_allowed, match.expected, instruction.operands)):
+            if isinstance(match, Match) and all(map(is_allowed, limits(match, instruction), instruction.operands)):
                 found.append(f"`{other.text}` takes it")
     return found if len(found) == 1 else []
