@@ -9,6 +9,7 @@ import pytest
 
 from ptxlab.native import (
     Pointer,
+    address_of,
     array,
     atomic_load,
     boolean,
@@ -30,6 +31,7 @@ from ptxlab.native.engine import compiled
 from ptxlab.native.translate import TranslationError, emit
 
 HUGE = (1, 1 << 40)
+GONE = "is memory of this function, gone when it returns: let the caller pass it"
 
 
 def plain(a: int) -> int:
@@ -245,6 +247,33 @@ def chosen(a: boolean) -> u32:
     return (1 if a else 2) + 1
 
 
+@native
+def returns_record(a: u32) -> Halves:
+    return Halves(low=a, high=0)
+
+
+@native
+def returns_variable(a: u32, other: Halves) -> Halves:
+    made = other
+    while a > 0:
+        if a > 7:
+            return made
+        made = Halves(low=a, high=0)
+    return other
+
+
+@native
+def returns_field(a: u32) -> Pointer[u32]:
+    made = Halves(low=a, high=0)
+    return address_of(made.high)
+
+
+@native
+def returns_array(a: u32) -> tuple[u32, Pointer[u32]]:
+    made, b = array(u32, 4), a
+    return b, made
+
+
 CASES: list[tuple[Any, str, str]] = [
     (mixes, "a + b", "`a + b` mixes u32 and s32: convert one, `u32(…)` or `s32(…)`"),
     (narrows, "return a", "`a` is u64, and u32 is needed: `u32(…)` converts"),
@@ -281,6 +310,10 @@ CASES: list[tuple[Any, str, str]] = [
     (chosen, "+ 1", "`(1 if a else 2) + 1` has no type: write `u32(…)` on one side, or another type"),
     (lengths, "return array", "the length of an array is a constant"),
     (casts, "return cast", "`cast` is between pointers and integers; `u32(…)` converts numbers"),
+    (returns_record, "return Halves", f"`Halves(low=a, high=0)` {GONE}"),
+    (returns_variable, "return made", f"`made` {GONE}"),
+    (returns_field, "return address_of", f"`address_of(made.high)` {GONE}"),
+    (returns_array, "return b, made", f"`made` {GONE}"),
     (counts_down, "range(a", "u64 cannot count down: count up, and subtract"),
 ]
 
@@ -292,6 +325,18 @@ def test_refusals_name_the_line(function: Any, text: str, message: str) -> None:
     line = next(number for number in range(start, len(lines)) if text in lines[number - 1])
     with pytest.raises(TranslationError, match=f"^{re.escape(f'{__file__}:{line}: {message}')}$"):
         emit([function])
+
+
+def test_what_outlives_the_function_is_returned() -> None:
+    @native
+    def larger(a: Halves, b: Pointer[Halves]) -> Halves:
+        made = Halves(low=a.low, high=b[1].high)
+        links = array(Pointer[Halves], 2)
+        links[0] = b
+        found = links[0] if made.low > made.high else b
+        return a if a.low > found[0].low else b[0]
+
+    emit([larger])
 
 
 def test_a_parameter_without_a_type() -> None:

@@ -12,6 +12,7 @@ from .expressions import Expressions
 from .functions import signature
 from .inference import BOOLEAN, S64, U32, U64, Constant
 from .modes import DEBUG
+from .returning import find_own_memory
 from .types import ArrayType, Boolean, Integer, StructType, TupleType, Type, s32, type_of
 
 
@@ -22,6 +23,8 @@ class Statements(Expressions):
         super().__init__(signature(function), function.__code__.co_filename)
         self.node = node
         self._loops: list[tuple[str, str]] = []  # where `continue` and `break` go
+        self._assigned: list[tuple[str, ast.expr]] = []  # variables, and what they are assigned
+        self._returned: list[ast.expr] = []
 
     def translate(self) -> tuple[str, str]:
         """The head of the function's definition, after its linkage, and its body."""
@@ -38,6 +41,7 @@ class Statements(Expressions):
             self._declare(name, type)
             self.builder.emit(f"store {type.llvm} %{name}.in, ptr %{name}")
         self._block(self.node.body)
+        self._check_returned()
         if not self.builder.is_closed:
             if result is None:
                 self.guard.leave()
@@ -80,6 +84,7 @@ class Statements(Expressions):
             raise self.error(node, f"`{name}` is {self.locals.get(name)} already: a variable keeps its type")
         self._introduce(node.target, annotated)
         if node.value is not None:
+            self._assigned.append((name, node.value))
             self._assign_to(node.target, self.value(node.value, annotated))
 
     def _assign(self, node: ast.Assign) -> None:
@@ -91,6 +96,8 @@ class Statements(Expressions):
             return
         type = self._type_for(target, node.value)
         text = self.value(node.value, type)
+        if isinstance(target, ast.Name):
+            self._assigned.append((target.id, node.value))
         self._introduce(target, type)
         self._assign_to(target, text)
 
@@ -124,6 +131,8 @@ class Statements(Expressions):
                 raise self.error(node, f"{len(node.value.elts)} values for {len(targets)} targets")
             types = [self._type_for(target, value) for target, value in zip(targets, node.value.elts, strict=True)]
             texts = [self.value(value, type) for value, type in zip(node.value.elts, types, strict=True)]
+            pairs = zip(targets, node.value.elts, strict=True)
+            self._assigned += [(target.id, value) for target, value in pairs if isinstance(target, ast.Name)]
         else:
             found = self.infer(node.value)
             if not isinstance(found, TupleType) or len(found.elements) != len(targets):
@@ -285,8 +294,17 @@ class Statements(Expressions):
             self.builder.close("ret void")
             return
         text = self._tuple(node.value, result) if isinstance(result, TupleType) else self.value(node.value, result)
+        self._returned += node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
         self.guard.leave()
         self.builder.close(f"ret {result.llvm} {text}")
+
+    def _check_returned(self) -> None:
+        found = find_own_memory(self, self._assigned, self._returned)
+        if found is not None:
+            what = ast.unparse(found)
+            raise self.error(
+                found, f"`{what}` is memory of this function, gone when it returns: let the caller pass it"
+            )
 
     def _tuple(self, node: ast.expr, result: TupleType) -> str:
         if not isinstance(node, ast.Tuple):
