@@ -145,6 +145,26 @@ def test_ptx_files_are_tests(folder: pytest.Pytester) -> None:
     assert ran.parseoutcomes() == {"passed": 2, "failed": 2}
 
 
+def test_run_as_on_the_command_line(tmp_path: Path) -> None:
+    def how(line: str) -> dict[str, str]:
+        (tmp_path / "k.ptx").write_text(RACE.replace("grid=1 block=64 args=u32[64]=arange", line))
+        return case.Case(tmp_path / "k.ptx").how
+
+    expected = {"grid": "2,1", "block": "64", "args": "u32[2]=1,2,f32=0.5", "checks": "no", "seeds": "5"}
+    assert how("--grid 2,1 --block=64 --arg u32[2]=1,2 --arg f32=0.5 --no-checks --seeds 5") == expected
+    assert how(" ".join(f"{name}={value}" for name, value in expected.items())) == expected
+    for line, message in {
+        "--blok 64": "`run`: No such option",
+        "--block 64 --profile": "`run` has `--profile`, which is not for tests",
+        "--block 64 k.ptx": "`run` has `k.ptx`, which is not for tests",
+        "--grid 2": "`run` needs `--block`",
+    }.items():
+        with pytest.raises(case.CaseError, match=message):
+            how(line)
+    how("--block 64 --arg u32[64]=arange")
+    assert [one.code for one in case.Case(tmp_path / "k.ptx").launch().findings] == ["data-race"]
+
+
 def test_the_file_of_the_docs(folder: pytest.Pytester) -> None:
     (text,) = re.findall(r"```ptx\n(.*?)```", (ROOT / "docs/pytest.md").read_text("utf-8"), re.DOTALL)
     folder.makefile(".ptx", reverse=text)

@@ -10,8 +10,9 @@
 
 `run` names the launch: `grid`, `block`, `cluster` (`2` or `2,2`), `shared` (bytes), `entry` (if there are several),
 `args` (each as `ptxlab run --arg` takes it, `u32[64]=arange`, `f16[8,8]=random`, `u32=5`; `u32[64]` is an array of
-zeros, and `same` the array before it again), `checks=no` to run without detectors of races, and `seeds`, how many
-schedules to try (3 unless it says so). A file without `run` is only checked.
+zeros, and `same` the array before it again), `checks=no` to run without detectors of races, `timeout` (60 seconds
+unless it says so), and `seeds`, how many schedules to try (3 unless it says so). The same options may be written as
+for `ptxlab run`: `--grid 2 --block 64 --arg u32[64]=zeros`. A file without `run` is only checked.
 
 `expect` names what a run finds, one line a finding: its level unless it is an error, its code, the line of its primary
 label, the lines of the others after `with`. Which of two accesses is the primary one depends on the schedule, so
@@ -35,6 +36,7 @@ anew from what is found (`git diff` then shows what changed); it leaves the `wit
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,7 +44,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from click import UsageError
+from click import Context, UsageError
 
 import ptxlab
 from ptxlab import ir
@@ -50,7 +52,7 @@ from ptxlab.cli.arguments import parse_argument
 from ptxlab.report import Diagnostic, render
 
 SEEDS = 3
-WORDS = ("grid", "block", "cluster", "shared", "entry", "args", "checks", "seeds")
+WORDS = ("grid", "block", "cluster", "shared", "entry", "args", "checks", "timeout", "seeds")
 _HEADER = re.compile(r"//\s*(run|expect|says|check):\s*(.*?)\s*$")
 _RESULTS = re.compile(r"results(?:\[(\d+)\])?\s+(.+)")
 _FINDING = re.compile(r"(?:(warning|note) )?([\w-]+)(?: (\d+))?(?: with ([\d, ]+?))?(?: within (\d+) seeds)?$")
@@ -121,7 +123,10 @@ class Case:
     @property
     def how(self) -> dict[str, str]:
         """The words of `run`."""
-        words = [word.partition("=") for line in self.lines("run") for word in line.split()]
+        line = " ".join(self.lines("run"))
+        if line.startswith("-"):
+            return _command_line(line)
+        words = [word.partition("=") for word in line.split()]
         for name, _, value in words:
             if name not in WORDS or not value:
                 raise CaseError(f"`run` has `{name}`, and not one of {', '.join(f'{word}=' for word in WORDS)}")
@@ -169,7 +174,11 @@ class Case:
         kernel = self.module[how.get("entry") or self.module.entries[0]]
         options: dict[str, Any] = {"device": device, "on_error": "collect"}
         if device == "cpu":
-            options |= {"seed": seed, "timeout": 60, "checks": how.get("checks") != "no"}
+            options |= {
+                "seed": seed,
+                "timeout": _seconds(how.get("timeout", "60")),
+                "checks": how.get("checks") != "no",
+            }
         if "cluster" in how:
             options["cluster"] = _shape(how["cluster"])
         if "shared" in how:
@@ -288,6 +297,27 @@ def _finding(diagnostic: Diagnostic) -> Finding:
     return Finding(diagnostic.level, diagnostic.code, tuple(dict.fromkeys(lines)))
 
 
+def _command_line(line: str) -> dict[str, str]:
+    """The words of `run` where it is written as options of `ptxlab run`."""
+    from ptxlab.cli.run import command
+
+    try:
+        given, rest, _ = command.make_parser(Context(command)).parse_args(["FILE", *shlex.split(line)])
+    except (UsageError, ValueError) as problem:
+        raise CaseError(f"`run`: {problem.message if isinstance(problem, UsageError) else problem}") from None
+    del given["path"]
+    if "arguments" in given:
+        given["args"] = ",".join(given.pop("arguments"))
+    if "checks" in given:
+        given["checks"] = "yes" if given["checks"] else "no"
+    wrong = [*rest, *(f"--{name}" for name in given if name not in WORDS)]
+    if wrong:
+        raise CaseError(f"`run` has `{wrong[0]}`, which is not for tests")
+    if "block" not in given:
+        raise CaseError("`run` needs `--block`")
+    return {"grid": "1", **given}
+
+
 def _shape(text: str) -> tuple[int, ...]:
     return tuple(map(_integer, text.split(",")))
 
@@ -296,6 +326,13 @@ def _integer(text: str) -> int:
     if not text.isdecimal():
         raise CaseError(f"`{text}` is not a number")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise CaseError(f"`{text}` is not a time in seconds") from None
 
 
 def _arguments(text: str) -> Iterator[Any]:
