@@ -10,7 +10,7 @@ from ptxlab.isa.layouts import (
     metadata,
     opaque_fragments,
 )
-from ptxlab.isa.layouts_rows import eight_rows, memory_rows, sixteen_columns
+from ptxlab.isa.layouts_rows import eight_rows, memory_rows, sixteen_columns, sixteen_rows
 from ptxlab.isa.table import forms_of
 
 
@@ -133,6 +133,6 @@ def test_rows_of_memory_and_their_fragments_hold_the_same_elements() -> None:
         for target in (eight_rows(8, 16, count), eight_rows(8, 16, count, transposed=True)):
             assert _is_one_to_one(target)
             assert len(target.positions) == len(rows.positions)
-        assert _is_one_to_one(sixteen_columns(8, count))
+        assert _is_one_to_one(sixteen_columns(count))
         assert _is_one_to_one(eight_rows(16, 8, count))
-    assert _is_one_to_one(sixteen_columns(16, 2))
+    assert _is_one_to_one(sixteen_rows(2))

@@ -85,10 +85,10 @@ def test_sixteen_rows_of_bytes_are_transposed() -> None:
     for matrix in range(2):
         for lane in range(32):
             g, t = divmod(lane, 4)
-            # As copy_traits_sm100.hpp of CUTLASS has it: two rows of column g, the same two of column g + 8.
+            # Four rows of column g, the same four of column g + 8: CUTLASS (copy_sm100.hpp) exchanges bytes of such
+            # registers to get what copy_traits_sm100.hpp says, and Triton gives them to `mma.sync` as they are.
             for half in range(2):
-                rows = [4 * t + 2 * half, 4 * t + 2 * half + 1]
-                wanted = [memory[_row(16 * matrix + row).offset + g + up] for up in (0, 8) for row in rows]
+                wanted = [memory[_row(16 * matrix + 4 * t + row).offset + g + 8 * half] for row in range(4)]
                 assert list(result[2 * matrix + half][lane].to_bytes(4, "little")) == wanted
 
 

@@ -1,7 +1,8 @@
 """Matrices of which each lane holds a row as memory has it, and the same matrices in fragments (PTX ISA 9.7.14.5.15).
 
 `ldmatrix` goes from the first to the second, `stmatrix` back. The manual only draws the fragments of 16x16 and 16x8
-bytes; they are as CUTLASS (`copy_traits_sm100.hpp`) has them.
+bytes; they are as CUTLASS has them: `copy_traits_sm100.hpp`, and for 16x16 what `copy_sm100.hpp` does before. Triton
+takes 16x16 bytes for A and B of `mma.sync` as they are.
 """
 
 from functools import cache
@@ -34,16 +35,23 @@ def eight_rows(columns: int, bits: int, count: int, transposed: bool = False) ->
 
 
 @cache
-def sixteen_columns(rows: int, count: int) -> Layout:
-    """`count` transposed matrices of bytes, eight or sixteen rows of sixteen: two registers for sixteen rows.
+def sixteen_rows(count: int) -> Layout:
+    """`count` transposed matrices of 16x16 bytes: a register has four rows of column `g`, the next those of `g + 8`."""
+
+    def position(row: int, column: int, copy: int) -> RegisterBit:
+        return copy * 2 + column // 8, column % 8 * 4 + row // 4, row % 4 * 8
+
+    return laid_out(16, 16, 8, position, copies=count)
+
+
+@cache
+def sixteen_columns(count: int) -> Layout:
+    """`count` transposed matrices of eight rows of sixteen bytes.
 
     A register has two rows of column `g` and, above them, the same rows of column `g + 8`.
     """
 
     def position(row: int, column: int, copy: int) -> RegisterBit:
-        half = row // 2 % 2 if rows == 16 else 0
-        lane = row // 4 if rows == 16 else row // 2
-        byte = row % 2 + column // 8 * 2
-        return copy * (rows // 8) + half, column % 8 * 4 + lane, byte * 8
+        return copy, column % 8 * 4 + row // 2, (row % 2 + column // 8 * 2) * 8
 
-    return laid_out(rows, 16, 8, position, copies=count)
+    return laid_out(8, 16, 8, position, copies=count)

@@ -9,7 +9,7 @@ from .extent import addresses
 from .form import Modifiers, form, unknown
 from .held import Held, holds
 from .layouts import Layout
-from .layouts_rows import eight_rows, memory_rows, sixteen_columns
+from .layouts_rows import eight_rows, memory_rows, sixteen_columns, sixteen_rows
 from .machine import AddressValue, Machine, Value
 from .matrix import Slots
 from .rearrangement import rearrange
@@ -46,14 +46,14 @@ def loaded(m: Modifiers) -> Layout:
     """Which lane gets which element from a load."""
     count = int(m.num[1:])
     if m.m16n16:
-        return sixteen_columns(16, count)
+        return sixteen_rows(count)
     return eight_rows(8 if m.b16 else 16, 16 if m.b16 else 8, count, bool(m.trans))
 
 
 def stored(m: Modifiers) -> Layout:
     """Which lane gives which element to a store."""
     count = int(m.num[1:])
-    return sixteen_columns(8, count) if m.m16n8 else eight_rows(8, 16, count, bool(m.trans))
+    return sixteen_columns(count) if m.m16n8 else eight_rows(8, 16, count, bool(m.trans))
 
 
 def rows_of(operand: str, verb: str, layout: Layout) -> Iterator[Held]:
