@@ -50,10 +50,15 @@ def test_what_is_linked_is_put_before_the_kernel() -> None:
 
 
 def test_what_is_declared_before_its_definition_stays_declared() -> None:
-    """Kernels with `debug=True` declare their device functions first; linked code may need another's function."""
+    """Kernels with `debug=True` declare their device functions first; linked code may need another's function.
+
+    The variables that each function of Numba has are declared wherever it is linked.
+    """
     part = re.sub(r"\.(version|target|address_size).*\n|\.visible ", "", FUNCTION[: FUNCTION.index("{")])
     declared_first = KERNEL.replace(".extern .func (.param .b32 result) twice(.param .b32 x)", part.strip())
     caller = FUNCTION.replace("twice", "other").replace(".visible", KERNEL.splitlines()[3] + "\n.visible")
+    caller += ".common .global .align 8 .u64 environment;\n"
+    assert _joined(KERNEL, (FUNCTION, caller, caller.replace("other", "third"))).count("environment;") == 1
     for text in (
         _joined(declared_first + FUNCTION[FUNCTION.index(".visible") :].replace(".visible ", ""), (caller,)),
         _joined(KERNEL, (caller, FUNCTION)),

@@ -20,6 +20,7 @@ from ptxlab.toolchain import cuda
 _HEADER = re.compile(r"^[ \t]*\.(version|target|address_size)\b.*$", re.MULTILINE)
 _LINES = re.compile(r"^[ \t]*\.(file|loc)\b.*$|^[ \t]*\.section[^{]*\{[^}]*\}", re.MULTILINE)
 _VERSION = re.compile(r"^[ \t]*\.version[ \t]+(\d+)\.(\d+)", re.MULTILINE)
+_SHARED = ("common", "weak", "extern")  # what several parts declare is one variable
 
 ARRIVALS = "numba_grid_arrivals"  # the variable that counts blocks which have come to a barrier of the grid
 # Of the device runtime library, which there is as machine code only: what waits for all blocks of the grid.
@@ -110,28 +111,34 @@ def _joined(main: str, others: tuple[str, ...]) -> str:
     versions = [tuple(map(int, found)) for text in (main, *others) for found in _VERSION.findall(text)]
     header = _VERSION.sub(".version {}.{}".format(*max(versions)), header)
     parts = [*(_LINES.sub("", _HEADER.sub("", other)) for other in others), _HEADER.sub("", main)]
-    linkages = {one.name: one.linkage for part in parts for one in _functions(header + part) if one.body is not None}
+    functions = [one for part in parts for one in _items(header + part) if isinstance(one, ir.Function)]
+    linkages = {one.name: one.linkage for one in functions if one.body is not None}
     declared, defined = set[str](), set[str]()
     return header + "\n".join(_once(header, part, linkages, declared, defined) for part in parts)
 
 
-def _functions(text: str) -> list[ir.Function]:
-    return [one for one in parse(text, name="linked.ptx").items if isinstance(one, ir.Function)]
+def _items(text: str) -> list[ir.Function | ir.Declaration]:
+    return [one for one in parse(text, name="linked.ptx").items if isinstance(one, ir.Function | ir.Declaration)]
 
 
 def _once(header: str, part: str, linkages: dict[str, str | None], declared: set[str], defined: set[str]) -> str:
     """A part without what was declared or defined before; `linkages` has those of all functions that are defined."""
     text = header + part
     kept, end = "", len(header)
-    for one in _functions(text):
+    for one in _items(text):
         assert one.start is not None
         assert one.end is not None
         kept += text[end : one.start]
         end = one.end
+        whole = text[one.start : end]
+        if isinstance(one, ir.Declaration):
+            if not all(variable.name in defined and variable.linkage in _SHARED for variable in one.variables):
+                kept += whole
+            defined.update(variable.name for variable in one.variables if variable.linkage not in (None, "extern"))
+            continue
         if one.name in defined or (one.body is None and one.name in declared):
             continue
         (declared if one.body is None else defined).add(one.name)
-        whole = text[one.start : end]
         if one.linkage == "extern" and one.name in linkages:  # ptxas refuses `.extern` before a definition
             linkage = linkages[one.name]
             whole = whole.replace(".extern", f".{linkage}" if linkage else "", 1)
