@@ -69,7 +69,8 @@ def write_pages(build: ModuleType, folder: Path = PAGES) -> None:
 
 def landing(known: Mapping[str, str], made: set[str]) -> str:
     """The first page, and after it the sidebar."""
-    text = (HERE / "index.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (HERE / "index.md").read_text(encoding="utf-8").replace("{try it}", first_look(readme))
     there = {*known.values(), *made}
     lost = {page for page in there if page.startswith("guides/")}
     for section, pages in SECTIONS.items():
@@ -78,6 +79,14 @@ def landing(known: Mapping[str, str], made: set[str]) -> str:
         lost -= set(listed)
     assert not lost, f"toc.py lacks {lost}"
     return text
+
+
+def first_look(readme: str) -> str:
+    """The README's two commands, and the race that it shows, without the arrays that were printed before."""
+    commands, run = (block for block in re.findall(r"^```console\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+                     if block.startswith(("$ python3 dev.py demo", "$ ptxlab run reverse.ptx")))  # fmt: skip
+    command, report = run.partition("\n")[0], run[run.index("error[") :].strip().partition("\n\n")[0]
+    return f"```console\n{commands}{command}\n{report}\n```"
 
 
 def start(readme: str) -> str:
