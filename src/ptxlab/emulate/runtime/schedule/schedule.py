@@ -21,22 +21,20 @@ from ptxlab.emulate.abi.thread_parts import (
     YIELDED,
 )
 from ptxlab.emulate.runtime.asynchronous.async_copies import finish_copies
-from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfer, finish_transfers
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import finish_transfer
 from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.memory.block_lifetime import note_exit
 from ptxlab.emulate.runtime.memory.memory import fail
-from ptxlab.emulate.runtime.order.early_waits import check_early_reads
-from ptxlab.emulate.runtime.order.k_slices import check_all_slices
 from ptxlab.emulate.runtime.order.synchronization import order_exit, order_lanes
 from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE
 from ptxlab.emulate.runtime.schedule.barrier import release_everyone
+from ptxlab.emulate.runtime.schedule.block_end import end_block
 from ptxlab.emulate.runtime.schedule.cluster_barrier import leave_cluster, live_in
 from ptxlab.emulate.runtime.schedule.quiescence import changes_of, is_still, leap, makes_no_progress, outlasts_time
 from ptxlab.emulate.runtime.schedule.random import next_random
-from ptxlab.emulate.runtime.schedule.registers import check_registers, gets_registers
+from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.steps import is_logged, log_collective
-from ptxlab.emulate.runtime.tensor_memory.allocation import check_allocations
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
 from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
 
@@ -65,12 +63,7 @@ def thread_exit(thread: Pointer[Thread]) -> None:
     block.schedule.moves += 1
     release_everyone(block)
     if block.live == 0:
-        finish_transfers(block)
-        finish_operations(block, 1)
-        check_allocations(thread)
-        check_registers(thread)
-        check_early_reads(thread)
-        check_all_slices(thread)
+        end_block(thread)
     if block.cluster.arrived != 0:
         leave_cluster(thread)
     if block.live == 0:

@@ -197,9 +197,13 @@ def wrong_mode(descriptor: u64, depth: u32) -> u32:
 
 
 @native
-def set_extent(tile: TileRead, read: MatrixRead) -> None:
-    """Say how many lines of chunks a matrix has."""
+def describe(tile: TileRead, read: MatrixRead) -> None:
+    """Say of a tile which matrix it is, and how many lines of chunks that has."""
     each: u32 = each_of(read.kind)
+    tile.descriptor = read.descriptor
+    tile.major = read.major
+    tile.is_b = read.is_b
+    tile.type = read.type
     tile.lines = read.rows
     tile.chunks = read.depth // each
     if read.major != 0:
@@ -218,30 +222,10 @@ def mapped_type(kind: u32, code: u32) -> u32:
 @native
 def compare_matrices(thread: Pointer[Thread], a: MatrixRead, b: MatrixRead, instruction: u32) -> None:
     """Inspect whether A and B are apart."""
-    left = TileRead(
-        descriptor=a.descriptor,
-        is_tensor=1,
-        major=a.major,
-        first=0,
-        lines=0,
-        chunks=0,
-        is_b=a.is_b,
-        type=a.type,
-        unused=0,
-    )
-    set_extent(left, a)
-    right = TileRead(
-        descriptor=b.descriptor,
-        is_tensor=1,
-        major=b.major,
-        first=0,
-        lines=0,
-        chunks=0,
-        is_b=b.is_b,
-        type=b.type,
-        unused=0,
-    )
-    set_extent(right, b)
+    left = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    describe(left, a)
+    right = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    describe(right, b)
     check_shared(thread, left, right, instruction)
     if thread.worker.checks != 0:
         compare_slices(thread, thread.block, left, right, instruction)
@@ -258,18 +242,8 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
         fail_description(thread, reason, mode, read.kind, instruction)
         return False
     each: u32 = each_of(read.kind)
-    tile = TileRead(
-        descriptor=read.descriptor,
-        is_tensor=1,
-        major=read.major,
-        first=0,
-        lines=0,
-        chunks=0,
-        is_b=read.is_b,
-        type=read.type,
-        unused=0,
-    )
-    set_extent(tile, read)
+    tile = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    describe(tile, read)
     check_layout(thread, block, tile, instruction)
     if thread.worker.checks != 0:
         note_slice(block, tile, instruction)
@@ -295,18 +269,8 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
 @native
 def contents_of(block: Pointer[Block], read: MatrixRead) -> u64:
     """A mark of the elements of a matrix in shared memory, which was inspected: as good as never equal for others."""
-    tile = TileRead(
-        descriptor=read.descriptor,
-        is_tensor=1,
-        major=read.major,
-        first=0,
-        lines=0,
-        chunks=0,
-        is_b=read.is_b,
-        type=read.type,
-        unused=0,
-    )
-    set_extent(tile, read)
+    tile = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    describe(tile, read)
     mark: u64 = 0
     for row in range(tile.lines):
         for chunk in range(tile.chunks):
