@@ -92,6 +92,8 @@ class Tracking:
         if self.synchronizes and number & (shadow.STRONG | shadow.OBJECT) == shadow.STRONG:
             is_loop = kind == address_spaces.LOAD and _polls(function)
             more |= shadow.SYNCHRONIZES | shadow.POLLS * (condition != "false" or is_loop)
+        if number & (shadow.STRONG | shadow.OBJECT) == shadow.STRONG and kind == address_spaces.LOAD:
+            more |= _unused_elements(function) << shadow.UNUSED_SHIFT
         what = str(number | more)
         if condition != "false":
             what = builder.value(f"select i1 {condition}, i32 {otherwise | more}, i32 {number | more}")
@@ -150,6 +152,18 @@ class Tracking:
         pointer = builder.value(f"getelementptr i8, ptr %worker, i64 {offset_of(state.Worker, 'memory.tracked')}")
         tracked = builder.value(f"load i64, ptr {pointer}, !invariant.load !2")
         return builder.value(f"icmp ne i64 {builder.value(f'and i64 {tracked}, {roots}')}, 0")
+
+
+def _unused_elements(function: Function) -> int:
+    """The elements that an instruction loads into registers from which they are never read, a bit each."""
+    loaded = function.instructions[function.position].operands[0]
+    elements = loaded.elements if isinstance(loaded, ir.Vector) else (loaded,)
+    live = function.live.after(function.position)
+    return sum(1 << number for number, element in enumerate(elements) if _is_unused(element, live))
+
+
+def _is_unused(element: ir.Operand, live: int) -> bool:
+    return isinstance(element, ir.Sink) or (isinstance(element, ir.Register) and not live >> element.index & 1)
 
 
 def _polls(function: Function) -> bool:

@@ -50,6 +50,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     STRONG,
     SYNCHRONIZES,
     UNCHANGED,
+    UNUSED_SHIFT,
     WARP_SHIFT,
     WIDE,
     find_page,
@@ -274,7 +275,8 @@ def note(
             written = written | cell.epoch
             strong = strong | cell.flags
             if not is_polled_again(thread, cell, flags, instruction):
-                note_cell(thread, cell, variables, address, bytes, flags, instruction, space)
+                of_element: u32 = flags_of_element(flags, u32(at - start))
+                note_cell(thread, cell, variables, address, bytes, of_element, instruction, space)
             cell = cell + 1
             at += step
     if written == 0:
@@ -331,6 +333,13 @@ def note_synchronization(
 def element_size(flags: u32) -> u64:
     """The bytes of an element: each one of a vector is an access of its own (PTX ISA 8.2.4)."""
     return u64(1) << u64((flags & SIZE) >> SIZE_SHIFT)
+
+
+@native(inline=True)
+def flags_of_element(flags: u32, offset: u32) -> u32:
+    """What an access is to the element at an offset: whether that one's value is used is then the first such bit."""
+    unused: u32 = flags >> UNUSED_SHIFT >> (offset >> ((flags & SIZE) >> SIZE_SHIFT)) & 1
+    return flags & ((1 << UNUSED_SHIFT) - 1) | unused << UNUSED_SHIFT
 
 
 @native

@@ -54,6 +54,8 @@ AFTER_READS = 1 << WARP_SHIFT
 # Also of a new access: the kernel has fences, acquires or releases; it is a `cas`, or a read of one address in a loop.
 SYNCHRONIZES = 1 << (WARP_SHIFT + 1)
 POLLS = 1 << (WARP_SHIFT + 2)
+# From this bit on, one for each element of a new strong read: its value is never used.
+UNUSED_SHIFT = WARP_SHIFT + 3
 
 PAGE_SHIFT = 10
 PAGE = 1 << PAGE_SHIFT
