@@ -134,6 +134,19 @@ def test_sectors(stride: int, type: str, offset: int, sectors: int, ideal: int) 
     assert (found["global_requests"], found["sectors"], found["ideal_sectors"]) == (1, sectors, ideal)
 
 
+@pytest.mark.parametrize(
+    ("stride", "type", "lines"), [(4, "u32", 1), (16, "v4.u32", 4), (128, "u32", 32), (0, "u32", 1)]
+)
+def test_lines_of_the_cache(stride: int, type: str, lines: int) -> None:
+    found = requests(access("global", stride, type), "ld.global")
+    assert (found["cache_lines"], found["fetched"]) == (lines, found["sectors"])
+
+
+def test_sectors_that_were_requested_before_are_not_fetched_again() -> None:
+    found = requests(access("global", 0), "ld.global", threads=96)
+    assert (found["sectors"], found["fetched"]) == (3, 1)
+
+
 def test_each_warp_makes_a_request() -> None:
     found = requests(access("global", 4), "ld.global", threads=80)
     assert (found["global_requests"], found["sectors"]) == (3, 4 + 4 + 2)

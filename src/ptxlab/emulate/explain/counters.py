@@ -25,7 +25,16 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 KINDS = {address_spaces.LOAD: "read", address_spaces.STORE: "written", address_spaces.ATOMIC: "updated"}
-TALLIES = ("global_requests", "sectors", "ideal_sectors", "shared_requests", "wavefronts", "ideal_wavefronts")
+TALLIES = (
+    "global_requests",
+    "sectors",
+    "ideal_sectors",
+    "cache_lines",
+    "fetched",
+    "shared_requests",
+    "wavefronts",
+    "ideal_wavefronts",
+)
 # The class of an instruction, by its chapter of the manual; a chapter that is not listed is its own class.
 _CLASSES = {
     "arithmetic": "integer floating_point half mixed_precision extended_precision video logic compare convert",

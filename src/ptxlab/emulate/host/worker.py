@@ -179,10 +179,11 @@ class HostWorker:
 
     def profile(self, sites: int) -> tuple[StructArray, StructArray, StructArray]:
         """Note the requests that warps make: what is known of them, those that are open, and what they came to."""
+        self.cached = (ctypes.c_uint64 * requests.CACHED)()
         record = StructArray(requests.Profile)
         pending = StructArray(requests.Request, requests.CAPACITY)
         tallies = StructArray(requests.Tally, sites)
-        record.set(requests=pending.address, tallies=tallies.address)
+        record.set(requests=pending.address, tallies=tallies.address, cached=ctypes.addressof(self.cached))
         self.record.set(profile=record.address)
         self.record.part("turns").set(quantum=PROFILE_QUANTUM)
         return record, pending, tallies

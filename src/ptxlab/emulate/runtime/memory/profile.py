@@ -5,7 +5,8 @@ iteration of every loop around it, in the same call. `key` says which iteration 
 when all lanes of the warp are in it, when the launch ends, or when its slot is needed for another one; the last is
 counted, since lanes that come later then start a request of their own.
 
-- Global memory is read and written in sectors of 32 bytes.
+- Global memory is read and written in sectors of 32 bytes. The L1 cache looks up one of its lines, of 128 bytes, after the
+  other; `fetched` counts the sectors that are not among those requested shortly before.
 - Shared memory has 32 banks, four bytes wide. A wavefront takes one word from each bank, for as many lanes as want it;
   lanes that want different words of one bank need a wavefront each. Accesses of 8 bytes are served half a warp at a
   time, of 16 bytes a quarter at a time.
@@ -37,6 +38,8 @@ CAPACITY = 1 << 15
 WAYS = 8  # slots that a request may have
 SPREAD = 0x9E3779B97F4A7C15
 SECTOR = 32
+LINE = 128
+CACHED = 1 << 12  # sectors that an SM keeps: half of its L1 cache, the rest is shared memory
 BANKS = 32
 
 
@@ -63,6 +66,8 @@ class Tally:
     global_requests: u64
     sectors: u64
     ideal_sectors: u64
+    cache_lines: u64
+    fetched: u64
     shared_requests: u64
     wavefronts: u64
     ideal_wavefronts: u64
@@ -76,6 +81,7 @@ class Profile:
 
     requests: Pointer[Request]
     tallies: Pointer[Tally]
+    cached: Pointer[u64]  # by a hash of its number, 1 more than the number of the sector that was requested last
     epoch: u64
     split: u64
 
@@ -151,6 +157,10 @@ def settle(profile: Pointer[Profile], request: Pointer[Request]) -> None:
         ideal: u64 = (u64(count_ones(request.lanes)) * u64(request.size) + SECTOR - 1) // SECTOR
         tally.global_requests += 1
         tally.sectors += sectors
+        tally.fetched += fetch(profile, request)
+        for lane in range(32):
+            if request.lanes >> lane & 1 != 0:
+                tally.cache_lines += count_new(request, 0, lane, LINE)
         if ideal < sectors:
             tally.ideal_sectors += ideal
         else:
@@ -170,6 +180,23 @@ def count_sectors(request: Pointer[Request]) -> u64:
         if request.lanes >> lane & 1 != 0:
             total += count_new(request, 0, lane, SECTOR)
     return total
+
+
+@native
+def fetch(profile: Pointer[Profile], request: Pointer[Request]) -> u64:
+    """How many sectors of a request are not in the cache; they are afterwards."""
+    found: u64 = 0
+    for lane in range(32):
+        if request.lanes >> lane & 1 != 0:
+            sector: u64 = request.addresses[lane] // SECTOR
+            last: u64 = (request.addresses[lane] + u64(request.size) - 1) // SECTOR
+            while sector <= last:
+                slot: u64 = u64(sector * SPREAD) >> 40
+                if profile.cached[slot % CACHED] != sector + 1:
+                    profile.cached[slot % CACHED] = sector + 1
+                    found += 1
+                sector += 1
+    return found
 
 
 @native
