@@ -5,8 +5,8 @@ iteration of every loop around it, in the same call. `key` says which iteration 
 when all lanes of the warp are in it, when the launch ends, or when its slot is needed for another one; the last is
 counted, since lanes that come later then start a request of their own.
 
-- Global memory is read and written in sectors of 32 bytes. The L1 cache looks up one of its lines, of 128 bytes, after the
-  other; `fetched` counts the sectors that are not among those requested shortly before.
+- Global memory is read and written in sectors of 32 bytes. The L1 cache looks up one line of 128 bytes after the other;
+  `fetched` counts the sectors that are not among those requested shortly before.
 - Shared memory has 32 banks, four bytes wide. A wavefront takes one word from each bank, for as many lanes as want it;
   lanes that want different words of one bank need a wavefront each. Accesses of 8 bytes are served half a warp at a
   time, of 16 bytes a quarter at a time.
