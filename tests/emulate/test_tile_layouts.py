@@ -6,6 +6,7 @@ What threads write, and the right twins, are the files `tests/cases/tensor/overl
 import re
 from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -222,3 +223,100 @@ def test_threads_that_read_by_a_swizzle(written: str | None, read: str | None) -
     texts = [name.get(one, f"{one} swizzle") for one in (read, written)]
     assert level == ("error" if written else "warning")
     assert message == f"threads read a tile with {texts[0]}, and it was written with {texts[1]}"
+
+
+BY_LDMATRIX = """
+    and.b32 %r3, %r1, 15;
+    shl.b32 %r4, %r3, 7;
+    shr.u32 %r5, %r1, 4;
+    SWIZZLE
+    shl.b32 %r5, %r5, 4;
+    add.u32 %r2, %r2, %r4;
+    add.u32 %r2, %r2, %r5;
+    ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%a0, %a1, %a2, %a3}, [%r2];
+"""
+BY_LD = """
+    shr.u32 %r3, %r1, 2;
+    and.b32 %r6, %r1, 3;
+    shl.b32 %r6, %r6, 2;
+    shl.b32 %r4, %r3, 7;
+    add.u32 %r2, %r2, %r4;
+    mov.u32 %r5, 0;
+    SWIZZLE
+    shl.b32 %r5, %r5, 4;
+    add.u32 %r7, %r5, %r6;
+    add.u32 %r7, %r7, %r2;
+    xor.b32 %r5, %r5, 16;
+    add.u32 %r8, %r5, %r6;
+    add.u32 %r8, %r8, %r2;
+    ld.shared.b32 %a0, [%r7];
+    ld.shared.b32 %a1, [%r7+1024];
+    ld.shared.b32 %a2, [%r8];
+    ld.shared.b32 %a3, [%r8+1024];
+"""
+MULTIPLIED = (
+    LOADED[: LOADED.index("    and.b32")].replace(
+        ".reg .b32 %r<9>;", ".reg .b32 %r<9>, %a<4>, %c<4>;\n .reg .f32 %f<4>;"
+    )
+    + """
+    LOAD
+    mov.b32 %c0, %a0;
+    mma.sync.aligned.m16n8k16.row.col.f32.TYPE.TYPE.f32 {%f0, %f1, %f2, %f3}, {%a0, %a1, %a2, %a3}, {%c0, %a2},
+        {0f00000000, 0f00000000, 0f00000000, 0f00000000};
+    ld.param.u64 %rd2, [out];
+    mad.wide.u32 %rd2, %r1, 16, %rd2;
+    st.global.v4.f32 [%rd2], {%f0, %f1, %f2, %f3};
+    ret;
+}
+"""
+)
+XOR = "and.b32 %r0, %r3, 7;\n    xor.b32 %r5, %r5, %r0;"
+
+
+def multiply(load: str, type: str, copied: object, swizzle: str | None = "128B", xor: str = XOR) -> tuple[Result, bool]:
+    """16 rows, of which the first 16 columns are multiplied with those of the first eight."""
+    a = np.random.default_rng(0).integers(-4, 5, (16, 64)).astype(copied)
+    out = np.zeros(128, np.float32)
+    text = MULTIPLIED.replace("LOAD", load).replace("TYPE", type).replace("SWIZZLE", xor)
+    args = [out, ptxlab.tensor_map(a, box=(16, 64), swizzle=swizzle)]
+    result = ptxlab.parse(text, name="k.ptx")["k"].launch(1, 32, args, device="cpu", on_error="collect")
+    lane, of_lane = np.divmod(np.arange(128), 4)
+    row, column = lane // 4 + 8 * (of_lane // 2), lane % 4 * 2 + of_lane % 2
+    expected = a[:, :16].astype(np.float32) @ a[:8, :16].astype(np.float32).T
+    return result, bool(np.array_equal(out, expected[row, column]))
+
+
+@pytest.mark.parametrize("load", [BY_LDMATRIX, BY_LD], ids=["ldmatrix", "ld"])
+def test_fragments_of_another_type(load: str) -> None:
+    """What copies of integers bring may be anything; other instructions than MMAs may convert it."""
+    for type, copied in (("f16", np.float16), ("bf16", ml_dtypes.bfloat16)):
+        result, is_right = multiply(load, type, copied)
+        assert is_right
+        assert result.diagnostics == [], ptxlab.report.render(result.diagnostics)
+    assert multiply(load, "bf16", np.uint16)[0].diagnostics == []
+    changed = "".join(f"xor.b32 %a{number}, %a{number}, 0;\n" for number in range(4))
+    assert multiply(load + changed, "bf16", np.float16)[0].diagnostics == []
+    result, is_right = multiply(load, "bf16", np.float16)
+    assert not is_right
+    (found,) = result.diagnostics
+    assert (found.level, found.code) == ("warning", "mismatched-descriptor")
+    assert found.message == "a fragment is multiplied as bf16, and its tensor map has elements of f16"
+    assert found.labels[1].text == "this copied elements of f16"
+    assert load == BY_LDMATRIX or "so are the fragments of 3 more loads of the kernel" in found.notes
+
+
+@pytest.mark.parametrize(("swizzle", "xor"), [("128B", ""), (None, XOR)])
+def test_fragments_that_are_loaded_by_another_swizzle(swizzle: str | None, xor: str) -> None:
+    """Four lanes load parts of a row of 16 bytes, and eight times four lanes of eight rows."""
+    result, is_right = multiply(BY_LD, "f16", np.float16, None, "")
+    assert is_right
+    assert result.diagnostics == [], ptxlab.report.render(result.diagnostics)
+    result, is_right = multiply(BY_LD, "f16", np.float16, swizzle, xor)
+    assert not is_right
+    texts = ("no swizzle", "128B swizzle") if swizzle else ("128B swizzle", "no swizzle")
+    assert {(one.level, one.message) for one in result.diagnostics} == {
+        (
+            "error" if swizzle else "warning",
+            f"threads read a tile with {texts[0]}, and it was written with {texts[1]}",
+        )
+    }

@@ -6,6 +6,7 @@ from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.native import Array, Growable, Pointer, struct, u8, u32, u64
 
 OBSERVATIONS = 8  # that are remembered of a thread
+ROWS = 8  # of matrices that are remembered of a thread
 
 # What a thread is doing: its status.
 READY = 0  # it can run
@@ -164,6 +165,15 @@ class Observation:
 
 
 @struct
+class MatrixRow:
+    """A row of a matrix in shared memory, of which a thread has read a part for an MMA by its warp."""
+
+    offset: u64
+    instruction: u32  # 1 + the one that read it
+    number: u32  # of those that the thread has read
+
+
+@struct
 class ThreadOrder:
     """What happened before what a thread does now, for the detectors; see `clocks`."""
 
@@ -187,9 +197,8 @@ class ThreadOrder:
     early: u64  # 1 + the offset of the mbarrier of that wait; 0: there was none, or it has seen a phase complete since
     observed: u32  # how many observations there were; the latest are in `observations`
     observations: Array[Observation, 8]
-    row_at: u32  # 1 + the instruction of its last row of a matrix that `ldmatrix` reads
-    rows: u32  # how many it has read
-    row: u64  # where in shared memory that row is
+    rows: u32  # how many rows of matrices it has read for MMAs by its warp
+    latest_rows: Array[MatrixRow, 8]  # by their instructions
     exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
     acquired_version: u64  # of the synchronization variable that it last acquired from at once

@@ -20,12 +20,15 @@ _HELP = "leading and stride offsets as the tile was written, in multiples of 16 
 _SLICE = 32  # bytes of a row of a K-major matrix that an MMA reads, whatever its elements
 _ASTRAY = (tile_layouts.SLICE, tile_layouts.DEPTH, tile_layouts.UNREAD_SLICES)
 _MISTYPED = (tile_layouts.TYPE,)
+_FRAGMENTS = (tile_layouts.FRAGMENT,)
 _SWIZZLES = ("no swizzle", "32B swizzle", "64B swizzle", "128B swizzle")
 
 
 def explain_mismatches(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
     """All of them; MMAs that are not at the k where they should be are one finding, and those of another type are."""
-    alike = [[one for one in numbers if found.get("bytes", one) in reasons] for reasons in (_ASTRAY, _MISTYPED)]
+    alike = [
+        [one for one in numbers if found.get("bytes", one) in reasons] for reasons in (_ASTRAY, _MISTYPED, _FRAGMENTS)
+    ]
     for number in numbers:
         same = next((group for group in alike if number in group), [number])
         if number != same[0]:
@@ -33,6 +36,8 @@ def explain_mismatches(launch: RunningLaunch, found: StructArray, numbers: Seque
         diagnostic = explain_mismatch(launch, found, number)
         if len(same) > 1:
             more = f"so {'do' if len(same) > 2 else 'does'} {len(same) - 1} more MMA{'s' * (len(same) > 2)}"
+            if found.get("bytes", number) in _FRAGMENTS:
+                more = f"so are the fragments of {len(same) - 1} more load{'s' * (len(same) > 2)}"
             diagnostic = replace(diagnostic, notes=(*diagnostic.notes, f"{more} of the kernel"))
         yield diagnostic
 
@@ -61,6 +66,9 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
         return _explain_depth(slices, span, label)
     if reason == tile_layouts.UNREAD_SLICES:
         return _explain_unread_slice(launch, found, number, span)
+    if reason == tile_layouts.FRAGMENT:
+        copy = launch.span_of(found.get("other_instruction", number))
+        return _explain_type("a fragment", found.get("weak", number), (span, "threads load it here"), copy)
     if reason == tile_layouts.TYPE:
         copy = launch.span_of(found.get("other_instruction", number))
         return _explain_type(matrix, found.get("weak", number), (span, label), copy)
@@ -75,7 +83,7 @@ def explain_mismatch(launch: RunningLaunch, found: StructArray, number: int) -> 
     if reason == tile_layouts.MATRIX:
         message = f"threads read a tile with {read}, and it was written with {_SWIZZLES[written]}"
         helps = ["give the tensor map the swizzle by which threads compute addresses"]
-        label = f"eight lanes give rows of a matrix, in one column by {read} only"
+        label = f"eight lanes read rows of a matrix, in one column by {read} only"
         say = error if written else warning
     elif reason == tile_layouts.SWIZZLE:
         message = f"{matrix} is read with {read}, and was written with {_SWIZZLES[written]}"

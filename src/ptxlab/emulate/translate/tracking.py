@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces, state
 from ptxlab.emulate.runtime.order import shadow
+from ptxlab.emulate.translate.fragments import MAPPED, Fragments
 from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
@@ -29,6 +30,7 @@ class Tracking:
         self.synchronizes = False  # the kernel has fences, acquires or releases
         self.copies_boxes = False  # the kernel has bulk copies, which may be of boxes of tensors
         self._roots: dict[int, Roots] = {}
+        self._fragments: dict[int, Fragments] = {}
 
     def note_access(
         self,
@@ -44,9 +46,26 @@ class Tracking:
         number = flags_of(kind, order, element)
         if _is_matrix_row(function, bytes) and kind == address_spaces.STORE:
             number |= shadow.MATRIX_ROW
-        elif self.checks and self.copies_boxes and address.space == "shared" and _is_matrix_row(function, bytes):
-            function.unit.calls.runtime_call(function, "note_row", (address.value, function.instruction_number), None)
+        elif self.checks and self.copies_boxes and kind == address_spaces.LOAD and address.space == "shared":
+            self._note_fragment(function, address.value, bytes)
         self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
+
+    def _note_fragment(self, function: Function, offset: LlvmValue, bytes: int) -> None:
+        """Compare a load of a fragment with the tensor map of what it reads, by its swizzle and its type."""
+        instruction = function.instructions[function.position]
+        fragment = self._fragments_of(function).loaded_by(instruction)
+        call = function.unit.calls.runtime_call
+        lanes = 1 if _is_matrix_row(function, bytes) else 4 if fragment is not None and fragment.has_quads else 0
+        if lanes:
+            call(function, "note_row", (offset, lanes, function.instruction_number), None)
+        if fragment is not None and fragment.type in MAPPED:
+            call(function, "note_fragment", (offset, MAPPED[fragment.type], function.instruction_number), None)
+
+    def _fragments_of(self, function: Function) -> Fragments:
+        found = self._fragments.get(function.number)
+        if found is None:
+            found = self._fragments[function.number] = Fragments(function)
+        return found
 
     def note_update(
         self, function: Function, address: LlvmAddress, bytes: int, order: str, writes: LlvmValue | None, returns: bool

@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import wgmma
+from ptxlab.emulate.translate.fragments import MAPPED
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmValue
-from ptxlab.isa import tensor_map
 from ptxlab.isa.asynchronous import MatrixChunks
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.machine import LlvmMachine
-
-
-# The types of MMAs that have one of their own in tensor maps; what has none is copied as integers.
-_MAPPED = {"f16": tensor_map.F16, "bf16": tensor_map.BF16, "tf32": tensor_map.F32}
 
 
 class WarpgroupMma:
@@ -32,7 +28,7 @@ class WarpgroupMma:
             major=matrix.major,
             is_b=int(matrix.name == "b"),
             bits=matrix.bits,
-            type=_MAPPED.get(matrix.type, 0),
+            type=MAPPED.get(matrix.type, 0),
             first=matrix.first,
             rows=matrix.rows,
             first_chunk=matrix.first_chunk,

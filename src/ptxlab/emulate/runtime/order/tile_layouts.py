@@ -48,8 +48,9 @@ ROWS = 8  # eight lines of a chunk are of more matrices that `stmatrix` wrote th
 SLICE = 9  # it starts in the middle of the bytes of a row that one MMA reads
 DEPTH = 10  # A and B start at different k; see `k_slices`
 TYPE = 11  # its elements are multiplied as another type than they were copied as
-MATRIX = 13  # threads read it by `ldmatrix` with another swizzle; see `matrix_rows`
 UNREAD_SLICES = 12  # no MMA reads some of the k that was copied; see `k_slices`
+MATRIX = 13  # threads read it with another swizzle, for MMAs by their warp; see `matrix_rows`
+FRAGMENT = 14  # threads read its elements for MMAs of another type; see `matrix_rows`
 
 
 @native
@@ -111,16 +112,16 @@ def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead,
         check_overlap(thread, block, read, instruction)
     elif is_between_slices(read) or is_between_rows(read, tile, start) or is_astray(read, tile, start):
         report_tile(thread, read, tile, SLICE, instruction)
-    if reason == 0 and is_mistyped(read, tile):
+    if reason == 0 and is_mistyped(read.type, tile):
         report_tile(thread, read, tile, TYPE, instruction)
 
 
 @native
-def is_mistyped(read: TileRead, tile: Pointer[WrittenTile]) -> boolean:
+def is_mistyped(type: u32, tile: Pointer[WrittenTile]) -> boolean:
     """Whether a copy was of floats, and an MMA takes them for floats of another type; integers may be any bytes."""
-    type: u32 = F32 if tile.type == F32_FTZ else tile.type
-    is_float: boolean = type == BF16 or (type >= F16 and type <= F64)
-    return read.type != 0 and is_float and type != read.type
+    copied: u32 = F32 if tile.type == F32_FTZ else tile.type
+    is_float: boolean = copied == BF16 or (copied >= F16 and copied <= F64)
+    return type != 0 and is_float and copied != type
 
 
 @native
