@@ -320,3 +320,71 @@ def test_fragments_that_are_loaded_by_another_swizzle(swizzle: str | None, xor: 
             f"threads read a tile with {texts[0]}, and it was written with {texts[1]}",
         )
     }
+
+
+def sums_over_k(starts: tuple[int, ...]) -> str:
+    """A kernel that copies 48 rows of k in two boxes, and adds K slices of 16 that start at those rows by MMAs."""
+    d = ", ".join(f"%f{one}" for one in range(32))
+    mmas = [
+        f"add.u64 %rd2, %rd1, {row * 128 // 16};\n    wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+        f"{{{d}}}, {{%r4, %r4, %r4, %r4}}, %rd2, {int(number > 0)}, 1, 1, 1;"
+        for number, row in enumerate(starts)
+    ]
+    stores = [f"st.global.v2.f32 [%rd3+{32 * one}], {{%f{4 * one}, %f{4 * one + 1}}};" for one in range(8)]
+    copy = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+    return f"""
+.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .align 64 .b8 map[128])
+{{
+    .reg .pred %p;
+    .reg .b32 %r<6>;
+    .reg .f32 %f<32>;
+    .reg .b64 %rd<4>;
+    .shared .align 1024 .b8 tile[6144];
+    .shared .align 8 .b64 full;
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p, %r1, 0;
+    @%p bra ready;
+    mbarrier.init.shared.b64 [full], 1;
+    fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 6144;
+    mov.b64 %rd1, map;
+    cvta.param.u64 %rd1, %rd1;
+    {copy} [tile], [%rd1, {{0, 0}}], [full];
+    {copy} [tile+3072], [%rd1, {{0, 24}}], [full];
+ready:
+    bar.sync 0;
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p, [full], 0;
+    @!%p bra wait;
+    mov.u32 %r2, tile;
+    shr.u32 %r2, %r2, 4;
+    cvt.u64.u32 %rd1, %r2;
+    or.b64 %rd1, %rd1, 0x4000004000010000;
+    mov.b32 %r4, 0x3c003c00;
+    wgmma.fence.sync.aligned;
+    {" ".join(mmas)}
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    setp.gt.u32 %p, %r1, 3;
+    @%p ret;
+    ld.param.u64 %rd3, [out];
+    mad.wide.u32 %rd3, %r1, 8, %rd3;
+    {" ".join(stores)}
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("starts", "is_right"), [((0, 16, 32), True), ((0, 16, 24), False), ((0, 8, 32), False)])
+def test_k_slices_of_boxes_that_adjoin(starts: tuple[int, ...], is_right: bool) -> None:
+    """Boxes of 24 rows have one K slice and a half each: the third starts in the middle of the second box."""
+    b = np.random.default_rng(0).integers(-4, 5, (48, 64)).astype(np.float16)
+    out = np.zeros(64, np.float32)
+    kernel = ptxlab.parse(sums_over_k(starts), name="k.ptx")["k"]
+    args = [out, ptxlab.tensor_map(b, box=(24, 64), swizzle="128B")]
+    found = kernel.launch(1, 128, args, device="cpu", on_error="collect").diagnostics
+    assert np.array_equal(out, b.astype(np.float32).sum(0)) == is_right
+    assert ["in the middle of a K slice" in one.message for one in found] == [True] * (not is_right), found

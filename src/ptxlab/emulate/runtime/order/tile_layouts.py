@@ -110,7 +110,7 @@ def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead,
         report_tile(thread, read, tile, reason, instruction)
     elif tile.rank != 2 or tile.pitch != span:
         check_overlap(thread, block, read, instruction)
-    elif is_between_slices(read) or is_between_rows(read, tile, start) or is_astray(read, tile, start):
+    elif is_between_slices(read) or is_between_rows(read, tile, start) or is_astray(block, read, tile, start):
         report_tile(thread, read, tile, SLICE, instruction)
     if reason == 0 and is_mistyped(read.type, tile):
         report_tile(thread, read, tile, TYPE, instruction)
@@ -125,13 +125,39 @@ def is_mistyped(type: u32, tile: Pointer[WrittenTile]) -> boolean:
 
 
 @native
-def is_astray(read: TileRead, tile: Pointer[WrittenTile], start: u64) -> boolean:
+def is_astray(block: Pointer[Block], read: TileRead, tile: Pointer[WrittenTile], start: u64) -> boolean:
     """Whether an MN-major matrix starts in the middle of the rows of k that each MMA reads, or leaves its columns."""
     if read.major != MN_MAJOR or start < tile.offset:
         return False
-    inside: u64 = start - tile.offset
-    width: u64 = min(u64(read.chunks) * CHUNK, u64(tile.pitch))
-    return inside // u64(tile.pitch) % u64(read.lines) != 0 or inside % u64(tile.pitch) + width > u64(tile.pitch)
+    pitch: u64 = u64(tile.pitch)
+    width: u64 = min(u64(read.chunks) * CHUNK, pitch)
+    if (start - tile.offset) % pitch + width > pitch:
+        return True
+    if has_parts_of_slices(read, tile) and block.order.tiles.count > TILES:
+        return False  # the box before it may be forgotten
+    return (start - first_row(block, read, tile)) // pitch % u64(read.lines) != 0
+
+
+@native
+def has_parts_of_slices(read: TileRead, tile: Pointer[WrittenTile]) -> boolean:
+    """Whether the rows of a box are not a whole number of K slices of an MN-major matrix: it is a part of one."""
+    return tile.size // tile.pitch % read.lines != 0
+
+
+@native
+def first_row(block: Pointer[Block], read: TileRead, tile: Pointer[WrittenTile]) -> u64:
+    """Where the rows of k start: boxes with parts of K slices, as a multicast by several blocks makes them, adjoin."""
+    first: u64 = tile.offset
+    part: Pointer[WrittenTile] = tile
+    while has_parts_of_slices(read, part) and first != 0:
+        before = tile_at(block, first - 1)
+        if cast(u64, before) == 0 or before.offset + u64(before.size) != first:
+            break
+        if before.pitch != tile.pitch or before.swizzle != tile.swizzle or not has_parts_of_slices(read, before):
+            break
+        part = before
+        first = before.offset
+    return first
 
 
 @native
