@@ -6,10 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from ptxlab.author import b8, b16
 from ptxlab.kernels import gated_matmul
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout, Shape
-from ptxlab.kernels.wgmma_dual_gemm import VARIANTS, product
+from ptxlab.kernels.wgmma_dual_gemm import VARIANTS, choose, product
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
@@ -110,3 +111,8 @@ def test_all_variants_fit_into_shared_memory() -> None:
     for shape in VARIANTS:
         used = plan_of(Formats.of("bf16"), shape, Layout()).shared
         assert shape.occupancy * (used + 2048) <= 233_472  # 1024 of the system's, and as many for barriers
+
+
+@pytest.mark.parametrize(("type", "k", "alternates"), [(b16, 4096, True), (b16, 8192, False), (b8, 16384, True)])
+def test_warpgroups_take_turns_where_gates_are_a_part_of_the_time(type: Any, k: int, alternates: bool) -> None:
+    assert choose(8192, 28672, k, Layout(element=type)).alternate is alternates

@@ -45,8 +45,10 @@ def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
     if size == 1:
         known = [one for one in known if one.alternate or (one.tall == 1 and m < MANY)]
     found = min(known, key=lambda shape: estimate(problem, shape))
+    if found.alternate and k * size > LONG:
+        return replace(found, together=12) if size == 1 else replace(VARIANTS[-2], together=8, early=1)
     if found.alternate:
-        return replace(found, together=12) if k * size > LONG else found
+        return found
     is_small = found.groups == 1  # the time is that of reading the weights
     return replace(found, keep=hints(problem, found) if is_small else found.keep, early=1)
 
