@@ -69,7 +69,7 @@ class Stage:
 def specialize(type: str, in_registers: bool) -> Kernel:
     """The kernel. `total` K tiles are shared among the blocks; accumulators start anew after every `along` of them.
 
-    It stores its sums where `total` is 0, which it never is: ptxas would leave out MMAs whose results nobody needs.
+    It stores its sums where `total` is 0, which it never is: ptxas would leave out MMAs whose results are not used.
     """
     left, right = SHAPE.operands(Layout())
     product = Formats.of(type).product(SHAPE.columns)
@@ -224,9 +224,9 @@ def main() -> None:
         samples = found["seconds"][name] = seconds(torch, entry, size)
         Path(path).write_text(json.dumps(found) + "\n", encoding="utf-8")
         least = statistics.median(samples[ALONE])
-        for arm, times in samples.items():
+        for contender, times in samples.items():
             median = statistics.median(times)
-            print(f"{name:14} {arm:28} {median * 1e6:9.1f} us {median / least:6.3f}", flush=True)
+            print(f"{name:14} {contender:28} {median * 1e6:9.1f} us {median / least:6.3f}", flush=True)
 
 
 if __name__ == "__main__":
