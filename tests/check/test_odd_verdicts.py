@@ -141,6 +141,28 @@ CASES: list[tuple[str, str | None]] = [
     # Modifiers that mean nothing there.
     (kernel("red.pred.global.add.u32 [%d1], %u1;"), "?ignored-modifier"),
     (kernel("red.b2.global.add.u32 [%d1], %u1;"), "illegal-modifier"),
+    (kernel("tanh.approx.f32.pred %f1, %f2;"), "?ignored-modifier"),
+    (kernel("ex2.texref.approx.f32 %f1, %f2;"), "?ignored-modifier"),
+    (kernel("abs.f32.b2 %f1, %f2;"), "illegal-modifier"),
+    (kernel("rsqrt.approx.f32.b2 %f1, %f2;"), "illegal-modifier"),
+    (kernel("ldmatrix.sync.aligned.m8n8.x1.shared.b8x16.b16 {%r1}, [%r2];"), "illegal-modifier"),
+    (kernel("ldmatrix.sync.aligned.m8n8.x1.shared.b2.b16 {%r1}, [%r2];"), "?ignored-modifier"),
+    (kernel("tcgen05.cp.cta_group::1.128x256b.b8x16 [%r1], %d1;"), "illegal-modifier"),
+    (kernel("tensormap.replace.tile.rank.global_address.global.b1024.b64 [%d1], %d2;"), "illegal-modifier"),
+    (kernel("wmma.load.a.sync.aligned.row.m16n16k16.bf16.b2 {%r1, %r2, %r3, %r4}, [%d1];"), "illegal-modifier"),
+    (kernel("wmma.load.c.sync.aligned.row.m8n8k32.s32.b2 {%r1, %r2}, [%d1];"), "?ignored-modifier"),
+    (kernel("wmma.load.c.b2.sync.aligned.row.m8n8k32.s32 {%r1, %r2}, [%d1];"), "illegal-modifier"),
+    # An operand that does nothing, where `.cas` has one.
+    (kernel("atom.global.exch.b32 %r1, [%d1], %r2, %r3;"), "?operand-type"),
+    (kernel("atom.shared.xor.b32 %f1, [%r1], %f2, %f3;"), "?operand-type"),
+    (kernel("atom.global.and.b32 %r1, [%d1], %r2, 5;"), "operand-type"),
+    (kernel("atom.global.exch.b64 %d1, [%d1], %d2, %d3;"), "operand-count"),
+    (kernel("atom.global.add.u32 %u1, [%d1], %u2, %u3;"), "operand-count"),
+    (kernel("red.global.and.b32 [%d1], %r2, %r3;"), "operand-count"),
+    # Addresses in tensor memory.
+    (kernel("{ .reg .f16x2 h; tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r1}, [h]; }"), "?operand-type"),
+    (kernel("{ .reg .f16x2 h; tcgen05.mma.cta_group::1.kind::f16 [h], %d1, %d2, %r1, %p1; }"), "operand-type"),
+    (kernel("tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r1}, [%f1];"), "operand-type"),
     # Elements: only of arrays, and as an address only in loads, stores and tensor copies.
     (kernel("ld.global.u32 %r1, array[1];"), None),
     (kernel("ld.global.u32 %r1, scalar[1];"), "operand-type"),

@@ -69,6 +69,11 @@ def _vector(m: Modifiers) -> str:
 @_atomic("atom{.sem}{.scope}.space.cas.b16 d, [a], b, c", "6.3 sm_70", types={"d": "b16 sink"}, **_ATOM)
 @_atomic("atom{.sem}{.scope}.space.cas.b128 d, [a], b, c", "8.3 sm_90", scope=_B128_SCOPE,
          types={"d": "b128 sink", "c": "b128 reg"}, **_ATOM)  # fmt: skip
+# ptxas has one line for all operations on bits, `.cas` among them.
+@_atomic("atom{.sem}{.scope}.space.op.b32 d, [a], b, c", ("1.0 sm_11", "1.2 sm_12", "2.0 sm_20"), op="and or xor exch",
+         types={"d": "b32 sink", "c": "b32 reg stray"}, **_ATOM)  # fmt: skip
+@_atomic("atom{.sem}{.scope}.space.exch.b128 d, [a], b, c", "8.3 sm_90", scope=_B128_SCOPE,
+         types={"d": "b128 sink", "c": "b128 reg stray"}, **_ATOM)  # fmt: skip
 @_atomic("atom{.sem}{.scope}.space.add{.L2::cache_hint}.type d, [a], b{, cache_policy}", "2.0 sm_20",
          type=("f32", ("f64", "5.0 sm_60")), types=_OLD, **_ATOM)  # fmt: skip
 @_atomic("atom{.sem}{.scope}.space.add.noftz{.L2::cache_hint}.type d, [a], b{, cache_policy}", "6.2 sm_60",

@@ -6,7 +6,7 @@ A file of a million instructions therefore asks the table only a few hundred tim
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from .effects import Effects, effects_of
 from .form import Form, Modifiers, Slot
@@ -160,7 +160,7 @@ def opcode(text: str) -> Opcode:
 REPEATABLE = frozenset("approx sync relu NaN satfinite cc shiftamt sat uni".split())
 
 
-# ptxas reads one word of each of these groups in any instruction, and ignores it where it means nothing.
+# ptxas reads one word of each of these groups in any instruction, and ignores it in those that have none of the group.
 _IGNORED = tuple(
     frozenset(words.split())
     for words in (
@@ -175,10 +175,35 @@ _IGNORED = tuple(
 
 # Beside its own type, arithmetic ignores one of the first types, and all else the last.
 _ARITHMETIC = frozenset(
-    "add sub min max neg mul fma cvt set setp atom red multimem.ld_reduce multimem.st multimem.red wgmma.mma_async"
-    " wmma.mma cp.reduce.async.bulk".split()
+    "abs add sub min max neg mul fma cvt cvt.pack set setp cos sin ex2 lg2 rcp rsqrt sqrt tanh atom red"
+    " multimem.ld_reduce multimem.st multimem.red multimem.cp.reduce.async.bulk cp.reduce.async.bulk wgmma.mma_async"
+    " wmma.mma spcompress spdecompress tcgen05.ld.spcompress tcgen05.ld.red.spcompress fabric.try_atom.async"
+    " fabric.try_get.async.tensor fabric.try_pullred.async fabric.try_put.async.tensor fabric.try_red.async"
+    " fabric.try_red.async.tensor".split()
 )
 _TYPES_OF_NOTHING = frozenset("pred texref surfref samplerref".split()), frozenset(("b2",))
+# Matrices ignore it after their own types, and not beside these.
+_COUNTED = {
+    "mma": frozenset("b1 tf32 bf16".split()),
+    "wmma.load.a": frozenset("b1 tf32 bf16 u4 s4".split()),
+    "wmma.load.b": frozenset("b1 tf32 bf16 u4 s4".split()),
+    "wmma.load.c": frozenset[str](),
+    "wmma.store.d": frozenset[str](),
+}
+
+
+@cache
+def _ignored(name: tuple[str, ...]) -> tuple[frozenset[str], ...]:
+    """The groups of words of which ptxas ignores one in an instruction of this name."""
+    words = frozenset(word for form in forms_of(name[0]) if form.name == name for word in form.words)
+    types = _TYPES_OF_NOTHING[".".join(name) not in _ARITHMETIC]
+    return (*(group for group in _IGNORED if not group & words), types)
+
+
+def _counts(name: tuple[str, ...], parts: Sequence[str], stray: str) -> bool:
+    """Whether a type that means nothing is not ignored, since those of a matrix are counted."""
+    counted = _COUNTED.get(".".join(name))
+    return counted is not None and stray in TYPES and (parts[-1] != stray or not counted.isdisjoint(parts))
 
 
 # ptxas numbers the dimensions of tensors and the geometries of textures alike, and takes one for the other.
@@ -199,9 +224,9 @@ def _choose(form: Form, parts: Sequence[str]) -> Candidate | None:
     rest = [part for at, part in enumerate(parts) if part not in REPEATABLE or part not in parts[:at]][len(form.name) :]
     taken = [_MISTAKEN.get((form.name[0], part), part) for part in rest]
     is_mistaken, rest = taken != rest, taken
-    for group in (*_IGNORED, _TYPES_OF_NOTHING[".".join(form.name) not in _ARITHMETIC]):
+    for group in _ignored(form.name):
         strays = [part for part in rest if part in group and part not in form.words]
-        if len(strays) == 1:
+        if len(strays) == 1 and not _counts(form.name, rest, strays[0]):
             rest.remove(strays[0])
     if len(rest) > len(form.slots) or not form.words.issuperset(rest):
         return None

@@ -26,6 +26,7 @@ The words of `types`, in any order:
   `predicate`: it may be a predicate, which ptxas takes for 32 bits; `halves`: it may be of `.f16x2`; `typed`: it (of
   a vector, one register instead of it) may not be of bits; `dropped`: a whole vector may be `_`; `scalar`: it may not
   be a vector, though it is of bf16; `vectors`: it may be one, though it is not;
+- `stray`: ptxas takes it, and it does nothing;
 - `unmixed`: predicates are not taken among other elements of a vector; `closing`: only if the last one is;
 - `select(part)`: a part of the register may be chosen, `%r1.b0`, one of that set of `selectors.py`;
 - `minus`: a minus sign may precede it;
@@ -70,7 +71,7 @@ _UNCHECKED = "half", "compare", "convert"  # chapters in which ptxas only checks
 _ADDRESS_MARKS = frozenset("wide full bare element".split())
 _FLAGS = frozenset(  # fields of `Expected`
     "loose sink special symbol single bits padded indexed minus apart integers lone untyped predicate halves typed"
-    " dropped short unmixed closing".split()
+    " dropped short unmixed closing stray".split()
 )
 _MARKS = _FLAGS | {"reg", "bare", "element", "scalar", "vectors"}
 
@@ -102,6 +103,7 @@ class Expected:
     untyped: bool = False
     predicate: bool = False
     halves: bool = False
+    stray: bool = False
     typed: bool = False
     dropped: bool = False
     short: bool = False

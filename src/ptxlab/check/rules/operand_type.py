@@ -97,16 +97,25 @@ def _doubt(program: Program, failure: Failure) -> Diagnostic:
     for inner, part in zip(expected.inner, getattr(operand, "arguments", ()), strict=False):
         if is_odd(inner, shape_of(part)):  # what is odd is inside the brackets
             expected, operand = inner, part
+    if expected.stray:
+        return warning(
+            "operand-type",
+            f"operand {index + 1} of `{instruction.opcode.text}` does nothing",
+            program.module.operand_span(instruction, index),
+            "ptxas accepts it, and ignores it",
+            helps=["remove it"],
+        )
     is_address = expected.kind == "address"
-    narrow = is_address and isinstance(operand, ir.Address) and not operand.arguments
-    wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) or narrow else operand
+    plain = is_address and isinstance(operand, ir.Address) and not operand.arguments
+    wrong = culprit(operand, expected) if isinstance(operand, ir.Vector) or plain else operand
+    narrow = plain and expected.type is None
     wanted = f"64 bits for {expected.describe()}" if narrow else expected.describe()
     return warning(
         "operand-type",
         f"operand {index + 1} of `{instruction.opcode.text}` is {described(wrong)}, expected {wanted}",
         program.module.operand_span(instruction, index),
         "ptxas accepts it, but it is probably not meant",
-        helps=["put the address in brackets"] if is_address and not narrow else [],
+        helps=["put the address in brackets"] if is_address and not plain else [],
     )
 
 
