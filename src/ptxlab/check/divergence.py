@@ -2,7 +2,8 @@
 
 A value is followed back from where it is asked for. What starts as different: `%tid`, `%laneid`, `%lanemask_*`, the
 results of `elect.sync` and atomics. What makes alike: shifting or masking the lane away, `vote`, `redux`, `shfl` from
-one lane; in the whole block, where it is of what depends on the lane alone and so is the same in every warp.
+one lane; in the whole block, where it is of what depends on the lane alone and so is the same in every warp. A loop
+from `%tid.x` in steps of `%ntid.x` to a multiple of it has as many turns in every thread.
 A register that several instructions write also differs if a branch that differs chose among them. Whatever
 is not known counts as alike, so that a rule stays silent about it.
 
@@ -43,6 +44,8 @@ class Uniformity(NamedTuple):
     constant: int | None = None
     repeats: bool = False
     """Whether it depends on the lane alone, so that all warps have the same values."""
+    in_blocks: bool = False
+    """Whether it is a multiple of `%ntid.x` or, different from lane to lane, `%tid.x` above one."""
 
 
 ALIKE = Uniformity(BLOCK)
@@ -141,7 +144,7 @@ class Divergence:
             case ir.Register():
                 return self._register(asking, operand.index)
             case ir.Immediate():
-                return ALIKE if operand.is_float else Uniformity(BLOCK, 0, operand.value)
+                return ALIKE if operand.is_float else Uniformity(BLOCK, 0, operand.value, in_blocks=operand.value == 0)
             case ir.SpecialRegister():
                 return _special(operand)
             case ir.Negated() | ir.Minus():
@@ -188,7 +191,31 @@ class Divergence:
             return ALIKE  # a table with an entry for each warp often has the same for all of them
         follow = None if effects.computes is None else _ARITHMETIC.get(effects.computes)
         found = (follow and follow(match, known)) or highest
-        return found._replace(repeats=True) if found.level == LANE and _repeat(known) else found
+        found = found._replace(repeats=True) if found.level == LANE and _repeat(known) else found
+        if effects.computes is None or effects.computes in _KEEPING:
+            return found
+        return found._replace(
+            in_blocks=_counts_in_blocks(effects.computes, known) or self._is_rounded_to_blocks(node[0], match)
+        )
+
+    def _is_rounded_to_blocks(self, at: int, match: Match) -> bool:
+        """Whether it is `x - x % n` of a multiple `n` of the block's size, as compilers round down to one."""
+        instruction = self._facts.instructions[at]
+        if match.effects.computes is not Operation.DIFFERENCE or len(instruction.operands) != 3:
+            return False
+        whole, rest = instruction.operands[1:]
+        if not isinstance(whole, ir.Register) or not isinstance(rest, ir.Register):
+            return False
+        writes = self._origins.definitions(at, rest.index)
+        divided = self._facts.matches[writes[0]] if len(writes) == 1 else None
+        if divided is None or divided.effects.computes is not Operation.REMAINDER:
+            return False
+        value, divisor = self._facts.instructions[writes[0]].operands[1:]
+        if not isinstance(value, ir.Register) or value.index != whole.index:
+            return False
+        known = self._operand((writes[0], rest.index), divisor)
+        same = self._origins.definitions(at, whole.index) == self._origins.definitions(writes[0], whole.index)
+        return same and known is not None and known.level == BLOCK and known.in_blocks
 
 
 def is_own(effects: Effects) -> bool:
@@ -212,7 +239,8 @@ def _join(a: Uniformity | None, b: Uniformity | None) -> Uniformity | None:
     if (a.level, b.level).count(LANE) == 1:
         grain = a.grain or b.grain  # alike in the warp goes with any grain
     constant = a.constant if a.constant == b.constant else None
-    return Uniformity(max(a.level, b.level), grain, constant, _repeat([a, b]))
+    in_blocks = a.in_blocks and b.in_blocks and a.level == b.level
+    return Uniformity(max(a.level, b.level), grain, constant, _repeat([a, b]), in_blocks)
 
 
 def _highest(values: Sequence[Uniformity | None]) -> Uniformity | None:
@@ -242,8 +270,11 @@ def _guarded(value: Uniformity | None, guard: Uniformity | None) -> Uniformity |
 def _special(operand: ir.Operand) -> Uniformity:
     if not isinstance(operand, ir.SpecialRegister):
         return ALIKE
+    is_first = operand.component in ("x", "r")
     if operand.kind is SpecialKind.THREAD:
-        return Uniformity(LANE, _LANES) if operand.component in ("x", "r") else Uniformity(WARP)
+        return Uniformity(LANE, _LANES, in_blocks=True) if is_first else Uniformity(WARP)
+    if operand.kind is SpecialKind.BLOCK_SIZE:
+        return Uniformity(BLOCK, in_blocks=is_first)
     return _SPECIAL.get(operand.kind, ALIKE)
 
 
@@ -264,6 +295,24 @@ def _shuffled(instruction: ir.Instruction, match: Match, register: int, values: 
     if mode == "bfly" or (mode == "idx" and lane.level < LANE and whole):
         return _in_each_warp([value, lane] if mode == "idx" else [value])
     return Uniformity(value.level, repeats=_repeat([value, lane]))
+
+
+def _counts_in_blocks(operation: Operation, values: list[Uniformity]) -> bool:
+    """Whether a result is a multiple of the block's size, or the index of the thread above one."""
+    alike = [value.level == BLOCK for value in values]
+    whole = [value.in_blocks for value in values]
+    match operation:
+        case Operation.SUM:
+            return all(whole) and alike.count(False) <= 1
+        case Operation.DIFFERENCE:
+            return all(whole) and alike[-1]
+        case Operation.PRODUCT | Operation.SHORT_PRODUCT:
+            return any(whole) and all(alike)
+        case Operation.PRODUCT_SUM | Operation.SHORT_PRODUCT_SUM:
+            return any(whole[:2]) and all(alike[:2]) and whole[2]
+        case Operation.LEFT_SHIFT:
+            return whole[0] and all(alike)
+    return False
 
 
 def _kept(match: Match, values: list[Uniformity]) -> Uniformity | None:
@@ -360,6 +409,12 @@ def _compared(match: Match, values: list[Uniformity]) -> Uniformity | None:
     if value.level == other.level == LANE and compared is not None and compared.kind != "f":
         return ALIKE  # often both are one index of the thread with something added, as loops over pointers compare
     below, upto = ("lt", "ge", "lo", "hs"), ("le", "gt", "ls", "hi")
+    if (
+        value.in_blocks
+        and other.in_blocks
+        and match.candidate.modifiers.cmp in (upto if value.level == BLOCK else below)
+    ):
+        return _highest(values[2:]) or ALIKE
     if not value.grain:
         value, other, below, upto = other, value, upto, below
     threshold = other.constant
@@ -377,6 +432,7 @@ def _compared(match: Match, values: list[Uniformity]) -> Uniformity | None:
     return Uniformity(max(min(value.level, WARP), rest.level))
 
 
+_KEEPING = frozenset((Operation.COPY, Operation.CONVERSION, Operation.ADDRESS))
 _ARITHMETIC = {
     Operation.COPY: _kept,
     Operation.CONVERSION: _kept,

@@ -97,6 +97,27 @@ loop:
     add.u32 %r1, %r1, 256;
     setp.lt.u32 %p1, %r1, %r3;
     @%p1 bra loop;""",
+    "a loop in steps of the block to no multiple of it": """
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ntid.x;
+    ld.param.u32 %r3, [n];
+    rem.u32 %r4, %r3, %r2;
+    add.u32 %r4, %r3, %r4;
+loop:
+    bar.sync 0;
+    add.u32 %r1, %r1, %r2;
+    setp.lt.u32 %p1, %r1, %r4;
+    @%p1 bra loop;""",
+    "a multiple of the block, reached by some": """
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ntid.x;
+    ld.param.u32 %r3, [n];
+    mul.lo.u32 %r4, %r3, %r2;
+loop:
+    bar.sync 0;
+    add.u32 %r1, %r1, %r2;
+    setp.le.u32 %p1, %r1, %r4;
+    @%p1 bra loop;""",
     "a reduction": """
     mov.u32 %r1, %tid.x;
     setp.ge.u32 %p1, %r1, 48;
@@ -163,6 +184,33 @@ loop:
     bar.sync 0;
     add.u32 %r1, %r1, 256;
     setp.lt.u32 %p1, %r1, %r3;
+    @%p1 bra loop;""",
+    "steps of the block to a multiple of it": """
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ntid.x;
+    ld.param.u32 %r3, [n];
+    add.u32 %r3, %r3, %r2;
+    add.u32 %r3, %r3, -1;
+    rem.u32 %r4, %r3, %r2;
+    sub.u32 %r4, %r3, %r4;
+    setp.ge.u32 %p1, %r1, %r4;
+    @%p1 bra after;
+loop:
+    bar.sync 0;
+    add.u32 %r1, %r1, %r2;
+    setp.lt.u32 %p1, %r1, %r4;
+    @%p1 bra loop;""",
+    "steps of four blocks to four times as many": """
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %ntid.x;
+    ld.param.u32 %r3, [n];
+    mul.lo.u32 %r4, %r3, %r2;
+    shl.b32 %r4, %r4, 2;
+    mad.lo.u32 %r1, %r3, %r2, %r1;
+loop:
+    bar.sync 0;
+    mad.lo.u32 %r1, %r2, 4, %r1;
+    setp.gt.u32 %p1, %r4, %r1;
     @%p1 bra loop;""",
     "a predicate used again": """
     mov.u32 %r1, %tid.x;
