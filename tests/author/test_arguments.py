@@ -109,6 +109,25 @@ def test_memory_of_another_kind_is_memory(others: dict[str, Any]) -> None:
     assert given[0].view(np.float32).tolist() == [1] * 4
 
 
+class Arrays(struct):
+    x: pointer[f32]
+    bias: pointer[f32]
+
+
+@kernel
+def add_bias(arrays: Arrays, bias: pointer[f32]):
+    with ptx.when(bias.address != 0):
+        arrays.x[0] = arrays.x[0] + bias[0]
+
+
+def test_none_is_a_null_pointer() -> None:
+    x = np.ones(1, np.float32)
+    add_bias.launch(grid=1, block=1, args=[(x, None), None])
+    assert x.tolist() == [1]
+    add_bias.launch(grid=1, block=1, args=[(x, x), x])
+    assert x.tolist() == [2]
+
+
 @pytest.mark.parametrize(
     ("args", "message", "shown"),
     [
@@ -128,6 +147,7 @@ def test_memory_of_another_kind_is_memory(others: dict[str, Any]) -> None:
             "halves: pointer[f16x2]",
         ),
         (arguments(n=1.5), "argument 4 of `copy`: 1.5 is not an integer, which `.u32` needs", "n: u32"),
+        (arguments(n=None), "argument 4 of `copy`: `None` is a null pointer, and the parameter is a `u32`", "n: u32"),
         (arguments(n="1"), "argument 4 of `copy`: str is not a number, array or bytes", "n: u32"),
         (
             arguments()[:-1],

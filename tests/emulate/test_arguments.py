@@ -25,7 +25,9 @@ ret;
         (".u8 n", [256], "256 does not fit `.u8`"),
         (".u32 n", [1.5], "1.5 is not an integer, which `.u32` needs"),
         (".u32 n", ["four"], "str is not a number, array or bytes"),
-        (".u32 n", [None], "NoneType is not a number, array or bytes"),
+        (".u32 n", [None], "`None` is a null pointer, which needs a `.u64` parameter, this one is `.u32`"),
+        (".align 8 .b8 s[16]", [None], "the parameter is an aggregate of 16 bytes"),
+        (".f64 x", [None], "`None` is a null pointer, which needs a `.u64` parameter, this one is `.f64`"),
         (".f16 x", [1e9], "argument 0"),
         (".f32 x", [10**400], "argument 0"),
         (".u32 n", [np.zeros(4, "f4")], "an array needs a 64-bit parameter"),
@@ -54,6 +56,25 @@ def test_all_wrong_arguments_are_reported_at_once() -> None:
         "argument 0 of `k`",
         "argument 2 of `k`",
     ]
+
+
+@pytest.mark.parametrize("null", [None, 0])
+def test_none_is_a_null_pointer(null: int | None) -> None:
+    out = np.zeros(4, "u4")
+    body = """
+    ld.param.u64 %rd1, [p];
+    ld.param.u64 %rd2, [q];
+    setp.eq.u64 %p1, %rd2, 0;
+    @%p1 st.global.u32 [%rd1], 7;
+    ld.param.u64 %rd3, [t];
+    ld.global.u64 %rd2, [%rd3];
+    setp.eq.u64 %p1, %rd2, 0;
+    @%p1 st.global.u32 [%rd1+4], 8;
+    ret;
+    """
+    launch(body, ".u64 p, .b64 q, .u64 t", [out, null, ptxlab.Pointers([null, out])])
+    assert out.tolist() == [7, 8, 0, 0]
+    assert problem(STORE, ".u64 p", [null]).code == "out-of-bounds"
 
 
 def test_numbers_of_every_kind_are_arguments() -> None:

@@ -50,6 +50,16 @@ def test_arrays_on_the_gpu_are_passed_as_they_are(fake: Driver) -> None:
     assert "cuMemAlloc" not in fake.calls
 
 
+def test_none_is_a_null_pointer(fake: Driver) -> None:
+    passed: list[int] = []
+    fake.kernel = lambda places, config: passed.append(ctypes.c_uint64.from_address(places[0]).value)
+    launch(None, ramp())
+    launch(None, OnGpu(ramp()))
+    assert passed == [0, 0]
+    with pytest.raises(ptxlab.KernelError, match="`None` is a null pointer"):
+        launch(ramp(), ramp(), count=None)  # type: ignore[arg-type]
+
+
 def test_arrays_in_a_structure_are_copied_there_and_back(fake: Driver) -> None:
     def run(places: list[int], config: object) -> None:
         address, other, count = struct.unpack("<QQI", ctypes.string_at(places[0], 20))

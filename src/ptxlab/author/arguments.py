@@ -28,6 +28,8 @@ def passed(parameter: Parameter, value: Any) -> Any:
     annotation = parameter.annotation
     if isinstance(annotation, PointerType):
         _check_pointed(annotation, value)
+    elif value is None and isinstance(annotation, type):
+        raise ValueError(f"`None` is a null pointer, and the parameter is a `{annotation.__name__}`")
     elif isinstance(annotation, StructType) and isinstance(value, struct):
         return _structure(annotation, value)
     elif isinstance(annotation, StructType) and annotation.fields and isinstance(value, (tuple, list)):

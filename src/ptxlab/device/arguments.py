@@ -13,7 +13,7 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.host_memory import Pointer, RawParameter
 from ptxlab.device.multicast import MULTICAST, STEP, Multicast, PlacedMulticast
-from ptxlab.device.parameter_fields import Field, fields_of
+from ptxlab.device.parameter_fields import POINTER, Field, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
 from ptxlab.device.placing import POINTER_BYTES, Encoded, is_record, place
 from ptxlab.device.regions import Region
@@ -112,7 +112,9 @@ class _Packing:
         parameter = self.kernel.parameters[number]
         offset = self.area.offsets[id(parameter)] + field.offset
         name = f"argument {number}{where}"
-        if isinstance(value, (TensorMap, Encoded)):
+        if value is None:
+            value = _null(field)
+        elif isinstance(value, (TensorMap, Encoded)):
             value = self._map(value, offset, field, name, parameter.title)
         elif isinstance(value, Multicast):
             value = self._multicast(value, field, f"{name} (`{parameter.title}`)")
@@ -160,9 +162,9 @@ class _Packing:
             raise ValueError(f"an array of pointers needs a 64-bit parameter, this one is `.{field.kind}`")
         addresses = []
         for at, value in enumerate(pointers):
-            if not is_array(value) and not isinstance(value, int):
+            if not is_array(value) and not isinstance(value, int) and value is not None:
                 raise TypeError(f"pointer {at} is not an array: {value!r:.40}")
-            addresses.append(self._address(value, f"{name}, array {at}") if is_array(value) else value)
+            addresses.append(self._address(value, f"{name}, array {at}") if is_array(value) else value or 0)
         region = self._add_region(struct.pack(f"<{len(addresses)}Q", *addresses), f"the pointers of {name}")
         region.pointers = tuple([POINTER_BYTES * at for at, value in enumerate(pointers) if is_array(value)])
         return region.base
@@ -219,6 +221,13 @@ class _Packing:
             own.append(region := replace(known, name=name))
         region.writable = known.writable
         return region
+
+
+def _null(field: Field) -> int:
+    """The null pointer, which `None` is."""
+    if field.kind not in ("u64", "b64", POINTER):
+        raise ValueError(f"`None` is a null pointer, which needs a `.u64` parameter, this one is `.{field.kind}`")
+    return 0
 
 
 def _problem(module: ir.Module, kernel: ir.Function, number: int, caught: Exception) -> Diagnostic:

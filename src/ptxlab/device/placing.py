@@ -147,6 +147,11 @@ def _is_memory(value: Any) -> bool:
     return isinstance(value, Pointers) or (hasattr(value, "__array_interface__") and getattr(value, "shape", ()) != ())
 
 
+def _is_address(value: Any) -> bool:
+    """Whether a pointer is what a value becomes: memory, or `None`, the null pointer."""
+    return value is None or _is_memory(value)
+
+
 def _is_array(value: Any) -> bool:
     if isinstance(value, Pointers):
         return False
@@ -178,14 +183,14 @@ def _says_its_size(value: Any, field: Field, size: int) -> bool:
     if isinstance(value, (TensorMap, Encoded)):
         is_aligned = field.offset % MAP_ALIGNMENT == 0 and field.offset + MAP_BYTES <= size
         return field.kind != POINTER and is_aligned
-    return isinstance(value, (bytes, bytearray, memoryview)) or (_is_memory(value) and field.size != POINTER_BYTES)
+    return isinstance(value, (bytes, bytearray, memoryview)) or (_is_address(value) and field.size != POINTER_BYTES)
 
 
 def _field_of(value: Any, at: int) -> Field:
     """The field of a value at an offset where the kernel reads none, so that only the value says how large it is."""
     if isinstance(value, (TensorMap, Encoded)):
         return Field(at, MAP_BYTES, MAP)
-    if _is_memory(value):
+    if _is_address(value):
         return Field(at, POINTER_BYTES, POINTER)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return Field(at, len(value), "b8")
@@ -237,6 +242,6 @@ def _fits(field: Field, value: Any) -> bool:
         return len(value) == field.size
     if field.kind == MAP:
         return False
-    if _is_memory(value):
+    if _is_address(value):
         return field.size == POINTER_BYTES
     return not (isinstance(value, float) and field.kind == POINTER)
