@@ -11,6 +11,7 @@ from typing import Any
 
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.mma_attention.softmax import ALL
+from ptxlab.kernels.parts.reductions import prefix_sum
 
 LANES = 32
 
@@ -121,10 +122,7 @@ class Schedule:
         item, before, first, lengths = self.item, u32(0), u32(0), self.seen + 0
         with ptx.loop():
             tiles = self._tiles_of(lengths, first + self.lane)
-            for distance in (1, 2, 4, 8, 16):  # those of all lanes up to this one
-                other = ptx.shfl.sync.up.b32(tiles, distance, 0, ALL, out=u32())
-                tiles = tiles + ptx.selp.b32(other, 0, self.lane >= distance, out=u32())
-            up_to = tiles * self.heads + before
+            up_to = prefix_sum(tiles, self.lane) * self.heads + before
             count = ptx.popc.b32(ptx.vote.sync.ballot.b32(up_to <= start, ALL), out=u32())
             last = ptx.shfl.sync.idx.b32(up_to, ptx.max.u32(count, 1) - 1, 31, ALL, out=u32())
             before.set(ptx.selp.b32(last, before, count > 0, out=u32()))

@@ -1,4 +1,5 @@
-"""Reductions: by a butterfly of shuffles in a warp, through shared memory in a block, and in a cluster of blocks.
+"""Reductions: by a butterfly of shuffles in a warp, through shared memory in a block, and in a cluster of blocks; and
+the sums of a warp's lanes up to each one.
 
 These are macros for kernels in Python: each writes its instructions where it is called.
 """
@@ -44,6 +45,14 @@ def over_lanes(value: Any, combine: Combine, lanes: int) -> Any:
     while distance:
         value = combine(value, _exchanged(value, distance))
         distance //= 2
+    return value
+
+
+def prefix_sum(value: Any, lane: Any = None) -> Any:
+    """The sum of the integers of all lanes of a warp up to each one, its own included, after five steps."""
+    for distance in (1, 2, 4, 8, 16):
+        other = ptx.shfl.sync.up.b32(value, distance, 0, EVERY_LANE)
+        value = value + ptx.selp.u32(other, 0, (ptx.laneid if lane is None else lane) >= distance)
     return value
 
 

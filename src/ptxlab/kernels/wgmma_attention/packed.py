@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.kernels.parts.reductions import prefix_sum
 from ptxlab.kernels.wgmma_attention.order import Order, Work
 from ptxlab.kernels.wgmma_attention.plan import Plan
 
@@ -174,10 +175,7 @@ def add_up(counts: Any) -> Any:
     places = [counts.at(ptx.laneid * each + number) for number in range(each)]
     own = [ptx.ld.shared.u32(place) for place in places]
     total = sum(own[1:], own[0])
-    running = total
-    for distance in (1, 2, 4, 8, 16):
-        value = ptx.shfl.sync.up.b32(running, distance, 0, -1)
-        running = running + ptx.selp.u32(value, 0, ptx.laneid >= distance)
+    running = prefix_sum(total)
     before = running - total
     for place, count in zip(places, own, strict=True):
         ptx.st.shared.u32(place, before)

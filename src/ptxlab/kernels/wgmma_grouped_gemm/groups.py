@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.persistent import Plan
+from ptxlab.kernels.parts.reductions import prefix_sum
 from ptxlab.kernels.parts.tile_order import TileOrder
 
 LANES = 32
@@ -79,11 +80,7 @@ class GroupedShare:
         places = [self.before.at(ptx.laneid * each + (number + 1)) for number in range(each)]
         counts = [ptx.ld.shared.u32(place) for place in places]
         own = sum(counts[1:], counts[0])
-        total = own
-        for distance in (1, 2, 4, 8, 16):
-            value = ptx.shfl.sync.up.b32(total, distance, 0, -1)
-            total = total + ptx.selp.u32(value, 0, ptx.laneid >= distance)
-        running = total - own
+        running = prefix_sum(own) - own
         for place, count in zip(places, counts, strict=True):
             running = running + count
             ptx.st.shared.u32(place, running)
