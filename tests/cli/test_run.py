@@ -134,6 +134,7 @@ def test_arrays_come_from_files_and_go_to_files(saxpy: Path, tmp_path: Path) -> 
         ("s16[2]=-1", np.array([-1, -1], np.int16)),
         ("b32[2]=0x10,2", np.array([16, 2], np.uint32)),
         ("f64[2,2]=ones", np.ones((2, 2))),
+        ("f16[2,3]", np.zeros((2, 3), np.float16)),
         ("u64[1]=18446744073709551615", np.array([2**64 - 1], np.uint64)),
         ("s32=-2", np.int32(-2).tobytes()),
         ("f16=1.5", np.float16(1.5).tobytes()),
@@ -177,6 +178,7 @@ def test_random_integers_stay_within_their_limits() -> None:
         (["--block", 1, "--arg", "u64=-1"], "-1 does not fit `u64` (0 to "),
         (["--block", 1, "--arg", "f32[2]=1,2,3"], "3 values for 2 elements"),
         (["--block", 1, "--arg", "f32[x]=1"], "is not a shape"),
+        (["--block", 1, "--arg", "f32[]"], "is not a shape"),
         (["--block", 1, "--arg", "f32[999999999999999]=random"], "more than there is memory for"),
         (["--block", 1, "--arg", "f32[999999999,999999999]=zeros"], "is not a shape"),
         (["--block", 1, "--arg", "f32[]=@nowhere.npy"], "`nowhere.npy` can't be read: no such file or directory\n"),
@@ -248,7 +250,8 @@ def test_several_kernels_need_a_name(tmp_path: Path) -> None:
     result = run(two, "--block", 1)
     assert result.exit_code == 2
     assert "`--entry` is required: the kernels are `a`, `b`" in result.stderr
-    assert run(two, "--block", 1, "--entry", "b").stdout.startswith("`b` ran")
+    for option in ("--entry", "--kernel"):
+        assert run(two, "--block", 1, option, "b").stdout.startswith("`b` ran")
 
 
 def test_errors_come_before_the_question_which_kernel(tmp_path: Path) -> None:
@@ -282,6 +285,12 @@ def test_what_check_warns_of_is_among_the_findings(tmp_path: Path) -> None:
     silent = write(tmp_path, HEADER + UNWRITTEN.replace("%f1;\n    ret", "0f00000000;\n    ret"))
     result = run(silent, "--block", 1, "--arg", "f32[1]=ones")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"no errors or warnings in {silent}")
+
+
+def test_what_check_warns_of_in_another_kernel_is_not(tmp_path: Path) -> None:
+    file = write(tmp_path, HEADER + UNWRITTEN + ".entry other() { ret; }\n")
+    result = run(file, "--block", 1, "--entry", "other")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, f"no errors or warnings in {file}")
 
 
 def test_of_many_kernels_some_are_named(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from .sample import Choice, sample_choices
 MACHINES = {"exact": exact_warp}
 FORMS = [form for form in forms() if form.chapter == "warp"]
 ALL = 0xFFFFFFFF
+UNDEFINED = 0xFFF1FFF1  # what comes from a lane that does not take part: NaN as f32, and as both halves of f16 and bf16
 Lanes = Mapping[int, Case]
 
 
@@ -56,7 +57,7 @@ def shfl(warp: Lanes, lane: int) -> tuple[int, int]:
     valid = source >= high if case.m.mode == "up" else source <= high
     if not valid:
         source = lane
-    return warp[source].number("a") if source in warp else 0, int(valid)
+    return warp[source].number("a") if source in warp else UNDEFINED, int(valid)
 
 
 def vote(warp: Lanes, lane: int) -> tuple[int]:

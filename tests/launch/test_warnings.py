@@ -50,3 +50,39 @@ def test_a_wrong_argument_has_nothing_to_do_with_them() -> None:
     with pytest.raises(ptxlab.KernelError) as raised:
         ptxlab.parse(KERNEL)["k"].launch(grid=1, block=1, args=[], device="cpu")
     assert raised.value.warnings == []
+
+
+ANOTHER = """
+.visible .entry right(.param .u64 out)
+{
+    .reg .b64 %out;
+    ld.param.u64 %out, [out];
+    st.global.u32 [%out], 7;
+    ret;
+}
+"""
+
+
+def test_those_about_another_kernel_are_left_out() -> None:
+    module = ptxlab.parse(KERNEL + ANOTHER)
+    result = module["right"].launch(1, 1, [np.zeros(1, "u4")], device="cpu", on_error="strict")
+    assert result.warnings == []
+    with pytest.raises(ptxlab.PtxError, match="divergent-barrier"):
+        module["k"].launch(1, 1, [np.zeros(1, "u4")], device="cpu", on_error="strict")
+
+
+def test_those_about_a_function_that_it_calls_are_not() -> None:
+    called = KERNEL.replace(".visible .entry k(.param .u64 out)", ".func k(.param .b64 out)")
+    caller = """
+.visible .entry calls(.param .u64 out)
+{
+    .reg .b64 %out;
+    .param .b64 given;
+    ld.param.u64 %out, [out];
+    st.param.b64 [given], %out;
+    call k, (given);
+    ret;
+}
+"""
+    result = ptxlab.parse(called + caller)["calls"].launch(1, 1, [np.zeros(1, "u4")], device="cpu")
+    assert [found.code for found in result.warnings] == ["divergent-barrier"]

@@ -36,7 +36,7 @@ TYPES = (*_NUMPY, *_ML_DTYPES)
 _FLOATS = ("f16", "f32", "f64", *_ML_DTYPES)
 
 Seed = Sequence[int]
-_ARGUMENT = re.compile(r"(?P<type>\w+)(?P<shape>\[[^\]]*\])?=(?P<value>.*)", re.DOTALL)
+_ARGUMENT = re.compile(r"(?P<type>\w+)(?:(?P<shape>\[[^\]]*\])?=(?P<value>.*)|(?P<zeros>\[[^\]]*\]))", re.DOTALL)
 _RANDOM = re.compile(r"random(?::(?P<low>[^:]+):(?P<high>[^:]+))?")
 
 
@@ -211,25 +211,26 @@ def type_of(name: str) -> dtype[Any]:
 
 
 def parse_argument(text: str, option: str = "--arg") -> Argument:
-    """`f16[64,64]=random` as an argument; what is wrong with it is a usage error."""
+    """`f16[64,64]=random` as an argument, `f16[64,64]` as one of zeros; what is wrong with it is a usage error."""
     found = _ARGUMENT.fullmatch(text)
     if text.startswith(("(", "{")):
         return _parse_structure(text, option)
     if found is None:
         raise click.BadParameter(f"`{text}` is not like `f32=2.0` or `f32[1024]=random`", param_hint=option)
-    type, shape = found["type"], found["shape"]
+    type, shape = found["type"], found["shape"] or found["zeros"]
+    value = "zeros" if found["zeros"] else found["value"]
     if type not in TYPES and not (type == "bytes" and shape is None):
         raise click.BadParameter(
             f"`{text}`: there is no type `{type}`, but {', '.join((*TYPES, 'bytes'))}", param_hint=option
         )
     if shape is None:
-        return Argument(text, type, None, found["value"], option)
+        return Argument(text, type, None, value, option)
     extents = [extent.strip() for extent in shape[1:-1].split(",")]
-    if extents == [""] and found["value"].startswith("@"):
-        return Argument(text, type, (), found["value"], option)
+    if extents == [""] and value.startswith("@"):
+        return Argument(text, type, (), value, option)
     if not all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents) or prod(map(int, extents)) >= 1 << 59:
         raise click.BadParameter(f"`{text}`: `{shape}` is not a shape such as `[64,64]`", param_hint=option)
-    return Argument(text, type, tuple(map(int, extents)), found["value"], option)
+    return Argument(text, type, tuple(map(int, extents)), value, option)
 
 
 def _parse_structure(text: str, option: str) -> Argument:

@@ -53,7 +53,7 @@ def _settings(context: click.Context, parameter: click.Parameter, value: Sequenc
 
 
 _OPTIONS = [
-    click.option("--entry", metavar="NAME", help="The kernel to run; needed where the file has several."),
+    click.option("--entry", "--kernel", metavar="NAME", help="The kernel to run; needed where the file has several."),
     click.option(
         "--grid", metavar="X,Y,Z", callback=extent, default="1", show_default=True, help="Size of the grid, in blocks."
     ),
@@ -87,14 +87,20 @@ def launch_options(command: Decorated) -> Decorated:
     return command
 
 
-def check_first(module: Module) -> list[Diagnostic]:
-    """The warnings of `ptxlab check`; raises `PtxError` with all that it finds where errors are among it."""
+def check_first(module: Module) -> None:
+    """Raise `PtxError` with all that `ptxlab check` finds, where errors are among it."""
     from ptxlab.launch.contexts import findings_of
 
     found = findings_of(module)
     if any(one.level == "error" for one in found):
         raise PtxError(found)
-    return found
+
+
+def kernel_warnings(kernel: Function) -> list[Diagnostic]:
+    """What `ptxlab check` warns of in a kernel, and in what it calls."""
+    from ptxlab.launch.contexts import warnings_of
+
+    return warnings_of(kernel)
 
 
 def choose(module: Module, entry: str | None, path: Path | None = None) -> Function:

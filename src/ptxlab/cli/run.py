@@ -15,7 +15,7 @@ from ptxlab.cli.compiling import CUDA, Compiling
 from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import cuda_target_option, name_of, path_argument, read_module
 from ptxlab.cli.findings import format_option, show_failure, status_of
-from ptxlab.cli.launching import block_indices, check_first, choose, launch_options, required_block
+from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 
@@ -203,9 +203,9 @@ def command(context: click.Context, /, **given: Any) -> None:
     """Run a kernel, on a GPU or on the emulator, and show its results.
 
     An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
-    between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape).
-    TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits. A structure is (64, 64, 0.5),
-    its numbers in their order, () if it has none, or bytes=HEX.
+    between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape);
+    TYPE[SHAPE] alone is zeros. TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits. A
+    structure is (64, 64, 0.5), its numbers in their order, () if it has none, or bytes=HEX.
     Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'. After its name, a `.global` or `.const` variable
     takes the same: --set filter=f32[3]=1,2,1.
 
@@ -213,8 +213,8 @@ def command(context: click.Context, /, **given: Any) -> None:
     follow `--`, or are the `cuda-options` of `[tool.ptxlab]` in pyproject.toml. --entry is the name in C++, and
     `--entry 'gemm<128, float>'` makes the kernel of its template.
 
-    What `ptxlab check` warns of is among the findings. Exits 0 if nothing was found, 1 if something was, 2 if it could
-    not be run as asked, 130 after Ctrl-C.
+    What `ptxlab check` warns of in the kernel is among the findings. Exits 0 if nothing was found, 1 if something was,
+    2 if it could not be run as asked, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -231,8 +231,9 @@ def command(context: click.Context, /, **given: Any) -> None:
     name, format = name_of(request.path), request.format
     try:
         module, warnings = read_module(request.path, request.target, request.entry)
-        warnings += check_first(module)
+        check_first(module)
         kernel = choose(module, request.entry, request.path)
+        warnings += kernel_warnings(kernel)
         options = request.options(kernel)
         for argument, parameter in zip(request.arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)

@@ -61,12 +61,14 @@ def shuffle(exchange: Pointer[u32], members: u32, mode: u32) -> None:
         within: boolean = offset <= lane and source >= last if mode == UP else source <= last
         if not within:
             source = lane
-        # PTX ISA 9.7.9.6 leaves open what comes from a lane that does not take part: here 0.
-        exchange[96 + lane] = exchange[source] if members >> source & 1 != 0 else 0
+        exchange[96 + lane] = exchange[source] if members >> source & 1 != 0 else UNDEFINED
         exchange[128 + lane] = u32(within)
 
 
 UP, DOWN, BUTTERFLY = range(3)  # as in SHUFFLES
+UNDEFINED = 0xFFF1FFF1
+"""What comes from a lane that does not take part, which PTX ISA 9.7.9.6 leaves open: NaN in every type of float, and a
+large number otherwise, so that a sum with it is wrong."""
 
 
 @form(

@@ -39,7 +39,7 @@ def launch(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> 
     chosen_kind, number = choose(module, args, options)
     chosen = None if chosen_kind == "cpu" else gpu.gpu(number)
     context = context_of(module)
-    context.refuse_wrong(module, options.on_error == "strict")
+    context.refuse_wrong(module, kernel if options.on_error == "strict" else None)
     if chosen is None:
         return _emulate_checked(module, kernel, context, args, options)
     if chosen_kind == "cuda":
@@ -60,9 +60,9 @@ def _emulate_checked(
         result = _emulate(module, kernel, context, args, options)
     except KernelError as wrong:
         if not any(found.code in _BEFORE for found in wrong.diagnostics):
-            wrong.warnings = context.warnings(module)
+            wrong.warnings = context.warnings(module, kernel)
         raise
-    result.warnings = context.warnings(module)
+    result.warnings = context.warnings(module, kernel)
     if found := mistyped_arrays(module, kernel, context, args, others):
         result.diagnostics = [*found, *result.diagnostics]
         return raised(result, options.on_error)

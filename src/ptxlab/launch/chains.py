@@ -53,7 +53,8 @@ def chain(
     if kind != "cpu" and seeds is not None:
         raise ValueError("`seeds` are the emulator's: choose `device='cpu'`")
     for link in links:
-        context_of(module_of(link.kernel)).refuse_wrong(module_of(link.kernel), on_error == "strict")
+        module = module_of(link.kernel)
+        context_of(module).refuse_wrong(module, link.kernel if on_error == "strict" else None)
     if kind == "cpu":
         results = _emulate(links, seeds)
     else:

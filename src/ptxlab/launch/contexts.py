@@ -14,6 +14,7 @@ from ptxlab import gpu, ir
 from ptxlab.check import check
 from ptxlab.device.digest import digest_of
 from ptxlab.device.host_variables import HostVariables
+from ptxlab.device.layout import reachable
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.ir.node import latest_edit
 from ptxlab.report import Diagnostic, PtxError
@@ -62,19 +63,35 @@ class Context:
             self.findings = check(module)
         return self.findings
 
-    def refuse_wrong(self, module: ir.Module, strict: bool = False) -> None:
-        """Refuse a program with errors, or with warnings if `strict`."""
-        found = self.check(module)
-        if found and (wrong := [one for one in found if strict or one.level == "error"]):
+    def refuse_wrong(self, module: ir.Module, strictly: ir.Function | None = None) -> None:
+        """Refuse a program with errors, or with warnings about the kernel that is run `strictly`."""
+        wrong = [one for one in self.check(module) if one.level == "error"]
+        if strictly is not None:
+            wrong += self.warnings(module, strictly)
+        if wrong:
             raise PtxError(wrong)
 
-    def warnings(self, module: ir.Module) -> list[Diagnostic]:
-        """What `check` warns of."""
-        return [found for found in self.check(module) if found.level == "warning"]
+    def warnings(self, module: ir.Module, kernel: ir.Function) -> list[Diagnostic]:
+        """What `check` warns of, but for what is in functions that the kernel does not call."""
+        found = [one for one in self.check(module) if one.level == "warning"]
+        if not found:
+            return []
+        called = reachable(module, kernel)
+        others = [one for one in module.functions if one.body is not None and one not in called]
+        return [one for one in found if not any(_is_in(one, module, function) for function in others)]
 
     def emulated(self, module: ir.Module) -> EmulatedModule:
         """The module as a launch on the emulator starts from it."""
         return EmulatedModule(module, self.digest, self.memory)
+
+
+def _is_in(found: Diagnostic, module: ir.Module, function: ir.Function) -> bool:
+    """Whether a finding is about a function."""
+    start, end = function.start, function.end
+    if start is None or end is None:
+        return False
+    spans = [label.span for label in found.labels if label.span.source is module.source]
+    return any(start <= span.start < end for span in spans)
 
 
 _contexts: dict[int, Context] = {}  # by the identity of the module: equal programs are not the same
@@ -100,6 +117,13 @@ def given_to(module: ir.Module) -> dict[str, bytes]:
 def findings_of(module: ir.Module) -> list[Diagnostic]:
     """What `check` finds in a module."""
     return list(context_of(module).check(module))
+
+
+def warnings_of(kernel: ir.Function) -> list[Diagnostic]:
+    """What `check` warns of in a kernel and in what it calls."""
+    module = kernel.module
+    assert module is not None
+    return context_of(module).warnings(module, kernel)
 
 
 def refuse_wrong(module: ir.Module) -> None:

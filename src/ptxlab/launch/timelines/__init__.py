@@ -78,7 +78,7 @@ def launch_recorded(
     assert module is not None
     refuse(options, where[0])
     context = context_of(module)
-    context.refuse_wrong(module, options.on_error == "strict")
+    context.refuse_wrong(module, kernel if options.on_error == "strict" else None)
     recording = context.recording_timelines.get(kernel.name)
     if recording is None:
         recording = context.recording_timelines[kernel.name] = Recording.of(module, kernel.name)
