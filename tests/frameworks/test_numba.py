@@ -49,6 +49,41 @@ def test_what_is_linked_is_put_before_the_kernel() -> None:
     assert out[0] == 42
 
 
+def test_a_function_of_c_without_a_result() -> None:
+    """Numba declares and calls it as if it returned `None`, which is a pointer."""
+    kernel = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 result) store(.param .b64 x);
+.visible .entry k(.param .u64 out) {
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [out];
+    { .param .b64 a; .param .b64 b; st.param.b64 [a], %rd1;
+    call.uni (b),
+    store,
+    (a); ld.param.b64 %rd2, [b]; }
+    ret;
+}
+"""
+    function = """\
+.version 8.1
+.target sm_80
+.address_size 64
+.visible .func store(.param .b64 x) {
+    .reg .b64 %rd<2>;
+    ld.param.b64 %rd1, [x];
+    st.global.u32 [%rd1], 7;
+    ret;
+}
+"""
+    out = np.zeros(1, np.uint32)
+    module = ptxlab.parse(_joined(kernel, (function,)))
+    assert ptxlab.check(module) == []
+    module["k"].launch(1, 1, [out])
+    assert out[0] == 7
+
+
 def test_what_is_declared_before_its_definition_stays_declared() -> None:
     """Kernels with `debug=True` declare their device functions first; linked code may need another's function.
 

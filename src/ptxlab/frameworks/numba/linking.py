@@ -113,8 +113,19 @@ def _joined(main: str, others: tuple[str, ...]) -> str:
     parts = [*(_LINES.sub("", _HEADER.sub("", other)) for other in others), _HEADER.sub("", main)]
     functions = [one for part in parts for one in _items(header + part) if isinstance(one, ir.Function)]
     linkages = {one.name: one.linkage for one in functions if one.body is not None}
+    for one in functions:
+        if one.body is not None and not one.returns:
+            parts = [_without_result(part, one.name) for part in parts]
     declared, defined = set[str](), set[str]()
     return header + "\n".join(_once(header, part, linkages, declared, defined) for part in parts)
+
+
+def _without_result(text: str, name: str) -> str:
+    """A part that calls a function without a result as one that has none.
+
+    To Numba it returns `None`, a pointer, and linkers do not compare declarations; nothing uses what is read of it.
+    """
+    return re.sub(rf"\bcall((?:\.uni)?)\s*\([^()]*\)\s*,\s*({re.escape(name)})\b", r"call\1 \2", text)
 
 
 def _items(text: str) -> list[ir.Function | ir.Declaration]:
