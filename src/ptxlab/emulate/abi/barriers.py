@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import VectorClock
+from ptxlab.emulate.abi.clocks import FenceOrder, VectorClock
 from ptxlab.native import Array, struct, u32, u64
 
 KNOWN_PHASES = 64  # mbarriers of a block that an explanation can describe
@@ -24,6 +24,7 @@ class Barrier:
     ones: u32
     instruction: u32
     known: VectorClock  # what the threads that arrived and continued have handed over
+    fences: FenceOrder  # of the threads that have arrived
 
 
 @struct

@@ -61,6 +61,14 @@ class Pages:
 
 
 @struct
+class FenceOrder:
+    """What comes before each `fence.sc` of the whole GPU, for a thread or a block; see `runtime.order.fence_order`."""
+
+    passed: VectorClock  # before a fence that comes before what is done now
+    observed: VectorClock  # before a fence that a write came after which was observed before what is done now
+
+
+@struct
 class SyncVariable:
     """Memory through which threads synchronise: by release and acquire, or an mbarrier.
 
@@ -79,6 +87,7 @@ class SyncVariable:
     known: VectorClock
     near: VectorClock
     close: VectorClock
+    fenced: VectorClock  # what came before each `fence.sc` that the writes came after; see `runtime.order.fence_order`
 
 
 @struct

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import Hint
 from ptxlab.emulate.abi.barriers import BlockBarriers
 from ptxlab.emulate.abi.bulk import TensorMap
-from ptxlab.emulate.abi.clocks import History, MapAcquire, MapUse, Pages, SyncVariables, VectorClock
+from ptxlab.emulate.abi.clocks import FenceOrder, History, MapAcquire, MapUse, Pages, SyncVariables, VectorClock
 from ptxlab.emulate.abi.code import Program
 from ptxlab.emulate.abi.faults import Fault
 from ptxlab.emulate.abi.quiescence import Watch
@@ -100,6 +100,7 @@ class BlockOrder:
     pages: Pages  # accesses to shared memory
     variables: SyncVariables  # synchronization variables in shared memory
     known: VectorClock  # what all its threads know of other blocks
+    fences: FenceOrder
     tiles: Tiles
     acquires: Growable[MapAcquire]  # of tensor maps, by its threads
     uses: Growable[MapUse]  # of tensor maps, by copies of its threads

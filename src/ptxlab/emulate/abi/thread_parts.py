@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.clocks import VectorClock
+from ptxlab.emulate.abi.clocks import FenceOrder, VectorClock
 from ptxlab.native import Array, Growable, Pointer, struct, u8, u32, u64
 
 OBSERVATIONS = 8  # that are remembered of a thread
@@ -206,3 +206,4 @@ class ThreadOrder:
     pending: KnowledgeByScope  # what it has read, and will know when it passes a fence
     fenced: KnowledgeByScope  # what it knew, and had done itself, when it last passed a releasing fence
     tensor_known: VectorClock  # of operations on tensor memory, what it has passed a fence for
+    fences: FenceOrder

@@ -28,6 +28,7 @@ from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
 from ptxlab.emulate.runtime.order.access_history import is_compatible
 from ptxlab.emulate.runtime.order.conflicts import has_conflict, report_conflicts
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
+from ptxlab.emulate.runtime.order.fence_order import comes_after_fence
 from ptxlab.emulate.runtime.order.one_sided import note_strong
 from ptxlab.emulate.runtime.order.release_acquire import acquire, empty, find_sync_variable, synchronise
 from ptxlab.emulate.runtime.order.remembering import remember_read, remember_write
@@ -319,7 +320,7 @@ def note_synchronization(
     if flags & OBJECT != 0:
         return
     if flags & STRONG != 0:
-        if variables.entries.count != 0 or flags & RELEASE != 0 or thread.order.fence.block != 0:
+        if variables.entries.count != 0 or flags & RELEASE != 0 or comes_after_fence(thread):
             synchronise_all(thread, variables, start, bytes, flags)
         if flags & (SYNCHRONIZES | RELEASE) == SYNCHRONIZES and flags & KIND != LOAD:
             thread.order.epoch += 1  # what comes after it is not observed with it

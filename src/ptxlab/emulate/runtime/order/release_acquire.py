@@ -13,6 +13,7 @@ from ptxlab.emulate.abi.address_spaces import LOAD, STORE
 from ptxlab.emulate.abi.clocks import SyncVariable, SyncVariables, VectorClock
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE, OBSERVATIONS
+from ptxlab.emulate.runtime.order.fence_order import comes_after_fence, hand_over_fences, take_over_fences
 from ptxlab.emulate.runtime.order.happens_before import companion
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
@@ -64,6 +65,7 @@ READ_FENCED = 3  # see `one_sided`
 # As `isa` names the semantics of a fence; see `access`.
 FENCE_ACQUIRE = 3
 FENCE_RELEASE = 4
+FENCE_SC = 6
 CLUSTER_SCOPE = 2
 GPU_SCOPE = 3
 
@@ -128,6 +130,7 @@ def free_variables(variables: Pointer[SyncVariables]) -> None:
         forget(address_of(variables.entries.items[index].known))
         forget(address_of(variables.entries.items[index].near))
         forget(address_of(variables.entries.items[index].close))
+        forget(address_of(variables.entries.items[index].fenced))
     free_items(variables.entries)
     free(cast(Pointer[u8], variables.slots))
     variables.slots = cast(Pointer[u32], 0)
@@ -192,6 +195,7 @@ def empty(variable: Pointer[SyncVariable]) -> None:
     variable.known.count = 0
     variable.near.count = 0
     variable.close.count = 0
+    variable.fenced.count = 0
 
 
 @native
@@ -220,9 +224,7 @@ def synchronise(thread: Pointer[Thread], variables: Pointer[SyncVariables], addr
     """What a strong access hands over, and what it takes over when its thread next passes a fence."""
     kind: u32 = flags & KIND
     own: u64 = key_of(thread.block.number, THREAD + thread.number)
-    releases: boolean = flags & RELEASE != 0 or (
-        thread.order.fence.block != 0 and (kind != LOAD or flags & UNCHANGED != 0)
-    )
+    releases: boolean = flags & RELEASE != 0 or (comes_after_fence(thread) and (kind != LOAD or flags & UNCHANGED != 0))
     variable = sync_variable_at(variables, address) if releases else find_sync_variable(variables, address)
     if cast(u64, variable) == 0:
         return
@@ -249,6 +251,8 @@ def synchronise(thread: Pointer[Thread], variables: Pointer[SyncVariables], addr
         if flags & WIDE == 0:
             known = close_to(thread, variable) if flags & CLUSTER != 0 else near_to(thread, variable)
         release(thread, known, doubt)
+    if kind != LOAD and flags & WIDE != 0:
+        hand_over_fences(thread, variable)
     # A fence hands over as far as both it and the write reach.
     wide: u32 = thread.order.fence.gpu if flags & WIDE != 0 else 0
     close: u32 = thread.order.fence.cluster if flags & CLUSTER != 0 else 0
@@ -322,6 +326,7 @@ def take_over(thread: Pointer[Thread], variable: Pointer[SyncVariable], acquires
         elif distance == FAR:
             known = address_of(thread.order.pending.gpu)
     join(known, address_of(variable.known))
+    join(address_of(thread.order.fences.observed), address_of(variable.fenced))
     if variable.close_block == u32(thread.block.cluster.blocks[0].number):
         join(known, address_of(variable.close))
     if variable.near_block == u32(thread.block.number):
@@ -347,6 +352,8 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
         if is_wide:
             join(address_of(thread.order.known), address_of(thread.order.pending.gpu))
             thread.order.pending.gpu.count = 0
+            if semantics == FENCE_SC:
+                take_over_fences(thread)
     if semantics != FENCE_ACQUIRE:
         thread.order.fence.block = thread.order.epoch
         hand_over(thread, address_of(thread.order.fenced.block), thread.order.epoch)
@@ -356,6 +363,8 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
         if is_wide:
             thread.order.fence.gpu = thread.order.epoch
             join(address_of(thread.order.fenced.gpu), address_of(thread.order.fenced.block))
+            if semantics == FENCE_SC:
+                hand_over(thread, address_of(thread.order.fences.passed), thread.order.epoch)
         thread.order.epoch += 1
 
 

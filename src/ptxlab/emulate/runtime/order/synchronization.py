@@ -9,6 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Block, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import AT_BARRIER, DONE
+from ptxlab.emulate.runtime.order.fence_order import clear_fences, forget_fences, join_fences, share_fences
 from ptxlab.emulate.runtime.order.release_acquire import (
     free_variables,
     hand_over,
@@ -99,11 +100,15 @@ def end_order(block: Pointer[Block]) -> None:
             forget(address_of(thread.order.pending.gpu))
         if thread.order.tensor_known.capacity != 0:
             forget(address_of(thread.order.tensor_known))
+        if thread.order.fences.passed.capacity + thread.order.fences.observed.capacity != 0:
+            forget_fences(address_of(thread.order.fences))
     left: u32 = block.barriers.used
     while left != 0:
         forget(address_of(block.barriers.numbered[trailing_zeros(u32, left)].known))
+        forget_fences(address_of(block.barriers.numbered[trailing_zeros(u32, left)].fences))
         left = left & (left - 1)
     forget(address_of(block.order.known))
+    forget_fences(address_of(block.order.fences))
     free_items(block.order.acquires)
     free_items(block.order.uses)
     free_variables(address_of(block.order.variables))
@@ -185,6 +190,7 @@ def order_arrival(thread: Pointer[Thread], number: u32) -> None:
     """A thread has arrived at a barrier and continues: what it did until now is handed over when that completes."""
     known = address_of(thread.block.barriers.numbered[number].known)
     hand_over(thread, known, thread.order.epoch)
+    join_fences(address_of(thread.block.barriers.numbered[number].fences), address_of(thread.order.fences))
     add_copies(known, thread)
     thread.order.epoch += 1
 
@@ -200,6 +206,7 @@ def order_barrier(block: Pointer[Block], number: u32) -> None:
     else:
         order_some(block, number)
     barrier.known.count = 0
+    clear_fences(address_of(barrier.fences))
 
 
 @native
@@ -217,6 +224,7 @@ def order_block(block: Pointer[Block]) -> None:
             thread.copies.shared = thread.copies.done
         if thread.order.known.count != 0:
             share(block, address_of(thread.order.known))
+    share_fences(block)
     block.order.barrier_epoch = top
     if block.live == block.count:
         block.order.settled_epoch = top
@@ -271,12 +279,18 @@ def share(block: Pointer[Block], known: Pointer[VectorClock]) -> None:
 def order_some(block: Pointer[Block], number: u32) -> None:
     """Some threads have converged, and others have arrived and continued."""
     known = address_of(block.barriers.numbered[number].known)
+    fences = address_of(block.barriers.numbered[number].fences)
     for warp in range(block.warps):
         order_warp(block, number, warp * 32, known)
     for index in range(block.count):
         thread = block.threads + index
         if thread.status == AT_BARRIER and thread.waiting.barrier == number:
+            join_fences(fences, address_of(thread.order.fences))
+    for index in range(block.count):
+        thread = block.threads + index
+        if thread.status == AT_BARRIER and thread.waiting.barrier == number:
             join(address_of(thread.order.known), known)
+            join_fences(address_of(thread.order.fences), fences)
 
 
 @native
