@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 _COLLECTIVE = (
-    "`shfl`, `vote`, `match`, `redux`, `elect`, `mma`, `ldmatrix` and the like wait for lanes of a warp, "
+    "`shfl`, `vote`, `match`, `redux`, `elect`, `mma`, `wgmma`, `ldmatrix` and the like wait for lanes of a warp, "
     "but order no memory"
 )
 _FAILED = (
