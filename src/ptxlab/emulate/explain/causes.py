@@ -1,7 +1,8 @@
 """One cause, one finding: which findings have one cause, so that one of them reports it.
 
 A deallocation races with all that no thread waited for, and is reported once. Where one fence is missing, all
-operations that follow the same synchronization lack it.
+operations that follow the same synchronization lack it. Of loads that a compiler made of one line, as of an unrolled
+loop, one reports that they read what no thread has written.
 
 Two races have one cause if both are between threads of a block (or both are about the same array), if they are of one
 kind, and if one barrier would order both: some point of the function is between the two instructions of the one and
@@ -107,6 +108,16 @@ def by_synchronization(launch: RunningLaunch, found: StructArray, numbers: list[
             groups.append((before, group := []))
         group.append(number)
     return [group for _, group in groups]
+
+
+def by_source(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
+    """Findings of one access each, those that were compiled from one line of the source together."""
+    sources = _sources(launch)
+    groups: dict[Hashable, list[int]] = {}
+    for number in numbers:
+        at = found.get("instruction", number)
+        groups.setdefault((found.get("space", number), sources.get(at, at)), []).append(number)
+    return list(groups.values())
 
 
 def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[str]:

@@ -10,7 +10,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Race, bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
-from ptxlab.emulate.explain.causes import by_synchronization, causes_of, other_lines
+from ptxlab.emulate.explain.causes import by_source, by_synchronization, causes_of, other_lines
 from ptxlab.emulate.explain.discarded_reads import DiscardedReads
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.layout_findings import explain_mismatches
@@ -89,10 +89,15 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
         if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
             yield explain_unread(launch, found, number)
     discarded = DiscardedReads(launch)
-    for number in numbers:
-        instruction = found.get("instruction", number)
-        if kinds[number] == reports.UNWRITTEN and instruction not in racing and not discarded.has(instruction):
-            yield _explain_unwritten(launch, found, number)
+    unwritten = [
+        number
+        for number in numbers
+        if kinds[number] == reports.UNWRITTEN
+        and found.get("instruction", number) not in racing
+        and not discarded.has(found.get("instruction", number))
+    ]
+    for first, *others in by_source(launch, found, unwritten):
+        yield _explain_unwritten(launch, found, first, len(others))
     if worker.history.get("unwatched"):
         yield warning(
             "incomplete-check",
@@ -172,8 +177,8 @@ _RACES = {
 }
 
 
-def _explain_unwritten(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
-    """A read of memory that nothing has been written to."""
+def _explain_unwritten(launch: RunningLaunch, found: StructArray, number: int, others: int) -> Diagnostic:
+    """A read of memory that nothing has been written to, and as many others from the same line of the source."""
     space = found.get("space", number)
     whose = "it has not written" if space == address_spaces.LOCAL_SPACE else "no thread has written"
     who = thread_name(launch, found.get("block", number), found.get("thread", number))
@@ -182,6 +187,7 @@ def _explain_unwritten(launch: RunningLaunch, found: StructArray, number: int) -
         f"a thread reads {name_memory(space)} that {whose}",
         launch.span_of(found.get("instruction", number)),
         f"{who} read {bytes_of(launch, found, number)}",
+        notes=[f"so {'do' if others > 1 else 'does'} {others} more of the same line of the source"] if others else [],
         helps=["write it first: it is not zero on a GPU"],
     )
 
