@@ -33,6 +33,7 @@ BENCHES = HERE.parent / "evidence" / "bench"
 TEXT = HERE.parent / "evidence" / "optimisation_text.json"
 LAUNCHES = HERE.parent / "evidence" / "launch.json"
 SANITIZER = HERE.parent / "evidence" / "sanitizer.json"
+ESTIMATES = HERE.parent / "evidence" / "estimate.json"
 LAB = HERE.parent / "evidence" / "lab.json"
 
 
@@ -338,6 +339,34 @@ def lab_speed(path: Path = LAB) -> str:
     return "\n".join([*lines, ""])
 
 
+def estimates(path: Path = ESTIMATES) -> str:
+    """How far estimates are from measured times, by part and by launch."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    names = {"fitted": "fitted", "others": "in view", "unseen": "added afterwards", "all": "all"}
+    lines = ["| kernels | launches | error | worst | within 1.3 |", "|---|---:|---:|---:|---:|"]
+    for part, name in names.items():
+        one = found["summary"][part]
+        cells = [
+            str(one["launches"]),
+            f"{one['geometric mean']:.2f}",
+            f"{one['worst']:.2f}",
+            f"{one['within 1.3']:.0%}",
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    limiters = found["limiters"]
+    lines += [
+        f"\nThe limiter is the one that is expected of the kernel in {limiters['right']} of {limiters['known']} "
+        "launches that have one; no profiler was asked.\n",
+        "| kernel | variant | size | estimate, µs | measured, µs | ratio | limiter |",
+        "|---|---|---|---:|---:|---:|---|",
+    ]
+    for row in found["rows"]:
+        size = ", ".join(str(value) for value in row["size"].values())
+        times = f"{row['predicted, us']:,} | {row['measured, us']:,} | {row['ratio']:.2f}"
+        lines.append(f"| {row['kernel']} | {row['variant']} | {size} | {times} | {row['limiter']} |")
+    return "\n".join([*lines, ""])
+
+
 def index(pages: Mapping[str, str]) -> str:
     """The title of each page, and where it is."""
     titles = {name: text.partition("\n")[0].lstrip("# ") for name, text in pages.items()}
@@ -358,6 +387,8 @@ def write_measured() -> None:
         text = re.sub(rf"({words}\s+medians\s+of\s+at\s+least\s+)\d+", rf"\g<1>{rounds}", text)
     path.write_text(text, encoding="utf-8")
     (BENCHES / "README.md").write_text(benchmarks(), encoding="utf-8")
+    page, mark = HERE / "estimate.md", r"(?<=<!-- measured: estimate -->\n).*?(?=<!-- end -->)"
+    page.write_text(re.sub(mark, lambda _: estimates(), page.read_text("utf-8"), flags=re.DOTALL), "utf-8")
     if LAB.exists():  # it takes a browser, and a machine with nothing else on it
         page = HERE / "lab.md"
         mark = r"(?<=<!-- measured: lab -->\n).*?(?=<!-- end -->)"

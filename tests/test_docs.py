@@ -195,3 +195,7 @@ def test_the_findings_on_the_emulator_have_pages() -> None:
     named = re.findall(r"`([a-z]+(?:-[a-z]+)*)`", "\n".join(row.split("|")[1] for row in table.split("\n")[2:]))
     assert len(named) > 8
     assert set(named) <= set(pages())
+
+
+def test_estimates_are_those_of_the_evidence(build: ModuleType) -> None:
+    assert f"<!-- measured: estimate -->\n{build.estimates()}<!-- end -->" in (DOCS / "estimate.md").read_text("utf-8")

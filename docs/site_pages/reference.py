@@ -133,7 +133,7 @@ def cell(text: str) -> str:
 
 GROUPS = {
     "Read, check, print": "load parse check format cuda render",
-    "Launch": "Result chain explore Record Trace",
+    "Launch": "Result chain explore Record Trace estimate Estimate",
     "Arguments": "tensor_map im2col_map Pointers Multicast Texture Surface Sampler",
     "Findings": "Diagnostic PtxError KernelError TraceError explain",
     "Kernels of other frameworks": "adopt triton cute numba",

@@ -26,6 +26,7 @@ SECTIONS = {
         "docs/debug.md",
         "docs/trace.md",
         "docs/timelines.md",
+        "docs/estimate.md",
         "docs/draw.md",
         "docs/editors.md",
     ],

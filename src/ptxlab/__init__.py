@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from ptxlab.device.textures import Texture as Texture
     from ptxlab.device.trace_file import TraceError as TraceError
     from ptxlab.emulate.explain.encoded import explain as explain
+    from ptxlab.estimate import Estimate as Estimate
+    from ptxlab.estimate import estimate as estimate
     from ptxlab.frameworks import cute as cute
     from ptxlab.frameworks import numba as numba
     from ptxlab.frameworks import triton as triton
@@ -51,6 +53,7 @@ _loaded_at = time.time()  # source that is younger may not be what this process 
 
 _HOME = {
     "Diagnostic": "ptxlab.report",
+    "Estimate": "ptxlab.estimate",
     "KernelError": "ptxlab.report",
     "Multicast": "ptxlab.device.multicast",
     "Pointers": "ptxlab.device.structures",
@@ -66,6 +69,7 @@ _HOME = {
     "check": "ptxlab.check",
     "adopt": "ptxlab.frameworks.adopt",
     "cuda": "ptxlab.toolchain",
+    "estimate": "ptxlab.estimate",
     "explain": "ptxlab.emulate.explain.encoded",
     "explore": "ptxlab.launch",
     "format": "ptxlab.syntax",

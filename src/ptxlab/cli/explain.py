@@ -125,6 +125,7 @@ def pages() -> dict[str, str]:
     from ptxlab.author.pages import PAGES as IN_PYTHON
     from ptxlab.check.rules import rules_by_code
     from ptxlab.emulate.explain.pages import pages as findings
+    from ptxlab.estimate.pages import PAGES as OF_ESTIMATES
     from ptxlab.gpu.pages import PAGES as OF_GPUS
     from ptxlab.litmus.pages import PAGES as OF_LITMUS
     from ptxlab.measure.pages import PAGES as OF_MEASURING
@@ -134,7 +135,8 @@ def pages() -> dict[str, str]:
 
     own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
     advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
-    return advised | IN_PYTHON | OF_GPUS | OF_LITMUS | OF_MEASURING | OF_TOOLS | OF_FILES | findings() | own
+    others = IN_PYTHON | OF_ESTIMATES | OF_GPUS | OF_LITMUS | OF_MEASURING | OF_TOOLS | OF_FILES
+    return advised | others | findings() | own
 
 
 def advisory_page(advisory: Advisory) -> str:

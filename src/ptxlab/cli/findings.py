@@ -13,7 +13,7 @@ import click
 from ptxlab.report import Diagnostic, Format, render, summary
 
 _MACHINE = ("missing-tool", "no-gpu")  # what is wrong is this machine, not the file
-_MISUSE = ("bad-argument", "bad-launch", *_MACHINE)
+_MISUSE = ("bad-argument", "bad-launch", "no-estimate", *_MACHINE)
 LISTED = 12  # of many: lines, or kernels, that are named
 
 format_option = click.option(

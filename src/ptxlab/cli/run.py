@@ -88,6 +88,7 @@ class Request:
     gpu: str | None
     contract: str | None
     report: bool
+    estimate: bool
     draw: tuple[int, Path | None] | None
     save: Path | None
     record: Path | None
@@ -105,6 +106,8 @@ class Request:
         partial = self.blocks is not None or self.profile or self.draw or self.cooperative
         if self.explore and (self.seeds is not None or self.schedule is not None or partial):
             raise click.UsageError("`--explore` tries all schedules of a whole grid, and nothing else")
+        if self.estimate:
+            self._refuse_with_estimate()
         if self.scheduler is not None and self.seeds is None:
             raise click.UsageError("`--scheduler` spreads `--seeds`: say how many")
         asked = {"profile": self.profile, "draw": self.draw is not None, "blocks": self.blocks is not None,
@@ -121,6 +124,19 @@ class Request:
         for option, given in asked.items():
             if given and self.device in ("cuda", "both"):
                 raise click.UsageError(f"`--{option}` is for the emulator: leave out `--device`")
+
+    def _refuse_with_estimate(self) -> None:
+        """An estimate runs a few blocks, and shows no results of them."""
+        others = {
+            "device": self.device not in ("auto", "cpu"), "seeds": self.seeds is not None, "explore": self.explore,
+            "schedule": self.schedule is not None, "profile": self.profile, "draw": self.draw is not None,
+            "save": self.save is not None, "record": self.record is not None, "timeline": self.timeline is not None,
+            "expect": bool(self.expect), "report": self.report, "cooperative": self.cooperative,
+        }  # fmt: skip
+        if asked := [name for name, given in others.items() if given]:
+            raise click.UsageError(f"`--estimate` shows no results: leave out `--{asked[0]}`")
+        if self.format not in ("full", "json"):
+            raise click.UsageError(f"`--estimate` has no findings to show as {self.format}")
 
     def options(self, kernel: Function) -> LaunchOptions:
         """How the kernel is to be launched."""
@@ -185,6 +201,8 @@ class Request:
 @click.option("--contract", type=click.Choice(["none", "all", "ptxas"]),
               help="Which `mul` and `add` become one `fma`: none, all that may, or as ptxas does it.")  # fmt: skip
 @click.option("--report", is_flag=True, help="Say which instructions were measured on hardware, which are modelled.")
+@click.option("--estimate", is_flag=True,
+              help="Say how long the launch takes on an H200, and what limits it; runs a few blocks.")  # fmt: skip
 @click.option("--draw", metavar="LINE[=FILE]", callback=_drawn,
               help="Draw the costliest memory request of a warp at a line; FILE is .svg or .txt.")  # fmt: skip
 @click.option("--save", metavar="DIRECTORY", type=click.Path(file_okay=False, path_type=Path),
@@ -224,6 +242,8 @@ def command(context: click.Context, /, **given: Any) -> None:
       ptxlab run spin_lock.ptx --grid 3 --block 1 --arg u32[2]=zeros --explore
       ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
           --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
+      ptxlab run saxpy.ptx --estimate --gpu H200 --grid 65536 --block 256 \\
+          --arg f32[16777216]=zeros --arg f32[16777216]=zeros --arg f32=2.0 --arg u32=16777216
       ptxlab run gemm.cu --target sm_90a --entry 'gemm<128, float>' --block 128 --arg f32[128]=ones -- -Iinclude
     """
     request = Request(**given)
@@ -237,6 +257,8 @@ def command(context: click.Context, /, **given: Any) -> None:
         options = request.options(kernel)
         for argument, parameter in zip(request.arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
+        if request.estimate:
+            context.exit(estimate(kernel, request))
         if request.explore:
             context.exit(explore(kernel, request, options, warnings))
         run = run_kernel(kernel, request, options, warnings)
@@ -303,6 +325,27 @@ def draw_accesses(result: Any, line: int, output: Path | None, says_where: bool)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     show(picture, output, says_where)
+
+
+def estimate(kernel: Function, request: Request) -> int:
+    """Show how long the launch takes on a GPU, and what limits it; the exit status."""
+    from ptxlab.cli.estimation import show
+    from ptxlab.estimate import estimate as estimate_launch
+    from ptxlab.isa.gpus import gpu_named
+
+    module = kernel.module
+    assert module is not None
+    target = module.target if request.gpu is None else gpu_named(request.gpu).architecture_for(module.target)
+    if target is None:
+        raise click.UsageError(f"`--gpu {request.gpu}` can't run a module of `{module.target}`")
+    given = Inputs(request.arguments, request.settings).make(module, request.seed)
+    block = request.block or required_block(kernel)
+    how: Any = {
+        "shared": request.shared, "cluster": request.cluster, "target": target, "blocks": request.blocks,
+        "timeout": request.timeout,
+    }  # fmt: skip
+    show(estimate_launch(kernel, request.grid, block, given, **how), request.format)
+    return 0
 
 
 def explore(kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]) -> int:
