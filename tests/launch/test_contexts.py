@@ -146,6 +146,7 @@ def test_a_module_is_printed_and_checked_once(monkeypatch: pytest.MonkeyPatch) -
     plain_format, plain_check = digest.format, contexts.check
     monkeypatch.setattr(digest, "format", lambda module: (calls.append("format"), plain_format(module))[1])
     monkeypatch.setattr(contexts, "check", lambda module: (calls.append("check"), plain_check(module))[1])
+    monkeypatch.setattr(contexts, "_clean", {})
     module = ptxlab.parse(COUNT)
     for seed in range(3):
         run(module, seed=seed, on_error="strict")
@@ -159,6 +160,26 @@ def test_a_module_is_printed_and_checked_once(monkeypatch: pytest.MonkeyPatch) -
     for _ in range(3):
         run(module)
     assert sorted(calls) == ["check", "check", "format", "format"]
+
+
+def test_a_text_without_findings_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[int] = []
+    plain_check = contexts.check
+    monkeypatch.setattr(contexts, "check", lambda module: (one := plain_check(module), found.append(len(one)))[0])
+    monkeypatch.setattr(contexts, "_clean", {})
+    for _ in range(3):
+        run(ptxlab.parse(COUNT))
+    assert found == [0]
+    doubtful = COUNT.replace("ret;", "ret; mov.u32 %r1, 1;")
+    for text in (
+        doubtful,
+        doubtful,
+        doubtful.replace("ret; ", "ret;\n// ptxlab: allow unreachable-code, a test\n"),
+    ):
+        run(ptxlab.parse(text))
+    assert found == [0, 1, 1, 0]
+    run(ptxlab.parse(doubtful))  # the comment is not in the program, and counts nevertheless
+    assert found == [0, 1, 1, 0, 1]
 
 
 def test_what_devices_hold_goes_with_the_module() -> None:

@@ -8,6 +8,7 @@ loaded again, and its variables are initialised again, as they were set or as th
 from __future__ import annotations
 
 import weakref
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import gpu, ir
@@ -60,7 +61,7 @@ class Context:
     def check(self, module: ir.Module) -> list[Diagnostic]:
         """What `check` finds in the module; it is not checked again before it is edited."""
         if self.findings is None:
-            self.findings = check(module)
+            self.findings = _check_once(module, self.digest)
         return self.findings
 
     def refuse_wrong(self, module: ir.Module, strictly: ir.Function | None = None) -> None:
@@ -92,6 +93,26 @@ def _is_in(found: Diagnostic, module: ir.Module, function: ir.Function) -> bool:
         return False
     spans = [label.span for label in found.labels if label.span.source is module.source]
     return any(start <= span.start < end for span in spans)
+
+
+_MOST_CLEAN = 4096
+_clean: dict[
+    tuple[str, bytes], None
+] = {}  # programs without findings: digests of them, and of what they were read from
+
+
+def _check_once(module: ir.Module, digest: str) -> list[Diagnostic]:
+    """What `check` finds; a text that it found nothing in is not checked again when it is read again."""
+    text = "" if module.source is None else module.source.text
+    program = digest, sha256(text.encode("utf-8", "surrogateescape")).digest()
+    if program in _clean:
+        return []
+    found = check(module)
+    if not found:
+        if len(_clean) == _MOST_CLEAN:
+            del _clean[next(iter(_clean))]
+        _clean[program] = None
+    return found
 
 
 _contexts: dict[int, Context] = {}  # by the identity of the module: equal programs are not the same
