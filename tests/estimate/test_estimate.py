@@ -52,7 +52,7 @@ def usual(text: str) -> ptxlab.Estimate:
         (kernels.FMA, "FMA pipe"),
         (kernels.SFU, "SFU"),
         (kernels.CONFLICTS, "shared memory"),
-        (kernels.TENSOR, "tensor cores"),
+        pytest.param(kernels.TENSOR, "tensor cores", marks=pytest.mark.bulk),
     ],
 )
 def test_the_limiter_is_the_unit_that_the_kernel_is_made_for(text: str, limiter: str) -> None:
@@ -164,9 +164,9 @@ def test_command_line(tmp_path: Path) -> None:
     path = tmp_path / "sfu.ptx"
     path.write_text(kernels.SFU)
     how = ["run", str(path), "--estimate", "--grid", "1056", "--block", "256", "--arg", "f32[4096]=zeros"]
-    found = CliRunner().invoke(command, how)
-    assert found.exit_code == 0, found.output
-    assert found.output.startswith("`sfu` on an H200: about ")
+    as_text = CliRunner().invoke(command, how)
+    assert as_text.exit_code == 0, as_text.output
+    assert as_text.output.startswith("`sfu` on an H200: about ")
     as_json = json.loads(CliRunner().invoke(command, [*how, "--format", "json"]).output)
     assert as_json["limiter"] == "SFU"
     refused = CliRunner().invoke(command, [*how, "--profile"])

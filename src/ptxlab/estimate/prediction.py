@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, prod
 from typing import Any
 
@@ -17,16 +18,18 @@ from ptxlab.estimate.sampling import Work, sample
 from ptxlab.estimate.traffic import traffic_of
 from ptxlab.estimate.units import DRAM, L2, LAUNCH
 from ptxlab.ir.origin import Origins
-from ptxlab.report import KernelError, PtxError, Source, Span, error
+from ptxlab.report import KernelError, PtxError, Span, error
 from ptxlab.syntax import format, parse
 from ptxlab.toolchain import (
     Occupancy,
     Resources,
     SassFunction,
     SassInstruction,
+    Tool,
     assemble,
     disassemble,
     find,
+    find_assembler,
     occupancy,
 )
 
@@ -147,7 +150,8 @@ def observe(kernel: ir.Function, args: Sequence[Any], options: LaunchOptions, ta
     assert module.source is not None
     target = target or module.target
     hardware = hardware_of(target)
-    functions, needs = _assemble(module.source, kernel.name, target)
+    tools = find_assembler(module.version), find("nvdisasm")
+    functions, needs = _assemble(module.source.text, module.source.name, kernel.name, target, *tools)
     held = occupancy(target, prod(options.block), needs.registers or 0, options.shared + needs.shared)
     assert held is not None
     if not held.blocks:
@@ -204,14 +208,16 @@ def _with_source(kernel: ir.Function) -> ir.Function:
     return parse(format(module), "kernel.ptx")[kernel.name]
 
 
-def _assemble(source: Source, entry: str, target: str) -> tuple[list[SassFunction], Resources]:
+@lru_cache(maxsize=32)
+def _assemble(
+    text: str, name: str, entry: str, target: str, assembler: Tool, disassembler: Tool
+) -> tuple[tuple[SassFunction, ...], Resources]:
     """The machine code of a module, and what the entry needs; PTX that ptxas refuses raises `PtxError`."""
-    disassembler = find("nvdisasm")
-    assembly = assemble(source.text, target, source.name, ["-lineinfo"])
+    assembly = assemble(text, target, name, ["-lineinfo"], tool=assembler)
     if assembly.cubin is None:
         raise PtxError(assembly.diagnostics)
     needs = next(one for one in assembly.resources if one.function == entry)
-    return disassemble(assembly.cubin, tool=disassembler), needs
+    return tuple(disassemble(assembly.cubin, tool=disassembler)), needs
 
 
 def _limiter(found: Bounds, hardware: Hardware, total: int, idle: float) -> str:
