@@ -76,7 +76,7 @@ REDUCED: Slots = {
     "operation": "min max",
     "types": {"d": vector, "reduced": "b32", "taddr": TENSOR},
     "writes": "d reduced",
-    "since": "8.6 sm_101a | 8.8 sm_101f sm_103f",
+    "since": "8.8 sm_101f sm_103f",
 }
 REDUCED_SPLIT: Slots = REDUCED | {"types": {**REDUCED["types"], "split": "imm"}}
 
