@@ -106,9 +106,7 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("set.gt.bf16.bf16 {%r1}, %h2, %h3;"), "operand-type"),
     (kernel("multimem.st.relaxed.gpu.global.bf16x2 [%d1], {%r1};"), None),
     (kernel("multimem.st.relaxed.gpu.global.v2.f32 [%d1], {%r1, %p1};"), "?operand-type"),
-    (kernel("multimem.st.relaxed.gpu.global.v2.f32 [%d1], {%p1, %r1};"), "operand-type"),
     (kernel("multimem.st.relaxed.gpu.global.v2.f32 [%d1], {%r1, _};"), "operand-type"),
-    (kernel("multimem.red.relaxed.gpu.global.add.v2.bf16x2 [%d1], {%r1, %p1};"), "operand-type"),
     (kernel("multimem.ld_reduce.relaxed.gpu.global.add.v2.bf16x2 {%p1, _}, [%d1];"), "?operand-type"),
     (kernel("multimem.ld_reduce.relaxed.gpu.global.add.bf16x2 %p1, [%d1];"), "?operand-type"),
     (kernel("multimem.ld_reduce.relaxed.gpu.global.add.f16x2 %p1, [%d1];"), "operand-type"),
@@ -338,6 +336,13 @@ CASES: list[tuple[str, str | None]] = [
 ]
 
 
+# Predicates among the elements of a vector: ptxas 13.0 for x86_64 lets them pass, that for aarch64 does not.
+BY_HOST = [
+    (kernel("multimem.st.relaxed.gpu.global.v2.f32 [%d1], {%p1, %r1};"), "operand-type"),
+    (kernel("multimem.red.relaxed.gpu.global.add.v2.bf16x2 [%d1], {%r1, %p1};"), "operand-type"),
+]
+
+
 def whole(text: str) -> str:
     return f"{text}\n" if text.startswith(".version") else f"{HEADER}{text}\n"
 
@@ -349,7 +354,7 @@ def findings(text: str) -> list[Diagnostic]:
         return list(problem.diagnostics)
 
 
-@pytest.mark.parametrize(("text", "code"), CASES)
+@pytest.mark.parametrize(("text", "code"), [*CASES, *BY_HOST])
 def test_each_is_judged_as_written(text: str, code: str | None) -> None:
     found = findings(text)
     errors = [finding.code for finding in found if finding.level == "error"]
