@@ -46,6 +46,17 @@ def compare_with_file(path: Path, lines: Iterable[str]) -> None:
 
 
 needs_ptxas = pytest.mark.skipif(not is_there("ptxas"), reason="no ptxas: install `ptxlab[toolchain]`")
+FOLLOWED = "13.0."  # the ptxas that `check` agrees with: later ones refuse more nonsense
+
+
+def is_followed() -> bool:
+    """Whether the ptxas here is of the version whose verdicts `check` follows."""
+    return is_there("ptxas") and find("ptxas").version.startswith(FOLLOWED)
+
+
+needs_followed_ptxas = pytest.mark.skipif(
+    not is_followed(), reason=f"needs ptxas {FOLLOWED}x, whose verdicts `check` follows"
+)
 needs_nvdisasm = pytest.mark.skipif(
     not (is_there("ptxas") and is_there("nvdisasm")), reason="no ptxas or nvdisasm: install `ptxlab[toolchain]`"
 )

@@ -10,7 +10,7 @@ from ptxlab.report import Diagnostic
 from ptxlab.toolchain import accepted, judge
 from tests.tools import header
 
-from ..tools import needs_ptxas
+from ..tools import needs_followed_ptxas
 
 HEADER = header("9.0", "sm_100a")
 KERNEL = "\n.entry j() { ret; }"
@@ -370,7 +370,7 @@ def test_billions_of_registers_take_no_time() -> None:
     assert [finding.code for finding in found] == ["duplicate-name"]
 
 
-@needs_ptxas
+@needs_followed_ptxas
 @pytest.mark.parametrize(("text", "code"), CASES)
 def test_ptxas_takes_the_same_side(text: str, code: str | None) -> None:
     assert accepted(judge(whole(text))) == (code is None or code.startswith("?"))

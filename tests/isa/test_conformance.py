@@ -10,10 +10,10 @@ from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.toolchain import find, find_assembler
 
-from ..tools import BLESS, compare_with_file, needs_ptxas
+from ..tools import BLESS, compare_with_file, needs_followed_ptxas
 from .conformance import Question, disagreements, mutant_questions, questions
 
-pytestmark = needs_ptxas
+pytestmark = needs_followed_ptxas
 CONFIRMED = Path(__file__).parent / "confirmed"  # `BLESS=1 pytest tests/isa/test_conformance.py` asks and writes all
 
 

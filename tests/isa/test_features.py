@@ -6,9 +6,9 @@ from ptxlab.isa.features import FEATURES
 from ptxlab.isa.targets import TARGETS, VERSIONS, Version
 from ptxlab.toolchain import accepted, judge
 
-from ..tools import needs_ptxas
+from ..tools import needs_followed_ptxas
 
-pytestmark = needs_ptxas
+pytestmark = needs_followed_ptxas
 
 # A unified symbol is one of several modules, so ptxas asks for separate compilation.
 _OPTIONS = {FEATURES["unified"].example: ("-c",)}
