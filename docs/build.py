@@ -22,7 +22,8 @@ from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.measure import Record
 from ptxlab.measure.page import as_page
-from ptxlab.measure.table import as_markdown, seconds
+from ptxlab.measure.table import as_markdown
+from ptxlab.report.times import seconds
 
 HERE = Path(__file__).parent
 BUILD = HERE.parent / "build" / "docs"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.draw.picture import Cell, Panel, Picture
+from ptxlab.isa.memory_system import BANKS, SECTOR
 
-BANKS = 32
-SECTOR = 32
 ACROSS = 8  # sectors side by side
 
 

@@ -7,6 +7,8 @@ from pathlib import PurePath
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from ptxlab.report.times import seconds
+
 if TYPE_CHECKING:
     from ptxlab.estimate.prediction import Estimate
 
@@ -33,14 +35,14 @@ ADVICE = {
 
 def describe(found: Estimate) -> Iterator[str]:
     """The lines of an estimate."""
-    title = f"`{found.kernel}` on an {found.gpu}: about {spell(found.seconds)}, limited by {found.limiter}"
+    title = f"`{found.kernel}` on an {found.gpu}: about {seconds(found.seconds)}, limited by {found.limiter}"
     yield from wrap(title, WIDTH, break_on_hyphens=False)
     yield from wrap(ADVICE[found.limiter], WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield ""
     yield f"{'unit':<20}{'busy':>12}{'cycles':>14}  of the time"
     for unit in found.units:
         bar = "#" * round(20 * min(unit.fraction, 1.0))
-        yield f"{unit.name:<20}{spell(unit.seconds):>12}{unit.cycles:>14,.0f}  {unit.fraction:4.0%} {bar}".rstrip()
+        yield f"{unit.name:<20}{seconds(unit.seconds):>12}{unit.cycles:>14,.0f}  {unit.fraction:4.0%} {bar}".rstrip()
     yield ""
     held = found.occupancy
     limiter = LIMITERS.get(held.limiter, held.limiter)
@@ -64,18 +66,6 @@ def describe(found: Estimate) -> Iterator[str]:
     blocks = f"{found.sampled} block{'s' * (found.sampled != 1)}"
     note = f"Modelled from {blocks} on the emulator, not measured: {found.not_modelled}."
     yield from wrap(note, WIDTH)
-
-
-def spell(seconds: float) -> str:
-    """A time with three digits.
-
-    >>> spell(1.2345e-5), spell(0.5)
-    ('12.3 us', '500 ms')
-    """
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
 
 
 def amount(bytes: float) -> str:

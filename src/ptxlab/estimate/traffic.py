@@ -17,12 +17,10 @@ from ptxlab.estimate.units import (
     stem,
     width_of,
 )
+from ptxlab.isa.memory_system import BANKS, LINE, SECTOR
 from ptxlab.toolchain import SassInstruction
 
-SECTOR = 32
 TMA_LOADS = ("UTMALDG", "UBLKCP")
-LINE = 128
-BANKS = 32
 
 
 @dataclass

@@ -96,9 +96,8 @@ def _is_in(found: Diagnostic, module: ir.Module, function: ir.Function) -> bool:
 
 
 _MOST_CLEAN = 4096
-_clean: dict[
-    tuple[str, bytes], None
-] = {}  # programs without findings: digests of them, and of what they were read from
+# Programs without findings: a digest of each, and one of the text that it was read from.
+_clean: dict[tuple[str, bytes], None] = {}
 
 
 def _check_once(module: ir.Module, digest: str) -> list[Diagnostic]:

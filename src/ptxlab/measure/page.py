@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from ptxlab.measure.record import Contender, Record, Sized
-from ptxlab.measure.table import seconds
+from ptxlab.report.times import seconds
 
 HEADER = ["size", "fastest variant", "median", "library", "median", "ratio", "ratio, hot L2", "of ceiling", "error"]
 INTRO = """\

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxlab.measure.record import Record, Sized
+from ptxlab.report.times import seconds
 
 _BAR = 20  # characters of the fastest
 HEADER = ["", "median", "spread", "TFLOP/s", "GB/s", "of ceiling", "error"]
@@ -78,19 +79,6 @@ def bar(part: float) -> str:
     """
     whole, rest = divmod(round(part * 8 * _BAR), 8)
     return "█" * whole + " ▏▎▍▌▋▊▉"[rest].strip()
-
-
-def seconds(value: float) -> str:
-    """A time with three digits.
-
-    >>> seconds(2.188), seconds(0.0873), seconds(6.5e-6)
-    ('2.19 s', '87.3 ms', '6.50 µs')
-    """
-    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= scale or unit == "µs":
-            number = value / scale
-            return f"{number:.{max(0, 2 - len(str(int(number))) + 1)}f} {unit}"
-    raise AssertionError
 
 
 def _notes(sized: Sized) -> list[str]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from ptxlab.author import b8, b16, b32
+from ptxlab.estimate.hardware import H200
+from ptxlab.estimate.units import wgmma_cycles
 from ptxlab.kernels.parts.operands import LINE, SECTOR
 from ptxlab.kernels.parts.shapes import Layout, Shape
 
@@ -68,11 +70,6 @@ class Problem:
         return ceil(high / rows) * ceil(wide / columns)
 
 
-def mma_cycles(columns: int) -> float:
-    """Cycles of one `wgmma` of 64 rows: few columns are not cheaper in proportion."""
-    return max(columns / 2, 17 + columns / 4)
-
-
 def together(*times: float) -> float:
     """What takes these times at once: a little more than the longest."""
     return float(sum(time**7 for time in times) ** (1 / 7))
@@ -81,7 +78,7 @@ def together(*times: float) -> float:
 def estimate(problem: Problem, shape: Shape) -> float:
     """Cycles that a variant is estimated to take; the numbers are fitted to times of 1549 variants on an H200."""
     along = ceil(problem.steps / shape.split)
-    multiplied = shape.readers * shape.tall * 4 * mma_cycles(shape.columns)
+    multiplied = shape.readers * shape.tall * 4 * wgmma_cycles(shape.columns, H200)
     right = shape.right_rows(problem.layout(shape))
     copied = LINE * (shape.rows + right) / FROM_L2
     if problem.is_in_parts:

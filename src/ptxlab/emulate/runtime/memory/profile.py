@@ -17,6 +17,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import SHARED_SPACE, SHARED_WINDOW
 from ptxlab.emulate.abi.state import Thread, Worker
 from ptxlab.emulate.runtime.memory.memory import WINDOW
+from ptxlab.isa.memory_system import BANKS, LINE, SECTOR
 from ptxlab.native import (
     Array,
     Pointer,
@@ -37,10 +38,7 @@ from ptxlab.native import (
 CAPACITY = 1 << 15
 WAYS = 8  # slots that a request may have
 SPREAD = 0x9E3779B97F4A7C15
-SECTOR = 32
-LINE = 128
 CACHED = 1 << 12  # sectors that an SM keeps: half of its L1 cache, the rest is shared memory
-BANKS = 32
 
 
 @struct
