@@ -20,8 +20,9 @@ from ptxlab.kernels.functions.checks import (
     check_result,
     require,
 )
-from ptxlab.kernels.functions.matrices import ROW, Matrix, argument, empty, filled, look
+from ptxlab.kernels.functions.matrices import ROW, Matrix, argument, dense, empty, empty_like, filled, look
 from ptxlab.kernels.functions.ready import Workspace
+from ptxlab.measure.data import DTYPES
 
 COUNTER, LOGS = 4, 12  # parameters of the kernel: what counts tiles, log-sum-exps
 
@@ -64,7 +65,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int])
     """Attention; `written` is the answer, and log-sum-exps if they are asked for."""
     q, (causal, window) = given[0], how
     read = [(name, look(one, name)) for name, one in zip("qkv", given, strict=True)]
-    made = empty(q, tuple(q.shape)) if written[0] is None else written[0]
+    made = empty_like(q) if written[0] is None else written[0]
     target = look(made, "out")
     if any(0 in one.shape for _, one in read):
         check_nothing(read, target)
@@ -92,7 +93,7 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
     read = [(name, look(one, name)) for name, one in zip(("q", "k", "v", "o", "do"), given, strict=False)]
     logs = look(lse, "lse", ("f32",))
     sides = dict(read)
-    made = [empty(one, tuple(one.shape)) for one in given[:3]]
+    made = [empty_like(one) for one in given[:3]]
     for name in ("o", "do"):
         require(name, sides[name], sides["q"].shape, sides["q"].type, ", as `q` is")
     check_extents("lse", logs, sides["q"].shape[:3])
@@ -104,11 +105,14 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
     results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
     check(read, results)
     gpu, (_, _, queries, size) = logs.gpu, sides["q"].shape
-    rows = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries).rows
-    counts = wgmma_attention_backward.workspace(sides["q"].shape, rows)
+    plan = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries)
+    counts = wgmma_attention_backward.workspace(sides["q"].shape, plan.rows)
     memory = np.zeros(sum(counts), np.float32) if gpu is None else None
     parts = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
     views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
+    shares = wgmma_attention_backward.share(sides["q"].shape, sides["k"].shape, plan, window)
+    split = [divided(one, shares) for _, one in results[1:]] if shares > 1 else []
+    views |= {f"{name}_parts": one.view() for (name, _), one in zip(results[1:], split, strict=False)}
     launches = wgmma_attention_backward.differentiate(
         **views,
         lse=argument(logs),
@@ -117,18 +121,30 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
         window=window,
         ordered=ordered,
     )
-    numbers = {name: number for number, name in enumerate("q k v o do lse dq dk dv sums offsets totals turns".split())}
+    names = "q k v o do lse dq dk dv dk_parts dv_parts sums offsets totals turns".split()
+    numbers = {name: number for number, name in enumerate(names if split else names[:9] + names[11:])}
+    stored = "dk_parts dv_parts" if split else "dk dv"
     orders = (
         (range(7), "o do lse offsets totals sums turns"),
-        ([*range(9), 16], "q k v do dk dv sums offsets totals turns"),
+        ([*range(9), 16], f"q k v do {stored} sums offsets totals turns"),
         (range(2), "sums dq"),
+        (range(4), "dk_parts dv_parts dk dv"),
     )
     steps = [
         Step(launch, numbered(parameters, [numbers[name] for name in names.split()]))
-        for launch, (parameters, names) in zip(launches, orders, strict=True)
+        for launch, (parameters, names) in zip(launches, orders, strict=False)
     ]
     arrays = [*sides.values(), logs, *(one for _, one in results)]
-    return Call(made, steps, arrays, scratch=[4 * count for count in counts])
+    halves = [2 * math.prod(one.shape) for one in split]
+    return Call(made, steps, arrays, scratch=[*halves, *(4 * count for count in counts)])
+
+
+def divided(one: Matrix, shares: int) -> Matrix:
+    """Memory for so many times its heads: on a GPU of no address yet, which only has to be a multiple of 16."""
+    batch, heads, keys, size = one.shape
+    shape = batch, heads * shares, keys, size
+    array = np.zeros(shape, DTYPES[one.type]) if one.gpu is None else one.array
+    return Matrix(one.address, shape, dense(shape), one.type, one.gpu, array)
 
 
 def check(read: Sequence[Named], written: Sequence[Named]) -> None:

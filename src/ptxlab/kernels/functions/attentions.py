@@ -11,7 +11,7 @@ from typing import Any
 from ptxlab.kernels.functions import fp8_attention, jax_functions, packed_attention
 from ptxlab.kernels.functions.attention_launches import prepare, prepare_gradients
 from ptxlab.kernels.functions.calls import Calls
-from ptxlab.kernels.functions.matrices import empty
+from ptxlab.kernels.functions.matrices import ROW, empty, empty_like
 from ptxlab.kernels.functions.operators import Gradient, Operator, is_traced, once
 from ptxlab.kernels.functions.xla import is_jax
 
@@ -144,7 +144,15 @@ def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
     how = {"causal": ctx.causal, "window": ctx.window, "deterministic": is_ordered}
     with once():
-        return (*attention_backward(do.contiguous(), *ctx.saved_tensors, **how), None, None)
+        return (*attention_backward(in_rows(do), *ctx.saved_tensors, **how), None, None)
+
+
+def in_rows(tensor: Any) -> Any:
+    """A tensor that the kernels can read, without a copy where it is one."""
+    *steps, last = tensor.stride()
+    each = ROW // tensor.element_size()
+    is_aligned = not any(start % each for start in (*steps, tensor.storage_offset()))
+    return tensor if last == 1 and is_aligned else tensor.contiguous()
 
 
 _calls = Calls(
@@ -153,7 +161,7 @@ _calls = Calls(
         "attention_forward",
         FORWARD,
         _of_tensors,
-        lambda q, *others: (q.new_empty(q.shape), empty(q, q.shape[:3], "f32")),
+        lambda q, *others: (empty_like(q), empty(q, q.shape[:3], "f32")),
         Gradient(_differentiate, _keep_for_gradients),
     ),
 )
@@ -163,6 +171,6 @@ _backward = Calls(
         "attention_backward",
         BACKWARD,
         _backward_of_tensors,
-        lambda do, q, k, v, *others: tuple(one.new_empty(one.shape) for one in (q, k, v)),
+        lambda do, q, k, v, *others: tuple(map(empty_like, (q, k, v))),
     ),
 )

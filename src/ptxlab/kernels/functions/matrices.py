@@ -147,6 +147,13 @@ def empty(like: Any, shape: tuple[int, ...], type: str | None = None) -> Any:
     return like.new_empty(shape, dtype) if isinstance(like, XlaArray) else framework(like).empty(shape, dtype)
 
 
+def empty_like(like: Any) -> Any:
+    """A new array of the same extents and type, whose dimensions are in memory in the same order."""
+    if isinstance(like, XlaArray):
+        return empty(like, tuple(like.shape))
+    return framework(like).empty_like(like)
+
+
 def zeros(like: Any, bytes: int) -> Any:
     """So many bytes that are 0, of the same framework and device, to keep."""
     if isinstance(like, XlaArray):

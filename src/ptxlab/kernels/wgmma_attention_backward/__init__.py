@@ -27,6 +27,7 @@ from ptxlab.kernels.wgmma_attention_backward.launches import (
     differentiate,
     differentiate_packed,
     packed_workspace,
+    share,
     workspace,
 )
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import specialize_packed
@@ -43,6 +44,7 @@ __all__ = [
     "entry",
     "packed_workspace",
     "reference",
+    "share",
     "specialize",
     "specialize_packed",
     "workspace",
@@ -98,7 +100,8 @@ def arrays(
     given = inputs(draw, type, batch, heads, length, size, sequences)
     shapes = {name: tuple(given[name].shape) for name in "qkv"}
     given |= {"do": draw.normal(shapes["q"], type), "causal": causal, "window": window}
-    rows = choose(size, type, causal, bool(window), ceil_div(length, max(sequences, 1))).rows
+    plan = choose(size, type, causal, bool(window), ceil_div(length, max(sequences, 1)))
+    rows = plan.rows
     if sequences:
         maps, owners, *numbers = packed_workspace(
             (1, heads[0], length, size), (1, heads[1], length, size), sequences, rows
@@ -106,6 +109,10 @@ def arrays(
         given |= {"maps": draw.empty(4 * maps, "u8"), "owners": draw.empty(owners, "u32")}
     else:
         numbers = workspace(shapes["q"], rows)
+        shares = share(shapes["q"], shapes["k"], plan, window)
+        if shares > 1:
+            extents = batch, heads[1] * shares, length, size
+            given |= {name: draw.empty(extents, type) for name in ("dk_parts", "dv_parts")}
     o, lse = draw.empty(shapes["q"], type), draw.empty((heads[0], length) if sequences else shapes["q"][:3], "f32")
     xp = getattr(draw, "torch", np)
     exact = {name: as_float64(xp, given[name]) for name in "qkv"}

@@ -249,7 +249,7 @@ class Consumer:
                 there = (
                     (self.work.part * plan.own + box * BOX).view(s32),
                     row,
-                    self.work.head.view(s32),
+                    self.work.target.view(s32),
                     self.work.batch.view(s32),
                 )
                 COPY_BACK((target, there), tile.at(0, 0, self.group + box * GROUPS))

@@ -43,9 +43,10 @@ def specialize(plan: Plan) -> Kernel:
         together: u32,
         window: u32,
         turns: pointer[u32],
+        shares: u32,
     ) -> None:
         def work() -> Work:
-            return Work(plan, (queries, keys, heads, all_heads), shared_by, together, window)
+            return Work(plan, (queries, keys, heads, all_heads), shared_by, together, window, shares)
 
         compute(plan, (q, k, v, do, dk, dv), work, (dq, lse, d, turns))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +15,16 @@ from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.packed import LISTING_THREADS, MAPS, capacity
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import KERNELS, specialize_packed
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan
-from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, convert, prepare
+from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, VECTOR, add_shares, convert, prepare
 from ptxlab.measure import Launch
 from ptxlab.measure.entry import ceil_div
 
 MOST_PARTS = 2  # blocks that share the columns of a tile of keys
 L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2
 LONG = 4096  # from so many queries on, 80 at a time are faster than 64 for heads of 128 elements
+SMS = 132  # of an H200
+MOST_SHARES = 16
+FIXED = 2  # what a block takes besides its tiles of queries, in their time
 
 
 def differentiate(
@@ -37,6 +41,8 @@ def differentiate(
     offsets: Any,
     totals: Any,
     turns: Any,
+    dk_parts: Any = None,
+    dv_parts: Any = None,
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
@@ -44,7 +50,9 @@ def differentiate(
 ) -> list[Launch]:
     """The three launches; `sums`, `offsets`, `totals` and `turns` are memory for as many numbers as `workspace` says.
 
-    With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits.
+    With `ordered`, blocks add to the gradient of the queries in one order: two runs give the same bits. `dk_parts` and
+    `dv_parts` have as many heads as `dk` times the blocks that share a tile of keys, where several do (`share`); a
+    fourth launch adds them.
     """
     check(q, k, v, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
@@ -55,15 +63,24 @@ def differentiate(
     args = [flat(o), flat(do), lse, offsets, totals, sums, turns, queries, *steps]
     first = Launch(prepare(chosen), grid, ROW_THREADS, args)
     boxes = ((q, chosen.rows), (k, GROUP_KEYS), (v, GROUP_KEYS), (do, chosen.rows), (dk, GROUP_KEYS), (dv, GROUP_KEYS))
+    shares = 1 if dk_parts is None else dk_parts.shape[1] // key_heads
+    if shares > 1:
+        boxes = *boxes[:4], (dk_parts, GROUP_KEYS), (dv_parts, GROUP_KEYS)
     maps = [map_of(array, count) for array, count in boxes]
     shared_by = heads // key_heads
     together = max(1, L2 // (8 * queries * size * shared_by))
     sizes = [queries, keys, key_heads, batch * key_heads, shared_by, together, window]
-    args = [*maps, sums, offsets, totals, *sizes, turns]
-    blocks = batch * key_heads * ceil_div(keys, KEYS) * chosen.parts
+    args = [*maps, sums, offsets, totals, *sizes, turns, shares]
+    blocks = batch * key_heads * ceil_div(keys, KEYS) * chosen.parts * shares
     second = Launch(specialize(chosen), blocks, THREADS, args, shared=chosen.shared, overlap=True)
     map = ptxlab.tensor_map(dq, box=(1, 1, chosen.rows, BOX), swizzle="128B")
-    return [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map], overlap=True)]
+    launches = [first, second, Launch(convert(chosen), grid, ROW_THREADS, [sums, map], overlap=True)]
+    if shares > 1:
+        steps = [step for array in (dk, dv) for step in strides(array)[2::-1]]
+        args = [dk_parts, dv_parts, flat(dk), flat(dv), keys, *steps]
+        grid = ceil_div(keys * (size // VECTOR), ROW_THREADS), key_heads, batch
+        launches.append(Launch(add_shares(chosen.type, size, shares), grid, ROW_THREADS, args, overlap=True))
+    return launches
 
 
 def differentiate_packed(
@@ -152,6 +169,30 @@ def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Pl
     """The plan that was fastest on an H200 for such a problem."""
     rows = {64: 128, 256: 32}.get(size, 80 if queries >= LONG else 64)
     return Plan(size, type, causal, window, rows)
+
+
+def share(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan, window: int = 0) -> int:
+    """How many blocks are to share a tile of keys so that all SMs have work, for arrays of these extents.
+
+    What an SM has at most is estimated in tiles of queries. More blocks have more to store and to add: a few per cent
+    of that time are not worth them.
+    """
+    (batch, heads, length, _), (_, key_heads, key_length, _) = queries, keys
+    counts = []
+    for key in range(0, key_length, KEYS):
+        first = min(key // plan.rows, ceil_div(length, plan.rows)) if plan.causal else 0
+        last = min(length, key + KEYS + window) if plan.window else length
+        counts.append(max(ceil_div(last, plan.rows) - first, 0) * heads // key_heads)
+    blocks = batch * key_heads * plan.parts
+    best, least = 1, math.inf
+    for shares in range(1, min(MOST_SHARES, max(counts)) + 1):
+        longest = math.ceil(max(counts) / shares) + FIXED
+        total = sum(counts) + FIXED * shares * len(counts)
+        waves = math.ceil(blocks * shares * len(counts) / SMS) * longest
+        time = max(blocks * total / SMS, longest) if plan.causal or plan.window else waves
+        if time < least * 0.95:
+            best, least = shares, time
+    return best
 
 
 def workspace(shape: tuple[int, ...], rows: int) -> list[int]:

@@ -12,21 +12,27 @@ class Work:
     """A tile of keys, the head and batch it is of, and the tiles of queries that attend to it.
 
     Blocks have `together` heads at a time, whose queries and gradients fit into L2, and in each of them the first keys
-    first: under a causal mask most queries attend to these.
+    first: under a causal mask most queries attend to these. Where there are more SMs than tiles of keys, `shares`
+    blocks have a part of these queries each.
     """
 
-    def __init__(self, plan: Plan, sizes: tuple[Any, ...], shared_by: Any, together: Any, window: Any) -> None:
+    def __init__(
+        self, plan: Plan, sizes: tuple[Any, ...], shared_by: Any, together: Any, window: Any, shares: Any = None
+    ) -> None:
         self.plan, self.shared_by, self.window = plan, shared_by, window
         self.queries, self.keys, heads, all_heads = sizes
         self.tiles, down = self.count_tiles()
         size = together * down
-        number = ptx.ctaid.x // plan.parts
+        number, share = ptx.ctaid.x // plan.parts, u32(0)
+        if shares is not None:
+            number, share = number // shares, number % shares
         self.part = ptx.ctaid.x % plan.parts  # the columns whose gradients this block has
         section, within = number // size, number % size
         first = section * together
         several = ptx.min.u32(all_heads - first, together)
         head = first + within % several
         self.head, self.batch = head % heads, head // heads
+        self.target = self.head if shares is None else self.head * shares + share  # where dK and dV are stored
         self.first_query_head = head * shared_by  # counted over the batch
         self.first_tile, self.first_query, self.first_key = u32(0), u32(0), u32(0)  # of a sequence
         self.key = self.find(within // several)
@@ -37,7 +43,11 @@ class Work:
             last = self.key + window + (KEYS - 2)
             end = ptx.max.u32(ptx.min.u32(end, last // plan.rows + 1), start)
         self.start, self.end = start, end
+        self.first = u32(0)
         self.count = (end - start) * shared_by
+        if shares is not None:
+            self.first, after = (self.count * number // shares for number in (share, share + 1))
+            self.count = after - self.first
 
     def count_tiles(self) -> tuple[Any, Any]:
         """How many tiles of queries a head has, and how many of keys."""
@@ -67,8 +77,9 @@ class Step:
         self.work = work
         self.left, self.tile, self.head = u32(), u32(), u32()
         self.left.set(work.count)
-        self.tile.set(work.start)
-        self.head.set(0)
+        each = ptx.max.u32(work.end - work.start, 1)
+        self.tile.set(work.start + work.first % each)
+        self.head.set(work.first // each)
 
     def advance(self) -> None:
         """Continue with the next tile."""

@@ -165,3 +165,44 @@ def convert_rows(plan: Plan, rows: Rows, sums: Any, map_of: Callable[[], Any]) -
             COPY_BACK((map, there), tile.at(0, 0, box))
         ptx.cp.async_.bulk.commit_group()
         ptx.cp.async_.bulk.wait_group(0)
+
+
+@cache
+def add_shares(type: str, size: int, shares: int) -> Kernel:
+    """A thread has 8 elements of a row of dK and of dV: it adds what the blocks that shared the queries have stored."""
+
+    @kernel(target="sm_90a", maxntid=ROW_THREADS)
+    def add_shares_of_attention_backward(
+        dk_parts: pointer[b16],
+        dv_parts: pointer[b16],
+        dk: pointer[b16],
+        dv: pointer[b16],
+        keys: u32,
+        dk_row: u64,
+        dk_head: u64,
+        dk_batch: u64,
+        dv_row: u64,
+        dv_head: u64,
+        dv_batch: u64,
+    ) -> None:
+        lanes = size // VECTOR
+        thread = ptx.ctaid.x * ROW_THREADS + ptx.tid.x
+        row, within = thread // lanes, thread % lanes * VECTOR
+        head, batch = ptx.ctaid.y, ptx.ctaid.z
+        ptx.exit(when=row >= keys)
+        first = wide((batch * ptx.nctaid.y + head) * shares) * wide(keys) + wide(row)
+        ptx.griddepcontrol.wait()
+        steps = (dk_row, dk_head, dk_batch), (dv_row, dv_head, dv_batch)
+        for parts, target, (down, over, beside) in zip((dk_parts, dv_parts), (dk, dv), steps, strict=True):
+            source = parts + (first * size + wide(within))
+            loaded = [ptx.ld["global"].v4.b32(source + wide(keys) * (number * size)) for number in range(shares)]
+            words = []
+            for place in range(VECTOR // 2):
+                halves = [widened(type, vector[place]) for vector in loaded]
+                sums = [combine(ptx.add.rn.f32, list(side)) for side in zip(*halves, strict=True)]
+                words.append(pack(type, *sums))
+            to = target + (wide(row) * down + wide(head) * over + wide(batch) * beside + wide(within))
+            ptx.st["global"].v4.b32(to, tuple(words))
+
+    found: Kernel = add_shares_of_attention_backward
+    return found
