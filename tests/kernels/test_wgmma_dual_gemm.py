@@ -116,3 +116,25 @@ def test_all_variants_fit_into_shared_memory() -> None:
 @pytest.mark.parametrize(("type", "k", "alternates"), [(b16, 4096, True), (b16, 8192, False), (b8, 16384, True)])
 def test_warpgroups_take_turns_where_gates_are_a_part_of_the_time(type: Any, k: int, alternates: bool) -> None:
     assert choose(8192, 28672, k, Layout(element=type)).alternate is alternates
+
+
+@pytest.mark.parametrize(
+    "shape", [Shape(1, 32, 2, tall=2, buffers=1), Shape(2, 16, 2, buffers=1, alternate=True)], ids=["boxes", "turns"]
+)
+def test_both_products_are_stored_where_a_gradient_needs_them(shape: Shape) -> None:
+    a, g, u = whole(130, 136), whole(24, 136), whole(25, 136)[1:]
+    d, *products = (np.full((130, 24), np.nan, np.float16) for _ in range(3))
+    made = product(a, g, u, d, shape, "relu", blocks=1, products=(products[0], products[1]))
+    assert codes(made) == []
+    assert np.array_equal(d, gated(a, g.T, u.T).astype(np.float16))
+    for one, weights in zip(products, (g, u), strict=True):
+        assert np.array_equal(one, a.astype(np.float32) @ weights.T)
+
+
+def test_gradients_of_weights_are_in_memory_as_the_weights_are() -> None:
+    torch: Any = pytest.importorskip("torch")
+    x = torch.randn(8, 16).bfloat16()
+    for weights in (torch.randn(24, 16).bfloat16(), torch.randn(16, 24).bfloat16().T):
+        w1, w2 = (weights.clone().requires_grad_() for _ in range(2))
+        gated_matmul(x, w1.T, w2.T).float().sum().backward()
+        assert w1.grad.stride() == w2.grad.stride() == w1.stride()

@@ -18,6 +18,7 @@ ROWS: dict[str, tuple[int, ...]] = {
     "cross_entropy_gradient": (),
     "matmul": (1, 2),
     "gated_matmul": (1, 2),
+    "gated_matmul_keeping": (1, 2),
     "quantized_matvec": (1, 2),
 }
 """Operators of arrays with any number of dimensions before the last, and which of their arguments have no batch."""

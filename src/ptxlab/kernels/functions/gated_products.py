@@ -30,11 +30,12 @@ from ptxlab.kernels.parts.shapes import Layout
 NAMES = ("x", "w1", "w2", "scale_x", "scale_w1", "scale_w2")
 TYPES = (*HALVES, "e4m3")
 EMPTY = None, None, None
-SCALES = 7, 8, 9  # the parameters of the kernel
+SCALES, PRODUCTS = (7, 8, 9), (10, 11)  # the parameters of the kernel
 SCHEMA = (
     '(Tensor x, Tensor w1, Tensor w2, str activation="silu", '
     "Tensor? scale_x=None, Tensor? scale_w1=None, Tensor? scale_w2=None) -> Tensor"
 )
+KEEPING = '(Tensor x, Tensor w1, Tensor w2, str activation="silu") -> (Tensor, Tensor, Tensor)'
 
 
 def gated_matmul(
@@ -54,20 +55,26 @@ def gated_matmul(
     columns one after the other in memory. `activation` is "silu", "gelu", "gelu_tanh" or "relu". Of e4m3, each matrix
     has a scale, an array of one f32, the weights have their columns one after the other, and the result is bf16. The
     result is a new array, or `out`. Work starts on the stream that the framework uses now; arrays of the host run on
-    the emulator. It has a gradient in torch and JAX, but not of e4m3.
+    the emulator. It has a gradient in torch and JAX, but not of e4m3; where torch records it, both products are kept.
     """
     scales = scale_x, scale_w1, scale_w2
     if out is None and is_traced():
-        return calls.operator(x, w1, w2, activation, *scales)
+        if scale_x is None and x.dtype.itemsize > 1 and calls.operator.is_recorded(x, w1, w2):
+            return calls.operator(x, w1, w2, activation)[0]
+        return plain(x, w1, w2, activation, *scales)
     if is_jax(x.__class__):
         return jax_functions.gated_matmul(x, w1, w2, activation, scales, out)
     given = (x, w1, w2) if scale_x is scale_w1 is scale_w2 is None else (x, w1, w2, *scales)
     found = calls(given, (out,), activation)
-    return calls.operator.differentiate(x, w1, w2, activation, *scales) if found is None else found[0]
+    if found is not None:
+        return found[0]
+    if len(given) > 3:
+        raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
+    return calls.operator.differentiate(x, w1, w2, activation)[0]
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Call:
-    """A call that was checked, and its launch."""
+    """A call that was checked, and its launch; `written` is the result, and both products if they are kept."""
     if activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}: there are {', '.join(map(repr, ACTIVATIONS))}")
     read = [(name, look(one, name, TYPES)) for name, one in zip(NAMES, given[:3], strict=False)]
@@ -87,8 +94,9 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
     check_result("out", target)
     check_apart(target, read)
     scales = scales_of(read[0], [(name, one, (1,)) for name, one in zip(NAMES[3:], given[3:] or EMPTY, strict=True)])
+    kept = [empty(given[0], extents) for _ in written[1:]]
     if not m or not n:
-        return Call([made])
+        return Call([made, *kept])
     if not target.is_aligned:
         raise ValueError("rows of the result must be multiples of 16 bytes: have a multiple of 8 columns, without gaps")
     sides = [_source(left, flat), _source(first.transposed, given[1].T), _source(second.transposed, given[2].T)]
@@ -97,6 +105,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
     matrices = [matrix for matrix, _ in sides]
     is_same = all(one.address == old.address for one, old in zip(matrices, (left, first, second), strict=True))
     layout = Layout(sides[0][1], sides[1][1], element=formats.element)
+    products = [one_matrix("product", look(one, "product")) for one in kept]
     launch = wgmma_dual_gemm.launch(
         formats,
         (*(one.view() for one in matrices), target.view()),
@@ -105,9 +114,12 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
         layout,
         activation,
         scales=tuple(map(argument, scales)) or None,
+        products=tuple(one.view() for one in products) or None,
     )
-    changing = [(parameter, number) for number, parameter in enumerate([0, 1, 2, *SCALES[: len(scales)], 3])]
-    return Call([made], [Step(launch, changing)], [*matrices, *scales, target], is_same and not is_copied)
+    parameters = [0, 1, 2, *SCALES[: len(scales)], 3, *PRODUCTS[: len(products)]]
+    changing = [(parameter, number) for number, parameter in enumerate(parameters)]
+    arrays = [*matrices, *scales, target, *products]
+    return Call([made, *kept], [Step(launch, changing)], arrays, is_same and not is_copied)
 
 
 def _extents(read: Sequence[Named]) -> tuple[int, int, int]:
@@ -145,4 +157,15 @@ def of_tensors(
     return calls.compute(given, (None,), activation)[0]
 
 
-calls = Calls(prepare, Operator("gated_matmul", SCHEMA, of_tensors, describe, GATED))
+def keeping_of_tensors(x: Any, w1: Any, w2: Any, activation: str = "silu") -> tuple[Any, ...]:
+    """The operator that a gradient is of: the result and both products."""
+    return tuple(calls.compute((x, w1, w2), (None,) * 3, activation))
+
+
+def describe_keeping(x: Any, w1: Any, w2: Any, activation: str = "silu") -> tuple[Any, ...]:
+    """What comes out of it, for `torch.compile`."""
+    return tuple(describe(x, w1, w2) for _ in range(3))
+
+
+plain = Operator("gated_matmul", SCHEMA, of_tensors, describe)
+calls = Calls(prepare, Operator("gated_matmul_keeping", KEEPING, keeping_of_tensors, describe_keeping, GATED))

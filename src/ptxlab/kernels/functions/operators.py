@@ -121,8 +121,12 @@ class Operator:
                 return self._function().apply(*given)
             if is_grad_enabled() and any(one.requires_grad for one in filter(_is_tensor, given)):
                 raise no_gradient(self.name)
-        is_recorded = self.is_recording() and any(getattr(one, "requires_grad", False) for one in given)
-        return (self.made if is_recorded else self.plain)(*given)
+        return (self.made if self.is_recorded(*given) else self.plain)(*given)
+
+    def is_recorded(self, *given: Any) -> bool:
+        """Whether torch is to differentiate a call with these arguments."""
+        register()
+        return self.is_recording() and any(getattr(one, "requires_grad", False) for one in given)
 
     def define(self) -> None:
         """Register it, and if it has a gradient also without: torch asks in Python whether that is wanted."""

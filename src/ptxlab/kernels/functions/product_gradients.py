@@ -1,6 +1,6 @@
 """The gradients of products, as torch's autograd takes them: made of products themselves.
 
-What an activation is of is not kept: it is computed again.
+What the activation of `matmul` is of is not kept: it is computed again. The products of `gated_matmul` are.
 """
 
 from __future__ import annotations
@@ -11,12 +11,20 @@ from typing import Any
 from ptxlab.kernels.functions.operators import Gradient
 
 
-def multiply(a: Any, b: Any, allow_tf32: bool = False) -> Any:
+def multiply(a: Any, b: Any, allow_tf32: bool = False, residual: Any = None) -> Any:
     """A product; where there is nothing to add up, zeros."""
     if 0 in (*a.shape, *b.shape):
         return a.new_zeros((*a.shape[:-1], b.shape[1]))
     matmul = import_module("ptxlab.kernels.functions.products").matmul
-    return matmul(a.contiguous() if a.dim() > 2 else a, b, allow_tf32=allow_tf32)
+    return matmul(a.contiguous() if a.dim() > 2 else a, b, allow_tf32=allow_tf32, residual=residual)
+
+
+def of_weights(rows: Any, change: Any, weights: Any, allow_tf32: bool = False) -> Any:
+    """The gradient of weights, in memory as these are, so that it can be added to others of them by what is fastest."""
+    sides = _rows(rows).T, _rows(change)
+    if weights.stride(0) == 1 and weights.stride(1) != 1:
+        return multiply(sides[1].T, sides[0].T, allow_tf32).T
+    return multiply(*sides, allow_tf32)
 
 
 def of_activation(name: str, before: Any, change: Any) -> Any:
@@ -54,7 +62,7 @@ def _backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
         of_sum = of_activation(ctx.activation, before, grad).to(grad.dtype)
     return (
         multiply(of_sum, b.T, ctx.allow_tf32) if for_a else None,
-        multiply(_rows(a).T, _rows(of_sum), ctx.allow_tf32) if for_b else None,
+        of_weights(a, of_sum, b, ctx.allow_tf32) if for_b else None,
         _rows(of_sum).float().sum(0).to(grad.dtype) if for_bias else None,
         None,
         grad if for_residual else None,
@@ -63,15 +71,15 @@ def _backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
 
 
 def _keep_gated(ctx: Any, inputs: Any, output: Any) -> None:
-    x, w1, w2, ctx.activation, *_ = inputs
+    x, w1, w2, ctx.activation = inputs
     if x.dtype.itemsize == 1:
         raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
-    ctx.save_for_backward(x, w1, w2)
+    ctx.save_for_backward(x, w1, w2, *output[1:])
+    ctx.mark_non_differentiable(*output[1:])
 
 
-def _backward_gated(ctx: Any, grad: Any) -> tuple[Any, ...]:
-    x, w1, w2 = ctx.saved_tensors
-    first, second = multiply(x, w1), multiply(x, w2)
+def _backward_gated(ctx: Any, grad: Any, *_: Any) -> tuple[Any, ...]:
+    x, w1, w2, first, second = ctx.saved_tensors
     functional = import_module("torch.nn.functional")
     active = {"gelu_tanh": lambda y: functional.gelu(y, approximate="tanh")}.get(ctx.activation) or getattr(
         functional, ctx.activation
@@ -81,10 +89,10 @@ def _backward_gated(ctx: Any, grad: Any) -> tuple[Any, ...]:
     of_second = (wide * active(first.float())).to(x.dtype)
     for_x, for_first, for_second = _needed(ctx, 3)
     return (
-        multiply(of_first, w1.T) + multiply(of_second, w2.T) if for_x else None,
-        multiply(_rows(x).T, _rows(of_first)) if for_first else None,
-        multiply(_rows(x).T, _rows(of_second)) if for_second else None,
-        *[None] * 4,
+        multiply(of_second, w2.T, residual=multiply(of_first, w1.T)) if for_x else None,
+        of_weights(x, of_first, w1) if for_first else None,
+        of_weights(x, of_second, w2) if for_second else None,
+        None,
     )
 
 

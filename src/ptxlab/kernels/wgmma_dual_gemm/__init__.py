@@ -62,8 +62,12 @@ def product(
     activation: str = "silu",
     blocks: int = BLOCKS,
     scales: tuple[Any, Any, Any] | None = None,
+    products: tuple[Any, Any] | None = None,
 ) -> Launch:
-    """The launch that computes D; rows of A, G and U run along k, or their columns do. `scales` are for e4m3."""
+    """The launch that computes D; rows of A, G and U run along k, or their columns do. `scales` are for e4m3.
+
+    `products` is where both products are stored, too.
+    """
     (m, k), (n, depth) = a.shape, g.shape
     formats, along = Formats(type_of(a), type_of(g), type_of(d)), [has_rows(one) for one in (a, g, u)]
     if formats.left not in ("f16", "bf16", "e4m3") or len({a.dtype, g.dtype, u.dtype}) > 1 or depth != k:
@@ -74,7 +78,7 @@ def product(
     layout = Layout(along[0], along[1], element=formats.element)
     stored = [one if rows else one.T for one, rows in zip((a, g, u), along, strict=True)]
     chosen = shape or choose(m, n, k, layout)
-    return launch(formats, (*stored, d), (m, n, k), chosen, layout, activation, blocks, scales)
+    return launch(formats, (*stored, d), (m, n, k), chosen, layout, activation, blocks, scales, products)
 
 
 def launch(
@@ -86,6 +90,7 @@ def launch(
     activation: str,
     blocks: int = BLOCKS,
     scales: tuple[Any, Any, Any] | None = None,
+    products: tuple[Any, Any] | None = None,
 ) -> Launch:
     """The launch of one variant. An operand that is not along k is given as it is in memory: its rows run across k.
 
@@ -96,8 +101,9 @@ def launch(
     left, right = plan.operands
     maps = left.map(a), right.map(g), right.map(u), plan.boxes.map(d)
     tiles = ceil_div(m, shape.rows * shape.cluster) * ceil_div(n, shape.columns // 2)
-    kernel = specialize(formats, shape, layout, activation, scales is not None)
-    args = [*maps, *extents, *(scales or (0, 0, 0))]
+    kernel = specialize(formats, shape, layout, activation, scales is not None, products is not None)
+    kept = [plan.boxes.map(one) for one in products or (d, d)]
+    args = [*maps, *extents, *(scales or (0, 0, 0)), *kept]
     return Launch(kernel, grid_of(tiles, shape, blocks), shape.threads, args, plan.shared, overlap=True)
 
 

@@ -6,7 +6,7 @@ first half of a thread's accumulators are of A·Gᵀ, the second half are of A·
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -40,29 +40,43 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
 
 
 class GatedStore(TileStore):
-    """Stores what both products make together: the activation of the first, times the second, each times a factor."""
+    """Stores what both products make together: the activation of the first, times the second, each times a factor.
+
+    A gradient needs both products, too: then they are stored before, one after the other, through the same memory.
+    """
 
     activation: Any = None
     factors: tuple[Any, Any] | None = None
+    products: tuple[CopyBack, ...] = ()
 
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
         """Store a tile whose first element is there: each of the first half with the one that belongs to it."""
         half = len(accumulators[0]) // 2
+        gated, self.is_gated = self.store, False
+        for number, self.store in enumerate(self.products):
+            super().write([values[number * half :][:half] for values in accumulators], row, column)
+        self.store, self.is_gated = gated, True
         pairs: list[list[Any]] = [[*zip(values[:half], values[half:], strict=True)] for values in accumulators]
         super().write(pairs, row, column)
 
     def stage(self, values: list[Any], copy: Any, loaded: Iterable[Any], box: int) -> None:
         """Gate the products of one box and write the results to shared memory."""
+        if not self.is_gated:
+            super().stage(values, copy, loaded, box)
+            return
         if self.factors is not None:
             values = [tuple(one * factor for one, factor in zip(pair, self.factors, strict=True)) for pair in values]
         super().stage([self.activation(x) * y for x, y in values], copy, loaded, box)
 
 
 class Gated(Block):
-    """Tiles of both products; `extents` are m, n and k, `scales` where the factors of A, G and U are."""
+    """Tiles of both products; `extents` are m, n and k, `scales` where the factors of A, G and U are.
 
-    def __init__(self, plan: Plan, target: CopyBack, extents: Any, activation: Any, scales: Any) -> None:
-        self.plan, self.target, self.extents = plan, target, extents
+    The first of `targets` is for D; others are for the products.
+    """
+
+    def __init__(self, plan: Plan, targets: Sequence[CopyBack], extents: Any, activation: Any, scales: Any) -> None:
+        self.plan, self.extents, (self.target, *self.products) = plan, extents, targets
         self.activation, self.scales = activation, scales
 
     def share(self, rank: Any) -> Share:
@@ -72,7 +86,7 @@ class Gated(Block):
 
     def store(self, memory: Any, residual: Any) -> TileStore:
         found = GatedStore(self.plan.formats.out, self.plan.boxes, memory, self.target)
-        found.activation = self.activation
+        found.activation, found.products = self.activation, tuple(self.products)
         if self.scales is not None:
             of_a, of_g, of_u = (ptx.ld.global_.nc.f32(one) for one in self.scales)
             found.factors = of_a * of_g, of_a * of_u
@@ -80,10 +94,13 @@ class Gated(Block):
 
 
 @cache
-def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str, scaled: bool = False) -> Kernel:
+def specialize(
+    formats: Formats, shape: Shape, layout: Layout, activation: str, scaled: bool = False, keeps: bool = False
+) -> Kernel:
     """Build the kernel; its arguments are the tensor maps of A, G, U and D, m, n and k, and the scales of A, G and U.
 
-    Where it is not `scaled`, the scales are 0.
+    Where it is not `scaled`, the scales are 0. The last two are tensor maps of where the products are stored if it
+    `keeps` them.
     """
     plan = plan_of(formats, shape, layout)
 
@@ -99,9 +116,12 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, activation: str, 
         scale_a: pointer[f32],
         scale_g: pointer[f32],
         scale_u: pointer[f32],
+        first: tensor_map,
+        second: tensor_map,
     ) -> None:
         scales = (scale_a, scale_g, scale_u) if scaled else None
-        gated = Gated(plan, CopyBack(d.generic), (m, n, k), ACTIVATIONS[activation], scales)
+        targets = [CopyBack(map.generic) for map in ((d, first, second) if keeps else (d,))]
+        gated = Gated(plan, targets, (m, n, k), ACTIVATIONS[activation], scales)
         run(plan, [[a.generic], [g.generic, u.generic]], gated)
 
     found: Kernel = wgmma_dual_gemm
