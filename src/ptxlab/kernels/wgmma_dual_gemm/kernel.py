@@ -53,7 +53,8 @@ class GatedStore(TileStore):
         """Store a tile whose first element is there: each of the first half with the one that belongs to it."""
         half = len(accumulators[0]) // 2
         gated, self.is_gated = self.store, False
-        for number, self.store in enumerate(self.products):
+        for number, target in enumerate(self.products):
+            self.store = target
             super().write([values[number * half :][:half] for values in accumulators], row, column)
         self.store, self.is_gated = gated, True
         pairs: list[list[Any]] = [[*zip(values[:half], values[half:], strict=True)] for values in accumulators]
