@@ -3,6 +3,7 @@
 import ctypes
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -126,3 +127,14 @@ def test_arrays_of_a_gpu_are_addresses_with_extents() -> None:
     assert (interface["shape"], interface["data"], interface["stream"]) == ((48,), (0x1000, False), 7)
     with pytest.raises(ValueError, match="can't have the extents"):
         array[0].T.reshape(12)
+
+
+def test_an_array_of_a_gpu_is_filled_on_the_stream_of_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(xla_calls, "current", lambda gpu: nullcontext())
+    monkeypatch.setattr(xla_calls, "call", lambda *given: asked.append(given))
+    call: Any = SimpleNamespace(gpu=1, stream=7)
+    xla_calls.XlaArray(0x1000, (2, 3), np.float16, call).fill(1.0)
+    xla_calls.XlaArray(0x2000, (), np.float32, call).fill(-np.inf)
+    xla_calls.XlaArray(0x2000, (0, 4), np.float32, call).fill(1.0)
+    assert asked == [("cuMemsetD16Async", 0x1000, 0x3C00, 6, 7), ("cuMemsetD32Async", 0x2000, 0xFF800000, 1, 7)]

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ptxlab.gpu import absence, driver, hardware, loading
+from ptxlab.launch import contexts
 from tests.gpu.driver_of_python import Driver
 from tests.gpu.fakes import saxpy
 
@@ -28,6 +29,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Driver]:
     monkeypatch.setattr(driver, "_open", lambda: made)
     monkeypatch.setattr(driver, "_contexts", {})
     monkeypatch.setattr(driver, "_broken", [])
+    monkeypatch.setattr(contexts, "_contexts", {})  # what a real GPU has loaded is not loaded here
     monkeypatch.setattr(loading, "compile_text", lambda *given: b"cubin")
     monkeypatch.setattr(loading, "_default_compiler", lambda: "ptxas")
     hardware.gpu.cache_clear()

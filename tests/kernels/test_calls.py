@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ptxlab import kernels
 from ptxlab.kernels.functions import calls, operators
 from ptxlab.kernels.functions.callees import Argument, Declaration, calls_of
 from ptxlab.kernels.functions.calls import Call, Calls, Step
@@ -133,3 +134,13 @@ def test_a_declared_function_may_write_in_place_what_it_reads_there(started: lis
     assert len(function.kept) == 1
     with pytest.raises(ValueError, match="`out` overlaps `x`: what is written would be read"):
         function([Tensor(0x700, 8)], [Tensor(0x710, 8)], (1.0,))
+
+
+def test_a_mean_is_made_by_launches_alone(started: list[list[int]]) -> None:
+    """A graph that is being recorded takes nothing from the host: the tensors here cannot be assigned to."""
+    x, targets = Tensor(0x1000, 4, 8), Tensor(0x2000, 4, dtype="torch.int64")
+    for _ in range(2):
+        mean = kernels.cross_entropy(x, targets)
+    rows, total = started[-2:]
+    assert mean.shape == ()
+    assert (rows[:2], total[1:3]) == ([x.address, targets.address], [targets.address, mean.address])

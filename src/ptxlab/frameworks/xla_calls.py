@@ -81,6 +81,13 @@ class XlaArray:
         """A result of this call that has these extents and this type, or memory for the time of this call."""
         return self.call.empty(tuple(shape), numpy.dtype(self.dtype if dtype is None else dtype))
 
+    def fill(self, value: float) -> None:
+        """Make every element this number, in the order of XLA's stream; the array is without gaps."""
+        pattern = int.from_bytes(numpy.full(1, value, self.dtype).tobytes(), "little")
+        if self.size:
+            with current(self.call.gpu):
+                call(f"cuMemsetD{8 * self.itemsize}Async", self.address, pattern, self.size, self.call.stream)
+
     @property
     def T(self) -> XlaArray:  # noqa: N802 - as NumPy calls it
         """Dimensions in the other order, in the same memory."""

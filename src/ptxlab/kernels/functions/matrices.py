@@ -172,7 +172,7 @@ def memory(like: Any, bytes: int) -> Any:
 def filled(like: Any, shape: tuple[int, ...], value: float, type: str | None = None, out: Any = None) -> Any:
     """An array like `empty` makes, or `out`, that holds one number everywhere."""
     made = empty(like, shape, type) if out is None else out
-    made[...] = value
+    (made.fill_ if is_torch(made.__class__) else made.fill)(value)  # by a kernel, which graphs can record
     return made
 
 

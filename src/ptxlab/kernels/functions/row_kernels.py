@@ -10,7 +10,7 @@ from ptxlab.kernels.cross_entropy import find_gradient, read_once, sum_up
 from ptxlab.kernels.functions.callees import Argument, Declaration, Form, prepare_of
 from ptxlab.kernels.functions.calls import Call, Step
 from ptxlab.kernels.functions.checks import require
-from ptxlab.kernels.functions.matrices import Matrix, filled, look
+from ptxlab.kernels.functions.matrices import Matrix, empty, filled, look
 from ptxlab.kernels.layer_norm import read_once as layer_norm_of_rows
 from ptxlab.kernels.rms_norm import fused
 from ptxlab.kernels.rms_norm.kernel import Form as Fusion
@@ -144,10 +144,11 @@ def prepare_sum(read: Sequence[Any], written: Sequence[Any], how: tuple[int, boo
     """
     x, (ignored, is_mean) = read[0], how
     rows = prepare_of(CROSS_ENTROPY)(read, (None, None), (ignored,))
-    total, count = (filled(x, (), 0.0, "f32") for _ in range(2))
-    results = [total, rows.results[1], count][: len(written)]
     if not rows.steps:
-        return Call([filled(x, (), math.nan if is_mean else 0.0, "f32"), *results[1:]])
+        nothing = filled(x, (), math.nan if is_mean else 0.0, "f32")
+        return Call([nothing, rows.results[1], filled(x, (), 0.0, "f32")][: len(written)])
+    total, count = (empty(x, (), "f32") for _ in range(2))
+    results = [total, rows.results[1], count][: len(written)]
     sums = [look(one, "the loss", ("f32",)) for one in (total, count)]
     seen, classes, losses, logs = (one for one in rows.arrays if one is not None)
     launch = sum_up(losses.view(), classes.view(), sums[0].view(), sums[1].view(), ignored, is_mean)
