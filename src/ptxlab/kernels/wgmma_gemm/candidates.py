@@ -29,6 +29,7 @@ IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at
 FEW = 8  # rows of A are few where B has so many times as many columns
 START = 5000.0  # cycles until the first MMA, and from the last copy to the end
 RESTART = 4000.0  # the same for a block that follows another on an SM
+IN_TURNS_COLUMNS = 96, 128, 160, 192, 208, 224, 256
 IN_TURNS = 0.95  # of the time of MMAs and copies of 16 bits, where one warpgroup multiplies at a time
 LARGE = 1.08  # of that time, where a K tile has more than two rows of MMAs, and there are fewer stages
 
@@ -119,7 +120,7 @@ def shapes(problem: Problem) -> Iterator[Shape]:
             tile = Shape(groups, columns, 2, tall, swapped=swapped)
             if columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k:
                 tile = replace(tile, span=32)  # what a block copies is what it multiplies
-            tried = [replace(tile, cluster=cluster) for cluster in (1, 2)]
+            tried = [tile, replace(tile, cluster=2), replace(tile, cluster=2, beside=True)]
             tried += [replace(tile, split=split) for split in (2, 3, 4)]
             many = [replace(tile, split=split, clustered=False) for split in (*range(2, 11), 12, 16)]
             tried += [replace(one, cluster=cluster) for one in many for cluster in (1, 2)]
@@ -129,10 +130,12 @@ def shapes(problem: Problem) -> Iterator[Shape]:
                 kept = replace(one, keep=hints(problem, one))
                 fitted = [_fitted(problem, replace(kept, occupancy=occupancy)) for occupancy in (1, 2, 3)]
                 yield from (found for found in fitted if found is not None)
-    turns = Shape(columns=192, tall=2, alternate=True)
-    in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)))
-    if in_turns is not None and problem.size == 2 and problem.tiles(in_turns) > 2 * SMS:
-        yield in_turns
+    for columns in IN_TURNS_COLUMNS if problem.size == 2 else ():
+        for tall in (1, 2):
+            turns = Shape(columns=columns, tall=tall, alternate=True)
+            in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)))
+            if in_turns is not None and tall * columns <= 416 and problem.tiles(in_turns) > SMS:
+                yield in_turns
 
 
 def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
@@ -158,8 +161,8 @@ def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
 
 def _fitted(problem: Problem, shape: Shape) -> Shape | None:
     layout = problem.layout(shape)
-    unit = 8 if layout.right_along_k else 64
-    if shape.cluster > 1 and shape.columns % (unit * shape.cluster):
+    extent, along = (shape.rows, layout.left_along_k) if shape.beside else (shape.columns, layout.right_along_k)
+    if shape.cluster > 1 and extent % (shape.cluster * (8 if along else 64)):
         return None
     registers = 65536 // (shape.occupancy * -(-shape.threads // 64) * 64)  # ptxas counts pairs of warps
     if shape.occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:

@@ -1,0 +1,357 @@
+"""Products of random sizes: every variant of ours that may be the fastest, or the chosen one, beside cuBLAS.
+
+    python benchmarks/random_sizes.py collect FILE [--seconds 240] [--seed 1] [--types bf16,e4m3] [--variants 40]
+    python benchmarks/random_sizes.py judge FILE [--seconds 120] [--seed 2] [--types bf16,f16,e4m3]
+
+needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 64 to 16384, in multiples of 8, half of
+them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `collect` measures for
+each size the variants with the best estimates, and others at random that are estimated to take half as long again at
+most. `judge` measures what the functions choose, and prints the distribution and the worst sizes.
+
+Processes share the GPU: each draws the next size, builds and assembles its variants, and has the GPU for itself while
+it measures. Contenders take turns, each captured in a graph; before each sample, the L2 cache is filled with other
+data. Every answer is checked first. The file is written every few seconds, so that a run can be ended at any time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import math
+import multiprocessing
+import os
+import queue
+import random
+import signal
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from ptxlab import kernels
+from ptxlab.gpu.driver import call
+from ptxlab.kernels import wgmma_formats, wgmma_gemm
+from ptxlab.kernels.parts.shapes import Shape
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, shapes
+from ptxlab.measure import UnsuitedError
+from ptxlab.measure.data import TORCH_NAMES, poison
+from ptxlab.measure.interleaving import order
+from ptxlab.measure.machine import commit, describe, require_torch
+from ptxlab.report import KernelError, PtxError
+
+LARGEST = 6e11  # multiplications of a product
+FLUSHED = 256 << 20  # bytes that are written before each sample
+HOPELESS = 1.5  # times the best estimate: what is estimated to take longer is not measured
+CLOSE = 1.2  # times the fastest: what takes longer after the first rounds is not measured again
+FIRST, MORE, JUDGED = 2, 5, 9  # rounds
+ALIKE = 2  # variants of the same tile among those with the best estimates
+EVERY = 3.0  # seconds after which the file is written
+GRACE = 4.0  # seconds for a size that was begun in time
+HANGS = 30  # seconds for one size on the GPU: a process that takes longer is ended
+TOLERANCE = 4e-3  # of the norm of what is expected
+
+Action = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A product: `layout` is as in BLAS, for A and the transpose of B."""
+
+    type: str
+    m: int
+    n: int
+    k: int
+    layout: str = "NT"
+
+    @staticmethod
+    def draw(types: Sequence[str], chance: random.Random) -> Size:
+        """The next one."""
+
+        def extent(low: int, step: int) -> int:
+            found = math.exp(chance.uniform(math.log(low), math.log(16384)))
+            return max(step, round(found / step) * step)
+
+        while True:
+            type = chance.choice(types)
+            if type == "e4m3":
+                size = Size(type, *(extent(16, 16) for _ in range(3)))
+            else:
+                layout = chance.choice(("NT", "NT", "NT", "NN", "TN", "TT"))
+                size = Size(type, extent(8, 8), extent(64, 8), extent(64, 8), layout)
+            if size.m * size.n * size.k <= LARGEST:
+                return size
+
+    @property
+    def problem(self) -> Problem:
+        """What a variant is chosen for."""
+        if self.type == "e4m3":
+            return wgmma_formats.problem_of(self.type, self.m, self.n, self.k)
+        return Problem(self.m, self.n, self.k, self.layout[0] == "N", self.layout[1] == "T")
+
+    def arrays(self, torch: Any) -> dict[str, Any]:
+        """Memory for A, for B by columns, and for D; and scales of 8-bit floats."""
+        of = getattr(torch, TORCH_NAMES[self.type])
+
+        def matrix(rows: int, columns: int, is_turned: bool) -> Any:
+            shape = (columns, rows) if is_turned else (rows, columns)
+            found = torch.empty(shape, dtype=of, device="cuda")
+            return found.T if is_turned else found
+
+        a, b = matrix(self.m, self.k, self.layout[0] == "T"), matrix(self.n, self.k, self.layout[1] == "N")
+        out = torch.bfloat16 if self.type == "e4m3" else of
+        found = {"a": a, "b": b, "d": torch.empty((self.m, self.n), dtype=out, device="cuda")}
+        if self.type == "e4m3":
+            found |= {name: torch.ones(1, device="cuda") for name in ("scale_a", "scale_b")}
+        return found
+
+
+def fill(torch: Any, arrays: Mapping[str, Any]) -> None:
+    """Draw the operands."""
+    for name in ("a", "b"):
+        arrays[name].copy_(torch.randn(arrays[name].shape, device="cuda"))
+
+
+def library(torch: Any, a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None) -> Action:
+    """cuBLAS, as torch calls it, with a new result."""
+    if scale_a is None:
+        return lambda: a @ b.T
+    return lambda: torch._scaled_mm(a, b.T, scale_a, scale_b, out_dtype=d.dtype, use_fast_accum=True)
+
+
+def function(a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None) -> Action:
+    """Our function, with a new result."""
+    if scale_a is None:
+        return lambda: kernels.matmul(a, b.T)
+    return lambda: kernels.scaled_matmul(a, b.T, scale_a, scale_b)
+
+
+def candidates(problem: Problem, count: int, chance: random.Random) -> list[Shape]:
+    """The variants with the best estimates, and as many others at random."""
+    first = best(problem, count // 2, ALIKE)
+    least = estimate(problem, first[0])
+    others = [one for one in shapes(problem) if estimate(problem, one) < HOPELESS * least and one not in first]
+    return [*dict.fromkeys([*first, *chance.sample(others, min(len(others), count - len(first)))])]
+
+
+def brief(shape: Shape) -> dict[str, Any]:
+    """The fields of a variant that are not as they are by default."""
+    default = asdict(Shape())
+    return {name: value for name, value in asdict(shape).items() if value != default[name]}
+
+
+class Bench:
+    """What measures on a GPU, in the process that has it."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch, self.stream = torch, torch.cuda.Stream()
+        self.other = torch.empty(FLUSHED, dtype=torch.uint8, device="cuda")
+
+    def record(self, run: Action) -> Action:
+        """The replay of a graph."""
+        run()
+        self.torch.cuda.synchronize()
+        graph = self.torch.cuda.CUDAGraph()
+        graph.capture_begin()
+        run()
+        graph.capture_end()
+        return graph.replay
+
+    def sample(self, run: Action) -> float:
+        """Microseconds of one run with a cold L2 cache."""
+        start, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        call("cuCtxResetPersistingL2Cache")  # what hints made the L2 cache keep
+        self.other.fill_(1)
+        start.record()
+        run()
+        end.record()
+        end.synchronize()
+        return float(start.elapsed_time(end)) * 1e3
+
+    def turns(self, contenders: Mapping[str, Action], rounds: int, into: dict[str, list[float]]) -> None:
+        """Each contender once in each round, in an order that changes."""
+        for turn in range(rounds):
+            for name in order(list(contenders), turn):
+                into.setdefault(name, []).append(round(self.sample(contenders[name]), 2))
+
+    def error(self, given: Any, expected: Any) -> float:
+        """How far an answer is from what is expected, of whose norm."""
+        return float((given.double() - expected).norm() / expected.norm())
+
+
+def collect(bench: Bench, size: Size, count: int, chance: random.Random, alone: Any) -> dict[str, Any]:
+    """The times of all variants and of cuBLAS, and what is wrong with the others."""
+    torch, tried = bench.torch, candidates(size.problem, count, chance)
+    arrays = size.arrays(torch)
+    product = wgmma_formats.product if size.type == "e4m3" else wgmma_gemm.product
+    prepared, wrong = {}, []
+    for number, shape in enumerate(tried):
+        try:
+            prepared[number] = product(**arrays, shape=shape).prepare(bench.stream).launch
+        except (UnsuitedError, KernelError, PtxError) as problem:
+            wrong.append({"problem": str(problem), **brief(shape)})
+    with alone:
+        fill(torch, arrays)
+        expected = arrays["a"].double() @ arrays["b"].double().T
+        runs = {"cuBLAS": bench.record(library(torch, **arrays))}
+        for number, run in prepared.items():
+            poison(torch, arrays["d"])
+            run()
+            error = bench.error(arrays["d"], expected)
+            if error <= TOLERANCE:
+                runs[str(number)] = bench.record(run)
+            else:
+                wrong.append({"error": error, **brief(tried[number])})
+        del expected
+        samples: dict[str, list[float]] = {}
+        bench.turns(runs, 1, {})
+        bench.turns(runs, FIRST, samples)
+        fastest = min(statistics.median(times) for times in samples.values())
+        close = {name: run for name, run in runs.items() if statistics.median(samples[name]) <= CLOSE * fastest}
+        bench.turns({"cuBLAS": runs["cuBLAS"], **close}, MORE, samples)
+        torch.cuda.synchronize()
+    found = [{"us": samples[name], **brief(tried[int(name)])} for name in samples if name != "cuBLAS"]
+    return {
+        "size": asdict(size),
+        "cuBLAS": samples["cuBLAS"],
+        "variants": sorted(found, key=lambda one: statistics.median(one["us"])),
+        "wrong": wrong,
+    }
+
+
+def judge(bench: Bench, size: Size, count: int, chance: random.Random, alone: Any) -> dict[str, Any]:
+    """The times of our function and of cuBLAS."""
+    torch, arrays = bench.torch, size.arrays(bench.torch)
+    ours = function(**arrays)
+    ours()
+    with alone:
+        fill(torch, arrays)
+        error = bench.error(ours(), arrays["a"].double() @ arrays["b"].double().T)
+        runs = {"ours": bench.record(ours), "cuBLAS": bench.record(library(torch, **arrays))}
+        samples: dict[str, list[float]] = {}
+        bench.turns(runs, 3, {})
+        bench.turns(runs, JUDGED, samples)
+    row = {"size": asdict(size), **samples, "error": error}
+    return row if error <= TOLERANCE else row | {"wrong": True}
+
+
+MODES = {"collect": collect, "judge": judge}
+
+
+@contextmanager
+def has_gpu(path: str) -> Iterator[None]:
+    """Have the GPU for this process alone: a lock that ends with the process, which ends if it takes too long."""
+    with Path(path).open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        signal.alarm(HANGS)
+        yield
+        signal.alarm(0)
+
+
+def work(given: argparse.Namespace, turn: Any, lock: str, done: Any, end: float) -> None:
+    """A process: size after size, until there is no time left, or one failed."""
+    torch = require_torch()
+    bench = Bench(torch)
+    torch.cuda.set_stream(bench.stream)
+    is_good = True
+    while time.time() < end and is_good:
+        with turn.get_lock():
+            number, turn.value = turn.value, turn.value + 1
+        chance = random.Random(f"{given.seed} {number}")
+        size = Size.draw(given.types.split(","), chance)
+        torch.manual_seed(number)
+        try:
+            row = MODES[given.mode](bench, size, given.variants, chance, has_gpu(lock))
+        except Exception as problem:  # a size that failed is a result
+            row, is_good = {"size": asdict(size), "failed": f"{type(problem).__name__}: {problem}"}, False
+        done.put({"number": number, **row})
+        if is_good:
+            torch.cuda.empty_cache()
+
+
+def ratio(row: Mapping[str, Any]) -> float:
+    """How many times as fast as cuBLAS: our function, or the fastest variant."""
+    ours = row["ours"] if "ours" in row else row["variants"][0]["us"]
+    return statistics.median(row["cuBLAS"]) / statistics.median(ours)
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the distribution of each type, and the worst sizes."""
+    for row in rows:
+        if "failed" in row or row.get("wrong"):
+            print("failed or wrong:", row["size"], json.dumps(row.get("failed", row.get("wrong")))[:600])
+    good = [row for row in rows if "cuBLAS" in row and (row.get("ours") or row.get("variants"))]
+    for type in dict.fromkeys(row["size"]["type"] for row in good):
+        own = sorted((row for row in good if row["size"]["type"] == type), key=ratio)
+        ratios = [ratio(row) for row in own]
+        mean = math.exp(statistics.mean(map(math.log, ratios)))
+        at = {part: round(ratios[int(part * (len(ratios) - 1))], 3) for part in (0.0, 0.01, 0.05, 0.5)}
+        below = {limit: sum(one < limit for one in ratios) for limit in (0.95, 0.9)}
+        print(f"{type}: {len(own)} sizes, geometric mean {mean:.3f} of cuBLAS, quantiles {at}, below {below}")
+        for row in own[:12]:
+            size = "{m}x{n}x{k} {layout}".format(**row["size"])
+            print(f"   {ratio(row):.3f} {size:26} cuBLAS {statistics.median(row['cuBLAS']):.1f} us")
+
+
+def main() -> None:
+    """Start the processes, and write what they find."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("mode", choices=MODES)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--types", default="bf16")
+    parser.add_argument("--variants", type=int, default=40)
+    parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 2))
+    given = parser.parse_args()
+    end = time.time() + given.seconds
+    context = multiprocessing.get_context("spawn")
+    turn, done = context.Value("q", 0), context.Queue()
+    command = f"python benchmarks/random_sizes.py {given.mode} FILE --seconds {given.seconds:g} --seed {given.seed}"
+    rows: list[dict[str, Any]] = []
+    with tempfile.NamedTemporaryFile() as lock:
+
+        def start() -> Any:
+            one = context.Process(target=work, args=(given, turn, lock.name, done, end))
+            one.start()
+            return one
+
+        workers = [start() for _ in range(given.processes)]
+        about = {
+            "command": f"{command} --types {given.types} --variants {given.variants}",
+            "date": date.today().isoformat(),
+            "commit": commit(),
+            **describe(require_torch()),
+        }
+        written = time.time()
+        while any(one.is_alive() for one in workers) or not done.empty():
+            try:
+                rows.append(done.get(timeout=1.0))
+            except queue.Empty:
+                alive = [one for one in workers if one.is_alive()]
+                is_early = time.time() < end
+                workers = alive + [start() for _ in range(len(workers) - len(alive)) if is_early]
+            if time.time() > written + EVERY:
+                keep(given.file, about, rows)
+                written = time.time()
+            for one in workers if time.time() > end + GRACE else ():
+                one.terminate()
+    keep(given.file, about, rows)
+    show(rows)
+
+
+def keep(path: Path, about: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write what was found until now, a row a line."""
+    lines = ",\n".join(json.dumps(row) for row in sorted(rows, key=lambda row: row["number"]))
+    part = path.with_suffix(".part")
+    part.write_text(f'{{"about": {json.dumps(about, indent=1)},\n"rows": [\n{lines}\n]}}\n', encoding="utf-8")
+    part.replace(path)
+
+
+if __name__ == "__main__":
+    main()
