@@ -52,7 +52,7 @@ CLOSE = 1.2  # times the fastest: what takes longer after the first rounds is no
 FIRST, MORE, JUDGED = 2, 5, 9  # rounds
 ALIKE = 2  # variants of the same tile among those with the best estimates
 EVERY = 3.0  # seconds after which the file is written
-GRACE = 4.0  # seconds for a size that was begun in time
+GRACE = 4.0  # seconds for a size that was started in time
 HANGS = 30  # seconds for one size on the GPU: a process that takes longer is ended
 TOLERANCE = 4e-3  # of the norm of what is expected
 
