@@ -109,7 +109,7 @@ def gradient(
     index: str,
 ) -> None:
     """y = (softmax(x) - 1 at the target) · factor for each row, and 0 for a row that is ignored."""
-    row = own_row(x, rows, columns, spread, neutral=-math.inf)
+    row = own_row(x, rows, columns, spread, neutral=-math.inf, like=y)
     target = read_target(targets, row, index)
     logarithm = logarithms[row.number]
     factor = ptx.selp.f32(0.0, factors[row.number], target == ignored)

@@ -34,7 +34,7 @@ def layer_norm(
                 normal = [(value - mean) * scale for value in vector.values]
                 vector.store(y, [ptx.fma.rn.f32(*each) for each in zip(normal, factors, summands, strict=True)])
 
-    go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias)), moments, together, finish)
+    go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias), like=y), moments, together, finish)
 
 
 def moments(row: Row) -> tuple[Any, ...]:
@@ -51,16 +51,16 @@ def moments(row: Row) -> tuple[Any, ...]:
 def moments_of(piece: Piece) -> tuple[Any, ...]:
     """The same for a piece, which is gone over once; the fourth number fills 16 bytes.
 
-    Squares of x itself would cancel where the mean is large, so they are of the distance from the first element. It is
+    Squares of x itself would cancel where the mean is large, so they are of the distance from one element. It is
     one of those whose variance is wanted: what cancels is never more than the variance times their number.
     """
-    values = piece.values
+    origin = piece.origin
     total, squares = f32(0.0), f32(0.0)
-    for distance in piece.with_zeros_outside([value - values[0] for value in values]):
+    for distance in piece.with_zeros_outside([value - origin for value in piece.values]):
         total += distance
         ptx.fma.rn.f32(distance, distance, squares, out=squares)
     further = total * inverse_of(piece.count)
-    return piece.count, values[0] + further, ptx.max.NaN.f32(squares - total * further, 0.0), f32(0.0)
+    return piece.count, origin + further, ptx.max.NaN.f32(squares - total * further, 0.0), f32(0.0)
 
 
 def together(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ These are macros for kernels in Python: each writes its instructions where it is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ptxlab.author import b8, b16, b32, f16, f32, ptx
@@ -88,6 +89,18 @@ def load_bits(
     return found
 
 
+def moved(one: Sequence[Any], other: Sequence[Any], shift: Any) -> list[Any]:
+    """What is so many bytes after the start of a vector, of its words and those of the next one."""
+    words, is_single = [*one, *other], one[0].type.name == "f32"
+    select = ptx.selp.f32 if is_single else ptx.selp.b32
+    for distance in (2, 1):  # words
+        is_further = (shift & 4 * distance) != 0
+        words = [select(b, a, is_further) for a, b in zip(words, words[distance:], strict=False)]
+    if is_single:
+        return words[: len(one)]
+    return [ptx.shf.r.wrap.b32(a, b, (shift & 2) * 8) for a, b in pairwise(words[: len(one) + 1])]
+
+
 def widened(bits: Sequence[Any], type: str) -> list[Any]:
     """What `load_bits` found, as f32."""
     if type == "f32":
@@ -132,12 +145,12 @@ def store(pointer: Any, type: str, values: Sequence[Any], inside: Any = None) ->
     store_bits(pointer, type, narrowed(values, type), inside)
 
 
-def store_bits(pointer: Any, type: str, bits: Sequence[Any], inside: Any = None) -> None:
+def store_bits(pointer: Any, type: str, bits: Sequence[Any], inside: Any = None, store: Any = ptx.st.global_) -> None:
     """Write one vector of what `narrowed` makes, which is what `load_bits` reads."""
     width = "f32" if type == "f32" else f"b{bits[0].type.width}"
     if type == "e4m3" and len(bits) == 1 and width == "b16" and pointer.size == 1:
         width = "b8"
-    _vector(ptx.st.global_, len(bits))[width](pointer, _several(bits), when=inside)
+    _vector(store, len(bits))[width](pointer, _several(bits), when=inside)
 
 
 def larger_of(type: str, one: Any, other: Any) -> Any:

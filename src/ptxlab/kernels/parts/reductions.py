@@ -68,8 +68,8 @@ def over_block(value: Any, combine: Combine, threads: int) -> Any:
     Each warp stores its own in shared memory; after the barrier each warp combines all of them. Each call has memory of
     its own, so the next one needs no second barrier.
     """
-    value = over_warp(value, combine)
-    if threads == WARP:
+    value = over_lanes(value, combine, min(threads, WARP))
+    if threads <= WARP:
         return value
     warps = threads // WARP
     thread = ptx.tid.x

@@ -15,9 +15,10 @@ from typing import Any
 
 from ptxlab.author import b8, b64, ptx, u32, u64
 from ptxlab.author.pipelines import Ring
-from ptxlab.kernels.parts.elements import SIZES, element_pointer, keep_what_is_read
+from ptxlab.kernels.parts.elements import SIZES, element_pointer, keep_what_is_read, load_bits
 from ptxlab.kernels.parts.reductions import STORE, WARP, Combine, of_warps, over_lanes, over_warp, there
-from ptxlab.kernels.parts.rows import Piece, Row, agree, kept, own_rows, read
+from ptxlab.kernels.parts.row_stages import Stage
+from ptxlab.kernels.parts.rows import Piece, Row, Vector, agree, kept, own_rows
 from ptxlab.kernels.parts.spreads import Spread
 
 TURNS = 8  # batches for which there is memory: as often all blocks of a cluster wait for each other
@@ -38,6 +39,8 @@ class Rows:
     spread: Spread
     neutral: float = 0.0
     of_columns: Sequence[Any] = ()
+    like: Any = None
+    """The matrix in whose memory vectors are aligned, if not this one."""
 
 
 def go_over(rows: Rows, measure: Measure, combine: Combine, finish: Finish) -> None:
@@ -45,8 +48,13 @@ def go_over(rows: Rows, measure: Measure, combine: Combine, finish: Finish) -> N
     if rows.spread.where == "stream":
         Stream(rows).run(measure, combine, finish)
         return
-    mine = own_rows(rows.matrix, rows.count, rows.columns, rows.spread, rows.neutral, rows.of_columns)
+    mine = own_rows(rows.matrix, rows.count, rows.columns, rows.spread, rows.neutral, rows.of_columns, rows.like)
+    stage = Stage(rows.like, rows.count, rows.columns, rows.spread) if rows.spread.is_staged else None
+    for row in mine:
+        row.stage = stage
     finish(mine, agree(mine, [measure(row) for row in mine], combine))
+    if stage is not None:
+        stage.write()
 
 
 class Stream:
@@ -150,22 +158,26 @@ class Stream:
         own.set(number)
         start.set(ptx.mul.wide.u32(number, self.columns))
         first = self.first + self.thread * self.spread.vector
-        return Row(self.matrix, self.columns, self.spread, self.neutral, own, start, first, None, early=self.early)
+        given = self.matrix, self.columns, self.spread, self.neutral, own, start, first, None
+        return Row(*given, ptx.cluster_ctarank * self.spread.block + self.thread, early=self.early)
 
     def read(self, row: Row) -> Piece:
         """What this thread has of a row, from the ring."""
         spread = self.spread
         last = self.thread * spread.vector + (spread.held - 1) * spread.step < self.width
         inside = [None] * (spread.held - 1) + [last]
-        bits = []
+        vectors: list[Vector] = []
         for start in range(0, spread.held, spread.piece):
             self.wait(self.full.at(self.reading.index), self.reading.parity)
             source = kept() + spread.early * spread.held * spread.block
             source = source + self.reading.index * (spread.piece * spread.block)
             some = inside[start : start + spread.piece]
-            bits += read(ptx.ld.shared, source, spread, some, self.neutral, step=spread.block)
+            for number, one in enumerate(some):
+                place = source + number * spread.block
+                bits = load_bits(ptx.ld.shared, place, spread.type, spread.vector, self.neutral, one)
+                vectors.append(Vector(row, row.first, one, bits, start + number, spread.vector))
             self.reading.advance()
-        return Piece(row, row.first, inside, bits)
+        return Piece(vectors)
 
     def refill(self, batch: Any, place: int) -> None:
         """When all threads have a row in registers, its stages are free for pieces that are needed later."""

@@ -12,7 +12,7 @@ from ptxlab.kernels.parts.reductions import WARP
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
 
-ROWS_A_BLOCK = 4  # where a warp has a row
+_SHARED_BLOCK = 128  # threads of a block that has several rows: a warp at most has one
 _VERY_LONG = 64 << 10  # bytes of a row for as many threads as a block can have
 _MOST_THREADS = 1024
 _MOST_BLOCKS = 16  # of a cluster
@@ -135,12 +135,37 @@ class Spread:
     clusters: int = 0
     """Clusters of a stream that run at the same time: as many as an H200 has room for."""
 
+    margin: int | None = None
+    """Where rows are not aligned: elements that are at least before and after what is read in vectors.
+
+    0 if all that is read in vectors is aligned where the result is, else as many as a vector has but one: then the two
+    vectors that have elements of one that is not aligned are inside.
+    """
+    is_shifted: bool = False
+    """Whether the matrix that is read is not aligned where the result is."""
+    is_staged: bool = False
+    """Whether results of a warp's rows are put together in shared memory before they are written."""
+    is_eager: bool = False
+    """Whether vectors that all rows share, as weights, come to registers together with the row."""
+
+    @property
+    def has_ends(self) -> bool:
+        """Whether the ends of rows are read and written as single elements."""
+        return self.margin is not None
+
+    @property
+    def ends(self) -> int:
+        """A power of two that is above the number of elements at either end."""
+        return 1 << (self.vector - 1 + (self.margin or 0)).bit_length()
+
     def __str__(self) -> str:
         blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
         rows = f"_{self.rows}_rows" if self.rows > 1 else ""
         early = f"_{self.early}_early" if self.early else ""
         ring = f"_{self.stages}x{self.piece}" if self.stages else ""
-        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}{early}{ring}"
+        ends = f"_ends_{self.margin}" + "_shifted" * self.is_shifted if self.has_ends else ""
+        ends += "_staged" * self.is_staged + "_eager" * self.is_eager
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}{early}{ring}{ends}"
 
     @staticmethod
     def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
@@ -203,12 +228,19 @@ class Spread:
     @property
     def block(self) -> int:
         """Threads of a block."""
-        return WARP * ROWS_A_BLOCK if self.threads == WARP else self.threads // self.cluster
+        return _SHARED_BLOCK if self.threads <= WARP else self.threads // self.cluster
 
     @property
     def shared(self) -> int:
         """Bytes of shared memory that a launch has to ask for."""
+        if self.is_staged:
+            return self.block // WARP * self.staged
         return self.kept * self.part + self.stages * self.stage
+
+    @property
+    def staged(self) -> int:
+        """Bytes of the results of a warp's rows, which begin anywhere in a vector."""
+        return (WARP * self.held * self.vector * SIZES[self.type] // WIDEST + 1) * WIDEST
 
     @property
     def part(self) -> int:

@@ -30,7 +30,7 @@ def softmax(x: pointer[b32], y: pointer[b32], rows: u32, columns: u32, *, spread
                 powers = [power(value - common, is_exact) for value in vector.values]
                 vector.store(y, [ptx.fma.rn.f32(p, inverse, p * lost) if is_exact else p * inverse for p in powers])
 
-    go_over(Rows(x, rows, columns, spread, -math.inf), sum_powers, Together(is_exact), finish)
+    go_over(Rows(x, rows, columns, spread, -math.inf, like=y), sum_powers, Together(is_exact), finish)
 
 
 def sum_powers(row: Row) -> tuple[Any, Any]:
