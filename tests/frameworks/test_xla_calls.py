@@ -12,6 +12,8 @@ import pytest
 
 from ptxlab.frameworks import xla_abi as abi
 from ptxlab.frameworks import xla_calls
+from ptxlab.gpu import driver
+from tests.gpu.driver_of_python import Driver
 
 
 class Xla:
@@ -115,6 +117,24 @@ def test_what_is_raised_is_an_error_of_xla(xla: Xla, problem: Exception, code: i
     ((message, found),) = xla.errors
     assert found == code
     assert str(problem) in message
+
+
+def test_elements_of_an_array_on_a_gpu_are_set_in_the_order_of_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu, asked = Driver(), []
+    gpu.cuMemcpyDtoDAsync = lambda *given: asked.append(given) or (gpu.CUresult.CUDA_SUCCESS, 0)  # type: ignore
+    monkeypatch.setattr(driver, "_open", lambda: gpu)
+    monkeypatch.setattr(driver, "_contexts", {})
+    call: Any = SimpleNamespace(gpu=0, stream=7)
+    x, out = (xla_calls.XlaArray(address, (4, 8), np.float32, call) for address in (0x1000, 0x2000))
+    out[...] = x
+    out[1] = x[2]
+    assert asked == [(0x2000, 0x1000, 128, 7), (0x2020, 0x1040, 32, 7)]
+    with pytest.raises(ValueError, match=r"an array of \(4, 8\) is not copied to one of \(8,\)"):
+        out[0] = x
+    with pytest.raises(ValueError, match="the array has gaps"):
+        out.T[0] = x.T[0]
+    with pytest.raises(TypeError, match="takes the elements of another such array, not 1"):
+        out[...] = 1
 
 
 def test_arrays_of_a_gpu_are_addresses_with_extents() -> None:

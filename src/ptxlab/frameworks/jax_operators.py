@@ -5,8 +5,9 @@
         start(doubled_kernel, x.size // 256, 256, [x, y])
 
 The function is given what JAX computed, then the results to write: arrays of NumPy in the memory of the host, of which
-nothing is copied, or on a GPU arrays that have an address, extents and a type. XLA calls it, by its foreign function
-interface, when it would launch a kernel of its own: `start` puts kernels in the same order.
+nothing is copied, or on a GPU arrays that have an address, extents and a type, and that `out[...] = x` copies. XLA
+calls it, by its foreign function interface, when it would launch a kernel of its own: `start` puts kernels in the same
+order.
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ from ptxlab.frameworks.xla_abi import (
     Scalar,
     Stream,
 )
+from ptxlab.gpu.arrays import require_dense
 from ptxlab.gpu.driver import bindings, call, current
 from ptxlab.report import KernelError
 
@@ -103,6 +104,12 @@ class XlaArray:
     def __getitem__(self, number: int) -> XlaArray:
         address = self.address + number * self._strides[0] * self.itemsize
         return XlaArray(address, self.shape[1:], self.dtype, self.call, self._strides[1:])
+
+    def __setitem__(self, where: Any, value: Any) -> None:
+        """Copy another array of this call, in the order of XLA's stream; `...` is all of this one."""
+        if not isinstance(value, XlaArray):
+            raise TypeError(f"an array of XLA on a GPU takes the elements of another such array, not {value!r:.60}")
+        copy(value, self if where is Ellipsis else self[where])
 
     def reshape(self, *shape: Any) -> XlaArray:
         """The same memory with other extents; one of them may be -1."""
@@ -196,7 +203,10 @@ def copy(source: Any, target: Any) -> None:
             target[...] = source
     elif source.address != target.address:
         if source.shape != target.shape or source.stride() != target.stride():
-            raise ValueError(f"a result is {source.shape}, and must be {target.shape}, without gaps")
+            raise ValueError(
+                f"an array of {source.shape} is not copied to one of {target.shape}: forms must be the same"
+            )
+        require_dense(target.shape, target.stride())
         with current(target.get_device()):
             call("cuMemcpyDtoDAsync", target.address, source.address, target.nbytes, target.call.stream)
 
