@@ -9,6 +9,7 @@ import pytest
 
 import ptxlab
 from ptxlab.frameworks.numba.linking import _joined
+from tests.processes import run as run_apart
 
 KERNEL = """\
 .version 8.0
@@ -165,3 +166,22 @@ def test_host_code_as_it_is() -> None:
             divide[1, 1](np.ones(1, np.int64), 0)
     np.testing.assert_array_equal(halves, 2 * np.arange(8) + 2)
     assert [one.name for one in session.launches] == ["scale", "scale", "divide"]
+
+
+@pytest.mark.slow
+@needs_numba
+def test_a_numpy_that_numba_does_not_know() -> None:
+    """NumPy 2.5 has no `row_stack`."""
+    code = """
+import numpy as np
+if vars(np).pop("row_stack", None):
+    np.__all__.remove("row_stack")
+import ptxlab
+from numba import cuda
+def double(x):
+    x[cuda.threadIdx.x] *= 2
+x = np.arange(32)
+ptxlab.numba.run(cuda.jit(double), 1, 32, x)
+print(x[5], hasattr(np, "row_stack"))
+"""
+    assert run_apart(code) == "10 False\n"

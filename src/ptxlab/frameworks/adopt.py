@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 
 from ptxlab import ir
-from ptxlab.frameworks.packages import package
+from ptxlab.frameworks.packages import numba_cuda, package
 from ptxlab.frameworks.sources import module_from
 from ptxlab.toolchain import cuda
 
@@ -85,7 +85,7 @@ def _of_cute(given: Any) -> ir.Module:
 
 
 def _of_numba(given: Any, target: str, signature: Any) -> ir.Module:
-    compiler = package("numba.cuda", '"numba-cuda[cu13]"', "a kernel of Numba")
+    compiler = numba_cuda("a kernel of Numba")
     signatures = [signature] if signature is not None else list(given.nopython_signatures)
     if len(signatures) != 1:
         raise TypeError(

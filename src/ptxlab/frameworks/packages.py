@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from typing import Any
+from unittest.mock import patch
+
+import numpy
 
 
 class MissingPackageError(ImportError):
@@ -26,4 +29,13 @@ def package(name: str, install: str, purpose: str, least: tuple[int, int] = (0, 
         raise MissingPackageError(
             f"{purpose} needs `{name}` {wanted} or later, and {version} is installed: pip install -U {install}"
         )
+    return found
+
+
+def numba_cuda(purpose: str) -> Any:
+    """The package `numba.cuda`. It asks NumPy for `row_stack` while it is imported, which NumPy 2.5 does not have."""
+    found = package("numba.cuda", '"numba-cuda[cu13]"', purpose)
+    if not hasattr(numpy, "row_stack"):
+        with patch.object(numpy, "row_stack", lambda *_, **__: None, create=True):
+            import_module("numba.cuda.np.arrayobj")
     return found

@@ -19,7 +19,7 @@ from ptxlab.frameworks.arrays import Arrays
 from ptxlab.frameworks.numba.host import Device, capability, instead_of_a_gpu
 from ptxlab.frameworks.numba.linking import ARRIVALS, module_of
 from ptxlab.frameworks.numba.values import Values
-from ptxlab.frameworks.packages import package
+from ptxlab.frameworks.packages import numba_cuda
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, KernelError, is_failure
 
@@ -98,7 +98,7 @@ def emulated(target: str = DEFAULT_TARGET, **options: Any) -> Iterator[Session]:
     unknown = sorted(set(options) - OPTIONS)
     if unknown:
         raise TypeError(f"{unknown[0]!r} is not an option of a launch: there are {', '.join(sorted(OPTIONS))}")
-    package("numba.cuda", '"numba-cuda[cu13]"', "`ptxlab.numba`")
+    numba_cuda("`ptxlab.numba`")
     session = Session(target, options)
     with ExitStack() as stack:
         instead_of_a_gpu(stack, Device(target))
