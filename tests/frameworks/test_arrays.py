@@ -1,5 +1,7 @@
 """Arrays of the host at the emulator's addresses: views, addresses in memory, memory that is gone."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,8 @@ from ptxlab.device.host_memory import START, Pointer
 from ptxlab.frameworks.arrays import Arrays, NumpyArray
 from ptxlab.frameworks.packages import MissingPackageError, package
 from ptxlab.frameworks.triton.values import number, parameters_of
+from ptxlab.gpu import driver
+from tests.gpu.driver_of_python import Driver
 
 INDIRECT = """.version 8.0
 .target sm_80
@@ -55,10 +59,60 @@ def test_a_view_is_in_the_memory_of_its_owner() -> None:
     assert arrays.address(owner[2:, 1::2]) == START + 4 * (2 * 8 + 1)
     assert len(arrays.memory.regions) == 1
     assert arrays.pointer(None, "x") == Pointer(arrays.memory, 0)
-    with pytest.raises(
-        TypeError, match="argument 0 \\(`x`\\) is a list: pass a torch tensor of the CPU or a NumPy array"
-    ):
+    with pytest.raises(TypeError, match="argument 0 \\(`x`\\) is a list: pass a tensor of torch or a NumPy array"):
         arrays.pointer([1, 2], "argument 0 (`x`)")
+
+
+class Storage:
+    """As much of the memory of a tensor of torch as is asked for: it is on the GPU of `Driver`."""
+
+    def __init__(self, there: np.ndarray, device: str = "cuda") -> None:
+        self.there, self.device = there, SimpleNamespace(type=device, index=0)
+
+    def data_ptr(self) -> int:
+        return self.there.ctypes.data
+
+    def nbytes(self) -> int:
+        return self.there.nbytes
+
+
+class Tensor:
+    def __init__(self, storage: Storage, offset: int = 0) -> None:
+        self.storage, self.offset = storage, offset
+
+    def untyped_storage(self) -> Storage:
+        return self.storage
+
+    def storage_offset(self) -> int:
+        return self.offset
+
+    def element_size(self) -> int:
+        return self.storage.there.itemsize
+
+    def data_ptr(self) -> int:
+        raise AssertionError("under `emulated` this is the emulator's address")
+
+
+def test_memory_of_a_gpu_is_copied_for_a_launch_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = Driver()
+    monkeypatch.setattr(driver, "_open", lambda: gpu)
+    monkeypatch.setattr(driver, "_contexts", {})
+    hidden, out = np.array([0, 0, 41], np.uint32), np.zeros(2, np.uint32)
+    arrays, tensor, written = Arrays(), Tensor(Storage(hidden), 2), Tensor(Storage(out), 1)
+    table = np.array([arrays.address(tensor)], np.uint64)
+    pointers = [arrays.pointer(table, "table"), arrays.pointer(written, "out")]
+    for expected in (42, 51):
+        with arrays.on_host() as copied:
+            ptxlab.parse(INDIRECT)["indirect"].launch(1, 1, pointers, device="cpu")
+            assert out[1] != expected
+        assert (out.tolist(), copied) == ([0, expected], 20)
+        hidden[2] = 50
+    assert gpu.calls.count("cuCtxSynchronize") == gpu.calls.count("cuMemcpyDtoH") * 2 == 8
+    del tensor
+    with arrays.on_host() as copied:
+        assert copied == 8
+    with pytest.raises(TypeError, match=r"x is on .*meta.*: the emulator takes tensors of the CPU and of CUDA"):
+        arrays.pointer(Tensor(Storage(out, "meta")), "x")
 
 
 def test_an_array_of_numpy_has_what_compilers_ask_for() -> None:

@@ -103,6 +103,27 @@ def test_the_first_configuration_that_fits_runs_or_all_of_them(kernels: Any) -> 
     assert not kernels.tuned.cache
 
 
+def test_no_model_of_a_gpus_speed_is_asked(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    triton = pytest.importorskip("triton")
+
+    def fastest(**given: Any) -> float:
+        raise AssertionError("the model was asked")
+
+    def fast(configs: Any, *given: Any, **named: Any) -> Any:
+        return triton.runtime.driver.active.utils.get_device_properties(0)["mem_clock_rate"]
+
+    x = np.zeros(128, np.int32)
+    monkeypatch.setattr(kernels.tuned, "perf_model", fastest)
+    for prune, grids in ((lambda configs, *_, **__: configs[2:], {4}), (fast, {2, 4})):
+        monkeypatch.setattr(kernels.tuned, "early_config_prune", prune)
+        with ptxlab.triton.emulated(configs="all") as session:
+            kernels.tuned[lambda meta: (128 // meta["BLOCK"],)](x, 128)
+        assert {one.grid[0] for one in session.launches} == grids
+    assert kernels.tuned.perf_model is fastest
+    with ptxlab.triton.emulated(), pytest.raises(KeyError, match="mem_clock_rate: the emulator has no clocks"):
+        fast(())
+
+
 def test_wrong_arguments_are_explained(kernels: Any) -> None:
     x = np.zeros(32, np.float32)
     with pytest.raises(TypeError, match="`add` missing 2 required positional arguments: 'n' and 'BLOCK'"):
@@ -111,7 +132,7 @@ def test_wrong_arguments_are_explained(kernels: Any) -> None:
         ptxlab.triton.run(kernels.add, 1, x, x, x, 32, BLOCK=32, BLOK=1)
     with pytest.raises(TypeError, match=r"`run` takes a kernel, a function with @triton\.jit"):
         ptxlab.triton.run(print, 1)
-    with pytest.raises(TypeError, match=r"\[1, 2\] is not an argument of a kernel: those are tensors of torch's CPU"):
+    with pytest.raises(TypeError, match=r"\[1, 2\] is not an argument of a kernel: those are tensors of torch, arrays"):
         ptxlab.triton.run(kernels.add, 1, [1, 2], x, x, 32, BLOCK=32)
     with pytest.raises(TypeError, match="grid='4': it is a number"):
         ptxlab.triton.run(kernels.add, "4", x, x, x, 32, BLOCK=32)
@@ -130,14 +151,20 @@ def test_gluon(kernels: Any) -> None:
 @needs_torch
 def test_host_code_with_tensors(kernels: Any) -> None:
     import torch
+    import triton
     from triton import knobs
     from triton.tools.tensor_descriptor import TensorDescriptor
 
     hooked: list[str] = []
+    has_gpu = torch.cuda.is_available()
     with ptxlab.triton.emulated("sm_90a", profile=True) as session:
         x = torch.randn(16, 64, device="cuda")
-        assert x.is_cuda
+        assert (x.is_cuda, x.is_cpu, x.device, x.get_device()) == (True, False, torch.device("cuda", 0), 0)
+        assert torch.empty_like(x, device=x.device).device == triton.runtime.driver.active.get_active_torch_device()
         assert torch.cuda.get_device_capability() == (9, 0)
+        before = x.cpu()
+        x += 1
+        assert not torch.equal(before, x.cpu())
         out = torch.zeros(16, 32, device=torch.device("cuda:0"))
         hook = lambda metadata: hooked.append(metadata.get()["name"])  # noqa: E731
         knobs.runtime.launch_enter_hook.add(hook)
@@ -147,8 +174,10 @@ def test_host_code_with_tensors(kernels: Any) -> None:
         table, found = torch.tensor([part.data_ptr() for part in parts]), torch.zeros(4)
         kernels.gather[(4,)](table, found)
         kernels.add[(1,)](x[:, ::2], x.T, out, 32, BLOCK=32)
-    assert not torch.cuda.is_available()
+    assert torch.cuda.is_available() == has_gpu
     torch.testing.assert_close(found, torch.arange(4.0))
+    torch.testing.assert_close(out.flatten()[:32], 2 * x.flatten()[:32])
+    assert ("bytes copied from the GPU and back" in str(session.launches[0].result)) == has_gpu
     assert hooked == ["copy_tile"]
     assert "lines" in session.launches[0].result.counters
     assert [one.name for one in session.launches] == ["copy_tile", "gather", "add"]

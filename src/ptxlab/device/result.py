@@ -46,6 +46,9 @@ class Result:
     warnings: list[Diagnostic] = field(default_factory=list, compare=False)
     """What `ptxlab.check` warns of in the module of the kernel, whether or not the run has shown it."""
 
+    copied: int = field(default=0, compare=False)
+    """Bytes of arrays on a GPU that were copied here for a launch on the emulator, and back."""
+
     recording: Recording | None = field(default=None, repr=False)
     """The file of the launch, if it was recorded."""
 
@@ -88,7 +91,8 @@ class Result:
 
     def _work(self) -> str:
         count = self.counters.get("instructions")
-        return f"{self.seconds:.3g} s" if count is None else f"{count:,} instructions in {self.seconds:.3g} s"
+        copied = f", {self.copied:,} bytes copied from the GPU and back" if self.copied else ""
+        return f"{'' if count is None else f'{count:,} instructions in '}{self.seconds:.3g} s{copied}"
 
     def __repr__(self) -> str:
         printed = f", {len(self.output):,} characters printed" if self.output else ""

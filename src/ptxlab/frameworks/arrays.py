@@ -1,20 +1,23 @@
-"""Arrays of torch and NumPy in the host's memory, at the addresses that kernels on the emulator see.
+"""Arrays of torch and NumPy at the addresses that kernels on the emulator see.
 
 An address is of the whole memory that a tensor is a view of, as on a GPU: a kernel may go by strides from one row to
-the next, and find addresses of other tensors in memory.
+the next, and find addresses of other tensors in memory. Memory of a GPU is copied here for a launch, and back.
 """
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy
 
 from ptxlab.device.host_memory import HostMemory, Pointer
 from ptxlab.device.regions import Region
 from ptxlab.gpu.arrays import is_torch
+from ptxlab.gpu.driver import call, current
 
 
 class NumpyArray:
@@ -58,11 +61,26 @@ class NumpyArray:
         return self
 
 
+class _Copy(NamedTuple):
+    """The host's copy of memory of a GPU."""
+
+    gpu: int
+    address: int
+    bytes: numpy.ndarray[Any, Any]
+
+    def move(self, function: str, *places: int) -> None:
+        """Copy all of it, after everything that the GPU does now."""
+        with current(self.gpu):
+            call("cuCtxSynchronize")
+            call(function, *places, self.bytes.nbytes)
+
+
 class Arrays:
     """The arrays that kernels have been given, or whose addresses the host asked for."""
 
     def __init__(self) -> None:
         self.memory = HostMemory()
+        self._copies: dict[int, _Copy] = {}
 
     def pointer(self, value: Any, name: str) -> Pointer:
         """An array as an argument; None is a null pointer, a number the address itself."""
@@ -74,32 +92,41 @@ class Arrays:
         """The address of an array's first element."""
         value = getattr(value, "array", value)
         if isinstance(value, numpy.ndarray):
-            region, first = self._numpy(value), value.__array_interface__["data"][0]
-        elif is_torch(value.__class__) and hasattr(value, "untyped_storage"):
-            if value.device.type != "cpu":
-                raise TypeError(
-                    f"{name} is on {value.device}: the emulator takes tensors of the CPU, as `.cpu()` gives"
-                )
-            region, first = self._torch(value)
-        elif hasattr(value, "base") and hasattr(value, "data_ptr"):  # a tensor as one of another type
+            return self._numpy(value)
+        if is_torch(value.__class__) and hasattr(value, "untyped_storage"):
+            return self._torch(value, name)
+        if hasattr(value, "base") and hasattr(value, "data_ptr"):  # a tensor as one of another type
             return self.address(value.base, name)
-        else:
-            raise TypeError(f"{name} is a {type(value).__name__}: pass a torch tensor of the CPU or a NumPy array")
-        return region.base + int(first) - region.data
+        raise TypeError(f"{name} is a {type(value).__name__}: pass a tensor of torch or a NumPy array")
 
-    def _torch(self, tensor: Any) -> tuple[Region, int]:
+    @contextmanager
+    def on_host(self) -> Iterator[int]:
+        """Have what is in memory of GPUs here, and what a kernel made of it there afterwards; gives how many bytes."""
+        copies = list(self._copies.values())
+        for one in copies:
+            one.move("cuMemcpyDtoH", one.bytes.ctypes.data, one.address)
+        try:
+            yield sum(one.bytes.nbytes for one in copies)
+        finally:
+            for one in copies:
+                one.move("cuMemcpyHtoD", one.address, one.bytes.ctypes.data)
+
+    def _torch(self, tensor: Any, name: str) -> int:
         storage = tensor.untyped_storage()
-        start, size = storage.data_ptr(), storage.nbytes()
-        first = start + tensor.storage_offset() * tensor.element_size()
+        start, size, device = storage.data_ptr(), storage.nbytes(), storage.device
+        if device.type not in ("cpu", "cuda"):
+            raise TypeError(f"{name} is on {device}: the emulator takes tensors of the CPU and of CUDA")
         known = self.memory.regions.get(start)
-        if known is not None and known.size == size:
-            return known, first
-        region = self.memory.add(bytes_at(start, size), "a tensor", start)
-        region.data = start
-        weakref.finalize(storage, _forget, weakref.ref(self.memory), start, region).atexit = False
-        return region, first
+        if known is None or known.size != size:
+            is_here = device.type == "cpu" or not size
+            data = bytes_at(start, size) if is_here else numpy.empty(size, numpy.uint8)
+            known = self.memory.add(data, "a tensor", start)
+            if not is_here:
+                self._copies[start] = _Copy(device.index or 0, start, data)
+            weakref.finalize(storage, _forget, weakref.ref(self), start, known).atexit = False
+        return known.base + int(tensor.storage_offset() * tensor.element_size())
 
-    def _numpy(self, array: numpy.ndarray[Any, Any]) -> Region:
+    def _numpy(self, array: numpy.ndarray[Any, Any]) -> int:
         owner = array
         while isinstance(owner.base, numpy.ndarray):
             owner = owner.base
@@ -107,14 +134,18 @@ class Arrays:
             raise TypeError(f"a GPU can't read an array of {array.dtype}")
         low, high = numpy.lib.array_utils.byte_bounds(owner) if owner.size else (owner.ctypes.data, owner.ctypes.data)
         known = self.memory.regions.get(low)
-        if known is not None and known.size == high - low:
-            return known
-        data = bytes_at(low, high - low)
-        data.flags.writeable = bool(owner.flags.writeable)
-        region = self.memory.add(data, "an array", low)
-        region.data = low
-        weakref.finalize(owner, _forget, weakref.ref(self.memory), low, region).atexit = False
-        return region
+        if known is None or known.size != high - low:
+            data = bytes_at(low, high - low)
+            data.flags.writeable = bool(owner.flags.writeable)
+            known = self.memory.add(data, "an array", low)
+            weakref.finalize(owner, _forget, weakref.ref(self), low, known).atexit = False
+        return known.base + int(array.__array_interface__["data"][0]) - low
+
+    def forget(self, key: int, region: Region) -> None:
+        """Memory that was freed is no longer to be reached."""
+        if self.memory.regions.get(key) is region:
+            self.memory.forget(key)
+            self._copies.pop(key, None)
 
 
 def bytes_at(address: int, size: int) -> numpy.ndarray[Any, Any]:
@@ -123,8 +154,7 @@ def bytes_at(address: int, size: int) -> numpy.ndarray[Any, Any]:
     return numpy.frombuffer(there, numpy.uint8, size)
 
 
-def _forget(memory: weakref.ref[HostMemory], key: int, region: Region) -> None:
-    """Memory that was freed is no longer to be reached."""
-    there = memory()
-    if there is not None and there.regions.get(key) is region:
-        there.forget(key)
+def _forget(arrays: weakref.ref[Arrays], key: int, region: Region) -> None:
+    there = arrays()
+    if there is not None:
+        there.forget(key, region)

@@ -118,6 +118,9 @@ def _tensor(value: Any, memory: HostMemory) -> Any:
         value = import_module("cutlass.cute.runtime").from_dlpack(value, assumed_align=16)
     if hasattr(value, "load_dltensor"):
         value.load_dltensor()
+        capsule = getattr(value, "_dlpack_data", None)
+        if capsule is not None and ctypes.c_int32.from_address(_device_address(capsule)).value == _CUDA:
+            raise TypeError("a tensor is on a GPU: `ptxlab.cute` takes tensors of the CPU, as `.cpu()` gives")
         last = sum(
             (extent - 1) * stride for extent, stride in zip(_flat(value.shape), _flat(value.stride), strict=True)
         )

@@ -1,4 +1,7 @@
-"""torch without a GPU, for programs that ask for one: tensors on `"cuda"` are on the CPU, with addresses of ours."""
+"""torch for programs that ask for a GPU: it is that of a target, and tensors have addresses of the emulator.
+
+Where there is no GPU, tensors on `"cuda"` are in the host's memory, and every tensor says that it is on `"cuda"`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ from ptxlab.frameworks.arrays import Arrays
 from ptxlab.isa.gpus import SMS, gpu_named
 from ptxlab.isa.targets import target_named
 
+_PROPERTIES = {"get_device_capability", "get_device_properties", "get_device_name"}  # of the target, not of a GPU here
+
 
 @contextmanager
 def torch_as_cpu(arrays: Arrays, target: str, cuda: bool) -> Iterator[None]:
-    """Have `Tensor.data_ptr` give addresses of the emulator; with `cuda`, `"cuda"` is the CPU where there is no GPU.
+    """Have `Tensor.data_ptr` give addresses of the emulator, and with `cuda` have torch know a GPU of the target.
 
     torch is left as it is where it was not imported.
     """
@@ -26,9 +31,10 @@ def torch_as_cpu(arrays: Arrays, target: str, cuda: bool) -> Iterator[None]:
         return
     with ExitStack() as stack:
         redirects = cuda and not torch.cuda.is_available()
-        if redirects:
+        if cuda:
             for name, value in _functions(torch, target).items():
-                stack.enter_context(patch.object(torch.cuda, name, value))
+                if redirects or name in _PROPERTIES:
+                    stack.enter_context(patch.object(torch.cuda, name, value))
             stack.callback(_forget_functions)
         stack.enter_context(_mode(torch, arrays, redirects))
         yield
@@ -89,7 +95,15 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool) -> Any:
     """What torch asks before each of its functions."""
     tensor = torch.Tensor
     address: Callable[..., Any] = tensor.data_ptr
-    is_cuda, to_cuda = tensor.is_cuda.__get__, tensor.cuda
+    # Where every tensor is on the GPU: `.cuda()` is the tensor itself, `.cpu()` is a copy.
+    said: dict[Any, Callable[..., Any]] = {
+        tensor.is_cuda.__get__: lambda _: True,
+        tensor.is_cpu.__get__: lambda _: False,
+        tensor.device.__get__: lambda _: torch.device("cuda", 0),
+        tensor.get_device: lambda _: 0,
+        tensor.cuda: lambda this, *_, **__: this,
+        tensor.cpu: lambda this, *_, **__: this.clone(),
+    }
 
     def here(value: Any) -> Any:
         """A device that is not there as the CPU."""
@@ -102,14 +116,12 @@ def _mode(torch: Any, arrays: Arrays, redirects: bool) -> Any:
     class Mode(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), named: Any = None) -> Any:
             named = named or {}
-            if function == address and args[0].device.type == "cpu":
+            if function == address and args[0].device.type in ("cpu", "cuda"):
                 return arrays.address(args[0])
-            if not redirects:
+            if not redirects or function is torch.device:
                 return function(*args, **named)
-            if function == is_cuda:
-                return args[0].device.type == "cpu"
-            if function == to_cuda:
-                return args[0]
+            if function in said and args[0].device.type == "cpu":
+                return said[function](*args, **named)
             named = {name: here(value) for name, value in named.items()}
             if named.get("device") is None or isinstance(named["device"], int):
                 named = (

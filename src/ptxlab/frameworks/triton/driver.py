@@ -14,11 +14,15 @@ from ptxlab.isa.targets import target_named
 _DEVICES = 1000  # numbers of these GPUs start here: Triton keeps compiled kernels by them
 
 
+class UnknownPropertyError(KeyError):
+    """A program asks for a property that only a GPU of silicon has."""
+
+
 class Properties(dict[str, int]):
     """What a program may ask of a GPU."""
 
     def __missing__(self, name: str) -> int:
-        raise KeyError(f"{name}: the emulator has no clocks and no bandwidth; it knows {', '.join(self)}")
+        raise UnknownPropertyError(f"{name}: the emulator has no clocks and no bandwidth; it knows {', '.join(self)}")
 
 
 class Utilities:
@@ -79,8 +83,9 @@ class EmulatorDriver:
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """Where tensors are."""
-        return import_module("torch").device("cpu")
+        """Where tensors are, as they say it."""
+        torch = import_module("torch")
+        return torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
 
     def get_device_interface(self) -> Any:
         """torch's module of functions for the device."""

@@ -71,16 +71,19 @@ class Launcher:
         hidden = len(kernel.parameters) - len(values)
         for memory, kind in list(zip(scratch, ("global", "profile"), strict=True))[: max(hidden, 0)]:
             values.append(arrays.pointer(memory, f"Triton's {kind} scratch memory"))
-        return kernel.launch(
-            (grid[0] * clusters, grid[1], grid[2]),
-            32 * int(metadata.num_warps),
-            values,
-            shared=int(metadata.shared),
-            cluster=(clusters, 1, 1) if clusters > 1 else None,
-            cooperative=bool(getattr(metadata, "launch_cooperative_grid", False)),
-            device="cpu",
-            **options,
-        )
+        with arrays.on_host() as copied:
+            result = kernel.launch(
+                (grid[0] * clusters, grid[1], grid[2]),
+                32 * int(metadata.num_warps),
+                values,
+                shared=int(metadata.shared),
+                cluster=(clusters, 1, 1) if clusters > 1 else None,
+                cooperative=bool(getattr(metadata, "launch_cooperative_grid", False)),
+                device="cpu",
+                **options,
+            )
+        result.copied = copied
+        return result
 
 
 def _named(signature: Sequence[tuple[Any, Any]], src: Any) -> list[tuple[str, Any]]:

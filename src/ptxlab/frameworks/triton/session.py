@@ -21,7 +21,7 @@ from ptxlab.frameworks.arrays import Arrays, NumpyArray
 from ptxlab.frameworks.packages import package
 from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
 from ptxlab.frameworks.triton.copies import without_copies
-from ptxlab.frameworks.triton.driver import EmulatorDriver
+from ptxlab.frameworks.triton.driver import EmulatorDriver, UnknownPropertyError
 from ptxlab.frameworks.triton.launcher import Launcher
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, KernelError, is_failure
@@ -109,10 +109,11 @@ def emulated(
 ) -> Iterator[Session]:
     """Run Triton's kernels on the emulator while this context is open; host code stays as it is.
 
-    Kernels are compiled for `target` by the installed Triton. Tensors are of the CPU: with `cuda=True` torch puts those
-    that are asked for on `"cuda"` there, too, where there is no GPU. Of an autotuned kernel, the first configuration
-    that fits runs, or with `configs="all"` each of them. `options` are those of `kernel.launch`: `seed`, `checks`,
-    `on_error`, `timeout`, `profile`, …
+    Kernels are compiled for `target` by the installed Triton. With `cuda=True`, torch says that there is a GPU of that
+    target; where there is none, tensors on `"cuda"` are in the host's memory. Where there is one, each launch copies
+    the memory of tensors on it here and back. Of an autotuned kernel, the first configuration that fits runs, or with
+    `configs="all"` each of them. `options` are those of `kernel.launch`: `seed`, `checks`, `on_error`, `timeout`,
+    `profile`, …
 
     >>> with ptxlab.triton.emulated("sm_80") as session:  # doctest: +SKIP
     ...     kernel[(4,)](x, y, 1024, BLOCK=256)
@@ -125,7 +126,7 @@ def emulated(
 def run(
     kernel: Any, grid: Any, *args: Any, target: str | int = DEFAULT_TARGET, configs: str = "first", **named: Any
 ) -> Result:
-    """Run a Triton or Gluon kernel on the emulator: tensors of the CPU, or arrays of NumPy, are changed in place.
+    """Run a Triton or Gluon kernel on the emulator: tensors of torch, or arrays of NumPy, are changed in place.
 
     `named` are the kernel's parameters by name, Triton's options (`num_warps`, `num_stages`, …) and the options of
     `kernel.launch` (`seed`, `checks`, `on_error`, `profile`, …); where a parameter has the name of an option, it is the
@@ -203,7 +204,7 @@ def _plain(caught: TypeError, kernel: Any, given: Sequence[Any]) -> TypeError:
     """What Python says of a call, with the kernel's name instead of that of Triton's generated function."""
     if "failed to specialize" in str(caught):
         wrong = next((one for one in given if isinstance(one, (list, str, bytes, set, dict))), None)
-        return TypeError(f"{wrong!r:.60} is not an argument of a kernel: those are tensors of torch's CPU, arrays of "
+        return TypeError(f"{wrong!r:.60} is not an argument of a kernel: those are tensors of torch, arrays of "
                          "NumPy, tensor descriptors, numbers, and tuples of these")  # fmt: skip
     while not hasattr(kernel, "params"):
         kernel = kernel.fn
@@ -267,11 +268,15 @@ def _with_arrays(run: Callable[..., Any], session: Session) -> Callable[..., Any
 
 
 def _with_choice(run: Callable[..., Any], session: Session) -> Callable[..., Any]:
-    """Triton's `run` of an autotuned kernel: its choices are the session's, and none is written to disk."""
+    """Triton's `run` of an autotuned kernel: its choices are the session's, and none is written to disk.
+
+    No model of a GPU's speed is asked: it would choose among configurations of which the first runs.
+    """
 
     @wraps(run)
     def replaced(self: Any, *args: Any, **named: Any) -> Any:
         own = {"cache": session.chosen.setdefault(id(self), {}), "do_bench": session.tune, "cache_results": False}
+        own |= {"perf_model": None, "early_config_prune": _without_clocks(self.early_config_prune)}
         before = {name: vars(self)[name] for name in own if name in vars(self)}
         vars(self).update(own)
         session._found = False
@@ -284,3 +289,17 @@ def _with_choice(run: Callable[..., Any], session: Session) -> Callable[..., Any
             vars(self).update(before)
 
     return replaced
+
+
+def _without_clocks(prune: Callable[..., Any] | None) -> Callable[..., Any] | None:
+    """What a program leaves out configurations by; one that asks for a GPU's clocks leaves out those that are slow."""
+    if prune is None:
+        return None
+
+    def pruned(configs: list[Any], *args: Any, **named: Any) -> Any:
+        try:
+            return prune(configs, *args, **named)
+        except UnknownPropertyError:
+            return configs
+
+    return pruned
