@@ -57,7 +57,7 @@ class Doubling:
         scratch = [16, 32] if how == "in two steps" else []
         launch: Any = SimpleNamespace()
         steps = [Step(launch, [(0, 0), (1, 1)])] + ([Step(launch, [(5, 3), (6, 2), (0, 0)])] if scratch else [])
-        return Call([made], steps, [matrix(read[0]), matrix(made)], is_kept=how != "copied", scratch=scratch)
+        return Call([made], steps, [matrix(read[0]), matrix(made)], scratch=scratch)
 
 
 def test_a_call_is_prepared_once_for_each_form_and_option(started: list[list[int]]) -> None:
@@ -71,9 +71,6 @@ def test_a_call_is_prepared_once_for_each_form_and_option(started: list[list[int
     function.calls([Tensor(0x100, 9)])
     function.calls([Tensor(0x100, 8)], [None], "other")
     assert function.prepared == 4
-    for _ in range(2):
-        function.calls([Tensor(0x100, 8)], [None], "copied")
-    assert function.prepared == 6  # what reads a copy is not kept
 
 
 def test_steps_share_memory_that_each_call_has_anew(started: list[list[int]]) -> None:

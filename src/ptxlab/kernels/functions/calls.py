@@ -23,25 +23,24 @@ MOST = 4096  # calls that stay ready
 
 
 class Step(NamedTuple):
-    """A launch, and which of its parameters are which arrays: the numbers of both."""
+    """A launch, which of its parameters are which arrays, the numbers of both, and whether it has the workspace."""
 
     launch: Launch
     changing: Sequence[tuple[int, int]]
+    uses_workspace: bool = True
 
 
 class Call(NamedTuple):
     """A call that was checked: its results, what to launch if there is something to compute, and on which arrays.
 
     `arrays` are first what is read and then the results, in the order in which `Calls` has them; then come those of
-    `scratch`, memory of so many bytes each that the steps have until they are complete. A copy may take the place of
-    what is read, and then the call is not kept: a later one cannot use its launches. `in_place` are pairs of arrays
+    `scratch`, memory of so many bytes each that the steps have until they are complete. `in_place` are pairs of arrays
     that may be the same: the number of a result, and of what is read.
     """
 
     results: Sequence[Any]
     steps: Sequence[Step] = ()
     arrays: Sequence[Matrix | None] = ()
-    is_kept: bool = True
     workspace: Workspace | None = None
     scratch: Sequence[int] = ()
     in_place: Sequence[tuple[int, int]] = ()
@@ -139,8 +138,11 @@ class Calls:
             for step in found.steps:
                 step.launch.run(device="cpu")
             return found.results
-        ready = [Ready(launch, gpu, changing, found.workspace) for launch, changing in found.steps]
-        if key is not None and found.is_kept:
+        ready = [
+            Ready(launch, gpu, changing, found.workspace if uses_workspace else None)
+            for launch, changing, uses_workspace in found.steps
+        ]
+        if key is not None:
             if len(self.kept) >= MOST:
                 self.kept.clear()
             self.kept[key] = _keep(found, ready, read, written)

@@ -18,10 +18,11 @@ from ptxlab.kernels.functions.checks import (
     scales_of,
     times,
 )
-from ptxlab.kernels.functions.matrices import HALVES, Matrix, argument, empty, look, padded
+from ptxlab.kernels.functions.matrices import HALVES, argument, empty, look
 from ptxlab.kernels.functions.operators import Operator, is_traced
+from ptxlab.kernels.functions.packing import Packing
 from ptxlab.kernels.functions.product_gradients import GATED
-from ptxlab.kernels.functions.products import flattened, one_matrix
+from ptxlab.kernels.functions.products import one_matrix
 from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.finishing import ACTIVATIONS
 from ptxlab.kernels.parts.formats import Formats
@@ -80,7 +81,9 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
     read = [(name, look(one, name, TYPES)) for name, one in zip(NAMES, given[:3], strict=False)]
     left, first, second = (one for _, one in read)
     extents = *left.shape[:-1], *first.shape[1:]
-    left, flat, is_copied = flattened("x", left, given[0])
+    packing = Packing(len(given) + len(written))
+    originals = [one for _, one in read]
+    left = packing.rows(left, 0)
     read[0] = "x", left
     m, n, k = _extents(read)
     formats = Formats(left.type, left.type, "bf16" if left.size == 1 else left.type)
@@ -99,11 +102,10 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
         return Call([made, *kept])
     if not target.is_aligned:
         raise ValueError("rows of the result must be multiples of 16 bytes: have a multiple of 8 columns, without gaps")
-    sides = [_source(left, flat), _source(first.transposed, given[1].T), _source(second.transposed, given[2].T)]
+    sides = [packing.operand(one, at) for at, one in enumerate((left, first.transposed, second.transposed))]
     if sides[1][1] != sides[2][1]:  # one by rows and one by columns: the second one as the first
-        sides[2] = look(padded(given[2].T if sides[1][1] else given[2]), "copy", TYPES), sides[1][1]
+        sides[2] = packing.copied(second.transposed if sides[1][1] else second, 2), sides[1][1]
     matrices = [matrix for matrix, _ in sides]
-    is_same = all(one.address == old.address for one, old in zip(matrices, (left, first, second), strict=True))
     layout = Layout(sides[0][1], sides[1][1], element=formats.element)
     products = [one_matrix("product", look(one, "product")) for one in kept]
     launch = wgmma_dual_gemm.launch(
@@ -116,10 +118,10 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
         scales=tuple(map(argument, scales)) or None,
         products=tuple(one.view() for one in products) or None,
     )
-    parameters = [0, 1, 2, *SCALES[: len(scales)], 3, *PRODUCTS[: len(products)]]
-    changing = [(parameter, number) for number, parameter in enumerate(parameters)]
-    arrays = [*matrices, *scales, target, *products]
-    return Call([made, *kept], [Step(launch, changing)], arrays, is_same and not is_copied)
+    parameters = 0, 1, 2, *SCALES[: len(scales)], 3, *PRODUCTS[: len(products)]
+    step = Step(launch, [*zip(parameters, packing.numbers, strict=True)])
+    arrays = [*originals, *scales, target, *products]
+    return Call([made, *kept], [*packing.steps, step], arrays, scratch=packing.scratch)
 
 
 def _extents(read: Sequence[Named]) -> tuple[int, int, int]:
@@ -132,15 +134,6 @@ def _extents(read: Sequence[Named]) -> tuple[int, int, int]:
     if not k:
         raise ValueError("`x` has no columns: there is nothing to multiply")
     return m, n, k
-
-
-def _source(matrix: Matrix, array: Any) -> tuple[Matrix, bool]:
-    """An operand as TMA can copy it, copied first if need be, and whether its rows run along k."""
-    if matrix.is_aligned:
-        return matrix, True
-    if matrix.transposed.is_aligned and matrix.size == 2:
-        return matrix.transposed, False
-    return look(padded(array), "copy", TYPES), True
 
 
 def describe(x: Any, w1: Any, w2: Any, activation: str = "silu", *scales: Any) -> Any:

@@ -188,19 +188,6 @@ def argument(matrix: Matrix) -> Any:
     return matrix.array if matrix.gpu is None else matrix.address
 
 
-def padded(array: Any) -> Any:
-    """A copy whose rows are multiples of 16 bytes, seen with the extents that it had."""
-    rows, columns = array.shape
-    each = ROW // array.dtype.itemsize
-    wide = -(-columns // each) * each
-    if is_torch(array.__class__):
-        copy = array.new_empty((rows, wide))
-    else:
-        copy = framework(array).empty((rows, wide), array.dtype)
-    copy[:, :columns] = array
-    return copy[:, :columns]
-
-
 @cache
 def streams_of_torch() -> Callable[[int], int]:
     """What gives the stream that torch works on now on a GPU."""

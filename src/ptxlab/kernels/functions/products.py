@@ -7,15 +7,14 @@ changes from call to call is a few addresses among its parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from math import prod
 from typing import Any
 
 from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import check_apart, check_extents, check_result, times
-from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look, padded
+from ptxlab.kernels.functions.matrices import Matrix, empty, look
 from ptxlab.kernels.functions.operators import Operator, is_traced
+from ptxlab.kernels.functions.packing import Packing, as_rows
 from ptxlab.kernels.functions.product_gradients import PRODUCT
 from ptxlab.kernels.functions.ready import Workspace
 from ptxlab.kernels.functions.xla import is_jax
@@ -104,8 +103,9 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
     others = others or [None, None]
     left, right = look(a, "a", tuple(FORMATS)), look(b, "b", tuple(FORMATS))
     extents = *left.shape[:-1], *right.shape[1:]
-    left, flat, is_copied = flattened("a", left, a)
-    m, n, k = extents_of(left, right)
+    packing = Packing(len(given) + 1)
+    flat = packing.rows(left, 0)
+    m, n, k = extents_of(flat, right)
     formats = FORMATS[left.type]
     _check_options(formats, others, activation, allow_tf32)
     made = empty(a, extents, formats.out) if written[0] is None else written[0]
@@ -120,10 +120,10 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
         check_extents("residual", residual, extents)
         residual = one_matrix("residual", residual)
     added = [bias, residual]
-    check_arrays(left, right, target, {"bias": (bias, (n,)), "residual": (residual, (m, n))})
+    check_arrays(flat, right, target, {"bias": (bias, (n,)), "residual": (residual, (m, n))})
     if not m or not n:
         return Call([made])
-    sides = [source(left, flat), source(right.transposed, b.T)]
+    sides = [packing.operand(flat, 0), packing.operand(right.transposed, 1)]
     problem = Problem(m, n, k, sides[0][1], sides[1][1], left.size, target.size)
     is_paired = target.size == 2 and _are_paired(n, added)
     shape = choose(problem, target.gpu is None, residual is not None, activation is not None)
@@ -138,17 +138,16 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
         _gemv(problem, sides, result) if by_rows else _launch(formats, problem, shape, sides, result, added, extras)
     )
     if is_apart:
-        launched.run(device="cpu")
+        for one in (*(step.launch for step in packing.steps), launched):
+            one.run(device="cpu")
         target.array[...] = result.array
         return Call([made])
-    matrices = [matrix for matrix, _ in sides]
-    is_same = all(one.address == old.address for one, old in zip(matrices, (left, right), strict=True))
     numbers = (1, 0) if by_rows or shape.swapped else (0, 1)
     changing = *numbers, *(_ADDED if len(given) > 2 else ()), _RESULT
-    arrays = [*matrices, *(added if len(given) > 2 else ()), target]
-    step = Step(launched, [(parameter, number) for number, parameter in enumerate(changing)])
+    arrays = [left, right, *(added if len(given) > 2 else ()), target]
+    step = Step(launched, [*zip(changing, packing.numbers, strict=True)])
     workspace = None if by_rows else workspace_of(problem, shape, a, target.gpu)
-    return Call([made], [step], arrays, is_same and not is_copied, workspace)
+    return Call([made], [*packing.steps, step], arrays, workspace, packing.scratch)
 
 
 def _are_paired(n: int, added: Sequence[Matrix | None]) -> bool:
@@ -203,37 +202,10 @@ def check_arrays(
 
 def one_matrix(name: str, given: Matrix) -> Matrix:
     """An array of two or more dimensions as a matrix, its last dimension's elements as rows, where that is possible."""
-    if len(given.shape) <= 2:
-        return given
-    *before, columns = given.shape
-    pairs = [(extent, step) for extent, step in zip(before, given.strides, strict=False) if extent > 1]
-    if any(step != extent * below for (_, step), (extent, below) in pairwise(pairs)) and 0 not in before:
+    found = as_rows(given)
+    if found is None:
         raise ValueError(f"rows of `{name}` are not at equal distances: pass a contiguous array")
-    shape = prod(before), columns
-    strides = pairs[-1][1] if pairs else columns, given.strides[-1]
-    array = given.array.reshape(shape) if given.gpu is None else given.array
-    return Matrix(given.address, shape, strides, given.type, given.gpu, array)
-
-
-def flattened(name: str, given: Matrix, array: Any) -> tuple[Matrix, Any, bool]:
-    """What is read as a matrix, the array for it, and whether it was copied."""
-    if len(given.shape) <= 2:
-        return given, array, False
-    flat = array.reshape(-1, given.shape[-1]) if 0 not in given.shape else array.reshape(0, given.shape[-1])
-    found = look(flat, name, [given.type])
-    return found, flat, found.address != given.address
-
-
-def source(matrix: Matrix, array: Any) -> tuple[Matrix, bool]:
-    """An operand as TMA can copy it, copied first if need be, and whether its rows run along k."""
-    if matrix.is_aligned:
-        return matrix, True
-    if matrix.transposed.is_aligned and matrix.type in HALVES:
-        return matrix.transposed, False
-    along_k = matrix.strides[0] != 1 or matrix.type not in HALVES  # `wgmma` transposes no others
-    copy = look(padded(array if along_k else array.T), "copy", [matrix.type])
-    return Matrix(copy.address, matrix.shape if along_k else matrix.shape[::-1],
-                  copy.strides, copy.type, copy.gpu, copy.array), along_k  # fmt: skip
+    return found
 
 
 def _gemv(problem: Problem, sides: Sequence[tuple[Matrix, bool]], target: Matrix) -> Launch:

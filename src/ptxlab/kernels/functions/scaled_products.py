@@ -11,7 +11,8 @@ from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import check_apart, check_gpu, times
 from ptxlab.kernels.functions.matrices import Matrix, argument, empty, look
 from ptxlab.kernels.functions.operators import Operator, is_traced
-from ptxlab.kernels.functions.products import WORKSPACE, check_arrays, extents_of, source, workspace_of
+from ptxlab.kernels.functions.packing import Packing
+from ptxlab.kernels.functions.products import WORKSPACE, check_arrays, extents_of, workspace_of
 from ptxlab.kernels.functions.xla import is_jax
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
@@ -68,7 +69,8 @@ def prepare(given: Sequence[Any], written: Sequence[Any], out_type: str) -> Call
     is_whole = all(_count(one) == 1 for one in scales)
     check_arrays(left, right, target, {})
     _check_scales(scales, is_whole, (m, n, k), target)
-    sides = source(left, a)[0], source(right.transposed, b.T)[0]
+    packing = Packing(len(given) + 1)
+    sides = packing.operand(left, 0)[0], packing.operand(right.transposed, 1)[0]
     arrays = [*sides, *scales, target]
     if not m or not n:
         return Call([made])
@@ -81,10 +83,9 @@ def prepare(given: Sequence[Any], written: Sequence[Any], out_type: str) -> Call
     launch = (_by_tensor if is_whole else _by_blocks)(formats, shape, arrays, memory)
     numbers = (1, 0) if shape.swapped else (0, 1)
     changing = *numbers, *(BY_TENSOR if is_whole else BY_BLOCKS), RESULT
-    is_kept = sides[0].address == left.address and sides[1].address == right.address
-    step = Step(launch, [(parameter, number) for number, parameter in enumerate(changing)])
+    step = Step(launch, [*zip(changing, packing.numbers, strict=True)])
     workspace = workspace_of(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)
-    return Call([made], [step], arrays, is_kept, workspace)
+    return Call([made], [*packing.steps, step], [left, right, *scales, target], workspace, packing.scratch)
 
 
 def _count(matrix: Matrix) -> int:
