@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ptxlab.kernels.functions import ready
-from ptxlab.kernels.functions.ready import Ready, Workspace
+from ptxlab.kernels.functions.ready import PAGE, PAGES, Ready, Workspace
 
 
 class Prepared:
@@ -39,6 +39,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> dict[int, Prepared]:
     monkeypatch.setattr(ready, "current", lambda gpu: nullcontext())
     monkeypatch.setattr(Workspace, "kept", {})
     monkeypatch.setattr(Workspace, "recorded", {})
+    monkeypatch.setattr(Workspace, "spare", {})
     return {}
 
 
@@ -80,3 +81,26 @@ def test_memory_of_a_stream_grows_and_a_graph_has_its_own(
     eager, recorded, next, other, again = (counter for *_, counter in prepared[5].started)
     assert eager == again == later[0][3] != recorded
     assert recorded == next != other
+
+
+def test_a_graph_sets_no_counters_to_0_when_it_runs(
+    prepared: dict[int, Prepared], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_to_0: list[int] = []
+
+    def zeros(like: Any, bytes: int) -> Any:
+        set_to_0.append(bytes)
+        return np.zeros(bytes, np.uint8)
+
+    monkeypatch.setattr(ready, "zeros", zeros)
+    few, many = (Workspace("test", np.zeros(1, np.uint8), 0, {3: size}) for size in (16, PAGE + 1))
+    few.on(5)
+    assert set_to_0 == [PAGES * PAGE, 16]
+    monkeypatch.setattr(ready, "is_capturing", lambda array: True)
+    monkeypatch.setattr(ready, "recording_on", lambda stream: 1)
+    (recorded,) = few.on(5)[1]
+    assert set_to_0[2:] == []
+    assert recorded.nbytes == PAGE
+    assert not recorded.any()
+    many.on(5)
+    assert set_to_0[2:] == [PAGE + 1]

@@ -10,11 +10,14 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from ptxlab.frameworks.xla_calls import XlaArray
 from ptxlab.gpu.driver import bindings, call, current
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.starting import Start
 from ptxlab.kernels.functions.matrices import address_of, is_capturing, memory, zeros
 from ptxlab.measure import Launch
+
+PAGE, PAGES = 4096, 256  # bytes of counters for a graph, and how many of these are set to 0 at a time
 
 
 class Workspace:
@@ -28,6 +31,8 @@ class Workspace:
     kept: ClassVar[dict[tuple[int, int, str], list[Any]]] = {}
     recorded: ClassVar[dict[tuple[int, int, str], tuple[int, list[Any]]]] = {}
     """That of the last graph recorded on each stream, with the graph's number."""
+    spare: ClassVar[dict[int, list[Any]]] = {}
+    """Counters for graphs on each GPU. They are 0 before one is recorded, which then does not set them when it runs."""
 
     def __init__(
         self, role: str, like: Any, gpu: int, counters: Mapping[int, int], others: Mapping[int, int] | None = None
@@ -51,7 +56,7 @@ class Workspace:
         if found is None or any(one.nbytes < size for one, size in zip(found, sizes, strict=True)):
             old = [0] * len(sizes) if found is None else [one.nbytes for one in found]
             found = [
-                zeros(self.like, max(size, least))
+                self._zeros(max(size, least), bool(graph))
                 if parameter in self.counters
                 else memory(self.like, max(size, least))
                 for (parameter, size), least in zip(self.bytes.items(), old, strict=True)
@@ -61,6 +66,14 @@ class Workspace:
             else:
                 self.kept[key] = found
         return dict(zip(self.bytes, map(address_of, found), strict=True)), found
+
+    def _zeros(self, bytes: int, is_for_graph: bool) -> Any:
+        spare = self.spare.setdefault(self.gpu, [])
+        if not is_for_graph and not spare and not isinstance(self.like, XlaArray):
+            pages = zeros(self.like, PAGES * PAGE).reshape(PAGES, PAGE)
+            assert int(pages[-1, -1]) == 0  # which waits until they are set
+            spare.extend(pages)
+        return spare.pop() if is_for_graph and spare and bytes <= PAGE else zeros(self.like, bytes)
 
 
 def recording_on(stream: int) -> int:
