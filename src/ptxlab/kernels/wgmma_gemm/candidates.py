@@ -154,7 +154,7 @@ def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
     for groups, tall in ((1, 1), (1, 2), (2, 1), (2, 2), (3, 1)):
         exact = min(256, ceil(wide / 8) * 8)
         for columns in sorted({8, exact, *range(16, 257, 16)}):
-            most = 96 if groups == 3 else 160  # accumulators of a thread
+            most = {2: 208, 3: 96}.get(groups, 160)  # accumulators of a thread
             if tall * columns // 2 <= most and columns < wide + max(32, wide // 4):
                 yield groups, tall, columns
 
