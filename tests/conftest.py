@@ -49,6 +49,8 @@ def _python_path() -> str:
 # For the processes that tests start, too.
 os.environ["PTXLAB_CACHE"] = str(_own_cache())
 os.environ["PYTHONPATH"] = _python_path()
+# torch.compile would start as many processes as there are cores in each process of the tests, and leave pipes open.
+os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 
 
 # Where ptxlab was not installed since it has the plugin, too.

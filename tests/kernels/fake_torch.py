@@ -50,6 +50,9 @@ class Torch(SimpleNamespace):
     def is_grad_enabled(self) -> bool:
         return self.is_recording
 
+    def empty_like(self, like: Tensor) -> Tensor:
+        return like.new_empty(like.shape)
+
     def empty_strided(self, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str, device: Any) -> Tensor:
         assert strides == dense(shape)
         return Tensor(0, dtype=dtype).new_empty(shape)

@@ -159,9 +159,9 @@ def test_blocks_share_the_queries_of_a_tile_of_keys(shares: int) -> None:
 @pytest.mark.parametrize(
     ("heads", "keys", "batch", "causal", "wanted"),
     [
-        ((32, 8), 4096, 4, True, 1),  # 1,024 blocks
+        ((64, 64), 4096, 4, True, 1),  # 8,192 blocks
         ((16, 16), 16384, 1, False, 1),
-        ((7, 1), 4805, 1, True, 4),  # 38 blocks for 132 SMs
+        ((7, 1), 4805, 1, True, 7),  # 38 blocks for 132 SMs
         ((1, 1), 2048, 1, False, 8),  # 16 blocks: 8 times as many are one wave
     ],
 )

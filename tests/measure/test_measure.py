@@ -138,6 +138,7 @@ def test_what_a_library_returns_is_compared_too() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
+@pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning")
 def test_a_call_that_writes_nothing_later_is_found() -> None:
     pytest.importorskip("torch")
     calls = []

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from heapq import heapreplace
 from typing import Any
 
 import ptxlab
@@ -24,6 +24,7 @@ L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB 
 LONG = 4096  # from so many queries on, 80 at a time are faster than 64 for heads of 128 elements
 SMS = 132  # of an H200
 MOST_SHARES = 16
+WAVES = 32  # of blocks: with more of them, all SMs have work until the end
 FIXED = 2  # what a block takes besides its tiles of queries, in their time
 
 
@@ -68,7 +69,7 @@ def differentiate(
         boxes = *boxes[:4], (dk_parts, GROUP_KEYS), (dv_parts, GROUP_KEYS)
     maps = [map_of(array, count) for array, count in boxes]
     shared_by = heads // key_heads
-    together = max(1, L2 // (8 * queries * size * shared_by))
+    together = at_a_time(queries, size, shared_by)
     sizes = [queries, keys, key_heads, batch * key_heads, shared_by, together, window]
     args = [*maps, sums, offsets, totals, *sizes, turns, shares]
     blocks = batch * key_heads * ceil_div(keys, KEYS) * chosen.parts * shares
@@ -113,7 +114,7 @@ def differentiate_packed(
     boxes = [(array, chosen.rows) for array in (q, do, dq)] + [(array, GROUP_KEYS) for array in (k, v, dk, dv)]
     steps = [step for array in (o, do) for step in strides(array)[2:0:-1]]
     shared_by = heads // key_heads
-    together = max(1, L2 // (8 * queries * size * shared_by))
+    together = at_a_time(queries, size, shared_by)
     sizes = [queries, keys, key_heads, shared_by, together, window]
     maps = [map_of(array, count) for array, count in boxes]
     args = [*maps, flat(o), flat(do), lse, *steps, *sizes, *starts, sequences, *memory]
@@ -174,25 +175,37 @@ def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Pl
 def share(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan, window: int = 0) -> int:
     """How many blocks are to share a tile of keys so that all SMs have work, for arrays of these extents.
 
-    What an SM has at most is estimated in tiles of queries. More blocks have more to store and to add: a few per cent
-    of that time are not worth them.
+    The time of each number is that of the SM which is done last, in tiles of queries, where blocks start in their order
+    as SMs become free.
     """
-    (batch, heads, length, _), (_, key_heads, key_length, _) = queries, keys
+    (batch, heads, length, size), (_, key_heads, key_length, _) = queries, keys
+    tiles = ceil_div(length, plan.rows)
     counts = []
     for key in range(0, key_length, KEYS):
-        first = min(key // plan.rows, ceil_div(length, plan.rows)) if plan.causal else 0
-        last = min(length, key + KEYS + window) if plan.window else length
-        counts.append(max(ceil_div(last, plan.rows) - first, 0) * heads // key_heads)
-    blocks = batch * key_heads * plan.parts
-    best, least = 1, math.inf
-    for shares in range(1, min(MOST_SHARES, max(counts)) + 1):
-        longest = math.ceil(max(counts) / shares) + FIXED
-        total = sum(counts) + FIXED * shares * len(counts)
-        waves = math.ceil(blocks * shares * len(counts) / SMS) * longest
-        time = max(blocks * total / SMS, longest) if plan.causal or plan.window else waves
-        if time < least * 0.95:
-            best, least = shares, time
-    return best
+        first = min(key // plan.rows, tiles) if plan.causal else 0
+        last = ceil_div(min(length, key + KEYS + window), plan.rows) if plan.window else tiles
+        counts.append(max(last - first, 0) * heads // key_heads)
+    blocks = batch * key_heads * plan.parts * len(counts)
+    most = max(1, min(MOST_SHARES, max(counts), WAVES * SMS // blocks))
+    together = at_a_time(length, size, heads // key_heads)
+    sections = [min(together, batch * key_heads - first) for first in range(0, batch * key_heads, together)]
+
+    def time(shares: int) -> float:
+        free = [0] * SMS
+        for several in sections:
+            for count in counts:
+                for part in range(shares):
+                    each = count * (part + 1) // shares - count * part // shares + FIXED
+                    for _ in range(several * plan.parts):
+                        heapreplace(free, free[0] + each)
+        return max(free)
+
+    return min(range(1, most + 1), key=time) if most > 1 else 1
+
+
+def at_a_time(queries: int, size: int, shared_by: int) -> int:
+    """Heads of keys whose queries and gradients fit into L2."""
+    return max(1, L2 // (8 * queries * size * shared_by))
 
 
 def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
