@@ -189,11 +189,11 @@ class BulkCopies(Protocol[V, A_contra]):
         """Report to the detectors that a thread, or all lanes of a warp together, change a tensor map."""
 
     @step("release")
-    def release_maps(self) -> None:
+    def release_maps(self, scope: str) -> None:
         """Have later acquires of tensor maps see what this thread wrote, and what it knows that others wrote."""
 
     @step("acquire")
-    def acquire_map(self, map: A_contra) -> None:
+    def acquire_map(self, map: A_contra, scope: str) -> None:
         """Have later copies of this block see the tensor map as it was released."""
 
     @step("cancel", writes="destination", bytes=16, completes="barrier", starts=CANCELLATION)

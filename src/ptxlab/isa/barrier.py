@@ -167,7 +167,7 @@ def fence_proxy_restricted(k: Machine, m: Modifiers) -> None:
 @form("fence.proxy.tensormap::generic.release.scope", scope=SCOPE, name="fence.proxy", since="8.3 sm_90")
 def fence_tensormap_release(k: Machine, m: Modifiers) -> None:
     """Release the changes of tensor maps before it, for acquires of these maps."""
-    k.bulk.release_maps()
+    k.bulk.release_maps(m.scope)
     k.fence(f"release.{m.scope}")
 
 
@@ -182,7 +182,7 @@ def fence_tensormap_release(k: Machine, m: Modifiers) -> None:
 def fence_tensormap_acquire(k: Machine, m: Modifiers, a: AddressValue, size: int) -> None:
     """Acquire a tensor map in global memory: copies after it use the map as it was released, not an older one."""
     k.fence(f"acquire.{m.scope}")
-    k.bulk.acquire_map(a)
+    k.bulk.acquire_map(a, m.scope)
 
 
 @form("fence.proxy.alias.sem.sys", sem="acquire release", name="fence.proxy", since="9.4 sm_90")

@@ -127,6 +127,6 @@ def copy_map(k: Machine, m: Modifiers, d: AddressValue, a: AddressValue, size: i
     k.bulk.change_map(d, is_warp=True)
     at = k.cast(k.lane << 2, "u64")
     k.store(d + at, k.load(a + at, "u32"))
-    k.bulk.release_maps()
+    k.bulk.release_maps(m.scope)
     k.fence(f"release.{m.scope}")
     k.collect(converge, ALL_LANES, (), (), aligned=True, orders=True)

@@ -142,7 +142,9 @@ class Finding:
     other_block: u64
     is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
     third_instruction: u32  # of STALE_PHASE: the wait; of a race: 1 + that of the last wait of the thread that reads
-    missing: u32  # of a tensor map: what is missing between the write and the copy; of ONE_SIDED, see `one_sided`
+    missing: (
+        u32  # of a tensor map, or of UNFENCED_TENSOR: what is missing between the two; of ONE_SIDED, see `one_sided`
+    )
     weak: u32  # of a race: why that wait, or an arrival that it saw, hands nothing over; see `reports`
     wait: u64  # of such a race: the offset of the mbarrier
     wait_phases: (

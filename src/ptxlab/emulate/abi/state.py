@@ -19,6 +19,7 @@ from ptxlab.emulate.abi.tensor_memory import Tensor
 from ptxlab.emulate.abi.thread_parts import (
     ClusterArrival,
     Index,
+    Observation,
     Preemption,
     Starting,
     ThreadCopies,
@@ -104,6 +105,10 @@ class BlockOrder:
     tiles: Tiles
     acquires: Growable[MapAcquire]  # of tensor maps, by its threads
     uses: Growable[MapUse]  # of tensor maps, by copies of its threads
+    releases_maps: u32  # whether one of its threads has released tensor maps
+    has_observed: u32  # whether one of its threads has observed a write since the last barrier
+    observed: u32  # how many of its threads' observations came before a barrier; the latest are in `observations`
+    observations: Array[Observation, 8]  # see `runtime.order.one_sided`
 
 
 @struct

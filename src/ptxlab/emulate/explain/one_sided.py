@@ -10,7 +10,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import bytes_of, parties_of
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order import one_sided
-from ptxlab.emulate.runtime.order.release_acquire import READ_FENCED
+from ptxlab.emulate.runtime.order.observations import READ_FENCED
 from ptxlab.report import Diagnostic, Label, warning
 
 if TYPE_CHECKING:

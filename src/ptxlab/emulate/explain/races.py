@@ -10,8 +10,13 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.paths import Paths
-from ptxlab.emulate.explain.tensor_findings import explain_missing_fence, explain_tensor_race
+from ptxlab.emulate.explain.tensor_findings import (
+    explain_missing_fence,
+    explain_missing_fence_before,
+    explain_tensor_race,
+)
 from ptxlab.emulate.runtime.order import reports, shadow
+from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE_BEFORE
 from ptxlab.report import Diagnostic, error, warning
 
 if TYPE_CHECKING:
@@ -42,7 +47,10 @@ def explain_race(launch: RunningLaunch, found: StructArray, number: int) -> Diag
     """Two accesses to the same memory without order."""
     race = race_of(launch, found, number)
     if race.space == address_spaces.TENSOR_SPACE:
-        return (explain_missing_fence if race.kind == reports.UNFENCED_TENSOR else explain_tensor_race)(race)
+        if race.kind != reports.UNFENCED_TENSOR:
+            return explain_tensor_race(race)
+        is_before = found.get("missing", number) == WITHOUT_FENCE_BEFORE
+        return explain_missing_fence_before(race) if is_before else explain_missing_fence(race)
     if race.earlier.is_copy:
         account = _with_operation_in_flight(race)
     elif (race.later.flags | race.earlier.flags) & shadow.STALE:
@@ -85,7 +93,7 @@ def _with_operation_in_flight(race: Race) -> _Account:
         f"{who} {later.does} {name_memory(race.space)} that {operation} still {earlier.does}",
         f"{race.first} {started(race, earlier)} {race.bytes}",
         f"{race.other} {did} them {when}",
-        [operation.completion],
+        [operation.completion, *_proxies(race)],
     )
 
 
@@ -115,14 +123,27 @@ def _without_synchronization(race: Race) -> _Account:
         f"unsynchronized: {message}",
         f"{race.first} {earlier.did} {race.bytes}",
         f"{race.second} {did} them{too}{when}",
-        [race.operation(later).completion] if is_late else [_reason(race), *_relaxed(race)],
+        [race.operation(later).completion, *_proxies(race)] if is_late else [_reason(race), *_relaxed(race)],
         [f"let the threads synchronize before one of them starts the {name}"] if race.lacks_barrier else [],
     )
+
+
+def _proxies(race: Race) -> list[str]:
+    """A note on two atomic operations, one of them of a bulk reduction."""
+    one, other = race.earlier.flags, race.later.flags
+    if not one & other & shadow.STRONG or not (one ^ other) & shadow.ASYNC:
+        return []
+    return [
+        "both are relaxed and atomic, but a bulk reduction is by the async proxy, and strong accesses of different "
+        "proxies race (PTX ISA 8.7)"
+    ]
 
 
 def _reason(race: Race) -> str:
     """Why two accesses are not ordered."""
     launch, earlier, later = race.launch, race.earlier, race.later
+    if proxies := _proxies(race):
+        return proxies[0]
     if earlier.flags & later.flags & shadow.STRONG:
         if (earlier.flags ^ later.flags) & shadow.SIZE:
             return "both are strong, but of different sizes: such accesses race as weak ones do"

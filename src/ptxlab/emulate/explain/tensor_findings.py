@@ -100,6 +100,27 @@ def explain_missing_fence(race: Race) -> Diagnostic:
     )
 
 
+def explain_missing_fence_before(race: Race) -> Diagnostic:
+    """A load or store of a warp that has waited for it, but passes no fence before it synchronizes."""
+    before, after = race.operation(race.earlier), race.operation(race.later)
+    wait = "ld" if before.name == "load" else "st"
+    return warning(
+        "missing-tensor-fence",
+        f"{after}{_WHERE.get(after.name, '')} may overtake {before}{_WHERE.get(before.name, '')} of another warp, "
+        "which passes no fence before it synchronizes",
+        race.launch.span_of(race.later.instruction),
+        f"{race.other} started it at {race.bytes}",
+        others=race.at_earlier(f"{race.first} started the {before.name}, and has passed no fence since"),
+        notes=[
+            f"`tcgen05.wait::{wait}` is for the warp itself; what other threads start is ordered after it by a fence"
+        ],
+        helps=[
+            f"`tcgen05.fence::before_thread_sync;` after `tcgen05.wait::{wait}`, before the barrier or the arrival "
+            "that other threads wait for"
+        ],
+    )
+
+
 def explain_unread(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """Accumulators that nothing reads before they are freed or overwritten."""
     word, columns = found.get("address", number) // 4, found.get("bytes", number) // 4

@@ -12,7 +12,7 @@ from ptxlab.emulate.explain.accesses import parties_of
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.grids import label_of
 from ptxlab.emulate.explain.snapshots import thread_name
-from ptxlab.emulate.runtime.order.tensor_map_order import NO_RELEASE
+from ptxlab.emulate.runtime.order.tensor_map_order import NARROW_RELEASE, NO_RELEASE
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
@@ -165,8 +165,10 @@ def word_field(field: TensorMapReason, value: int, dimension: int, limit: int) -
 def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
     """A copy may use an older version of a tensor map that the kernel has changed."""
     written, used = parties_of(found, number)
-    is_unreleased = found.get("missing", number) == NO_RELEASE
+    is_narrow = found.get("missing", number) == NARROW_RELEASE
+    is_unreleased = is_narrow or found.get("missing", number) == NO_RELEASE
     missing = "released" if is_unreleased else "acquired"
+    scope = ", with a scope that includes both blocks" if is_narrow or written.block != used.block else ""
     helps = (
         "`fence.proxy.tensormap::generic.release.gpu;` in the thread that changes the map, after the change"
         if is_unreleased
@@ -178,7 +180,7 @@ def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) ->
         launch.span_of(used.instruction),
         f"{thread_name(launch, used.block, used.thread)} uses the map here",
         others=label_of(launch, written, "changed it here"),
-        notes=[f"copies read tensor maps through a proxy of their own; the change was not {missing} for it"],
+        notes=[f"copies read tensor maps through a proxy of their own; the change was not {missing} for it{scope}"],
         helps=[helps],
     )  # fmt: skip
 

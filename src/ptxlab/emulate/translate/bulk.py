@@ -8,6 +8,7 @@ from ptxlab.device.element_types import TYPES
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.bulk import MODES, AsyncStore, BulkLoad, BulkStore
 from ptxlab.emulate.runtime.asynchronous.reductions import OPERATIONS
+from ptxlab.emulate.translate.access import SCOPES
 from ptxlab.emulate.translate.counting import EXCHANGED, LOADED, MULTICAST, STORED
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
@@ -164,11 +165,11 @@ class BulkCopies:
         if map.space != "shared":
             self._machine.runtime("change_map", map.value, int(is_warp), self._machine.number)
 
-    def release_maps(self) -> None:
-        self._machine.runtime("release_maps")
+    def release_maps(self, scope: str) -> None:
+        self._machine.runtime("release_maps", SCOPES[scope])
 
-    def acquire_map(self, map: LlvmAddress) -> None:
-        self._machine.runtime("acquire_map", map.value, self._machine.number)
+    def acquire_map(self, map: LlvmAddress, scope: str) -> None:
+        self._machine.runtime("acquire_map", map.value, SCOPES[scope], self._machine.number)
         self._machine.check()
 
     def cancel(self, destination: LlvmAddress, barrier: LlvmAddress, multicast: bool) -> None:

@@ -16,6 +16,7 @@ from ptxlab.emulate.runtime.order.reports import report_start
 from ptxlab.emulate.runtime.order.shadow import (
     ANY_PROXY,
     ASYNC,
+    CLUSTER,
     COPY,
     GENERIC,
     KIND,
@@ -49,7 +50,7 @@ def note_shared_work(
     thread.starting.number = number
     if unlikely(thread.order.early != 0) and flags & (KIND | OBJECT) == LOAD and block == thread.block:
         note_early_read(thread, offset, instruction)
-    flags = flags | COPY | ASYNC | WIDE
+    flags = flags | COPY | ASYNC | WIDE | CLUSTER
     address: u64 = offset
     space: u32 = SHARED_SPACE
     if block != thread.block:
@@ -90,7 +91,7 @@ def note_global_work(
     history = thread.worker.history
     thread.starting.channel = channel
     thread.starting.number = number
-    flags = flags | COPY | ASYNC | WIDE
+    flags = flags | COPY | ASYNC | WIDE | CLUSTER
     note(
         thread,
         address_of(history.pages),

@@ -14,6 +14,7 @@ from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import are_covered, companion, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.shadow import (
+    ANY_PROXY,
     ASYNC,
     BEFORE,
     CLUSTER,
@@ -60,10 +61,18 @@ def is_between(thread: Pointer[Thread], access: Pointer[Access], last: Pointer[A
 
 
 @native(inline=True)
+def is_by_async_proxy(flags: u32) -> boolean:
+    """Whether an access is by the async proxy, and needs a fence for accesses of threads."""
+    return flags & (ASYNC | GENERIC | ANY_PROXY) == ASYNC
+
+
+@native(inline=True)
 def is_compatible(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> boolean:
-    """Whether two accesses may happen at once: both strong, of one size, in the scope of each other."""
+    """Whether two accesses may happen at once: both strong, of one size and proxy, in the scope of each other."""
     both: u32 = access.flags & flags
     if both & STRONG == 0 or (access.flags ^ flags) & SIZE != 0:
+        return False
+    if is_by_async_proxy(access.flags) != is_by_async_proxy(flags):
         return False
     if both & WIDE != 0 or access.block == u32(thread.block.number):
         return True

@@ -4,6 +4,9 @@ Two strong accesses never race, yet what a strong read returns may be older than
 it has observed a flag that was written after the value, and one of both sides orders, by a release, an acquire or a
 fence. Then the other side was forgotten. Where neither side orders, both are relaxed on purpose.
 
+What one thread has observed, all threads of its block have after a barrier: in the last block of a reduction, one
+thread counts, and others read what was counted.
+
 A read in a loop around one address polls, and reads again what was too old. Of atomic operations, which always find the
 latest value, only the order among each other is in question; it mostly does not matter. It counts where the thread took
 over something: by an acquire, or by a `cas` that observed a release.
@@ -17,14 +20,14 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import OBSERVATIONS, Observation
 from ptxlab.emulate.runtime.order.access_history import comes_after, is_compatible
 from ptxlab.emulate.runtime.order.happens_before import is_known
+from ptxlab.emulate.runtime.order.observations import NEITHER, slot_for
 from ptxlab.emulate.runtime.order.release_acquire import find_sync_variable
 from ptxlab.emulate.runtime.order.reports import ONE_SIDED, add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ACQUIRE, ASYNC, COPY, KIND, OBJECT, POLLS, REDUCTION, STRONG, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import THREAD, key_of
-from ptxlab.native import Pointer, boolean, cast, native, trailing_zeros, u32, u64
+from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64
 
-# The side that orders, or READ_FENCED: a fence comes after the read.
-NEITHER = 0
+# The side that orders, beside NEITHER and READ_FENCED of `observations`.
 WRITE_FENCED = 1  # a fence comes before the write
 WRITE_RELEASES = 2
 READ_ACQUIRES = 4
@@ -50,13 +53,27 @@ def note_strong(
     if not is_compatible(thread, cell, flags) or comes_after(thread, cell, cell, flags, space):
         return
     if flags & (ACQUIRE | POLLS) == 0:
-        for index in range(min(thread.order.observed, u32(OBSERVATIONS))):
-            seen = cast(Pointer[Observation], thread.order.observations + index)
-            if seen.address != address and is_expected(cell, seen, flags):
-                report_one_sided(thread, cell, seen, address, bytes, flags, instruction, space)
-                return
+        own = cast(Pointer[Observation], thread.order.observations)
+        seen = find_expected(own, thread.order.observed, cell, address, flags)
+        if cast(u64, seen) == 0:
+            shared = cast(Pointer[Observation], thread.block.order.observations)
+            seen = find_expected(shared, thread.block.order.observed, cell, address, flags)
+        if cast(u64, seen) != 0:
+            report_one_sided(thread, cell, seen, address, bytes, flags, instruction, space)
+            return
     start: u64 = address & OFFSET_MASK if space == CLUSTER_SPACE else address
     observe(thread, cell, find_sync_variable(variables, start), address, flags, instruction)
+
+
+@native
+def find_expected(
+    observations: Pointer[Observation], observed: u32, cell: Pointer[Access], address: u64, flags: u32
+) -> Pointer[Observation]:
+    """What was observed elsewhere, and was written after the last write to an address; null if nothing was."""
+    for index in range(min(observed, u32(OBSERVATIONS))):
+        if observations[index].address != address and is_expected(cell, observations + index, flags):
+            return observations + index
+    return cast(Pointer[Observation], 0)
 
 
 @native
@@ -80,14 +97,10 @@ def observe(
     flags: u32,
     instruction: u32,
 ) -> None:
-    """Remember a write that was observed, in place of another one to the same address, or of the oldest."""
-    slot: u32 = thread.order.observed % OBSERVATIONS
-    for index in range(min(thread.order.observed, u32(OBSERVATIONS))):
-        if thread.order.observations[index].address == address:
-            slot = index
-    seen = cast(Pointer[Observation], thread.order.observations + slot)
-    if slot == thread.order.observed % OBSERVATIONS:
-        thread.order.observed += 1
+    """Remember a write that was observed."""
+    own = cast(Pointer[Observation], thread.order.observations)
+    seen = slot_for(own, address_of(thread.order.observed), address)
+    thread.block.order.has_observed = 1
     seen.address = address
     seen.epoch = cell.epoch
     seen.block = cell.block

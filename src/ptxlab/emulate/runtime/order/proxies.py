@@ -38,17 +38,17 @@ def pass_proxy_fence(thread: Pointer[Thread], shared: u32, wide: u32) -> None:
     if thread.worker.checks == 0:
         return
     if shared != 0:
-        fence_all(thread, SHARED_FENCE)
+        fence_all(thread, SHARED_FENCE, 0)
     if shared & WITH_COPIES != 0:
         fence_copies(thread)
     if wide != 0:
-        fence_all(thread, GLOBAL_FENCE)
+        fence_all(thread, GLOBAL_FENCE, 0)
     thread.order.epoch += 1
 
 
 @native
-def fence_all(thread: Pointer[Thread], fence: u32) -> None:
-    """Add to the clock of a thread that all of it is past a fence."""
+def fence_all(thread: Pointer[Thread], fence: u32, narrow: u64) -> None:
+    """Add to the clock of a thread that all of it is past a fence, of a `narrow` scope if that is not 0."""
     block = thread.block
     fenced = address_of(thread.worker.history.scratch)
     fenced.count = 0
@@ -57,6 +57,8 @@ def fence_all(thread: Pointer[Thread], fence: u32) -> None:
     join_block(fenced, block, fence)
     join_warp(fenced, thread, fence)
     advance(fenced, key_of(block.number, fence + THREAD + thread.number), u64(thread.order.epoch))
+    for index in range(fenced.count):
+        fenced.items[index].key = fenced.items[index].key | narrow
     join(address_of(thread.order.known), fenced)
 
 

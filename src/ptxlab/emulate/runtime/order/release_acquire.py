@@ -12,9 +12,10 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import LOAD, STORE
 from ptxlab.emulate.abi.clocks import SyncVariable, SyncVariables, VectorClock
 from ptxlab.emulate.abi.state import Block, Thread
-from ptxlab.emulate.abi.thread_parts import DONE, OBSERVATIONS
+from ptxlab.emulate.abi.thread_parts import DONE
 from ptxlab.emulate.runtime.order.fence_order import comes_after_fence, hand_over_fences, take_over_fences
 from ptxlab.emulate.runtime.order.happens_before import companion
+from ptxlab.emulate.runtime.order.observations import fence_observations
 from ptxlab.emulate.runtime.order.shadow import (
     ACQUIRE,
     CLUSTER,
@@ -60,7 +61,6 @@ CLOSE = 1
 FAR = 2
 
 FIRST_CAPACITY = 16
-READ_FENCED = 3  # see `one_sided`
 
 # As `isa` names the semantics of a fence; see `access`.
 FENCE_ACQUIRE = 3
@@ -341,9 +341,7 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
     is_close: boolean = scope >= CLUSTER_SCOPE
     is_wide: boolean = scope >= GPU_SCOPE
     if semantics != FENCE_RELEASE:
-        for index in range(min(thread.order.observed, u32(OBSERVATIONS))):
-            if thread.order.observations[index].side == 0:
-                thread.order.observations[index].side = READ_FENCED
+        fence_observations(thread)
         join(address_of(thread.order.known), address_of(thread.order.pending.block))
         thread.order.pending.block.count = 0
         if is_close:

@@ -15,7 +15,12 @@ from ptxlab.emulate.runtime.order.last_waits import add_wait, note_last_wait
 from ptxlab.emulate.runtime.order.map_uses import is_read_of_map
 from ptxlab.emulate.runtime.order.proxies import is_fenced
 from ptxlab.emulate.runtime.order.shadow import ASYNC, GENERIC, KIND, SIZE, STALE, WARP_SHIFT
-from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE, is_started, order_of
+from ptxlab.emulate.runtime.order.tensor_happens_before import (
+    WITHOUT_FENCE,
+    WITHOUT_FENCE_BEFORE,
+    is_started,
+    order_of,
+)
 from ptxlab.emulate.runtime.order.vector_clocks import FAILED
 from ptxlab.isa.tensor_map import BYTES as MAP_BYTES
 from ptxlab.native import Pointer, atomic_store, boolean, cast, native, trailing_zeros, u32, u64
@@ -58,9 +63,12 @@ def report_race(
     history = thread.worker.history
     end_trial(thread)
     kind: u32 = RACE
+    missing: u32 = 0
     if space == TENSOR_SPACE:
-        if order_of(thread, other, flags) == WITHOUT_FENCE:
+        order: u32 = order_of(thread, other, flags)
+        if order == WITHOUT_FENCE or order == WITHOUT_FENCE_BEFORE:  # noqa: SIM109 - native functions know no tuples
             kind = UNFENCED_TENSOR
+            missing = order
             if thread.order.unfenced != 0:
                 return
             thread.order.unfenced = 1
@@ -94,6 +102,7 @@ def report_race(
     found.is_near = is_near
     found.other_block = u64(other.block)
     found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
+    found.missing = missing
     note_last_wait(thread, other, flags, found)
     if kind == COLLECTIVE_ONLY and found.third_instruction == 0 and thread.order.wait != 0:
         add_wait(found, thread)

@@ -10,6 +10,7 @@ from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Block, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import AT_BARRIER, DONE
 from ptxlab.emulate.runtime.order.fence_order import clear_fences, forget_fences, join_fences, share_fences
+from ptxlab.emulate.runtime.order.observations import share_observations
 from ptxlab.emulate.runtime.order.release_acquire import (
     free_variables,
     hand_over,
@@ -41,6 +42,9 @@ def begin_order(block: Pointer[Block]) -> None:
     block.order.barrier_epoch = 0
     block.order.settled_epoch = 0
     block.order.tiles.count = 0
+    block.order.releases_maps = 0
+    block.order.has_observed = 0
+    block.order.observed = 0
     for index in range(block.count):
         thread = block.threads + index
         thread.order.epoch = 1
@@ -225,6 +229,7 @@ def order_block(block: Pointer[Block]) -> None:
         if thread.order.known.count != 0:
             share(block, address_of(thread.order.known))
     share_fences(block)
+    share_observations(block)
     block.order.barrier_epoch = top
     if block.live == block.count:
         block.order.settled_epoch = top

@@ -6,7 +6,7 @@ from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import RECENT
-from ptxlab.emulate.runtime.order.happens_before import companion, is_known
+from ptxlab.emulate.runtime.order.happens_before import companion, covered_lanes, is_known
 from ptxlab.emulate.runtime.order.shadow import ASYNC, KIND, SIZE, SIZE_SHIFT, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_ISSUED, THREAD, WARP, epoch_of, key_of
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
@@ -21,6 +21,7 @@ COPY_IN = 3
 ORDERED = 0
 WITHOUT_FENCE = 1  # only the fence is missing by which the order holds for work on tensor memory, too
 UNORDERED = 2
+WITHOUT_FENCE_BEFORE = 3  # only the fence is missing between the wait of the warp that made it and the synchronization
 
 
 @native
@@ -31,7 +32,7 @@ def order_of(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> u3
     own = address_of(thread.order.tensor_known)
     epoch: u64 = u64(access.epoch)
     if epoch <= epoch_of(own, key_of(u64(access.block), access.lanes)):
-        return ORDERED
+        return ORDERED if is_fenced_before(thread, access) else u32(WITHOUT_FENCE_BEFORE)
     if access.block == u32(thread.block.number) and is_pipelined(thread, access, flags):
         by: u32 = access.flags >> WARP_SHIFT
         issued: u64 = key_of(u64(access.block), TENSOR_ISSUED + by)
@@ -42,6 +43,18 @@ def order_of(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> u3
         if epoch <= epoch_of(known, issued) or epoch <= epoch_of(shared, issued):
             return WITHOUT_FENCE
     return WITHOUT_FENCE if is_known(thread, access) else UNORDERED
+
+
+@native
+def is_fenced_before(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
+    """Whether a load or store of another warp, which is done, came before a fence of that (PTX ISA 9.7.16.6.4.4)."""
+    warp: u32 = (access.flags >> WARP_SHIFT) // 32
+    if (access.flags & SIZE) >> SIZE_SHIFT != MOVE:
+        return True
+    if access.block == u32(thread.block.number) and warp == thread.number // 32:
+        return True
+    first: u64 = key_of(u64(access.block), TENSOR_ISSUED + 32 * warp)
+    return covered_lanes(address_of(thread.order.tensor_known), first, u64(access.epoch)) != 0
 
 
 @native

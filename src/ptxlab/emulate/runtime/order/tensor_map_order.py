@@ -15,6 +15,7 @@ from ptxlab.emulate.runtime.order.happens_before import are_covered, is_known
 from ptxlab.emulate.runtime.order.map_uses import is_over
 from ptxlab.emulate.runtime.order.proxies import fence_all
 from ptxlab.emulate.runtime.order.races import note_global
+from ptxlab.emulate.runtime.order.release_acquire import CLUSTER_SCOPE, FAR, GPU_SCOPE, NEAR, distance_of
 from ptxlab.emulate.runtime.order.reports import report_race, report_stale_map, report_unchanged_map
 from ptxlab.emulate.runtime.order.shadow import (
     ANY_PROXY,
@@ -28,7 +29,13 @@ from ptxlab.emulate.runtime.order.shadow import (
     WIDE,
     slot_of,
 )
-from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, MAP_RELEASE, epoch_of_everyone
+from ptxlab.emulate.runtime.order.vector_clocks import (
+    BLOCK_ONLY,
+    BULK_READS,
+    CLUSTER_ONLY,
+    MAP_RELEASE,
+    epoch_of_everyone,
+)
 from ptxlab.isa.tensor_map import ALIGNMENT, BYTES
 from ptxlab.native import Pointer, address_of, append, array, boolean, cast, native, u32, u64
 
@@ -38,19 +45,24 @@ WORD = 4
 COMPLETE = 0
 NO_RELEASE = 1
 NO_ACQUIRE = 2
+NARROW_RELEASE = 3  # the scope of the release does not include the block that copies
 
 
 @native
-def release_maps(thread: Pointer[Thread]) -> None:
-    """A thread releases all that it knows was written, for acquires of tensor maps."""
+def release_maps(thread: Pointer[Thread], scope: u32) -> None:
+    """A thread releases all that it knows was written, for acquires of tensor maps by threads in the scope."""
     if thread.worker.checks != 0:
-        fence_all(thread, MAP_RELEASE)
+        narrow: u64 = 0
+        if scope < GPU_SCOPE:
+            narrow = CLUSTER_ONLY if scope == CLUSTER_SCOPE else u64(BLOCK_ONLY)
+        fence_all(thread, MAP_RELEASE, narrow)
         thread.order.epoch += 1
+        thread.block.order.releases_maps = 1
 
 
 @native
-def acquire_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None:
-    """A thread acquires a tensor map in global memory.
+def acquire_map(thread: Pointer[Thread], address: u64, scope: u32, instruction: u32) -> None:
+    """A thread acquires a tensor map in global memory, as threads in the scope have released it.
 
     Nothing is accessed: an H200 takes any address, and idle warps of CUTLASS's kernels pass a null pointer.
     """
@@ -62,7 +74,7 @@ def acquire_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None
     if cast(u64, bytes) == 0 or thread.worker.checks == 0:
         return
     digest: u64 = digest_of(thread.worker.history, address)
-    if digest == 0 or cast(u64, find_unreleased(thread, address)) != 0:
+    if digest == 0 or cast(u64, find_unreleased(thread, address)) != 0 or not is_in_scope(thread, address, scope):
         return
     content: u64 = content_of(cast(Pointer[u64], bytes))
     note_content(thread, address, digest, content, instruction)
@@ -126,6 +138,10 @@ def note_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None:
     if cast(u64, written) == 0:
         missing = NO_ACQUIRE
         written = last_write(history, address)
+    elif are_covered(thread, written, MAP_RELEASE | CLUSTER_ONLY) or are_covered(
+        thread, written, MAP_RELEASE | BLOCK_ONLY
+    ):
+        missing = NARROW_RELEASE
     report_stale_map(thread, written, address, missing, instruction)
 
 
@@ -255,7 +271,34 @@ def is_released(thread: Pointer[Thread], written: Pointer[Access]) -> boolean:
         or epoch_of_everyone(address_of(thread.block.order.known)) != 0
     ):
         return True
-    return are_covered(thread, written, MAP_RELEASE)
+    if are_covered(thread, written, MAP_RELEASE):
+        return True
+    reach: u32 = NEAR if has_released(thread) else distance_of(thread, written.block)
+    if reach != FAR and are_covered(thread, written, MAP_RELEASE | CLUSTER_ONLY):
+        return True
+    return reach == NEAR and are_covered(thread, written, MAP_RELEASE | BLOCK_ONLY)
+
+
+@native
+def has_released(thread: Pointer[Thread]) -> boolean:
+    """Whether a block of the cluster has released maps itself: then it is not known whose release a narrow one is."""
+    cluster = thread.block.cluster
+    for rank in range(cluster.count):  # noqa: SIM110 - native functions have no `any`
+        if cluster.blocks[rank].order.releases_maps != 0:
+            return True
+    return False
+
+
+@native
+def is_in_scope(thread: Pointer[Thread], address: u64, scope: u32) -> boolean:
+    """Whether a scope includes all threads that wrote a map last, or a release by a block of the cluster is between."""
+    if scope >= GPU_SCOPE or has_released(thread):
+        return True
+    for word in range(BYTES // WORD):
+        written = write_at(thread.worker.history, address + u64(word) * WORD)
+        if cast(u64, written) != 0 and distance_of(thread, written.block) >= scope:
+            return False
+    return True
 
 
 @native

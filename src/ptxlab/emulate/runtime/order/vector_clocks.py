@@ -30,6 +30,9 @@ RANK_IN_CHANNEL = 15
 SHARED_FENCE = 1 << 20
 GLOBAL_FENCE = 1 << 21
 MAP_RELEASE = SHARED_FENCE | GLOBAL_FENCE  # the same of releases of tensor maps
+# Added to that: the release is only for acquires in the block, or in the cluster, of the thread that released.
+BLOCK_ONLY = 1 << 59
+CLUSTER_ONLY = 1 << 60
 
 # Added to any key: what is ordered only if a warp collective orders memory, or if a `cas` that fails is a write.
 COLLECTIVE = 1 << 61
