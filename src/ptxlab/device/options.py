@@ -23,6 +23,7 @@ Extents = tuple[int, int, int]
 DETECTORS = frozenset(
     (
         "data-race",
+        "lockstep-dependence",
         "unordered-collective",
         "missing-proxy-fence",
         "missing-tensor-fence",

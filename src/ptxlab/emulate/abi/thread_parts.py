@@ -21,6 +21,7 @@ AT_CLUSTER = 8  # it waits at the barrier of its cluster
 AT_PRODUCTS = 9  # it waits for MMAs by `wgmma`, and for all warps that start them
 AT_PEER = 10  # it waits for the other block of its pair to execute the same operation on tensor memory
 AT_REGISTERS = 11  # it waits for registers of the pool of its block
+AT_TURN = 12  # it is at a volatile access, where lanes of its warp take turns as if they ran in step
 
 
 @struct
@@ -199,6 +200,8 @@ class ThreadOrder:
     observations: Array[Observation, 8]
     rows: u32  # how many rows of matrices it has read for MMAs by its warp
     latest_rows: Array[MatrixRow, 8]  # by their instructions
+    lockstep_store: u32  # 1 + the instruction of its last volatile store to shared memory; see `runtime.order.lockstep`
+    lockstep_offset: u64  # where that store was to
     exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
     acquired_version: u64  # of the synchronization variable that it last acquired from at once

@@ -14,6 +14,7 @@ from ptxlab.emulate.explain.causes import by_source, by_synchronization, causes_
 from ptxlab.emulate.explain.discarded_reads import DiscardedReads
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.layout_findings import explain_mismatches
+from ptxlab.emulate.explain.lockstep import explain_lockstep
 from ptxlab.emulate.explain.mbarrier_findings import describe_wait, explain_stale_phase
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.one_sided import explain_one_sided
@@ -85,6 +86,8 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     yield from explain_collectors(launch, found, [n for n in numbers if kinds[n] == reports.COLLECTOR])
     one_sided = [number for number in numbers if kinds[number] == reports.ONE_SIDED]
     yield from explain_one_sided(launch, found, [n for n in one_sided if found.get("instruction", n) not in racing])
+    lockstep = [number for number in numbers if kinds[number] == reports.LOCKSTEP]
+    yield from explain_lockstep(launch, found, [n for n in lockstep if found.get("instruction", n) not in racing])
     for number in numbers:
         if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
             yield explain_unread(launch, found, number)

@@ -101,22 +101,19 @@ def explain_missing_fence(race: Race) -> Diagnostic:
 
 
 def explain_missing_fence_before(race: Race) -> Diagnostic:
-    """A load or store of a warp that has waited for it, but passes no fence before it synchronizes."""
-    before, after = race.operation(race.earlier), race.operation(race.later)
-    wait = "ld" if before.name == "load" else "st"
+    """A store of a warp that has waited for it, but passes no fence before it synchronizes."""
+    after = race.operation(race.later)
     return warning(
         "missing-tensor-fence",
-        f"{after}{_WHERE.get(after.name, '')} may overtake {before}{_WHERE.get(before.name, '')} of another warp, "
-        "which passes no fence before it synchronizes",
+        f"{after}{_WHERE.get(after.name, '')} may overtake a store to tensor memory of another warp, which passes no "
+        "fence before it synchronizes",
         race.launch.span_of(race.later.instruction),
         f"{race.other} started it at {race.bytes}",
-        others=race.at_earlier(f"{race.first} started the {before.name}, and has passed no fence since"),
-        notes=[
-            f"`tcgen05.wait::{wait}` is for the warp itself; what other threads start is ordered after it by a fence"
-        ],
+        others=race.at_earlier(f"{race.first} started the store, and has passed no fence since"),
+        notes=["`tcgen05.wait::st` is for the warp itself; what other threads start is ordered after it by a fence"],
         helps=[
-            f"`tcgen05.fence::before_thread_sync;` after `tcgen05.wait::{wait}`, before the barrier or the arrival "
-            "that other threads wait for"
+            "`tcgen05.fence::before_thread_sync;` after `tcgen05.wait::st`, before the barrier or the arrival that "
+            "other threads wait for"
         ],
     )
 

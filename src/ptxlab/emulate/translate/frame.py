@@ -139,11 +139,11 @@ class Frame:
         if function.recording is not None:
             function.recording.begin()
 
-    def pause(self) -> None:
+    def pause(self, status: int = thread_parts.YIELDED) -> None:
         """Let others run before this instruction starts."""
         step = saving.Step(0, 0, 0)
         self._steps[self.function.block_number].insert(-1, step)
-        self.wait(thread_parts.YIELDED, self.function.live.before(self.function.position), step=step)
+        self.wait(status, self.function.live.before(self.function.position), step=step)
 
     def wait_here(self, status: int | None) -> None:
         """Wait in the middle of an instruction: what is read after it, save for its own results, is kept."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab import ir
 from ptxlab.device.trace_format import ENTERS, LEAVES
 from ptxlab.emulate.abi import state, thread_parts
+from ptxlab.emulate.abi.address_spaces import LOCAL_WINDOW, SHARED_WINDOW
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.control import HANDLERS
 from ptxlab.emulate.translate.frame import Frame
@@ -21,7 +22,7 @@ from ptxlab.emulate.translate.loops import Iterations
 from ptxlab.emulate.translate.machine import LlvmMachine
 from ptxlab.emulate.translate.operands import Result, read, write
 from ptxlab.emulate.translate.passing import load_register, store_register
-from ptxlab.emulate.translate.preemption import CHANGE, points_of
+from ptxlab.emulate.translate.preemption import CHANGE, TURN, points_of
 from ptxlab.emulate.translate.recording import FunctionRecording, Segment, is_apart
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
@@ -323,6 +324,9 @@ class Function:
     def _pass_point(self, kind: int) -> None:
         """Let others run first if the thread has passed as many preemption points as it may; see `preemption`."""
         builder = self.builder
+        if kind == TURN:
+            self._take_turn()
+            return
         left = self.load_field("preemption.points_left", "i32")
         pause, on, go = builder.new_label("pause"), builder.new_label("on"), builder.new_label("go")
         builder.branch(builder.value(f"icmp eq i32 {left}, 0"), pause, on, likely=False)
@@ -334,7 +338,26 @@ class Function:
         self.store_field("preemption.at_point", "i32", 1)
         self.frame.pause()
         builder.jump(go)
-        builder.label(go)
+        self._pass(go)
+
+    def _take_turn(self) -> None:
+        """Let other lanes come to an access to shared memory, too; one by a generic address may be to other memory."""
+        builder, go = self.builder, self.builder.new_label("go")
+        match = self.matches[self.position]
+        operands = self.instructions[self.position].operands
+        base = next(operand.base for operand in operands if isinstance(operand, ir.Address))
+        if match is not None and match.effects.accesses[0].space is None and isinstance(base, ir.Register):
+            pause = builder.new_label("pause")
+            distance = builder.value(f"sub i64 {self.registers.get(base).text}, {SHARED_WINDOW}")
+            builder.branch(builder.value(f"icmp ult i64 {distance}, {LOCAL_WINDOW - SHARED_WINDOW}"), pause, go)
+            builder.label(pause)
+        self.frame.pause(thread_parts.AT_TURN)
+        builder.jump(go)
+        self._pass(go)
+
+    def _pass(self, go: str) -> None:
+        """Continue with an instruction at a label, after a wait before it or without."""
+        self.builder.label(go)
         if self.recording is not None:
             self.recording.begin()
         self.registers.begin_instruction()

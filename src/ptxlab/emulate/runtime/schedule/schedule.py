@@ -15,6 +15,7 @@ from ptxlab.emulate.abi.thread_parts import (
     AT_PHASE,
     AT_PRODUCTS,
     AT_REGISTERS,
+    AT_TURN,
     DONE,
     FAILED,
     READY,
@@ -271,6 +272,8 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
                 if thread.status == FAILED:
                     return 0
             seen = seen | u32(1) << thread.status
+        if seen & (1 << AT_TURN) != 0:
+            take_turns(block, base, lanes)
         if seen & (1 << AT_COLLECTIVE | 1 << ACTIVE) != 0 and converge(block, base, lanes):
             if block.worker.fault.kind != 0:
                 return 0
@@ -293,10 +296,28 @@ def run_warp(block: Pointer[Block], warp: u32) -> u32:
 
 @native
 def spin(block: Pointer[Block], base: u32, lanes: u32) -> None:
-    """Let those lanes of a warp run again that have yielded."""
+    """Let those lanes of a warp run again that have yielded, or wait for their turn."""
     for lane in range(lanes):
         thread = block.threads + (base + lane)
-        if thread.status == YIELDED:
+        if thread.status == YIELDED or thread.status == AT_TURN:
+            thread.status = READY
+
+
+@native
+def take_turns(block: Pointer[Block], base: u32, lanes: u32) -> None:
+    """Let those lanes pass a volatile access that are at the first one in the program; others wait for these there.
+
+    So lanes run in step, and those that left a branch or a loop early wait for the others, as on a GPU. Lanes in a loop
+    that poll what one of those writes give up their turn after a while.
+    """
+    first: u32 = 0xFFFFFFFF
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.status == AT_TURN:
+            first = min(first, thread.waiting.instruction)
+    for lane in range(lanes):
+        thread = block.threads + (base + lane)
+        if thread.status == AT_TURN and thread.waiting.instruction == first:
             thread.status = READY
 
 
@@ -316,7 +337,7 @@ def converge(block: Pointer[Block], base: u32, lanes: u32) -> boolean:
             waiting = waiting | bit
         elif status == ACTIVE:
             active = active | bit
-        elif status == READY or status == YIELDED:  # noqa: SIM109 - native functions know no tuples
+        elif status == READY or status == YIELDED or status == AT_TURN:  # noqa: SIM109 - natives know no tuples
             busy = busy | bit
     converged = False
     lane = u32(0)

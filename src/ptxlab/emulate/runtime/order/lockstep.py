@@ -1,0 +1,59 @@
+"""Lanes that rely on lockstep: one reads what another lane of its warp has written, both by volatile accesses.
+
+Volatile accesses are strong, so they don't race, and nothing orders them either: code that was written for warps whose
+lanes run in step (PTX ISA 3.2 has what came after) stores to its own word of shared memory, and then loads that of a
+neighbor. It is recognized by both lanes executing the same store, each to an address of its own, before the load.
+Threads that poll, or have different roles, do not.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.address_spaces import LOAD, LOCAL_WINDOW, SHARED_SPACE, SHARED_WINDOW, STORE
+from ptxlab.emulate.abi.clocks import Page
+from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.runtime.order.happens_before import is_known
+from ptxlab.emulate.runtime.order.reports import LOCKSTEP, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, KIND, PAGE, PAGE_SHIFT, STRONG, WARP_SHIFT, slot_of
+from ptxlab.native import Pointer, address_of, native, trailing_zeros, u32, u64
+
+
+@native
+def note_lockstep(thread: Pointer[Thread], address: u64, bytes: u32, kind: u32, instruction: u32) -> None:
+    """Check a volatile access to shared memory, by an offset or a generic address, before it is remembered."""
+    offset: u64 = address
+    if address >= SHARED_WINDOW:
+        if address >= LOCAL_WINDOW:
+            return
+        offset = address - SHARED_WINDOW
+    order = address_of(thread.order)
+    if kind != LOAD:
+        order.lockstep_store = instruction + 1
+        order.lockstep_offset = offset
+        return
+    pages = address_of(thread.block.order.pages)
+    if order.lockstep_store == 0 or order.lockstep_offset == offset or pages.capacity == 0:
+        return
+    number: u64 = (offset >> PAGE_SHIFT) + 1
+    page: Pointer[Page] = pages.slots + slot_of(pages, number)
+    if page.number != number:
+        return
+    at: u64 = offset & (PAGE - 1)
+    cell = page.accesses + (at if page.fine != 0 else at >> 2)
+    if cell.epoch == 0 or cell.instruction + 1 != order.lockstep_store or is_known(thread, cell):
+        return
+    if cell.flags & (STRONG | COPY | ASYNC | KIND) != STRONG | STORE or cell.block != u32(thread.block.number):
+        return
+    if cell.flags >> WARP_SHIFT != thread.number // 32:
+        return
+    history = thread.worker.history
+    end_trial(thread)
+    if has_finding(history, LOCKSTEP, instruction) or history.finding_count == history.finding_capacity:
+        return
+    found = add_finding(thread, LOCKSTEP, offset, bytes, LOAD, instruction, SHARED_SPACE)
+    found.other_instruction = cell.instruction
+    found.other_thread = (cell.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, cell.lanes)
+    found.other_flags = cell.flags
+    found.other_block = u64(cell.block)
+
+
+CALLED = (note_lockstep,)
