@@ -146,3 +146,82 @@ def test_many_seeds_are_spread_over_the_cores(monkeypatch: pytest.MonkeyPatch) -
     assert (out[0], module.get("launches")) == (100 + sum(range(32)), 32)
     monkeypatch.undo()
     assert result.coverage == ptxlab.parse(RIGHT)["k"].launch(1, 32, [out], seeds=10).coverage
+
+
+# A thread stores 1 and takes it back again and again, until another one was faster; see `docs/emulator.md`.
+TAKEN_BACK = """
+.version 8.0
+.target sm_80
+.address_size 64
+.entry k (.param .u64 word)
+{
+    .reg .pred %p;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd1;
+    ld.param.u64 %rd1, [word];
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p, %r1, 32;
+    @%p bra OTHER;
+    setp.ne.u32 %p, %r1, 0;
+    @%p ret;
+AGAIN:
+    st.relaxed.gpu.global.u32 [%rd1], 1;
+    atom.relaxed.gpu.global.exch.b32 %r2, [%rd1], 0;
+    setp.eq.u32 %p, %r2, 1;
+    @%p bra AGAIN;
+    ret;
+OTHER:
+    ld.relaxed.gpu.global.u32 %r2, [%rd1];
+    setp.eq.u32 %p, %r2, 0;
+    @%p bra OTHER;
+    atom.relaxed.gpu.global.exch.b32 %r2, [%rd1], 0;
+    setp.eq.u32 %p, %r2, 0;
+    @%p bra OTHER;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("seed", [3, 7, 17, 27])
+def test_every_seed_but_0_ends_that_needs_a_switch_between_two_accesses(seed: int) -> None:
+    ptxlab.parse(TAKEN_BACK)["k"].launch(1, 64, [np.zeros(1, np.uint32)], seed=seed, timeout=20)
+
+
+# Stores that change nothing; each thread counts how often another one was between two of its own.
+UNCHANGED = """
+.version 8.0
+.target sm_80
+.address_size 64
+.entry k (.param .u64 words, .param .u64 out)
+{
+    .reg .pred %p;
+    .reg .b32 %r<6>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [words];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mad.wide.u32 %rd2, %r1, 4, %rd2;
+    mov.u32 %r2, 0;
+    mov.u32 %r3, 0;
+AGAIN:
+    st.relaxed.gpu.global.u32 [%rd1], 1;
+    atom.relaxed.gpu.global.exch.b32 %r4, [%rd1+4], %r1;
+    setp.ne.u32 %p, %r4, %r1;
+    @%p add.u32 %r3, %r3, 1;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p, %r2, 300;
+    @%p bra AGAIN;
+    st.global.u32 [%rd2], %r3;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_schedule_does_not_depend_on_the_detectors(seed: int) -> None:
+    kernel, seen = ptxlab.parse(UNCHANGED)["k"], []
+    for checks in (True, False):
+        out = np.zeros(4, np.uint32)
+        result = kernel.launch(1, 4, [np.zeros(2, np.uint32), out], seed=seed, checks=checks)
+        seen.append((out.tolist(), result.coverage))
+    assert seen[0] == seen[1]

@@ -198,7 +198,7 @@ def store(
         builder.label(then)
         condition = function.unit.counting.count_here(function)
     pointer = locate(function, address, size * len(values), address_spaces.STORE, condition)
-    if function.unit.tracking.checks or function.unit.preemption == LOGGED:
+    if function.unit.counts_changes:
         unchanged = _holds(function, pointer, values, size)
         log(function, address, size * len(values), address_spaces.STORE, builder.value(f"xor i1 {unchanged}, true"))
         function.unit.tracking.note_access(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 
 from ptxlab import ir
@@ -165,6 +166,11 @@ class Unit:
         So they do by taking over the work of others.
         """
         return any(_is_loud(instruction) for _, instruction in self.instructions)
+
+    @cached_property
+    def counts_changes(self) -> bool:
+        """Whether stores are counted only where they change memory: schedules depend on that, also without detectors."""
+        return self.tracking.checks or self.preemption != NEVER or self.talks
 
     def call_builtin(
         self,

@@ -61,6 +61,7 @@ NO_LIMIT = 0xFFFFFFFF
 NEVER = 1 << 62
 MIDDLE = 1 << 32  # ranks are above it or below
 SLICES = 8  # a walk passes less than 1, 2, 4, … points at a time, up to one of so many
+FEWEST = 2  # of those, for threads that were put last
 NEAR = 8  # of so many turns, all but one go to the warp that had the last one, if it can run
 WINDOWS = 64  # of turns, in which memory changes and no cluster ends, until more clusters start
 SELDOM = 16  # of so many questions whether a phase is over, one is answered by "no" before others run
@@ -369,8 +370,12 @@ def put_last(search: Pointer[Search], thread: Pointer[Thread]) -> None:
 
 @native
 def points_allowed(search: Pointer[Search], thread: Pointer[Thread]) -> u32:
-    """How many points a thread may pass: few if it was put last, so that those which poll stop anywhere."""
-    some: u64 = chance(search, u64(1) << chance(search, u64(search.slices)))
+    """How many points a thread may pass: few if it was put last, so that those which poll stop anywhere.
+
+    Of these, a random number even if it is to be small: threads that stop at every point in turn may never make progress.
+    """
+    slices: u32 = search.slices if search.policy == WALK else max(search.slices, u32(FEWEST))
+    some: u64 = chance(search, u64(1) << chance(search, u64(slices)))
     if search.policy == WALK:
         return u32(some)
     point: u64 = next_change_of(search)
