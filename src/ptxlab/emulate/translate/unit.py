@@ -169,7 +169,7 @@ class Unit:
 
     @cached_property
     def counts_changes(self) -> bool:
-        """Whether stores are counted only where they change memory: schedules depend on that, also without detectors."""
+        """Whether stores count as changes only where memory changes: schedules depend on it, with detectors or not."""
         return self.tracking.checks or self.preemption != NEVER or self.talks
 
     def call_builtin(

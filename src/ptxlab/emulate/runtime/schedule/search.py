@@ -372,7 +372,7 @@ def put_last(search: Pointer[Search], thread: Pointer[Thread]) -> None:
 def points_allowed(search: Pointer[Search], thread: Pointer[Thread]) -> u32:
     """How many points a thread may pass: few if it was put last, so that those which poll stop anywhere.
 
-    Of these, a random number even if it is to be small: threads that stop at every point in turn may never make progress.
+    Of these, a random number, be it small: threads that stop at every point in turn may never make progress.
     """
     slices: u32 = search.slices if search.policy == WALK else max(search.slices, u32(FEWEST))
     some: u64 = chance(search, u64(1) << chance(search, u64(slices)))
