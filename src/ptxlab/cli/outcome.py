@@ -148,6 +148,10 @@ class Run:
         )
         if len(coverage.schedules) > 1:
             yield str(coverage)
+        for difference in self.result.differences:
+            yield f"results differ between seeds: {difference}"
+        if self.result.differences:
+            yield f"they depend on {' and '.join(map(str, self.result.depends_on.causes))}"
         if report and self.result.fidelity is not None:
             yield f"fidelity: {self.result.fidelity}"
 
@@ -163,6 +167,7 @@ class Run:
             "seed": self.seed,
             "runs": max(len(self.result.coverage.schedules), 1),
             "coverage": self.result.coverage.as_object(),
+            "depends_on": self.result.depends_on.as_object(),
             "seconds": self.result.seconds,
             "output": self.result.output,
             "arguments": self.changes(self.arrays),

@@ -70,6 +70,7 @@ def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOpt
     """Run the kernel with each seed, until one finds something; `scheduler` is the address of a Dask cluster's."""
     from ptxlab import format, variables
     from ptxlab.device.coverage import Coverage, Schedule
+    from ptxlab.emulate.search.outputs import Outputs, differences, marks_of, order_of_atomics, outputs_of
     from ptxlab.emulate.search.remote import Job, Tried
     from ptxlab.emulate.search.seeds import search
     from ptxlab.launch import launch
@@ -88,7 +89,12 @@ def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOpt
             result.diagnostics = [with_replay(found, seed) for found in result.diagnostics]
         last[:] = [Tries(seed, result, before, given, held)]
         (schedule,) = result.coverage.schedules or (Schedule(seed, 0, 0, 0),)  # a GPU has one of its own
-        return Tried(schedule, bool(result.diagnostics))
+        marks = (marks_of(outputs_of(kernel, one)) if len(seeds) > 1 else {} for one in (before, given))
+        return Tried(schedule, bool(result.diagnostics), *marks)
+
+    def again(seed: int) -> Outputs:
+        run(seed)
+        return outputs_of(kernel, last[0].after)
 
     def job() -> Job:
         return Job(format(module), kernel.name, inputs.prepare, options, "strict")
@@ -97,7 +103,12 @@ def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOpt
         searched = search(seeds, run, job, executor)
     if searched.failing is not None and searched.failing != searched.last_here:
         run(searched.failing)
-    last[0].result.coverage = Coverage(searched.schedules)
+    seed, compared = last[0].seed, differences(searched.tried, again)
+    if compared:
+        run(seed)
+    result = last[0].result
+    result.coverage, result.differences = Coverage(searched.schedules), compared
+    result.otherwise = order_of_atomics(kernel) if compared else None
     return last[0]
 
 

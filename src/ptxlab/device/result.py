@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.coverage import Coverage
+from ptxlab.device.dependence import Cause, Dependence, Difference, dependence_of
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
 
@@ -43,6 +44,12 @@ class Result:
     fidelity: Fidelity | None = None
     """Which instructions were measured on hardware, which are modelled; None where the kernel has not run."""
 
+    differences: tuple[Difference, ...] = ()
+    """The arrays that other seeds leave with other values."""
+
+    otherwise: Cause | None = field(default=None, repr=False)
+    """What that is put down to, where no finding explains it."""
+
     warnings: list[Diagnostic] = field(default_factory=list, compare=False)
     """What `ptxlab.check` warns of in the module of the kernel, whether or not the run has shown it."""
 
@@ -55,6 +62,11 @@ class Result:
     _trace: Any = field(default=None, repr=False, compare=False)
     read_timeline: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
     """What reads the timeline of the launch, if it has recorded one."""
+
+    @property
+    def depends_on(self) -> Dependence:
+        """What the results depend on beside the arguments, as far as findings and schedules (`seeds=`) show."""
+        return dependence_of(len(self.coverage.schedules), self.diagnostics, self.differences, self.otherwise)
 
     @cached_property
     def timeline(self) -> Timeline | None:

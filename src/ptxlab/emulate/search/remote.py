@@ -11,7 +11,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ptxlab import ir
@@ -21,6 +21,7 @@ from ptxlab.device.host_variables import HostVariables
 from ptxlab.device.options import LaunchOptions
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.emulate.launch import launch
+from ptxlab.emulate.search.outputs import Marks, marks_of, outputs_of
 from ptxlab.report import is_failure
 from ptxlab.syntax import parse
 
@@ -44,6 +45,9 @@ class Tried:
 
     schedule: Schedule
     is_failure: bool
+    before: Marks = field(default_factory=dict)
+    after: Marks = field(default_factory=dict)
+    """Digests of the arrays before and after it."""
 
 
 def try_some(job: Job, seeds: Sequence[int]) -> list[Tried]:
@@ -54,9 +58,11 @@ def try_some(job: Job, seeds: Sequence[int]) -> list[Tried]:
     for seed in seeds:
         given, args = job.prepare(module, seed)
         emulated = EmulatedModule(module, digest, ModuleMemory(HostVariables(given)))
+        before = marks_of(outputs_of(kernel, args))
         result = launch(emulated, kernel, args, replace(options, seed=seed))
         (schedule,) = result.coverage.schedules
-        found.append(Tried(schedule, is_failure(result.diagnostics, job.on_error)))
+        after = marks_of(outputs_of(kernel, args))
+        found.append(Tried(schedule, is_failure(result.diagnostics, job.on_error), before, after))
         if found[-1].is_failure:
             break
     return found

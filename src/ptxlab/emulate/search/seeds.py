@@ -25,8 +25,9 @@ from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.device.textures import Surface
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.emulate.launch import launch
+from ptxlab.emulate.search.outputs import Outputs, arrays_of, differences, marks_of, order_of_atomics, outputs_of
 from ptxlab.emulate.search.remote import Job, Processes, Tried, try_some
-from ptxlab.report import KernelError, is_failure
+from ptxlab.report import Diagnostic, KernelError, is_failure
 from ptxlab.syntax import format
 
 SOON = 2.0  # seconds that the first seeds have; what would be over in twice as long stays here
@@ -35,12 +36,16 @@ PIECE = 4.0  # seconds of work that are sent at a time: a process takes one to s
 
 @dataclass(frozen=True)
 class Searched:
-    """What came of trying seeds: their schedules, in the order of the seeds, and the first that found something."""
+    """What came of trying seeds, in their order, and the first that found something."""
 
-    schedules: tuple[Schedule, ...]
+    tried: tuple[Tried, ...]
     failing: int | None
     last_here: int
     """The last seed that ran in this process."""
+
+    @property
+    def schedules(self) -> tuple[Schedule, ...]:
+        return tuple(one.schedule for one in self.tried)
 
 
 def search(
@@ -65,7 +70,7 @@ def search(
         if tried[-1].is_failure:
             break
     failing = tried[-1].schedule.seed if tried[-1].is_failure else None
-    return Searched(tuple(one.schedule for one in tried), failing, last_here)
+    return Searched(tuple(tried), failing, last_here)
 
 
 def _takes_long(passed: float, left: float) -> bool:
@@ -110,10 +115,12 @@ def try_seeds(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any]
     given, before, variables = copies_of(args), memory.snapshot(), _variables(memory)
     ends_at = "raise" if options.on_error == "collect" else options.on_error
     results: list[Result] = []
+    noticed: dict[str, Diagnostic] = {}
     after = before
+    arrays: Sequence[Any] = args
 
     def try_one(seed: int) -> Tried:
-        nonlocal after
+        nonlocal after, arrays
         if results:
             memory.restore(before)
         arrays = copies_of(given) if results else args
@@ -121,8 +128,14 @@ def try_seeds(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any]
         if not results:
             after = memory.snapshot()
         results[1:] = [found]
+        for diagnostic in found.diagnostics:
+            noticed.setdefault(diagnostic.code, diagnostic)
         (schedule,) = found.coverage.schedules
-        return Tried(schedule, is_failure(found.diagnostics, ends_at))
+        return Tried(schedule, is_failure(found.diagnostics, ends_at), after=marks_of(outputs_of(kernel, arrays)))
+
+    def again(seed: int) -> Outputs:
+        try_one(seed)
+        return outputs_of(kernel, arrays)
 
     def job() -> Job | None:
         if variables is None:
@@ -133,9 +146,13 @@ def try_seeds(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any]
     searched = search(seeds, try_one, job, options.executor)
     if searched.failing is not None and searched.failing != searched.last_here:
         try_one(searched.failing)
+    result, diagnostics = results[0], results[-1].diagnostics
+    codes = {found.code for found in diagnostics}
+    diagnostics = [*diagnostics, *(found for code, found in noticed.items() if code not in codes)]
+    result.differences = differences([replace(one, before={}) for one in searched.tried], again)
+    result.otherwise = order_of_atomics(kernel) if result.differences else None
     memory.restore(after)
-    result = results[0]
-    result.diagnostics = results[-1].diagnostics
+    result.diagnostics = diagnostics
     result.coverage = Coverage(searched.schedules)
     return raised(result, options.on_error)
 
@@ -163,7 +180,7 @@ def raised(result: Result, on_error: str) -> Result:
 def copies_of(args: Sequence[Any]) -> list[Any]:
     """The arguments with arrays of their own; one array twice stays one."""
     every = [leaf for value in args for leaf in leaves(value)]
-    arrays = [array for leaf in every for array in _arrays_of(leaf)]
+    arrays = [array for leaf in every for array in arrays_of(leaf)]
     copies = {id(array): array.copy() for array in arrays if hasattr(array, "__array_interface__")}
     memories = {id(leaf.memory): leaf.memory.copy() for leaf in every if isinstance(leaf, (Pointer, RawParameter))}
 
@@ -179,10 +196,3 @@ def copies_of(args: Sequence[Any]) -> list[Any]:
         return copies.get(id(leaf), leaf)
 
     return [map_leaves(copied, value) for value in args]
-
-
-def _arrays_of(leaf: Any) -> Sequence[Any]:
-    """The arrays that an argument is or refers to, of which the kernel may write."""
-    if isinstance(leaf, Multicast):
-        return tuple(leaf.arrays)
-    return (leaf.array,) if isinstance(leaf, (TensorMap, Surface)) else (leaf,)
