@@ -1,7 +1,10 @@
 """How a hang is reported; what is one, and what is not, are the files of `tests/cases/hangs`."""
 
 import json
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import ptxlab
 from ptxlab.report import Diagnostic, render
@@ -184,3 +187,9 @@ def test_a_wait_with_the_parity_of_the_next_phase() -> None:
     found = problem(late, block=32)
     assert found.notes[0].startswith("phase 1: 0 of 1 arrivals")
     assert found.helps[0].text == "wait for parity 0: phase 0 is complete, and no wait has seen it"
+
+
+def test_a_race_comes_before_the_hang_that_follows_from_it() -> None:
+    kernel = ptxlab.load(Path(__file__).parents[1] / "cases" / "hangs" / "lost_update.ptx")["k"]
+    result = kernel.launch(1, 64, [np.zeros(1, np.uint32)], on_error="collect", timeout=20)
+    assert [found.code for found in result.diagnostics] == ["data-race", "hang"]

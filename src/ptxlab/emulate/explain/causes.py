@@ -44,7 +44,10 @@ class Cause:
 
 
 def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
-    """The numbers of findings, those with one cause together, by when the first of each was found."""
+    """The numbers of findings, those with one cause together, by when the first of each was found.
+
+    Two writes come after what reads too early or too late, if one of them is part of both: they follow from that.
+    """
     causes: list[Cause] = []
     sources = _sources(launch)
     for number in _without_consequences(launch, found, numbers):
@@ -66,8 +69,23 @@ def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> 
             cause.low, cause.high = max(cause.low, low), min(cause.high, high)
         if source:
             cause.sources.add(source)
-    # A race represents those that a warp collective happens to order.
-    return [sorted(cause.numbers, key=lambda one: found.get("kind", one) != reports.RACE) for cause in causes]
+    groups = [sorted(cause.numbers, key=lambda one: _rank(found, one)) for cause in causes]
+    reading = {at for group in groups if not _rank(found, group[0])[1] for at in _instructions(found, group)}
+    return sorted(groups, key=lambda group: _rank(found, group[0])[1] and bool(reading & _instructions(found, group)))
+
+
+def _instructions(found: StructArray, numbers: list[int]) -> set[int]:
+    return {party.instruction for number in numbers for party in parties_of(found, number)}
+
+
+def _rank(found: StructArray, number: int) -> tuple[bool, bool]:
+    """Which of several findings represents their cause, the least first.
+
+    A race represents those that a warp collective happens to order. What reads too early, or too late, represents two
+    writes: where data are changed in place, these follow from it.
+    """
+    is_read = any(party.kind == address_spaces.LOAD for party in parties_of(found, number))
+    return found.get("kind", number) != reports.RACE, not is_read
 
 
 def _without_consequences(launch: RunningLaunch, found: StructArray, races: list[int]) -> list[int]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 _DAMAGE = ("overwritten-mbarrier", "reinitialised-mbarrier")  # which explain the races of the same instruction
+_CONSEQUENCES = {"hang", "timeout"}  # of a race, if there is one: it may have taken away what is waited for
 EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
     faults.OUT_OF_BOUNDS: memory_faults.explain_out_of_bounds,
     faults.MISALIGNED: memory_faults.explain_misaligned,
@@ -76,8 +77,9 @@ def explain(launch: RunningLaunch, outcome: str | None, timeout: float | None) -
     found += _explain_late(launch)
     codes = {diagnostic.code for diagnostic in found}
     damaged = {diagnostic.labels[0].span for diagnostic in found if diagnostic.code in _DAMAGE and diagnostic.labels}
-    races = (race for race in explain_findings(launch) if not _is_reported(race, codes, damaged))
-    return [*found, *races, *_explain_printf(launch)]
+    races = [race for race in explain_findings(launch) if not _is_reported(race, codes, damaged)]
+    causes = [race for race in races if race.code == "data-race" and race.level == "error" and codes & _CONSEQUENCES]
+    return [*causes, *found, *(race for race in races if race not in causes), *_explain_printf(launch)]
 
 
 def _explain_late(launch: RunningLaunch) -> list[Diagnostic]:
