@@ -139,6 +139,28 @@ def test_a_folder_of_another_user_is_not_used(
     assert capsys.readouterr().err == f"ptxlab: the cache folder {folder} {said}"
 
 
+def test_a_file_of_another_user_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others may have put it there before the folder became its owner's alone."""
+    make = Maker(b"code")
+    cached("key", make)
+    others = os.stat_result((0o100600, 1, 1, 1, os.geteuid() + 1, 0, 0, 0, 0, 0))
+    monkeypatch.setattr(os, "fstat", lambda descriptor: others)
+    assert cached("key", make) == b"code"
+    assert make.asked == 2
+
+
+def test_a_relative_folder_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It would be inside the current folder, which may be a stranger's."""
+    monkeypatch.setenv("PTXLAB_CACHE", "cache")
+    monkeypatch.chdir(tmp_path)
+    make = Maker(b"code")
+    assert cached("key", make) == cached("key", make) == b"code"
+    assert (make.asked, [*tmp_path.iterdir()]) == (2, [])
+    assert "the cache folder cache is not an absolute path and is not used" in capsys.readouterr().err
+
+
 def test_what_is_provisional_is_not_kept(folder: Path) -> None:
     make = Maker(cache.Provisional(b"code"))
     assert cached("key", make) == cached("key", make) == b"code"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
 CUDA = ".cu"
 _GIVEN = "ptxlab.options"  # in the context: the words after `--`
 _TO_PTXAS = ("-Xptxas", "--ptxas-options")
+# The options that a project may set: nvcc has others that name programs to run and files to write.
+_PROJECT_OPTION = re.compile(
+    r"-[DUI].+|-O[0-3]|-[wG]|-(isystem|include).+|"
+    r"--?(include-path|system-include|pre-include|define-macro|undefine-macro)=.+|"
+    r"--?(std|ftz|fmad|prec-div|prec-sqrt|maxrregcount|diag-suppress|diag-warn|diag-error)=[\w+,]+|"
+    r"--?(use_fast_math|lineinfo|generate-line-info|device-debug|restrict|(expt-)?extended-lambda|"
+    r"expt-relaxed-constexpr|default-device|disable-warnings)"
+)
+_TAKES_VALUE = re.compile(
+    r"-[DUI]|-isystem|-include|--?(include-path|system-include|pre-include|define-macro|undefine-macro)"
+)
 _FOLDERS = ("-I", "--include-path", "-isystem", "--system-include", "-include", "--pre-include")
 
 
@@ -132,7 +144,26 @@ def _checked(file: Path, table: dict[str, Any]) -> tuple[str | None, tuple[str, 
         raise click.UsageError(f"`{file}`: `target` of `[tool.ptxlab]` is `{target}`, which is not a target")
     if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
         raise click.UsageError(f'`{file}`: `cuda-options` of `[tool.ptxlab]` is a list of texts: ["-Iinclude"]')
+    unsafe = _unsafe_option(options)
+    if unsafe is not None:
+        raise click.UsageError(
+            f"`{file}`: `cuda-options` of `[tool.ptxlab]` may not have `{unsafe}`, which could run a program or write "
+            "a file: only options of headers, macros, the language and arithmetic; give others after `--`"
+        )
     return target, tuple(_rooted(options, file.parent))
+
+
+def _unsafe_option(options: Sequence[str]) -> str | None:
+    """The first option that a project of someone else must not set."""
+    from ptxlab.toolchain.nvcc import SHELL_CHARACTERS
+
+    takes_value = False
+    for option in options:
+        is_known = takes_value if not option.startswith("-") else bool(_PROJECT_OPTION.fullmatch(option))
+        takes_value = not takes_value and bool(_TAKES_VALUE.fullmatch(option))
+        if SHELL_CHARACTERS & {*option} or not (is_known or takes_value):
+            return option
+    return options[-1] if takes_value else None
 
 
 def _rooted(options: Sequence[str], folder: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import webbrowser
 from collections.abc import Sequence
@@ -192,6 +193,7 @@ def _write(views: Views, path: Path) -> None:
 def _serve(views: Views, port: int | None, no_browser: bool) -> None:
     """Serve the page until Ctrl-C."""
     from ptxlab.lab import Server
+    from ptxlab.toolchain.process import absolute_entries
 
     try:
         server = Server(views, port)
@@ -200,6 +202,7 @@ def _serve(views: Views, port: int | None, no_browser: bool) -> None:
         raise click.UsageError(f"port {port} cannot be served: {reason}; leave `--port` out for a free one") from None
     with server:
         click.echo(server.url)
+        os.environ["PATH"] = os.pathsep.join(absolute_entries("PATH"))  # no browser of a stranger's folder
         if no_browser or not webbrowser.open(server.url):
             click.echo("open this address in a browser; Ctrl-C ends it", err=True)
         server.start()

@@ -6,7 +6,6 @@ What a library has kept decides what is possible: its PTX, the source that NVRTC
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,6 +18,7 @@ from ptxlab import ir
 from ptxlab.frameworks.packages import numba_cuda, package
 from ptxlab.frameworks.sources import module_from
 from ptxlab.toolchain import cuda
+from ptxlab.toolchain.process import on_path
 
 DEFAULT_TARGET = "sm_90a"
 
@@ -120,7 +120,7 @@ def _of_cupy(given: Any, target: str) -> ir.Module:
 
 def _of_extension(path: Path) -> ir.Module:
     """An extension module: the PTX that nvcc has put into it, if it was asked for any."""
-    tool = shutil.which("cuobjdump")
+    tool = on_path("cuobjdump")
     if tool is None:
         raise TypeError(f"`cuobjdump` of the CUDA toolkit is needed to read the PTX in {path.name}")
     shown = subprocess.run([tool, "-ptx", str(path)], capture_output=True, text=True, check=False)

@@ -8,6 +8,8 @@ import threading
 import time
 from types import TracebackType
 
+from ptxlab.toolchain.process import on_path
+
 _QUERY = {"clocks.sm": "SM clock, MHz", "power.draw.instant": "power, W", "temperature.gpu": "temperature, °C"}
 _EVERY = 50  # milliseconds
 
@@ -20,13 +22,13 @@ class ClockLog:
         self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> ClockLog:
-        command = ["nvidia-smi", f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits", "--id=0"]
-        try:
-            self.process = subprocess.Popen(
-                [*command, f"--loop-ms={_EVERY}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-            )
-        except OSError:
+        tool = on_path("nvidia-smi")
+        if tool is None:
             return self
+        command = [tool, f"--query-gpu={','.join(_QUERY)}", "--format=csv,noheader,nounits", "--id=0"]
+        self.process = subprocess.Popen(
+            [*command, f"--loop-ms={_EVERY}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         threading.Thread(target=self._read, daemon=True).start()
         return self
 

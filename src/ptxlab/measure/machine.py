@@ -13,6 +13,7 @@ from typing import Any
 from ptxlab import gpu
 from ptxlab.gpu.hardware import driver_release
 from ptxlab.report import KernelError, error
+from ptxlab.toolchain.process import on_path
 from ptxlab.toolchain.tools import find_assembler
 
 
@@ -71,8 +72,11 @@ def commit() -> str:
     named = os.environ.get("PTXLAB_COMMIT")
     if named:
         return named
+    git = on_path("git")
+    if git is None:
+        return ""
     asked = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
+        [git, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"],
         cwd=Path(__file__).parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return asked.stdout.strip() if asked.returncode == 0 else ""

@@ -5,7 +5,6 @@ Starting one takes as long as compiling a small kernel, so it is for text that i
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -14,11 +13,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Self
 
+from .children import start_python
 from .engine import cached, compile_kept, compile_text, kept_as
 
 FOREVER = 3600
 _OUT_OF_MEMORY = 3
-_PROGRAM = "from ptxlab.native.apart import serve; serve()"
 
 
 class OutOfTimeError(Exception):
@@ -39,16 +38,13 @@ class Compilation:
     """
 
     def __init__(self, text: str, *, speed: int, seconds: int = FOREVER, memory: int = 1 << 40) -> None:
-        command = [sys.executable, "-c", _PROGRAM, str(speed), str(seconds), str(memory)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         with tempfile.TemporaryFile() as file:
             file.write(text.encode())
             file.seek(0)
-            self._process = subprocess.Popen(
-                command,
-                env=environment,
+            self._process = start_python(
+                __name__,
+                *map(str, (speed, seconds, memory)),
                 stdin=file,
-                stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C in a terminal reaches this process alone, which then ends the other
             )

@@ -78,6 +78,9 @@ def cache_folder() -> Path | None:
     folder = _named_folder()
     if folder is None:
         return None
+    if not folder.is_absolute():  # it would be inside the current folder, which may be a stranger's
+        say_once(folder, "is not an absolute path and is not used")
+        return None
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         problem = _distrust(folder)
@@ -118,13 +121,17 @@ def _distrust(folder: Path) -> str | None:
     """Why another user could have put machine code into a folder. Windows guards the user's folders by itself."""
     if sys.platform == "win32":
         return None
-    trusted = (0, os.geteuid())
     found = folder.stat()
-    if found.st_uid not in trusted or folder.lstat().st_uid not in trusted:
+    if _is_others(found) or _is_others(folder.lstat()):
         return "belongs to another user and is not used"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "can be written by other users and is not used (`chmod go-w` and empty it)"
     return None
+
+
+def _is_others(found: os.stat_result) -> bool:
+    """Whether a file or folder belongs to another user, other than root."""
+    return sys.platform != "win32" and found.st_uid not in (0, os.geteuid())
 
 
 @cache
@@ -172,7 +179,10 @@ def _checksum(path: Path, code: bytes) -> bytes:
 
 def _read(path: Path) -> bytes | None:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            if _is_others(os.fstat(file.fileno())):  # put there when the folder was not ours alone
+                return None
+            content = file.read()
     except OSError:
         return None
     checksum, code = content[:32], content[32:]

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.toolchain.compiler_messages import INSTANTIATING
-from ptxlab.toolchain.process import run
+from ptxlab.toolchain.process import on_path, run
 from ptxlab.toolchain.tools import Tool
 
+SHELL_CHARACTERS = frozenset('$`"' if os.name == "nt" else '$`"\\')  # nvcc puts what it is given into "…" for a shell
 _HOST_COMPILERS = ("cl",) if os.name == "nt" else ("g++", "c++", "clang++")
 
 
 def has_host_compiler(options: Sequence[str]) -> bool:
     """Whether nvcc, given these options, finds the compiler that it uses for the host."""
     named = any(option.startswith(("-ccbin", "--compiler-bindir")) for option in options) or "NVCC_CCBIN" in os.environ
-    return named or any(map(shutil.which, _HOST_COMPILERS))
+    return named or any(map(on_path, _HOST_COMPILERS))
 
 
 def run_nvcc(
@@ -26,8 +27,12 @@ def run_nvcc(
 ) -> tuple[str | None, str, str]:
     """The PTX, if the source is right; what nvcc said; and what it calls the source.
 
-    It runs in the current directory, which the paths among `options` are relative to.
+    It runs in the current directory, which the paths among `options` are relative to. A source in a file or folder
+    whose name a shell would run as a command is refused.
     """
+    whole = str(Path(source if isinstance(source, Path) else name).absolute())
+    if SHELL_CHARACTERS & {*whole}:
+        raise PtxError([_unsafe_name(whole)])
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         place = Path(folder)
         beside = Path(name).absolute().parent
@@ -43,6 +48,17 @@ def run_nvcc(
         outcome = run(command, Path.cwd(), temporary=place)
         text = output.read_text("utf-8", "replace") if outcome.status == 0 and output.is_file() else None
     return text, outcome.text, str(file)
+
+
+def _unsafe_name(path: str) -> Diagnostic:
+    character = next(one for one in path if one in SHELL_CHARACTERS)
+    return error(
+        "cuda-error",
+        f"nvcc is not given the name `{path}`: it has a `{character}`",
+        None,
+        notes=["nvcc passes names to a shell, which would run parts of this one as commands"],
+        helps=["rename the file or its folder"],
+    )
 
 
 def _keeping(file: Path, instantiate: Sequence[str], folder: Path) -> Path:

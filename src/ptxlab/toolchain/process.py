@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -15,6 +16,27 @@ from types import FrameType
 from typing import TypeVar
 
 Answer = TypeVar("Answer")
+
+
+def on_path(name: str) -> str | None:
+    """Where PATH has a program; its relative entries are left out: the current folder may be a stranger's."""
+    found = shutil.which(name, path=os.pathsep.join(absolute_entries("PATH")))
+    return found if found and Path(found).is_absolute() else None  # Windows searches the current folder, too
+
+
+def absolute_entries(variable: str) -> list[str]:
+    """The folders of a variable such as PATH that are the same whatever the current folder is."""
+    return [entry for entry in os.environ.get(variable, "").split(os.pathsep) if Path(entry).is_absolute()]
+
+
+def _environment(program: Path, temporary: Path) -> dict[str, str]:
+    """The variables for a tool, none of which names the current folder: nvcc appends LD_LIBRARY_PATH to its own."""
+    libraries = absolute_entries("LD_LIBRARY_PATH") or [str(program.parent)]
+    return os.environ | {
+        "PATH": os.pathsep.join(absolute_entries("PATH")),
+        "LD_LIBRARY_PATH": os.pathsep.join(libraries),
+        "TMPDIR": str(temporary),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +95,7 @@ class Children:
             child = subprocess.Popen(
                 [str(part) for part in command],
                 cwd=directory,
-                env={**os.environ, "TMPDIR": str(temporary)},
+                env=_environment(Path(command[0]), temporary),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from ptxlab.report import PtxError, error
-from ptxlab.toolchain.process import run
+from ptxlab.toolchain.process import on_path, run
 
 Name = Literal["ptxas", "nvdisasm", "nvrtc", "nvcc"]
 Version = tuple[int, int]
@@ -116,13 +115,15 @@ def _candidates(name: Name, option: str | Path | None) -> Iterator[tuple[Path, s
     for chosen, origin in ((option, "the option"), (os.environ.get(variable), f"`{variable}`")):
         if not chosen:
             continue
-        path = shutil.which(chosen) or chosen
+        path = on_path(str(chosen)) or chosen
         if not Path(path).is_file():
             raise PtxError([error("missing-tool", f"{origin} names `{chosen}`, which is not a file", None)])
+        if chosen != option and not Path(path).is_absolute():
+            raise PtxError([error("missing-tool", f"{origin} names `{chosen}`, which is not an absolute path", None)])
         yield Path(path).absolute(), origin
-    on_path = _library_beside_nvcc() if name == "nvrtc" else shutil.which(name)
-    if on_path:
-        yield Path(on_path), "PATH"
+    found = _library_beside_nvcc() if name == "nvrtc" else on_path(name)
+    if found:
+        yield Path(found), "PATH"
     in_wheel = _in_wheel(name)
     if in_wheel:
         yield in_wheel, f"the wheel {_WHEELS[name]}"
@@ -130,7 +131,7 @@ def _candidates(name: Name, option: str | Path | None) -> Iterator[tuple[Path, s
 
 def _library_beside_nvcc() -> Path | None:
     """NVRTC of the toolkit whose nvcc is on PATH."""
-    nvcc = shutil.which("nvcc")
+    nvcc = on_path("nvcc")
     if nvcc is None:
         return None
     root = Path(nvcc).resolve().parent.parent

@@ -22,6 +22,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory
 from ptxlab.emulate.launch import launch
 from ptxlab.emulate.search.outputs import Marks, marks_of, outputs_of
+from ptxlab.native.children import start_python
 from ptxlab.report import is_failure
 from ptxlab.syntax import parse
 
@@ -97,13 +98,7 @@ class Processes:
         return found
 
     def _start(self) -> subprocess.Popen[bytes]:
-        path = os.pathsep.join(entry for entry in sys.path if entry)
-        process = subprocess.Popen(
-            [sys.executable, "-c", "from ptxlab.emulate.search.remote import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": path},
-        )
+        process = start_python(__name__, stdin=subprocess.PIPE)
         self._all.append(process)
         return process
 
