@@ -1,5 +1,7 @@
 """`ptxlab lab`: the page served to this machine alone, or written to a file; what is wrong with what it is given."""
 
+import base64
+import hashlib
 import json
 import os
 import re
@@ -11,8 +13,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -164,3 +168,49 @@ def test_a_file_that_has_changed_since(kernel: Path, tmp_path: Path) -> None:
     kernel.write_text(EXCHANGE + "// changed\n")
     (remark,) = Views(ptxlab.Trace.open(trace)).get("run")["remarks"]
     assert remark.endswith("k.ptx has changed since this launch was recorded; the recorded text is shown")
+
+
+def embedded(path: Path) -> dict[str, Any]:
+    """The first answers of a page in a file."""
+    (text,) = re.findall(r'id="embedded">(.*?)</script>', path.read_text(), re.DOTALL)
+    found: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(json.loads(text)["parts"][0])))
+    return found
+
+
+def test_a_page_has_source_of_the_kernels_folder_alone(tmp_path: Path) -> None:
+    """PTX can name any file; one that it asks to be shown must not reach a page that is sent to someone else."""
+    folder, secret = tmp_path / "kernel", tmp_path / "secret.txt"
+    folder.mkdir()
+    secret.write_text("private\n")
+    (folder / "linked.txt").symlink_to(secret)
+    (folder / "own.cu").write_text("own source\n")
+    names = [str(folder / "own.cu"), str(secret), str(folder / "linked.txt"), str(folder / "../secret.txt")]
+    files = "".join(f'.file {number} "{name}"\n' for number, name in enumerate(names, 1))
+    lines = "".join(f"    .loc {number} 1 1\n    mov.u32 %r1, {number};\n" for number in range(1, 5))
+    (folder / "k.ptx").write_text(
+        f".version 8.0\n.target sm_80\n.address_size 64\n{files}"
+        f".visible .entry k()\n{{\n    .reg .b32 %r<2>;\n{lines}    ret;\n}}\n"
+    )
+    page = tmp_path / "page.html"
+    command = ["lab", str(folder / "k.ptx"), "--block", "1", "--html", str(page)]
+    assert run(*command).exit_code == 0
+    shown = embedded(page)["run"]
+    assert [(one["file"], one["text"]) for one in shown["sources"]] == [(names[0], "own source\n")]
+    (remark,) = shown["remarks"]
+    assert remark.startswith("not shown, since the kernel's folder does not have it: ")
+    assert all(name in remark for name in names[1:])
+    assert run(*command, "--sources", str(tmp_path)).exit_code == 0
+    shown = embedded(page)["run"]
+    assert (sorted(one["file"] for one in shown["sources"]), shown["remarks"]) == (sorted(names), [])
+
+
+def test_only_the_scripts_of_the_page_run(server: Server) -> None:
+    with urllib.request.urlopen(server.url) as answer:
+        page = answer.read().decode()
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-inline" not in policy.partition("; style-src")[0]
+    scripts = re.findall(r'<script type="(?:importmap|module)">(.*?)</script>', page, re.DOTALL)
+    hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
+    assert len(hashes) == 2
+    assert all(f"'sha256-{one}'" in policy for one in hashes)

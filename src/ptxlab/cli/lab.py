@@ -60,20 +60,24 @@ def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) ->
 @click.option("--variant", metavar="NAME", help="Of a kernel of the gallery, or the launch of a lesson.")
 @click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
               help="Of a kernel of the gallery; by default the first that its tests have.")  # fmt: skip
+@click.option("--sources", metavar="FOLDER", multiple=True,
+              type=click.Path(exists=True, file_okay=False, path_type=Path),
+              help="Show source files of this folder, too; by default those of the folder of PATH.")  # fmt: skip
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
               help="Write the page with all it shows to one file, instead of serving it.")  # fmt: skip
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Serve here; by default at a free port.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 @click.pass_context
 def command(
-    context: click.Context, /, what: str, variant: str | None, sizes: Sequence[dict[str, Any]], html: Path | None,
-    port: int | None, no_browser: bool, **given: Any,
+    context: click.Context, /, what: str, variant: str | None, sizes: Sequence[dict[str, Any]], sources: Sequence[Path],
+    html: Path | None, port: int | None, no_browser: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Inspect a run of a kernel in the browser: step by step, lane by lane, forwards and backwards.
 
     PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery or a lesson of the
     documentation, of which `--list` has the names. The kernel runs once on the emulator and is recorded; the page is
-    served on this machine alone until Ctrl-C. Arguments are as for `ptxlab run`.
+    served on this machine alone until Ctrl-C. Arguments are as for `ptxlab run`. PTX names the source that it was
+    compiled from; the page has it where it is in the folder of PATH, or of --sources.
 
     \b
     Examples:
@@ -96,13 +100,16 @@ def command(
         if variant or sizes:
             raise click.UsageError("`--variant` and `--size` are for what opens by its name: see `--list`")
         trace, owner = _recorded(context, path, given)
+    from ptxlab import kernels
     from ptxlab.lab import Views
 
     click.echo(repr(trace).strip("<>"))
+    own = page.path.parent if page is not None else path.parent if path.is_file() else Path(kernels.__path__[0])
+    views = Views(trace, [own, *sources])
     if html is not None:
-        _write(Views(trace), html)
+        _write(views, html)
     else:
-        _serve(Views(trace), port, no_browser)
+        _serve(views, port, no_browser)
     del owner
 
 

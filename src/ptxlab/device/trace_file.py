@@ -23,6 +23,8 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ptxlab.device.limits import available
+
 MAGIC, VERSION = b"ptxtrace", 2
 _FIXED = struct.Struct("<8sIIQQQII")
 _CHUNK = struct.Struct("<IIQQ")
@@ -30,6 +32,7 @@ MEMORY, ENTRIES, PAYLOAD, EVENTS, DATA, REMARK = range(1, 7)
 
 Bytes = npt.NDArray[np.uint8]
 _SAMPLE = 4096  # bytes
+_LONGEST = 64 << 20  # bytes of a description
 _MOST_COMPRESSED = 1032  # bytes become one by deflate, at most
 
 # How a recording ended.
@@ -129,13 +132,23 @@ class TraceFile:
         text = content[_FIXED.size : _FIXED.size + size]
         if zlib.crc32(text) != crc or self.end not in ENDS:
             raise TraceError(f"`{path}` is damaged: its header does not have the right checksum")
-        self.description: dict[str, Any] = json.loads(zlib.decompress(text))
+        self.description: dict[str, Any] = self._described(text)
         self._chunks = memoryview(content)[_FIXED.size + size : valid]
         self.contents = self._contents()
         """What the chunks of each kind hold: it is being decompressed, and checked when it is asked for."""
 
+    def _described(self, packed: bytes) -> Any:
+        try:
+            text = _decompressed(packed, _LONGEST)
+            return None if len(text) > _LONGEST else json.loads(text)
+        except (zlib.error, ValueError, RecursionError):
+            raise TraceError(f"`{self.path}` is damaged: its description cannot be read") from None
+
     def _contents(self) -> dict[int, Content]:
         chunks = list(self._packed())
+        total, most = sum(chunk.size for chunk in chunks), available() // 4
+        if total > most:
+            raise TraceError(f"`{self.path}` takes {total:,} bytes of memory; {most:,} are the most on this machine")
         found: dict[int, Content] = {}
         pool = ThreadPoolExecutor()
         for kind in sorted({chunk.kind for chunk in chunks}):
@@ -202,8 +215,15 @@ def _unpack(chunk: _Chunk, target: Bytes) -> None:
     """Write the bytes of a chunk, checked, to memory."""
     if zlib.crc32(chunk.data) != chunk.crc:
         raise TraceError(f"{chunk.problem}does not have the right checksum")
-    is_compressed = chunk.size != len(chunk.data)
-    found = zlib.decompress(chunk.data, bufsize=max(chunk.size, 1)) if is_compressed else chunk.data
+    try:
+        found = chunk.data if chunk.size == len(chunk.data) else _decompressed(chunk.data, chunk.size)
+    except zlib.error:
+        raise TraceError(f"{chunk.problem}cannot be decompressed") from None
     if len(found) != chunk.size:
-        raise TraceError(f"{chunk.problem}has {len(found):,} bytes instead of {chunk.size:,}")
+        raise TraceError(f"{chunk.problem}does not have {chunk.size:,} bytes")
     target[:] = np.frombuffer(found, np.uint8)
+
+
+def _decompressed(data: bytes | memoryview, size: int) -> bytes:
+    """What bytes are compressed from, if it is no larger than `size`; otherwise one byte more."""
+    return zlib.decompressobj().decompress(data, size + 1)

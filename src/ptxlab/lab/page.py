@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from functools import cache
 from importlib import resources
 from typing import Any
 
+_START = 'import { start } from "lab/main.js"; start();'
 _MODULES = resources.files("ptxlab.lab") / "page"
 
 
@@ -25,9 +27,12 @@ def page(embedded: dict[str, Any] | None = None, *, asks_parent: bool = False) -
     """
     document, style, modules = _parts()
     imports = {f"lab/{name}": _as_url(text) for name, text in sorted(modules.items())}
+    imported = json.dumps({"imports": imports})
     parts = {
+        "<!--policy-->": _policy(imported, _START),
         "<!--style-->": f"<style>\n{style}</style>",
-        "<!--imports-->": f'<script type="importmap">{json.dumps({"imports": imports})}</script>',
+        "<!--imports-->": f'<script type="importmap">{imported}</script>',
+        "<!--start-->": f'<script type="module">{_START}</script>',
         "<!--data-->": "" if embedded is None else _as_script(embedded),
     }
     if asks_parent:
@@ -36,6 +41,16 @@ def page(embedded: dict[str, Any] | None = None, *, asks_parent: bool = False) -
         assert mark in document
         document = document.replace(mark, text)
     return document
+
+
+def _policy(*scripts: str) -> str:
+    """Only these scripts run, with the modules that they import, and nothing is asked of another host."""
+    hashes = " ".join(f"'sha256-{base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    policy = (
+        f"default-src 'none'; script-src {hashes} data:; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
 
 
 def _as_url(text: str) -> str:

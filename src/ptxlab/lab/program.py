@@ -26,10 +26,11 @@ from ptxlab.trace.lanes import matrices_of
 from ptxlab.trace.operands import uses_of
 
 
-def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
-    """All that does not depend on the position."""
+def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, Any]:
+    """All that does not depend on the position; source is read from `folders` alone, or from anywhere."""
     trace = steps.trace
     lines = Lines(trace.program)
+    sources, left_out = _sources(lines, folders)
     matches = [trace.program.match(number) for number in range(len(trace.program.instructions))]
     return {
         "kernel": title(trace.description["kernel"]),
@@ -48,7 +49,7 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
         "blocks": _blocks(steps),
         "text": trace.description["text"],
         "instructions": _instructions(steps, lines),
-        "sources": _sources(lines),
+        "sources": sources,
         "counts": _counts(steps),
         "registers": [{name: register.type.name for name, register in own.items()} for own in trace.program.registers],
         "layouts": _Layouts(steps).found,
@@ -58,7 +59,7 @@ def describe(steps: WarpSteps, remarks: Sequence[str]) -> dict[str, Any]:
         "arrays": _arrays(steps),
         "shared": _shared(steps),
         "findings": findings(steps),
-        "remarks": [*remarks, *_changed(steps, lines)],
+        "remarks": [*left_out, *_changed(steps, lines)],
     }
 
 
@@ -140,16 +141,25 @@ class _Layouts:
         return self._known[key]
 
 
-def _sources(lines: Lines) -> list[dict[str, Any]]:
-    """The files that the PTX was compiled from, where they can be read."""
+def _sources(lines: Lines, folders: Sequence[Path] | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """The files that the PTX was compiled from, where they can be read, and a remark on those that are left out.
+
+    PTX may name any file of this machine; a page that is sent to someone else must not have it.
+    """
     used = {place.file for places in lines.sources for place in places}
     outer = [places[-1].file for places in lines.sources if places]  # first the file that the kernel starts in
-    found = []
+    found, outside = [], []
     for name in sorted(used, key=lambda name: (name != outer[0], name)):
         path = Path(name)
-        if path.is_file() and path.stat().st_size < 1 << 20:
-            found.append({"file": name, "text": path.read_text(encoding="utf-8", errors="replace")})
-    return found
+        if not path.is_file() or path.stat().st_size >= 1 << 20:
+            continue
+        if folders is not None and not any(path.resolve().is_relative_to(folder.resolve()) for folder in folders):
+            outside.append(name)
+            continue
+        found.append({"file": name, "text": path.read_text(encoding="utf-8", errors="replace")})
+    names = ", ".join(outside)
+    why = f"not shown, since the kernel's folder does not have it: {names}; `--sources FOLDER` shows files of another"
+    return found, [why] if outside else []
 
 
 def _counts(steps: WarpSteps) -> dict[int, list[int]]:

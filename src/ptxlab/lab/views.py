@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 from ptxlab.lab import windows
@@ -31,9 +32,10 @@ from ptxlab.trace.accesses import SHARED, SPACES
 class Views:
     """A recorded launch as the answers that the page asks for."""
 
-    def __init__(self, trace: Trace, remarks: Sequence[str] = ()) -> None:
+    def __init__(self, trace: Trace, folders: Sequence[Path] | None = None) -> None:
+        """With `folders`, source that the kernel was compiled from is shown only where it is in one of them."""
         self.trace = trace
-        self.remarks = remarks
+        self.folders = folders
         with ThreadPoolExecutor(1) as pool:  # views of memory need all writes, which take as long to find as the steps
             writes = pool.submit(lambda: trace.accesses.writes)
             self.steps = WarpSteps(trace)
@@ -99,7 +101,7 @@ class Views:
             raise KeyError(f"{name}: {wrong}") from wrong
 
     def _run(self) -> Any:
-        return describe(self.steps, self.remarks)
+        return describe(self.steps, self.folders)
 
     def _registers(self, warp: int, window: int) -> Any:
         start, end = windows.bounds(self.steps, window)

@@ -234,10 +234,12 @@ class Accesses:
 def dtype_named(name: str) -> np.dtype[Any]:
     """The type of elements by its name, of NumPy, ml_dtypes or torch; bytes if there is none."""
     name = name.rpartition(".")[2]
+    found = getattr(ml_dtypes, name, None) if not re.fullmatch(r"(bool|u?int|float|complex)\d*", name) else name
     try:
-        return np.dtype(name)
+        kind = np.dtype(found)
     except TypeError:
-        return np.dtype(getattr(ml_dtypes, name, np.uint8))
+        kind = np.dtype(np.uint8)
+    return np.dtype(np.uint8) if found is None or kind.hasobject else kind
 
 
 def _names(regions: list[str]) -> list[str]:

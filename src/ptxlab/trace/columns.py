@@ -6,7 +6,6 @@ in which they were executed.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from ptxlab.device import trace_file
 from ptxlab.device.trace_file import Content, TraceError, TraceFile
 from ptxlab.device.trace_format import SEGMENT_BITS
+from ptxlab.trace.validation import read_findings
 
 Numbers = npt.NDArray[np.int64]
 
@@ -75,25 +75,42 @@ class Columns:
 
     def __init__(self, file: TraceFile) -> None:
         contents = file.contents
+        self._path = file.path
         self.segments = [Segment(given) for given in file.description["segments"]]
-        entries = _joined(contents, trace_file.ENTRIES).view("<u8")
+        entries = self._joined(contents, trace_file.ENTRIES, np.dtype("<u8"))
         self.segment: Numbers = (entries & ((1 << SEGMENT_BITS) - 1)).view(np.int64)
         self.thread: Numbers = np.right_shift(entries, SEGMENT_BITS, out=entries).view(np.int64)
         self.steps: int = file.steps
         self._chosen: dict[tuple[int, int], Numbers] = {}
         self._writers: dict[str, list[int]] = {}
         if len(entries) and self.segment.max() >= len(self.segments):
-            raise TraceError(f"`{file.path}` is damaged: it names a segment that the kernel does not have")
+            raise self.damaged("it names a segment that the kernel does not have")
         self.offset = self._starts([segment.size for segment in self.segments])
         self.first_step = self._starts([len(segment.steps) for segment in self.segments])
         # The rest has been decompressed meanwhile.
-        self.payload = _joined(contents, trace_file.PAYLOAD)
-        self.events = _joined(contents, trace_file.EVENTS).view(EVENT)
-        self.data = _joined(contents, trace_file.DATA)
+        self.payload = self._joined(contents, trace_file.PAYLOAD, np.dtype(np.uint8))
+        self.events = self._joined(contents, trace_file.EVENTS, EVENT)
+        self.data = self._joined(contents, trace_file.DATA, np.dtype(np.uint8))
         self.memory = [part.tobytes() for part in _parts(contents, trace_file.MEMORY)]
-        self.findings = [one for part in _parts(contents, trace_file.REMARK) for one in json.loads(part.tobytes())]
+        self.findings = [one for part in _parts(contents, trace_file.REMARK) for one in self._findings(part.tobytes())]
         if self.offset[-1] > len(self.payload):
-            raise TraceError(f"`{file.path}` is damaged: results of instructions are missing")
+            raise self.damaged("results of instructions are missing")
+
+    def damaged(self, what: str) -> TraceError:
+        """The error of a file that is not as it was written."""
+        return TraceError(f"`{self._path}` is damaged: {what}")
+
+    def _findings(self, data: bytes) -> list[dict[str, Any]]:
+        found = read_findings(data)
+        if found is None:
+            raise self.damaged("its findings cannot be read")
+        return found
+
+    def _joined(self, contents: dict[int, Content], kind: int, type: np.dtype[Any]) -> npt.NDArray[Any]:
+        found = contents[kind].joined if kind in contents else np.zeros(0, np.uint8)
+        if len(found) % type.itemsize:
+            raise self.damaged("the last entry or event is not whole")
+        return found.view(type)
 
     def _starts(self, sizes: list[int]) -> Numbers:
         """Where each entry starts, and where the last ends, by the sizes of segments."""
@@ -192,10 +209,6 @@ def stable_order(values: Numbers) -> Numbers:
     """What sorts numbers, those that are equal in their order: NumPy sorts those of 16 bits in few passes."""
     is_small = not len(values) or (int(values.min()) >= 0 and int(values.max()) <= np.iinfo(np.uint16).max)
     return np.argsort(values.astype(np.uint16) if is_small else values, kind="stable")
-
-
-def _joined(contents: dict[int, Content], kind: int) -> npt.NDArray[np.uint8]:
-    return contents[kind].joined if kind in contents else np.zeros(0, np.uint8)
 
 
 def _parts(contents: dict[int, Content], kind: int) -> list[npt.NDArray[np.uint8]]:

@@ -70,13 +70,23 @@ class Program:
             found.append(own)
         return found
 
-    def type_of(self, function: int, name: str) -> Type:
-        """The type of a register, or of an element of one."""
+    def find_type(self, function: int, name: str) -> Type | None:
+        """The type of a register, or of an element of one, if there is such a register."""
         registers = self.registers[function]
         register = registers.get(name) or registers.get(name.rpartition(".")[0])
-        if register is None:
+        return None if register is None else register.type
+
+    def type_of(self, function: int, name: str) -> Type:
+        """The type of a register, or of an element of one."""
+        type = self.find_type(function, name)
+        if type is None:
             raise KeyError(f"there is no register `{name}` in `{self.functions[function].name}`")
-        return register.type
+        return type
+
+    def numbers_of(self, function: int) -> range:
+        """The numbers of the instructions of a function."""
+        counts = [sum(1 for _ in one.instructions()) for one in self.functions[: function + 1]]
+        return range(sum(counts[:-1]), sum(counts))
 
     def value(self, function: int, name: str, data: bytes) -> Value:
         """What a register holds, as its type has it."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.device.layout import shared_variables
-from ptxlab.device.trace_file import COMPLETE, ENDS, TraceFile
+from ptxlab.device.trace_file import COMPLETE, ENDS, TraceError, TraceFile
 from ptxlab.ir.mangled import title
 from ptxlab.trace import registers as registers_of
 from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses
@@ -20,6 +20,7 @@ from ptxlab.trace.barriers import Barrier, Barriers, Mbarrier
 from ptxlab.trace.columns import Columns
 from ptxlab.trace.program import Program, Value
 from ptxlab.trace.steps import Access, Finding, Index, Step, Write
+from ptxlab.trace.validation import content_problem, description_problem
 
 if TYPE_CHECKING:
     from ptxlab.timelines import Timeline
@@ -34,8 +35,14 @@ class Trace:
     def __init__(self, file: TraceFile) -> None:
         self.path = file.path
         self.description = file.description
+        problem = description_problem(file.description)
+        if problem is not None:
+            raise TraceError(f"`{file.path}` is damaged: {problem}")
         self.program = Program(file.description)  # meanwhile the file is decompressed
         self.columns = Columns(file)
+        problem = content_problem(self.columns, self.program, file.description)
+        if problem is not None:
+            raise self.columns.damaged(problem)
         self._tensor_memories: dict[int, TensorMemory] = {}
         self.accesses = Accesses(self.columns, file.description)
         self.steps: int = file.steps
