@@ -74,8 +74,11 @@ def get(module: ir.Module, name: str, dtype: Any = None, device: str = "auto") -
     return _read(module, placed, find(module, placed, name), dtype, chosen)
 
 
+_LARGEST = 64 << 20  # bytes of a variable that is copied though no one has asked for it
+
+
 def written(module: ir.Module) -> dict[str, Array]:
-    """All that a kernel may have written, where one ran last; without what starts with an address."""
+    """All that a kernel may have written, where one ran last; without what starts with an address, or is very large."""
     refuse_wrong(module)
     ran_on = context_of(module).host.ran_on
     placed = layout.Variables(module, [])
@@ -84,7 +87,7 @@ def written(module: ir.Module) -> dict[str, Array]:
         for variable in placed.by_name.values()
         if id(variable) in placed.global_addresses
         and variable.state_space.startswith("global")
-        and layout.size_of_variable(variable)
+        and 0 < layout.size_of_variable(variable) <= _LARGEST
         and not layout.has_addresses(variable)
     }
 

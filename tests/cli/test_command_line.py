@@ -1,5 +1,6 @@
 """The command line as a process: fast to start, quiet when the reader leaves, one line when interrupted."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from ptxlab.cli import group, main
 
 PTXLAB = [sys.executable, "-m", "ptxlab"]
 RIGHT = ".version 8.0\n.target sm_80\n.address_size 64\n\n.visible .entry nothing()\n{\n    ret;\n}\n"
@@ -110,6 +113,38 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
             [*PTXLAB, "format", tmp_path / "right.ptx"], stdout=full, stderr=subprocess.PIPE, text=True
         )
     assert (shown.returncode, shown.stderr) == (2, "ptxlab: the output can't be used: no space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (OSError("could not load the library libllvmlite.so"), "could not load the library libllvmlite.so"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), "cannot allocate memory"),
+        (OSError(errno.ENOSPC, "No space left on device"), "the output can't be used: no space left on device"),
+        (OSError(errno.ENOSPC, "No space left on device", "a.npy"), "`a.npy` can't be used: no space left on device"),
+        (MemoryError(), "this machine has too little memory for it"),
+    ],
+)
+def test_what_the_system_refuses_is_said_as_it_is(
+    problem: Exception, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> int:
+        raise problem
+
+    monkeypatch.setattr(group, "run", fail)
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert capsys.readouterr().err == f"ptxlab: {says}\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_a_recording_on_a_full_disk_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "right.ptx").write_text(RIGHT)
+    (tmp_path / "k.ptxtrace").symlink_to("/dev/full")
+    shown = subprocess.run([*PTXLAB, "run", "right.ptx", "--block", "1", "--record", "k.ptxtrace"], cwd=tmp_path,
+                           capture_output=True, text=True)  # fmt: skip
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr == "ptxlab: `k.ptxtrace` can't be used: no space left on device\n"
 
 
 def test_output_survives_a_terminal_without_unicode(tmp_path: Path) -> None:

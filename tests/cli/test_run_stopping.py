@@ -7,10 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from tests.cli.running import HEADER, run, write
+
+from ptxlab import parse, variables
+from ptxlab.cli import launching
 
 SPIN = HEADER + ".entry spin()\n{\n    .reg .u32 %r; mov.u32 %r, 0;\nforever:\n    bra forever;\n}\n"
 
@@ -48,3 +52,38 @@ def test_without_a_terminal_there_is_no_bar(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "ptxlab", "run", str(write(tmp_path, SPIN)), "--block", "1", "--timeout", "1.5"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (1, "")
+
+
+def test_reading_and_checking_have_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten megabytes would take a minute."""
+    monkeypatch.setattr(launching, "NOT_COUNTED", 0.2)
+    lines = "    add.s32 %r1, %r1, 1;\n" * 400_000
+    path = tmp_path / "long.ptx"
+    path.write_text(HEADER + f".visible .entry k()\n{{\n    .reg .b32 %r<2>;\n{lines}    ret;\n}}\n")
+    started = time.perf_counter()
+    shown = run(path, "--block", 1, "--timeout", 0.3)
+    assert time.perf_counter() - started < 10
+    assert shown.exit_code == 1
+    assert "was not read and checked within 0.3 seconds" in shown.output
+
+
+@pytest.mark.parametrize("size", ["12000000000", "65536][65536][65536][65536"])
+def test_variables_that_are_too_large_are_refused_before_memory_is_taken(tmp_path: Path, size: str) -> None:
+    path = tmp_path / "large.ptx"
+    path.write_text(HEADER + f".global .align 4 .b8 unused[{size}];\n.visible .entry k()\n{{\n    ret;\n}}\n")
+    tracemalloc.start()
+    shown = run(path, "--block", 1)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    tracemalloc.stop()
+    assert (shown.exit_code, "error[out-of-memory]: `k`: its variables take" in shown.output) == (1, True)
+
+
+def test_a_variable_that_is_large_is_not_copied(tmp_path: Path) -> None:
+    """It may be as large as the limit allows; what a kernel did to it is not shown."""
+    text = HEADER + ".global .b8 v[3000000000];\n.visible .entry k()\n{\n    ret;\n}\n"
+    module = parse(text)
+    tracemalloc.start()
+    module["k"].launch(1, 1, [], device="cpu")
+    assert variables.written(module) == {}
+    assert tracemalloc.get_traced_memory()[1] < 1 << 28
+    tracemalloc.stop()

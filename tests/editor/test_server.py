@@ -355,6 +355,23 @@ def test_any_text_is_answered(editor: Editor, text: str) -> None:
         client.ask(method, **({"context": {"includeDeclaration": True}} if method == "references" else {}))
 
 
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("hover", {"position": {"line": -1, "character": 0}}),
+        ("hover", {"position": {"line": 1 << 40, "character": 0}}),
+        ("hover", {"position": None}),
+        ("formatting", {"options": {}}),
+    ],
+)
+def test_what_is_not_of_the_protocol_is_answered_by_an_error(
+    editor: Editor, client: Client, method: str, parameters: dict[str, Any]
+) -> None:
+    with pytest.raises(LookupError, match=r"Invalid Params|Internal Error"):
+        editor.request(f"textDocument/{method}", {"textDocument": {"uri": client.uri}, **parameters})
+    assert client.ask("hover", "mul|.f32") is not None
+
+
 def test_the_command() -> None:
     stream = io.BytesIO()
     opened = {"textDocument": {"uri": "file:///k.ptx", "languageId": "ptx", "version": 1, "text": "hello"}}

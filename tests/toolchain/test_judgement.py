@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxlab.toolchain import Tool, accepted, judge, judge_many
+from ptxlab.toolchain import Tool, accepted, cache, judge, judge_many
 from ptxlab.toolchain.oracle import _job, _run_group
 
 
@@ -88,3 +88,15 @@ def test_a_comment_that_never_ends_has_a_verdict(ptxas: Tool, kernel: str) -> No
 @pytest.mark.parametrize("count", [0, 1])
 def test_few_questions(ptxas: Tool, kernel: str, count: int) -> None:
     assert judge_many([(kernel, None)] * count, ptxas) == [[]] * count
+
+
+@pytest.mark.parametrize("damage", [lambda data: b"not a database" * 100, lambda data: data[:4096] + bytes(4096)])
+def test_answers_that_are_damaged_are_asked_again(
+    damage: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache.remember({f"key {number}": "answer" for number in range(2000)})
+    path = Path(os.environ["PTXLAB_CACHE"], "answers.sqlite")
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.recall(["key 1"]) in ({}, {"key 1": "answer"})
+    cache.remember({"key 2": "answer"})
+    assert "has no `answers.sqlite` that can be used" in capsys.readouterr().err

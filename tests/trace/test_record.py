@@ -1,5 +1,6 @@
 """What is recorded of a launch, and what is known at each of its steps."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +138,15 @@ def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
 def test_a_launch_that_is_not_recorded_has_a_runtime_without_it() -> None:
     plain, recording = (b"".join(runtime_code(records)[1:]) for records in (False, True))
     assert (b"recording.record" in plain, b"recording.record" in recording) == (False, True)
+
+
+def test_no_descriptor_is_left_open() -> None:
+    module = ptxlab.parse(SUMS)
+    a, b = np.arange(THREADS, dtype=np.uint32), np.zeros(THREADS, np.uint32)
+
+    def count() -> int:
+        module["sums"].launch(1, THREADS, [a, b, 1], record=ptxlab.Record())
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    before = count()
+    assert [count() for _ in range(3)] == [before] * 3

@@ -21,11 +21,24 @@ def main() -> None:
     except KeyboardInterrupt:
         print("ptxlab: interrupted", file=sys.stderr)
         status = 130
-    except OSError as problem:  # a disk that is full; what one can do about a file is said where it is used
-        subject = f"`{problem.filename}`" if problem.filename else "the output"
-        print(f"ptxlab: {subject} can't be used: {(problem.strerror or str(problem)).lower()}", file=sys.stderr)
+    except OSError as problem:  # what one can do about a file is said where it is used
+        text = problem.strerror or str(problem)
+        print(f"ptxlab: {_subject(problem)}{text[:1].lower()}{text[1:]}", file=sys.stderr)
+        status = 2
+    except MemoryError:
+        print("ptxlab: this machine has too little memory for it", file=sys.stderr)
         status = 2
     sys.exit(status)
+
+
+def _subject(problem: OSError) -> str:
+    """What a problem is with: a file, the standard output where that is full or gone, or nothing that has a name."""
+    import errno
+
+    if problem.filename is not None:
+        return f"`{os.fsdecode(problem.filename)}` can't be used: "
+    is_output = problem.errno in (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno.EDQUOT)
+    return "the output can't be used: " if is_output else ""
 
 
 def _open_streams() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -12,13 +15,14 @@ import click
 from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
 from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import LISTED
-from ptxlab.report import Diagnostic, PtxError
+from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+NOT_COUNTED = 5.0  # seconds
 _DIGITS = 10  # of the largest extent of a grid
 _LIBRARIES = ("cub::", "thrust::")  # their kernels are made with those of a file that includes them
 
@@ -85,6 +89,30 @@ def launch_options(command: Decorated) -> Decorated:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+@contextmanager
+def time_limit(seconds: float | None, name: str) -> Iterator[None]:
+    """Raise `PtxError` where a block takes longer, as reading and checking many megabytes of PTX does.
+
+    Some seconds are not counted: Python loads modules in them, on a busy machine slowly.
+    """
+    if seconds is None or not hasattr(signal, "setitimer") or current_thread() is not main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        helps = ["raise `--timeout`"]
+        raise PtxError([error("timeout", f"`{name}` was not read and checked within {seconds:g} seconds", None,
+                              helps=helps)])  # fmt: skip
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds + NOT_COUNTED)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def check_first(module: Module) -> None:

@@ -15,7 +15,15 @@ from ptxlab.cli.compiling import CUDA, Compiling
 from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import cuda_target_option, name_of, path_argument, read_module
 from ptxlab.cli.findings import format_option, show_failure, status_of
-from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
+from ptxlab.cli.launching import (
+    block_indices,
+    check_first,
+    choose,
+    kernel_warnings,
+    launch_options,
+    required_block,
+    time_limit,
+)
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 
@@ -187,7 +195,7 @@ class Request:
                                  "unread-accumulators", "uninitialised-read"]),
               help="Run only the detector of this code; may be repeated.")  # fmt: skip
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), callback=_seconds,
-              help="Stop the kernel after this time.")  # fmt: skip
+              help="Stop the kernel after this time; reading and checking it has as much.")  # fmt: skip
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
 @click.option(
@@ -250,10 +258,11 @@ def command(context: click.Context, /, **given: Any) -> None:
     request.refuse_contradictions()
     name, format = name_of(request.path), request.format
     try:
-        module, warnings = read_module(request.path, request.target, request.entry)
-        check_first(module)
-        kernel = choose(module, request.entry, request.path)
-        warnings += kernel_warnings(kernel)
+        with time_limit(request.timeout, name):
+            module, warnings = read_module(request.path, request.target, request.entry)
+            check_first(module)
+            kernel = choose(module, request.entry, request.path)
+            warnings += kernel_warnings(kernel)
         options = request.options(kernel)
         for argument, parameter in zip(request.arguments, kernel.parameters, strict=False):
             argument.check_parameter(parameter)
@@ -262,10 +271,6 @@ def command(context: click.Context, /, **given: Any) -> None:
         if request.explore:
             context.exit(explore(kernel, request, options, warnings))
         run = run_kernel(kernel, request, options, warnings)
-    except OSError as problem:
-        if request.record is None:
-            raise
-        raise click.UsageError(str(problem.strerror or problem)) from None
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, format)
         context.exit(status_of(wrong.diagnostics))

@@ -106,6 +106,18 @@ def _large_variables(module: ir.Module, kernel: ir.Function, variables: layout.V
     )
 
 
+def check_variable(module: ir.Module, variable: ir.Variable) -> None:
+    """Refuse memory for a variable that is larger than all together may be."""
+    size, limit = layout.size_of_variable(variable), min(VARIABLES, available() // 2)
+    if size > _UNCOUNTED and size > limit:
+        raise KernelError([error(
+            "out-of-memory",
+            f"`{variable.name}` takes {_amount(size)}, this machine gives variables {_amount(limit)} at most",
+            module.span(variable),
+            "this variable",
+        )])  # fmt: skip
+
+
 def check_cluster(
     module: ir.Module,
     kernel: ir.Function,

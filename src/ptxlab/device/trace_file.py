@@ -66,9 +66,10 @@ class TraceWriter:
         try:
             self._file.write(self._fixed() + packed)
             self._file.flush()
-        except OSError:
-            self._file.close()
-            raise
+        except OSError as problem:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            raise OSError(problem.errno, problem.strerror, str(path)) from None
 
     def _fixed(self) -> bytes:
         return _FIXED.pack(MAGIC, VERSION, self.end, self._valid, self.steps, *self._described, 0)

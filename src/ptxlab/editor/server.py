@@ -16,7 +16,9 @@ from typing import Any, BinaryIO
 from urllib.parse import unquote
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
 from pygls.workspace import TextDocument
 
 from ptxlab import __version__
@@ -38,6 +40,18 @@ class _Text(TextDocument):
         return tuple(_LINE.findall(self.source))
 
 
+class _Protocol(LanguageServerProtocol):
+    """The protocol, where a request that is not as it says is answered, too: by an error."""
+
+    def structure_message(self, data: dict[str, Any]) -> Any:
+        try:
+            return super().structure_message(data)
+        except JsonRpcException as wrong:
+            if isinstance(data.get("id"), int | str) and isinstance(data.get("method"), str):
+                self._send_response(data["id"], error=wrong.to_response_error())
+            raise
+
+
 class Server:
     """The open texts, and what was found in each."""
 
@@ -47,7 +61,7 @@ class Server:
         self.found: dict[str, list[Diagnostic]] = {}
         self.checks: dict[str, asyncio.Task[None]] = {}
         self.checker, self.answerer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self.protocol = LanguageServer("ptxlab", __version__)
+        self.protocol = LanguageServer("ptxlab", __version__, protocol_cls=_Protocol)
         self._register()
 
     def _register(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 
 from ptxlab.native.cache import cache_folder, say_once
@@ -29,37 +29,34 @@ def recall(keys: Iterable[str]) -> dict[str, str]:
     """The answers that are known among `keys`."""
     wanted = list(dict.fromkeys(keys))
     known: dict[str, str] = {}
-    database = _open() if wanted else None
-    if database is None:
-        return known
-    with closing(database):
+
+    def ask(database: sqlite3.Connection) -> None:
         for start in range(0, len(wanted), _BATCH):
             part = wanted[start : start + _BATCH]
             marks = ",".join("?" * len(part))
             known.update(database.execute(f"SELECT key, answer FROM answers WHERE key IN ({marks})", part))
+
+    if wanted:
+        _open(ask)
     return known
 
 
 def remember(answers: Mapping[str, str]) -> None:
     """Keep `answers` for later runs."""
-    database = _open() if answers else None
-    if database is None:
-        return
-    with closing(database), database:
-        database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", answers.items())
+    if answers:
+        _open(lambda database: database.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", answers.items()))
 
 
-def _open() -> sqlite3.Connection | None:
-    """The file of answers, or `None` where none can be kept."""
+def _open(use: Callable[[sqlite3.Connection], object]) -> None:
+    """Use the file of answers, where there can be one; one that is damaged is left alone, and said once."""
     folder = cache_folder()
     if folder is None:
-        return None
+        return
     try:
-        database = sqlite3.connect(folder / "answers.sqlite", timeout=60)
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
-        )
-    except sqlite3.OperationalError as failure:
+        with closing(sqlite3.connect(folder / "answers.sqlite", timeout=60)) as database, database:
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
+            )
+            use(database)
+    except sqlite3.DatabaseError as failure:
         say_once(folder, f"has no `answers.sqlite` that can be used ({failure})")
-        return None
-    return database

@@ -10,6 +10,7 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.digest import digest_of
 from ptxlab.device.host_variables import HostVariables
+from ptxlab.device.limits import check_variable
 from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.host.heap import Heap
@@ -49,6 +50,7 @@ class ModuleMemory:
         key = variables.keys[id(variable)]
         found = self.variables.get(key)
         if found is None:
+            check_variable(variables.module, variable)
             if variable.initialiser is None and variable.name not in self.host.given:
                 found = _zeros(layout.size_of_variable(variable))
             else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import json
+import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,7 +49,7 @@ class HostRecorder:
         self.steps = 0
         self.failure: OSError | None = None
         self.is_temporary = record.path is None
-        self.path = record.path or Path(tempfile.mkstemp(suffix=SUFFIX)[1])
+        self.path = record.path or _temporary_file()
         largest = max((segment["size"] for segment in segments), default=0)
         self._event_size = size_of(recording.RecordedEvent)
         self.entries = share(ctypes.create_string_buffer(8 * ENTRIES))
@@ -166,8 +167,14 @@ class HostRecorder:
         """Why recording stopped early, if the file could not be written."""
         if self.failure is None:
             return None
-        text = f"recording `{self.path}` stopped after {self.writer.steps:,} steps, which open: {self.failure.strerror}"
-        return OSError(self.failure.errno, text)
+        text = f"recording stopped after {self.writer.steps:,} steps, which open: {self.failure.strerror}"
+        return OSError(self.failure.errno, text, str(self.path))
+
+
+def _temporary_file() -> Path:
+    descriptor, name = tempfile.mkstemp(suffix=SUFFIX)
+    os.close(descriptor)
+    return Path(name)
 
 
 def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
