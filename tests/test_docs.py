@@ -199,3 +199,14 @@ def test_the_findings_on_the_emulator_have_pages() -> None:
 
 def test_estimates_are_those_of_the_evidence(build: ModuleType) -> None:
     assert f"<!-- measured: estimate -->\n{build.estimates()}<!-- end -->" in (DOCS / "estimate.md").read_text("utf-8")
+
+
+def test_each_promise_of_security_names_its_tests() -> None:
+    """A promise is a paragraph that starts in bold; the tests after its dash are there."""
+    promised = (DOCS.parent / "SECURITY.md").read_text(encoding="utf-8").partition("## What is not")[0]
+    paragraphs = [one for one in promised.split("\n\n") if one.startswith("**")]
+    assert len(paragraphs) >= 8
+    for paragraph in paragraphs:
+        names = re.findall(r"`(tests/[\w/.]+)`", paragraph.rpartition("—")[2])
+        assert names, paragraph
+        assert [name for name in names if not (DOCS.parent / name).exists()] == []

@@ -204,7 +204,8 @@ def test_the_name_of_a_file_is_not_a_command(folder: Path, name: str) -> None:
     "options",
     [
         ["-ccbin", "./g++"], ["--compiler-bindir=./g++"], ["-Xcompiler", "-fplugin=./evil.so"], ["--run"],
-        ["-DX=$(echo option >> ran)"], ["-DX=`echo option >> ran`"], ["-D", "-ccbin=./g++"], ["-I", "include", "x.cu"],
+        ["-DX=$(echo option >> ran)"], ["-DX=`echo option >> ran`"], ["-D", "-ccbin=./g++"], ["-D", "@options"],
+        ["-I", "include", "x.cu"],
         ["-optf", "options.txt"], ["-o", "written"], ["--keep-dir=written"],
         ["-Iinclude", "-fdevice-time-trace=written"], ["-std=c++17 -ccbin=./g++"], ["-D"],
     ],

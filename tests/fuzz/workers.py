@@ -2,11 +2,11 @@
 
 import multiprocessing
 import traceback
+from collections.abc import Sequence
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.fuzz.examine import Finding
-from tests.fuzz.programs import Program
 
 PATIENCE = 150  # seconds without an answer
 _CONTEXT = multiprocessing.get_context("spawn")
@@ -14,7 +14,7 @@ _CONTEXT = multiprocessing.get_context("spawn")
 
 def _serve(connection: Connection) -> None:
     from tests.fuzz.examine import examine
-    from tests.fuzz.programs import make
+    from tests.fuzz.programs import Program, make
 
     while True:
         asked = connection.recv()
@@ -29,12 +29,14 @@ def _serve(connection: Connection) -> None:
 class Worker:
     """A process and the question it is working on."""
 
+    serve = staticmethod(_serve)
+
     def __init__(self) -> None:
         self._start()
 
     def _start(self) -> None:
         self.connection, other = _CONTEXT.Pipe()
-        self._process = _CONTEXT.Process(target=_serve, args=(other,), daemon=True)
+        self._process = _CONTEXT.Process(target=self.serve, args=(other,), daemon=True)
         self._process.start()
         other.close()
         self.question: tuple[str, ...] = ()
@@ -58,21 +60,24 @@ class Worker:
         status = self._process.exitcode
         question = self.question
         self._start()
-        text = question[2] if len(question) > 2 else _text(*question[:2])
+        text = question[2] if len(question) > 2 else self.text_of(*question[:2])
         return text, Finding(what, f"{what}: the process of it ended with status {status}")
+
+    def text_of(self, kind: str, seed: str) -> str:
+        """What was examined, made again."""
+        from tests.fuzz.programs import make
+
+        return make(kind, seed).text
 
     def stop(self) -> None:
         self._process.kill()
         self._process.join()
 
 
-def _text(kind: str, seed: str) -> str:
-    from tests.fuzz.programs import make
-
-    return make(kind, seed).text
+AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 
-def ready(workers: list[Worker]) -> list[Worker]:
+def ready(workers: Sequence[AnyWorker]) -> list[AnyWorker]:
     """Those that have an answer, or whose process has ended; all that wait, when none has for long."""
     busy: list[Any] = [worker.connection for worker in workers if worker.question]
     found = wait(busy, PATIENCE)

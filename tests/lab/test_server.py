@@ -214,3 +214,22 @@ def test_only_the_scripts_of_the_page_run(server: Server) -> None:
     hashes = [base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in scripts]
     assert len(hashes) == 2
     assert all(f"'sha256-{one}'" in policy for one in hashes)
+
+
+def test_text_of_a_kernel_is_not_markup(tmp_path: Path) -> None:
+    """Neither in its name nor in its lines, in the page and in SARIF."""
+    hostile = "</script><img src=x onerror=alert(1)>"
+    path = tmp_path / "<img src=x onerror=alert(1)>.ptx"
+    path.write_text(
+        f'// {hostile}\n.version 8.0\n.target sm_80\n.address_size 64\n.file 1 "{hostile}"\n'
+        ".visible .entry k()\n{\n    .reg .b32 %r;\n    .loc 1 1 1\n    mov.u32 %r, 0;\n    ret;\n}\n"
+    )
+    page = tmp_path / "page.html"
+    assert run("lab", str(path), "--block", "1", "--html", str(page)).exit_code == 0
+    text = page.read_text()
+    assert ("<img" in text, text.count("</script>")) == (False, 3)
+    assert embedded(page)["run"]["text"].startswith(f"// {hostile}")
+    path.write_text(path.read_text().replace("mov.u32", "mvo.u32"))
+    (finding,) = json.loads(run("check", "--format", "sarif", str(path)).stdout)["runs"][0]["results"]
+    where = finding["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert ("%3Cimg" in where, "<" in where) == (True, False)

@@ -159,7 +159,7 @@ def _unsafe_option(options: Sequence[str]) -> str | None:
 
     takes_value = False
     for option in options:
-        is_known = takes_value if not option.startswith("-") else bool(_PROJECT_OPTION.fullmatch(option))
+        is_known = takes_value if option[:1] not in ("-", "@") else bool(_PROJECT_OPTION.fullmatch(option))
         takes_value = not takes_value and bool(_TAKES_VALUE.fullmatch(option))
         if SHELL_CHARACTERS & {*option} or not (is_known or takes_value):
             return option

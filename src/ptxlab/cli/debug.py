@@ -108,7 +108,7 @@ def _numbers(name: str, given: Any) -> tuple[int, ...]:
     words = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else [given]
     try:
         return tuple(int(word) for word in words)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise click.UsageError(f"`{name}` is {given!r}: whole numbers are wanted") from None
 
 

@@ -24,6 +24,7 @@ CAPABILITIES = (
     "supportsReadMemoryRequest supportsDisassembleRequest supportsInstructionBreakpoints "
     "supportsExceptionInfoRequest supportsTerminateRequest"
 ).split()
+_MOST_INSTRUCTIONS = 100_000  # of an answer to `disassemble`
 _REASONS = {"watchpoint": "data breakpoint", "finding": "exception", "end": "pause", "start": "pause"}
 
 
@@ -75,8 +76,11 @@ class Adapter:
                 raise UnknownError(f"`{name}` is not supported")
             if self.session is None and name not in ("initialize", "launch", "attach", "disconnect", "terminate"):
                 raise UnknownError("nothing is being debugged: `launch` comes first")
-            body = handler(request.get("arguments") or {}) or {}
-        except (UnknownError, ValueError, KeyError, IndexError, TypeError) as wrong:
+            arguments = request.get("arguments") or {}
+            if not isinstance(arguments, dict):
+                raise UnknownError("`arguments` is not an object")
+            body = handler(arguments) or {}
+        except (UnknownError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as wrong:
             problem = str(wrong.args[0] if wrong.args else wrong)
         answer: Fields = {"type": "response", "request_seq": request.get("seq", 0), "command": name}
         self._send({**answer, "success": not problem, "body": body, **({"message": problem} if problem else {})})
@@ -343,7 +347,10 @@ class Adapter:
         program, lines = self.debugger.trace.program, self.debugger.lines
         start = int(str(given["memoryReference"]), 16) + int(given.get("instructionOffset") or 0)
         found: list[Fields] = []
-        for number in range(start, start + int(given["instructionCount"])):
+        count = int(given["instructionCount"])
+        if count > _MOST_INSTRUCTIONS:
+            raise UnknownError(f"{count} instructions are asked for, {_MOST_INSTRUCTIONS} are the most at a time")
+        for number in range(start, start + count):
             if not 0 <= number < len(program.instructions):
                 found.append({"address": hex(max(number, 0)), "instruction": "(none)", "presentationHint": "invalid"})
                 continue

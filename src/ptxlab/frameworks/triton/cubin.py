@@ -11,7 +11,17 @@ _REGISTER_FILE = 65536
 
 
 def needs_of(cubin: bytes, name: str) -> tuple[int, int, int]:
-    """Registers a thread, words of its stack frame, and the most threads that a block can have."""
+    """Registers a thread, words of its stack frame, and the most threads that a block can have.
+
+    What is not a cubin is a `ValueError`.
+    """
+    try:
+        return _needs_of(cubin, name)
+    except (struct.error, LookupError, OverflowError, UnicodeDecodeError) as wrong:
+        raise ValueError(f"this is not a cubin: {wrong}") from None
+
+
+def _needs_of(cubin: bytes, name: str) -> tuple[int, int, int]:
     found = {_REGISTERS: 0, _FRAME: 0}
     sections = _sections(cubin)
     symbols = _symbols(cubin, sections)
