@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ptxlab.cli.group import ptxlab
-from ptxlab.ir.origin import is_toolkit_header
+from ptxlab.ir.inlining import is_toolkit_header
 from ptxlab.report import PtxError
 from ptxlab.toolchain import compilation, find
 from ptxlab.toolchain.nvcc import has_host_compiler
@@ -364,3 +364,57 @@ def test_options_without_a_source_to_compile_are_refused() -> None:
         result = run(*command, "kernel.ptx", "--", "-Iinclude")
         assert result.exit_code == 2
         assert "what follows `--` goes to the compiler of CUDA C++, and there is no `.cu` file" in result.output
+
+
+# Functions that are inlined: the user's own line, and what calls it.
+
+HEADER_TWICE = """\
+#include <cuda_pipeline.h>
+__global__ void k(const float* left, const float* right, float* out) {
+    __shared__ float s[32], t[32];
+    __pipeline_memcpy_async(&s[threadIdx.x], left + threadIdx.x, 4);
+    __pipeline_memcpy_async(&t[threadIdx.x], right + threadIdx.x + 1, 4);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    out[threadIdx.x] = s[threadIdx.x] * t[threadIdx.x];
+}
+"""
+
+
+def test_the_line_that_calls_a_header_function_twice() -> None:
+    Path("twice.cu").write_text(HEADER_TWICE)
+    result = run("run", "twice.cu", "--block", "32", *["--arg", "f32[32]"] * 3, "--profile")
+    assert "--> twice.cu:5:5\n" in result.stdout
+    assert "= note: line 5 calls `__pipeline_memcpy_async` (cuda_pipeline_helpers.h:" in result.stdout
+    rows = [line.split()[:3] for line in result.stdout.split("\n")]
+    assert ["4", "256", "256"] in rows
+    assert ["5", "160", "252"] in rows  # bytes: one thread is out of bounds
+
+
+HELPERS = """\
+template <class T> struct Ring {
+  T* s;
+  __device__ void put(T v) {
+    s[threadIdx.x] = v;
+  }
+  __device__ T get(int i) const { return s[i]; }
+};
+__global__ void k(int* out) {
+  __shared__ int s[64];
+  Ring<int> ring{s};
+  ring.put(threadIdx.x);
+  __syncthreads();
+  int a = ring.get(63 - threadIdx.x);
+  ring.put(a);
+  auto last = [&] { return ring.get(63 - threadIdx.x); };
+  out[threadIdx.x] = last();
+}
+"""
+
+
+def test_a_race_in_helpers_names_their_callers() -> None:
+    Path("helpers.cu").write_text(HELPERS)
+    result = run("run", "helpers.cu", "--block", "64", "--arg", "s32[64]")
+    assert "nothing orders line 6 (called from line 13) before line 4 (called from line 14)" in result.stdout
+    assert "missing between line 4 (called from line 14) and line 6 (called from line 15)" in result.stdout
+    assert result.stdout.endswith("1 error in helpers.cu\n")

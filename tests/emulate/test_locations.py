@@ -1,5 +1,6 @@
 """A finding names the line that its instruction was compiled from."""
 
+import numpy as np
 import pytest
 
 import ptxlab
@@ -38,7 +39,7 @@ def test_the_last_loc_before_the_instruction() -> None:
 def test_code_of_an_inlined_function() -> None:
     inlined = KERNEL.replace("    mov", "    .loc 2 5 1, function_name name, inlined_at 1 17 3\n    mov")
     section = inlined + ".section .debug_str { name: .b8 107, 0 }\n"
-    assert notes_of(section) == ["compiled from helper.h:5, inlined at kernel.cu:17"]
+    assert notes_of(section) == ["compiled from helper.h:5 in `k`, called from kernel.cu:17 in `kernel`"]
 
 
 @pytest.mark.parametrize("without", [".loc 1 17 3", '.file 1 "kernel.cu"'])
@@ -99,9 +100,91 @@ def test_lines_in_notes() -> None:
 
 def test_lines_of_another_file_in_notes() -> None:
     hang, _ = notes_in({"kernel.cu": "line\n" * 9, "helper.h": "line\n" * 9})
-    assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 5 of helper.h, thread 0), ")
+    assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 5 of helper.h (called from kernel.cu:4), thread 0), ")
 
 
 def test_lines_of_ptx_in_notes() -> None:
     hang, _ = notes_in({})
     assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 18, thread 0), ")
+
+
+# A function that is inlined twice, and what it calls: a compiler writes the calls once, and then the last one only.
+
+TWICE = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.entry kernel(.param .u64 a)
+{
+    .reg .u32 %r<9>;
+    .reg .u64 %rd<3>;
+    ld.param.u64 %rd1, [a];
+    .loc 1 15 5
+    .loc 1 5 3, function_name outer, inlined_at 1 15 5
+    .loc 2 2 3, function_name inner, inlined_at 1 5 3
+    ld.global.u32 %r1, [%rd1];
+    .loc 1 6 3, function_name outer, inlined_at 1 15 5
+    add.u32 %r1, %r1, 1;
+    .loc 1 16 5
+    .loc 1 5 3, function_name outer, inlined_at 1 16 5
+    .loc 2 2 3, function_name inner, inlined_at 1 5 3
+    ld.global.u32 %r2, [%rd1+4];
+    .loc 1 6 3, function_name outer, inlined_at 1 16 5
+    add.u32 %r2, %r2, %r1;
+    .loc 1 16 5
+    add.u32 %r2, %r2, %r1;
+    .loc 2 2 3, function_name inner, inlined_at 1 5 3
+    ld.global.u32 %r3, [%rd1+8];
+    .loc 1 6 3, function_name outer, inlined_at 1 15 5
+    add.u32 %r3, %r3, 1;
+    .loc 2 2 3, function_name inner, inlined_at 1 5 3
+    ld.global.u32 %r4, [%rd1+12];
+    .loc 1 6 3, function_name outer, inlined_at 1 16 5
+    add.u32 %r4, %r4, 1;
+    .loc 1 17 5
+    st.global.u32 [%rd1], %r4;
+    ret;
+}
+.file 1 "kernel.cu"
+.file 2 "/usr/local/cuda/include/helper.h"
+.section .debug_str {
+outer: .b8 95, 90, 78, 49, 97, 53, 111, 117, 116, 101, 114, 69, 118, 0
+inner: .b8 105, 110, 110, 101, 114, 0
+}
+"""
+
+
+@pytest.mark.parametrize(("words", "caller"), [(0, 15), (1, 16), (2, 15), (3, 16)])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_each_call_of_an_inlined_function(words: int, caller: int, is_known: bool) -> None:
+    module = ptxlab.parse(TWICE, name="kernel.ptx")
+    module.origins = {"kernel.cu": Source("kernel.cu", "line\n" * 20)} if is_known else {}
+    (found,) = (
+        module["kernel"]
+        .launch(grid=1, block=1, args=[np.zeros(words, np.uint32)], device="cpu", on_error="collect")
+        .diagnostics
+    )
+    if is_known:
+        assert (found.file, found.line) == ("kernel.cu", 5)
+        assert found.notes[-1] == (
+            f"line 5 is in `outer`, called from line {caller} in `kernel`, and calls `inner` (helper.h:2)"
+        )
+    else:
+        chain = f"helper.h:2 in `inner`, called from kernel.cu:5 in `outer`, called from kernel.cu:{caller} in `kernel`"
+        assert found.notes[-1] == f"compiled from {chain}"
+
+
+def test_both_accesses_of_a_race_say_where_they_come_from() -> None:
+    text = COMPILED.replace("2 5 1, function_name", "1 5 1, function_name")
+    text = (
+        text.replace("@%p1 mbarrier.arrive.shared.b64 %rd1, [full];", "ld.shared.u32 %r2, [word];")
+        .replace("bra again", "bra done")
+        .replace("ret;", "done: ret;")
+    )
+    module = ptxlab.parse(text, name="kernel.ptx")
+    found = module["kernel"].launch(grid=1, block=64, device="cpu", on_error="collect").diagnostics
+    race = next(one for one in found if one.code == "data-race" and len(one.labels) == 2)
+    assert race.notes[-2:] == (
+        "line 20 is compiled from kernel.cu:6",
+        "line 18 is compiled from kernel.cu:5 in `k`, called from kernel.cu:4 in `kernel`",
+    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ptxlab import ir
-from ptxlab.ir.origin import first_at, inlined
+from ptxlab.ir.inlining import Inlining, own_frame
 from ptxlab.trace.program import Program
 
 
@@ -29,27 +28,11 @@ class Lines:
         self.ptx = [
             Place("", program.line(number), function.name) for number, (function, _) in enumerate(program.instructions)
         ]
-        self.sources: list[tuple[Place, ...]] = []
-        for function in program.functions:
-            self.sources += self._sources(function)
+        inlining = Inlining(program.module)
+        frames = [found for function in program.functions for found in inlining.of_instructions(function)]
+        self.sources = [tuple(Place(one.file, one.line, one.function) for one in found) for found in frames]
+        self.own = [own_frame(found) for found in frames]  # which of them is the user's
         self.has_sources = any(self.sources)
-
-    def _sources(self, function: ir.Function) -> Iterator[tuple[Place, ...]]:
-        """For each instruction of a function, the lines of `.loc`: of inlined code first, then where it is inlined."""
-        outer = first_at(one for one in function.statements() if isinstance(one, ir.Location))
-        found: tuple[Place, ...] = ()
-        for statement in function.statements():
-            if isinstance(statement, ir.Location):
-                found = tuple(self._frames(function, inlined(statement, outer)))
-            elif isinstance(statement, ir.Instruction):
-                yield found
-
-    def _frames(self, function: ir.Function, locations: Iterable[ir.Location]) -> Iterator[Place]:
-        for here in locations:
-            if here.file not in self.files or not here.line:
-                return
-            named = here.function_name if here.inlined_at is not None else None
-            yield Place(self.files[here.file], here.line, named[0] if named else function.name)
 
     def places(self, instruction: int, *, in_ptx: bool = False) -> tuple[Place, ...]:
         """The lines of an instruction: of its source, where `.loc` names one, or of the PTX."""

@@ -165,7 +165,7 @@ def diagnostics_of(running: RunningLaunch, outcome: str | None, options: LaunchO
 
     left_out = DETECTORS - options.detectors
     found = [one for one in explain(running, outcome, options.timeout) if one.code not in left_out]
-    return add_sources(running.compiled.module, running.compiled.functions, found)
+    return add_sources(running.compiled.module, found)
 
 
 def uncompiled(module: ir.Module, kernel: ir.Function, timeout: float | None) -> Diagnostic:

@@ -15,6 +15,8 @@ _LIBRARIES = {"linux": "libstdc++.so.6", "darwin": "libc++.1.dylib"}
 _OPEN, _CLOSE = "(<[{", ")>]}"
 _PARAMETER = re.compile(r"_Z.*_(param_\d+)")
 ELLIPSIS = "..."  # any text, in a name that someone writes
+LAMBDA = "a lambda"
+_INTERNAL = re.compile(r"_INTERNAL_\w+::|\(anonymous namespace\)::")  # around what only one file can use
 _WIDEST = 60  # CuTe's kernels have names of thousands of characters
 
 
@@ -46,7 +48,7 @@ def plain(name: str) -> str:
     >>> plain("_ZN1a4gemmILi128EfEEvPT0_j")
     'a::gemm<128, float>'
     """
-    declared = demangle(name)
+    declared = re.sub(r"( const| volatile| &&?)+$", "", demangle(name))
     if declared == name:
         return _read_names(name)
     depth, end = 0, len(declared)
@@ -94,6 +96,19 @@ def title(name: str) -> str:
     if name.startswith("_ZZ") and (own := called.rpartition("::")[2]).isidentifier():  # a variable of a function
         called = own
     return called if called == name or len(called) <= _WIDEST else f"{_without_arguments(called)}<...>"
+
+
+def function_title(name: str) -> str:
+    """What to call a function among those that call each other: the last part of its name; a lambda has none.
+
+    >>> function_title("_ZN4mine4TileIfE3getEi"), function_title("_ZZ4gemmvENKUliE_clEi")
+    ('get', 'a lambda')
+    """
+    called = _INTERNAL.sub("", plain(name))
+    if "{lambda" in called:
+        return LAMBDA
+    own = last_part(called)
+    return own if len(own) <= _WIDEST // 2 else _without_arguments(own)
 
 
 def titles(names: Iterable[str]) -> list[str]:
@@ -154,7 +169,7 @@ def matches(wanted: str, names: Iterable[str]) -> list[str]:
     asked = _spaced(wanted)
     if ELLIPSIS in asked:
         return [name for name in names if is_mangled(name) and _fits(asked, _spaced(plain(name)))]
-    ways = (lambda name: name, _without_arguments, _last_part, lambda name: _last_part(_without_arguments(name)))
+    ways = (lambda name: name, _without_arguments, last_part, lambda name: last_part(_without_arguments(name)))
     mangled = [name for name in names if is_mangled(name)]
     for way in ways:
         found = [name for name in mangled if way(_spaced(plain(name))) == asked]
@@ -166,7 +181,7 @@ def matches(wanted: str, names: Iterable[str]) -> list[str]:
 def _fits(pattern: str, name: str) -> bool:
     """Whether a name, or its last part, is one that a pattern means, where `...` is any text."""
     wanted = re.compile(".*".join(map(re.escape, pattern.split(ELLIPSIS))))
-    return any(wanted.fullmatch(one) for one in (name, _last_part(name)))
+    return any(wanted.fullmatch(one) for one in (name, last_part(name)))
 
 
 def _spaced(name: str) -> str:
@@ -180,7 +195,7 @@ def _without_arguments(name: str) -> str:
     return name[: _start_of_arguments(name)]
 
 
-def _last_part(name: str) -> str:
+def last_part(name: str) -> str:
     """`gemm<128,float>` of `a::gemm<128,float>`."""
     end = _start_of_arguments(name)
     return name[:end].rpartition("::")[2] + name[end:]

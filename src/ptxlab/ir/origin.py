@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
-from ptxlab.ir.items import File, Function
+from ptxlab.ir.inlining import Frame, Inlining, is_toolkit_header
+from ptxlab.ir.items import Function
 from ptxlab.ir.module import Module
-from ptxlab.ir.statements import Location
 from ptxlab.report import Diagnostic, Label, Source, Span
-
-COMPILED_FROM = "compiled from"  # how a note starts that names the line, for what has no label there
 
 
 class Origins:
@@ -22,29 +17,68 @@ class Origins:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self._files = {item.index: item.name for item in module.items if isinstance(item, File)}
-        self._locations = _locations(module) if module.origins and self._files else []
-        self._starts = [start for start, _, _ in self._locations]
-        self._places = first_at(location for _, _, location in self._locations)
+        self._inlining = Inlining(module)
+
+    def frames(self, span: Span) -> tuple[Frame, ...]:
+        """The lines that some PTX was compiled from: of inlined code first, then of what calls it."""
+        return self._inlining.at(span.start) if span.source is self.module.source else ()
 
     def span(self, span: Span) -> Span | None:
-        """The line that some PTX was compiled from, if its text is known; of inlined code, else where it is inlined."""
-        location = self._location(span)
-        if location is None:
+        """The line that some PTX was compiled from, if its text is known: the user's own that is innermost."""
+        frames = self.frames(span)
+        if not frames:
             return self._declaration(span)
-        lines = (self._line(one.file, one.line) for one in inlined(location, self._places))
-        return next((line for line in lines if line is not None), None)
+        number = self._own(frames)
+        return None if number is None else self._line(frames[number])
+
+    def calls(self, span: Span) -> str | None:
+        """How the line of some PTX was called, and what of a library it calls, if either is so."""
+        frames = self.frames(span)
+        number = self._own(frames)
+        if number is None:
+            return None
+        own, inner, callers = frames[number], frames[:number], frames[number + 1 :]
+        parts = [f"is in {own.title}", *(f"called from {self._place(one, own)}{one.within}" for one in callers)]
+        called = [f"calls {inner[-1].title} ({inner[0].place})"] if inner else []
+        if not callers:
+            return f"line {own.line} {called[0]}" if called else None
+        return f"line {own.line} {', '.join(parts)}{', and ' if called else ''}{''.join(called)}"
+
+    def caller(self, span: Span) -> str:
+        """` (called from line 12)`, where the line of some PTX is in a function that is inlined."""
+        frames = self.frames(span)
+        number = self._own(frames)
+        if number is None or number + 1 == len(frames):
+            return ""
+        return f" (called from {self._place(frames[number + 1], frames[number])})"
+
+    def compiled_from(self, span: Span) -> str | None:
+        """`compiled from kernel.cu:17`; of inlined code `compiled from a.h:5 in `copy`, called from b.cu:17 in `k``"""
+        frames = self.frames(span)
+        if len(frames) == 1:
+            return f"compiled from {frames[0].place}"
+        return f"compiled from {', called from '.join(one.place + one.within for one in frames)}" if frames else None
+
+    def _own(self, frames: Sequence[Frame]) -> int | None:
+        """The number of the frame to show: the innermost of the user's own whose text is known."""
+        known = [number for number, frame in enumerate(frames) if self._line(frame) is not None]
+        return next((number for number in known if not frames[number].is_of_library), known[0] if known else None)
+
+    def _place(self, frame: Frame, beside: Frame) -> str:
+        """`line 12`, or with its file where that is another."""
+        if frame.file == beside.file:
+            return f"line {frame.line}"
+        source = self.module.origins.get(frame.file)
+        return frame.place if source is None else f"{source.name}:{frame.line}"
 
     def _declaration(self, span: Span) -> Span | None:
         """The name of a kernel in CUDA C++, where it is declared, for the header of the kernel in PTX."""
         function = next((one for one in self.module.functions if one.start is not None and _is_header(one, span)), None)
-        first = (
-            None
-            if function is None
-            else next((one for one in function.statements() if isinstance(one, Location)), None)
-        )
-        line = None if first is None else self._line(first.file, first.line)
-        if function is None or line is None or line.source.name.endswith(".py"):
+        if function is None:
+            return None
+        first = next((frames[-1] for frames in self._inlining.of_instructions(function) if frames), None)
+        line = None if first is None else self._line(first)
+        if line is None or line.source.name.endswith(".py"):
             return None
         name = re.escape(function.title.split("<")[0].split("::")[-1])
         found = [*re.finditer(rf"\b{name}(?=\s*\()", line.source.text[: line.end])]
@@ -52,46 +86,17 @@ class Origins:
 
     def is_of_toolkit(self, span: Span) -> bool:
         """Whether some PTX was compiled from a header of the CUDA toolkit."""
-        location = self._location(span)
-        return location is not None and is_toolkit_header(self._files.get(location.file, ""))
+        return any(is_toolkit_header(frame.file) for frame in self.frames(span)[:1])
 
-    def _location(self, span: Span) -> Location | None:
-        number = bisect_right(self._starts, span.start) - 1
-        if span.source is not self.module.source or number < 0 or span.start >= self._locations[number][1]:
-            return None
-        return self._locations[number][2]
-
-    def _line(self, file: int, line: int) -> Span | None:
-        source = self.module.origins.get(self._files[file]) if file in self._files else None
-        return None if source is None or not 1 <= line <= source.line_count else line_span(source, line)
+    def _line(self, frame: Frame) -> Span | None:
+        source = self.module.origins.get(frame.file)
+        return None if source is None or not 1 <= frame.line <= source.line_count else line_span(source, frame.line)
 
 
 def _is_header(function: Function, span: Span) -> bool:
     """Whether a span is in a function before its first instruction."""
     first = next((one.start for one in function.statements() if one.start is not None), function.end)
     return function.start is not None and first is not None and function.start <= span.start < first
-
-
-Places = dict[tuple[int, int, int], Location]
-
-
-def first_at(locations: Iterable[Location]) -> Places:
-    """The first `.loc` that names each place, which says where code at that place is itself inlined."""
-    found: Places = {}
-    for one in locations:
-        found.setdefault((one.file, one.line, one.column), one)
-    return found
-
-
-def inlined(location: Location, places: Places) -> Iterator[Location]:
-    """A location, the one at which its code is inlined, and so on outwards."""
-    seen: set[tuple[int, int, int]] = set()
-    here: Location | None = location
-    while here is not None and (here.file, here.line, here.column) not in seen:
-        yield here
-        seen.add((here.file, here.line, here.column))
-        at = here.inlined_at
-        here = None if at is None else places.get(at, Location(*at))
 
 
 def at_origin(module: Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -104,7 +109,7 @@ def at_origin(module: Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
         return diagnostics
     origins = Origins(module)
     return [
-        _moved(diagnostic, origins.span)
+        _moved(diagnostic, origins)
         if diagnostic.labels and diagnostic.labels[0].span.source is module.source
         else diagnostic
         for diagnostic in diagnostics
@@ -114,12 +119,6 @@ def at_origin(module: Module, found: Iterable[Diagnostic]) -> list[Diagnostic]:
     ]
 
 
-@cache
-def is_toolkit_header(file: str) -> bool:
-    """Whether a header is one of the CUDA toolkit, or of a wheel of it."""
-    return any((folder / "cuda_runtime_api.h").is_file() for folder in Path(file).parents[:-1])
-
-
 def line_span(source: Source, line: int) -> Span:
     """A line without the white space around it."""
     start, end = source.line_bounds(line)
@@ -127,29 +126,18 @@ def line_span(source: Source, line: int) -> Span:
     return Span(source, start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
 
 
-def _locations(module: Module) -> list[tuple[int, int, Location]]:
-    """From where to where in the PTX each `.loc` holds: to the next one, or to the end of its function."""
-    found = []
-    for function in module.functions:
-        locations = [one for one in function.statements() if isinstance(one, Location) and one.start is not None]
-        for number, location in enumerate(locations):
-            end = locations[number + 1].start if number + 1 < len(locations) else function.end
-            if location.start is not None and end is not None:
-                found.append((location.start, end, location))
-    return sorted(found, key=lambda location: location[0])
-
-
-def _moved(diagnostic: Diagnostic, origin: Callable[[Span], Span | None]) -> Diagnostic:
+def _moved(diagnostic: Diagnostic, origins: Origins) -> Diagnostic:
     labels: list[Label] = []
     beside: list[Label] = []
+    calls: list[str] = []
     for label in diagnostic.labels:
-        span = origin(label.span)
+        span = origins.span(label.span)
         if span is None or span in [other.span for other in labels]:
             beside.append(label)
         else:
             labels.append(Label(span, label.text))
             beside.append(Label(label.span))
+        calls += filter(None, [origins.calls(label.span)])
     if not labels:
         return diagnostic
-    notes = tuple(note for note in diagnostic.notes if not note.startswith(COMPILED_FROM))
-    return replace(diagnostic, labels=(*labels, *beside), notes=notes)
+    return replace(diagnostic, labels=(*labels, *beside), notes=(*diagnostic.notes, *dict.fromkeys(calls)))

@@ -96,7 +96,8 @@ def _instructions(steps: WarpSteps, lines: Lines) -> list[dict[str, Any]]:
         if written:
             one["writes"] = written
         if places:
-            one["sources"] = [[place.file, place.line] for place in places]
+            own = lines.own[number]  # the user's line first, whatever header it calls
+            one["sources"] = [[place.file, place.line] for place in (*places[own:], *places[:own])]
         if is_tile(match):
             one["tile"] = True
         found.append(one)

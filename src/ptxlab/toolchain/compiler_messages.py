@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxlab.ir.origin import is_toolkit_header
+from ptxlab.ir.inlining import is_toolkit_header
 from ptxlab.report import Diagnostic, Source, Span, error, warning
 
 INSTANTIATING = ("ptxlab_instantiate.cu", "__nv_name_map")  # files that nvcc, through us, and NVRTC make of templates

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ptxlab.ir.origin import is_toolkit_header
+from ptxlab.ir.inlining import is_toolkit_header
 from ptxlab.toolchain.compiler_messages import Message, messages, without
 from ptxlab.toolchain.host_code import Item, Outline, blank, cuda_calls, launched
 from ptxlab.toolchain.nvrtc import compile_program

@@ -17,19 +17,19 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ptxlab import ir
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Party, excuse, parties_of, race_of
 from ptxlab.emulate.explain.operations import operation_of
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.runtime.order import reports, shadow
+from ptxlab.ir.inlining import own_frame
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 MOST = 4  # pairs of lines that a note names
-Source = tuple[int, int]  # the file and the line of a `.loc`
+Source = tuple[str, int]  # a file and a line of it
 
 
 @dataclass
@@ -53,7 +53,7 @@ def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> 
     for number in _without_consequences(launch, found, numbers):
         parties = parties_of(found, number)
         low, high = sorted(party.instruction for party in parties)
-        key = _key(launch, found, number, parties)
+        key = _key(launch, found, number, parties, sources)
         source = frozenset(sources[at] for at in (low, high) if at in sources)
         for cause in causes:
             if cause.key != key:
@@ -142,15 +142,23 @@ def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -
     """A note on the pairs of lines of one cause beside the first, if there are any."""
     beside = parties_of(found, numbers[0])[1].instruction
     numbered = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
-    lines = ([launch.name_line(number, beside) for number in pair] for pair in numbered)
-    pairs = list(dict.fromkeys(f"{low} and {high}" for low, high in lines))[1:]
-    if not pairs:
+    named = {(low, high): tuple(launch.name_line(number, beside) for number in (low, high)) for low, high in numbered}
+    pairs = [f"{low} and {high}" for low, high in dict.fromkeys(named.values())][1:]
+    alike = len(named) - len(pairs) - 1
+    texts = pairs[:MOST]
+    if len(pairs) > MOST:
+        texts.append(f"{len(pairs) - MOST} more pairs of lines")
+    if alike:
+        texts.append(f"{alike} more pair{'s' * (alike > 1)} of PTX lines of the same source lines")
+    if not texts:
         return []
-    more = f", and {len(pairs) - MOST} more" if len(pairs) > MOST else ""
-    return [f"the same order is missing between {', '.join(pairs[:MOST])}{more}"]
+    *most, last = texts
+    return [f"the same order is missing between {', '.join(most)}{', and ' if most else ''}{last}"]
 
 
-def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[Party, Party]) -> Hashable:
+def _key(
+    launch: RunningLaunch, found: StructArray, number: int, parties: tuple[Party, Party], sources: dict[int, Source]
+) -> Hashable:
     """What findings with one cause have in common; a number of its own for one that has its cause to itself."""
     kind, space = found.get("kind", number), found.get("space", number)
     earlier, later = parties
@@ -160,14 +168,18 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
     if is_plain and are_async and len(functions) == 1:
         names = frozenset(operation_of(launch.compiled.effects(party.instruction)).name for party in parties)
         return functions, names, earlier.block == later.block, earlier.kind, later.kind
-    is_of_next = is_plain and race_of(launch, found, number).is_of_next
-    is_copy = any(party.is_copy for party in parties) and not is_of_next
-    if not is_plain or is_copy or any(party.flags & shadow.STALE for party in parties):
+    if not is_plain or any(party.flags & shadow.STALE for party in parties):
         return number
-    if kind == reports.RACE and excuse(launch, earlier, later):
+    race = race_of(launch, found, number)
+    is_of_next = race.is_of_next
+    if kind == reports.RACE and excuse(launch, race.earlier, race.later):
         return number
     if len(functions) > 1:  # their instructions have no common order
         functions |= {earlier.instruction, later.instruction}
+    copies = [party for party in parties if party.is_copy and not is_of_next]
+    if copies:  # one wait is for all `cp.async` of a thread, but other copies may each have an mbarrier
+        waits = [sources.get(one.instruction, one.instruction) for one in copies if one.is_async]
+        return kind, functions, space, race.in_block, race.earlier.kind, race.later.kind, *waits
     strong = earlier.flags & later.flags & shadow.STRONG
     if earlier.block == later.block:
         return kind, functions, strong, is_of_next
@@ -176,14 +188,8 @@ def _key(launch: RunningLaunch, found: StructArray, number: int, parties: tuple[
 
 
 def _sources(launch: RunningLaunch) -> dict[int, Source]:
-    """The source line that each instruction was compiled from, where there is one."""
-    numbers = {id(instruction): number for number, (_, instruction) in enumerate(launch.compiled.instructions)}
-    found: dict[int, Source] = {}
-    for function in {id(function): function for function, _ in launch.compiled.instructions}.values():
-        source = None
-        for statement in function.statements():
-            if isinstance(statement, ir.Location):
-                source = (statement.file, statement.line) if statement.line else None
-            elif source is not None and id(statement) in numbers:
-                found[numbers[id(statement)]] = source
-    return found
+    """The user's line that each instruction was compiled from, where there is one."""
+    spans = map(launch.span_of, range(len(launch.compiled.instructions)))
+    frames = [() if span is None else launch.origins.frames(span) for span in spans]
+    owned = {number: found[own_frame(found)] for number, found in enumerate(frames) if found}
+    return {number: (frame.file, frame.line) for number, frame in owned.items()}

@@ -188,14 +188,18 @@ class RunningLaunch:
         return None if span is None else span.source.position(span.start)[0]
 
     def name_line(self, number: int, beside: int) -> str:
-        """`line 12`, of what the user wrote; with the name of the file if the instruction `beside` is from another."""
+        """`line 12`, of what the user wrote, and the line that calls it where it is in a function that is inlined.
+
+        With the name of the file if the instruction `beside` is from another.
+        """
         span, other = self._origin_of(number), self._origin_of(beside)
         if span is None:
             return "a line without a number"
-        line = span.source.position(span.start)[0]
+        line, ptx = span.source.position(span.start)[0], self.span_of(number)
+        caller = "" if ptx is None else self.origins.caller(ptx)
         if other is None or other.source is span.source:
-            return f"line {line}"
-        return f"line {line} of {PurePath(span.source.name).name}"
+            return f"line {line}{caller}"
+        return f"line {line} of {PurePath(span.source.name).name}{caller}"
 
     def _origin_of(self, number: int) -> Span | None:
         """Where an instruction comes from: CUDA C++, Python, or else the PTX."""
