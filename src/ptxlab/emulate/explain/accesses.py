@@ -96,20 +96,35 @@ class Race:
         return self.in_block and self.earlier.thread == self.later.thread
 
     @property
+    def is_upwards(self) -> bool:
+        """Whether the second is shown above the first."""
+        first, second = (self.launch.shown_at(party.instruction) for party in (self.earlier, self.later))
+        if first is None or second is None or self.earlier.instruction == self.later.instruction:
+            return False
+        return first.source is not second.source or second.start <= first.start
+
+    @property
     def first(self) -> str:
-        """`thread (0,0,0) of block (0,0,0)`"""
+        """`thread (0,0,0) of block (0,0,0)`; `thread (0,0,0) of the same block` where it is shown below the second"""
+        if self.is_upwards:
+            return "the same thread" if self.in_thread else self._below(self.earlier)
         return thread_name(self.launch, self.earlier.block, self.earlier.thread)
 
     @property
     def second(self) -> str:
-        """`thread (1,0,0) of the same block`"""
-        block = "the same block" if self.in_block else block_name(self.launch, self.later.block)
-        return f"{thread_name_in_block(self.launch, self.later.thread)} of {block}"
+        """`thread (1,0,0) of the same block`; `thread (1,0,0) of block (0,0,0)` where it is shown above the first"""
+        if self.is_upwards:
+            return thread_name(self.launch, self.later.block, self.later.thread)
+        return self._below(self.later)
+
+    def _below(self, party: Party) -> str:
+        block = "the same block" if self.in_block else block_name(self.launch, party.block)
+        return f"{thread_name_in_block(self.launch, party.thread)} of {block}"
 
     @property
     def other(self) -> str:
         """The second, or `the same thread`"""
-        return "the same thread" if self.in_thread else self.second
+        return "the same thread" if self.in_thread and not self.is_upwards else self.second
 
     def operation(self, party: Party) -> AsyncOperation:
         """The asynchronous operation that one of them is."""

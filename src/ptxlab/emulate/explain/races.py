@@ -78,6 +78,16 @@ def started(race: Race, party: Party) -> str:
     return f"started {race.operation(party)} that {party.does}" if party.is_async else "started a copy to"
 
 
+def _told(race: Race, first: str, second: str, *, when: str = "", also: str = "") -> tuple[str, str]:
+    """What the first and the second access did; the one that is shown above says to which bytes, and in which block.
+
+    `when` is said of the second, and `also` of the one that is shown below.
+    """
+    if race.is_upwards:
+        return f"{race.first} {first} them{also}", f"{race.other} {second} {race.bytes}{when}"
+    return f"{race.first} {first} {race.bytes}", f"{race.other} {second} them{when}{also}"
+
+
 def _with_operation_in_flight(race: Race) -> _Account:
     """An access to what an asynchronous operation may not have completed yet."""
     earlier, later, operation = race.earlier, race.later, race.operation(race.earlier)
@@ -91,8 +101,7 @@ def _with_operation_in_flight(race: Race) -> _Account:
     did = started(race, later) if later.is_copy else later.did
     return _Account(
         f"{who} {later.does} {name_memory(race.space)} that {operation} still {earlier.does}",
-        f"{race.first} {started(race, earlier)} {race.bytes}",
-        f"{race.other} {did} them {when}",
+        *_told(race, started(race, earlier), did, when=f" {when}"),
         [operation.completion, *_proxies(race)],
     )
 
@@ -101,8 +110,7 @@ def _through_stale_cache(race: Race) -> _Account:
     """A load with `.nc` of what is written."""
     return _Account(
         "a load through the non-coherent cache of memory that the kernel writes",
-        f"{race.first} {race.earlier.did} {race.bytes}",
-        f"{race.other} {race.later.did} them",
+        *_told(race, race.earlier.did, race.later.did),
         ["`.nc` is for memory that nothing writes while the kernel runs; no barrier makes it see new values"],
     )
 
@@ -118,11 +126,12 @@ def _without_synchronization(race: Race) -> _Account:
     did, name = (started(race, later), race.operation(later).name) if later.is_copy else (later.did, "")
     is_late = race.is_late and not race.lacks_barrier
     too = " too" if earlier.kind == later.kind else ""
-    when = " after that" if later.instruction < earlier.instruction else ""  # in a loop, below it in the file
+    when = ""
+    if later.instruction < earlier.instruction:  # in a loop
+        when = " before that" if race.is_upwards else " after that"
     return _Account(
         f"unsynchronized: {message}",
-        f"{race.first} {earlier.did} {race.bytes}",
-        f"{race.second} {did} them{too}{when}",
+        *_told(race, earlier.did, did, also=f"{too}{when}"),
         [race.operation(later).completion, *_proxies(race)] if is_late else [_reason(race), *_relaxed(race)],
         [f"let the threads synchronize before one of them starts the {name}"] if race.lacks_barrier else [],
     )

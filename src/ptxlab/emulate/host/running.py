@@ -192,7 +192,7 @@ class RunningLaunch:
 
         With the name of the file if the instruction `beside` is from another.
         """
-        span, other = self._origin_of(number), self._origin_of(beside)
+        span, other = self.shown_at(number), self.shown_at(beside)
         if span is None:
             return "a line without a number"
         line, ptx = span.source.position(span.start)[0], self.span_of(number)
@@ -201,8 +201,8 @@ class RunningLaunch:
             return f"line {line}{caller}"
         return f"line {line} of {PurePath(span.source.name).name}{caller}"
 
-    def _origin_of(self, number: int) -> Span | None:
-        """Where an instruction comes from: CUDA C++, Python, or else the PTX."""
+    def shown_at(self, number: int) -> Span | None:
+        """Where a finding shows an instruction: in CUDA C++, Python, or else the PTX."""
         span = self.span_of(number)
         return None if span is None else self.origins.span(span) or span
 
