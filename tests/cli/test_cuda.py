@@ -384,6 +384,7 @@ __global__ void k(const float* left, const float* right, float* out) {
 def test_the_line_that_calls_a_header_function_twice() -> None:
     Path("twice.cu").write_text(HEADER_TWICE)
     result = run("run", "twice.cu", "--block", "32", *["--arg", "f32[32]"] * 3, "--profile")
+    assert "error[out-of-bounds]: read of 4 bytes outside of argument 1 (`right`)\n" in result.stdout
     assert "--> twice.cu:5:5\n" in result.stdout
     assert "= note: line 5 calls `__pipeline_memcpy_async` (cuda_pipeline_helpers.h:" in result.stdout
     rows = [line.split()[:3] for line in result.stdout.split("\n")]
@@ -418,3 +419,13 @@ def test_a_race_in_helpers_names_their_callers() -> None:
     assert "nothing orders line 6 (called from line 13) before line 4 (called from line 14)" in result.stdout
     assert "missing between line 4 (called from line 14) and line 6 (called from line 15)" in result.stdout
     assert result.stdout.endswith("1 error in helpers.cu\n")
+
+
+def test_what_instances_of_a_template_say_is_said_once() -> None:
+    instances = "".join(f"template __global__ void k<{n}>(int*);\n" for n in (1, 3, 4))
+    Path("instances.cu").write_text(
+        'template <int N> __global__ void k(int* p) { static_assert(N < 2, "too large"); }\n' + instances
+    )
+    result = run("check", "instances.cu")
+    assert "= note: in 2 instances of the template, the first of them with N=3\n" in result.stdout
+    assert result.stdout.endswith("\n1 error in instances.cu\n")

@@ -110,7 +110,7 @@ class Scope:
     def array(self, name: str) -> Any:
         """An argument or variable of global memory, or a variable of shared memory, as elements of its type."""
         for variable, start in shared_variables(self.trace.program.variables):
-            if variable.name == name:
+            if name in (variable.name, variable.title):
                 return _elements(self.memory("shared")[start:][: size_of_variable(variable) or None], variable.type)
         for region in self.trace.accesses.regions:
             if region.short == name:
@@ -146,7 +146,7 @@ class Scope:
         if isinstance(tree, ast.Subscript):
             name, index = ast.unparse(tree.value), _index(tree.slice, self, names)
             for variable, start in shared_variables(self.trace.program.variables):
-                if variable.name == name:
+                if name in (variable.name, variable.title):
                     size = variable.type.width // 8
                     return SPACES["shared"], start + int(index) * size, size
             for region in self.trace.accesses.regions:

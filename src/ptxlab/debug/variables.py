@@ -97,7 +97,7 @@ class Variables:
     def _shared(self) -> Iterator[Fields]:
         scope = self.debugger.scope
         for variable, _ in shared_variables(self.debugger.trace.program.variables):
-            yield self._array(variable.name, scope.array(variable.name))
+            yield self._array(variable.title, scope.array(variable.name))
         memory = scope.memory("shared")
         if len(memory):
             yield {"name": "bytes", "value": f"{len(memory):,} bytes", "variablesReference": 0,

@@ -100,11 +100,12 @@ class Variable(Node):
     `count` is the number in `%r<count>`, which declares `%r0` to `%r{count-1}`, and None for a plain name. `dimensions`
     holds the extents of an array, None for one left open; a scalar has no dimensions. State spaces have no dot.
     `bank` is the number of PTX 1.x's `.const[number]`. `comments` are those at a parameter: before it, or trailing it.
+    `called` is its name in what the program was compiled from, where that is known.
     """
 
     __slots__ = (
-        "align", "attributes", "bank", "comments", "count", "dimensions", "end", "initialiser", "linkage", "name",
-        "pointer", "start", "state_space", "type", "vector",
+        "align", "attributes", "bank", "called", "comments", "count", "dimensions", "end", "initialiser", "linkage",
+        "name", "pointer", "start", "state_space", "type", "vector",
     )  # fmt: skip
     fields = (
         "state_space", "type", "name", "vector", "align", "count", "dimensions", "initialiser", "linkage", "attributes",
@@ -142,14 +143,15 @@ class Variable(Node):
         self.pointer = pointer
         self.bank = bank
         self.comments: list[Comment] = Parts()
+        self.called: str | None = None
         self.start = start
         self.end = end
         self.__class__ = Variable
 
     @property
     def title(self) -> str:
-        """The name for people: `param_0` of a parameter whose kernel a compiler of C++ named."""
-        return mangled.title(self.name)
+        """The name for people: `param_0` of a parameter that a compiler of C++ named, if its own is not known."""
+        return self.called or mangled.title(self.name)
 
     @property
     def names(self) -> Iterator[str]:

@@ -48,7 +48,7 @@ class Barriers:
         self.steps = steps
         self.histories = lru_cache(maxsize=64)(self._find_histories)
         self._at_barrier = lru_cache(maxsize=64)(self._find_at_barrier)
-        self.names = {start: variable.name for variable, start in shared_variables(steps.trace.program.variables)}
+        self.names = {start: variable.title for variable, start in shared_variables(steps.trace.program.variables)}
 
     @cached_property
     def _by_block(self) -> tuple[Numbers, Numbers]:

@@ -186,7 +186,7 @@ def _arrays(steps: WarpSteps) -> list[dict[str, Any]]:
 
 def _shared(steps: WarpSteps) -> dict[str, Any]:
     variables = [
-        {"name": variable.name, "start": start, "size": size_of_variable(variable), "type": variable.type.name}
+        {"name": variable.title, "start": start, "size": size_of_variable(variable), "type": variable.type.name}
         for variable, start in shared_variables(steps.trace.program.variables)
     ]
     return {"size": steps.trace.accesses.shared_size, "variables": variables}

@@ -18,6 +18,7 @@ from ptxlab.syntax import read, read_text
 from ptxlab.toolchain.compiler_messages import near, read_log
 from ptxlab.toolchain.device_part import run_nvrtc
 from ptxlab.toolchain.nvcc import has_host_compiler, run_nvcc
+from ptxlab.toolchain.parameter_names import name_parameters
 from ptxlab.toolchain.standard_headers import FOR_HOST
 from ptxlab.toolchain.tools import Tool, can_find, find
 
@@ -129,6 +130,7 @@ def trace(module: ir.Module, source: Source) -> None:
         header = Path(file)
         if file not in module.origins and header.is_relative_to(folder) and header.is_file():
             module.origins[file] = Source(near(file), header.read_text("utf-8", "replace"))
+    name_parameters(module, {source.name: source for source in (source, *module.origins.values())}.values())
 
 
 def _text(source: str | Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ _ENTRY = re.compile(
     re.MULTILINE,
 )
 _FATAL = re.compile(r"^(?:nvcc fatal *: |nvrtc: error: )(?P<text>.*)$", re.MULTILINE)
+_REPEATED, _INSTANCE = "detected during", re.compile(r"detected during\b.*?\[with ([^\]]*)\]", re.DOTALL)
 _END = re.compile(r"^(?:Remark: |\d+ errors? detected |compilation terminated)", re.MULTILINE)
 
 
@@ -47,11 +48,11 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
     """The messages of a log, on the source where they name it; its own echo of the line gives the column.
 
     `names` are what the compiler calls the source. Warnings about NVIDIA's own headers are left out: they are not the
-    user's.
+    user's. What a template says for each of its instances is said once, with how many these are.
     """
     found: list[Diagnostic] = []
     own = {source.name, *names}
-    for message in messages(log):
+    for message, *others in _by_template(messages(log)):
         if not message.is_error and is_toolkit_header(message.file):
             continue
         # A long message continues in the next rows; then come the echoed line, the caret below it, and an empty row.
@@ -71,11 +72,27 @@ def read_log(log: str, source: Source, names: Sequence[str] = (), instantiated: 
         say = error if message.is_error else warning
         code = "cuda-error" if message.is_error else "cuda-warning"
         helps = [help for words, help in _HELPS.items() if words in message.text]
-        found.append(say(code, _sentence(message.text), span, notes=notes[:_NOTES], helps=helps))
+        notes = notes[:_NOTES]
+        if others:
+            given = _INSTANCE.search(message.whole)
+            first = f", the first of them with {' '.join(given[1].split())}" if given else ""
+            notes.append(f"in {len(others) + 1} instances of the template{first}")
+        found.append(say(code, _sentence(message.text), span, notes=notes, helps=helps))
     fatal = _FATAL.search(log)
     if not found and fatal:
         found.append(error("cuda-error", _sentence(fatal["text"]), None))
     return found
+
+
+def _by_template(said: Iterable[Message]) -> list[list[Message]]:
+    """The messages; those that a compiler repeats for instances of a template together, whatever types they name."""
+    found: dict[Hashable, list[Message]] = {}
+    for number, message in enumerate(said):
+        text = re.sub(r'"[^"]*"', "", message.text)
+        caret = next((row for row in message.rows if row.strip() == "^"), "")
+        key = (message.is_error, message.file, message.line, text, caret)
+        found.setdefault(key if _REPEATED in message.whole else number, []).append(message)
+    return list(found.values())
 
 
 def messages(log: str) -> Iterator[Message]:

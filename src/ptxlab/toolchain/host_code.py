@@ -74,12 +74,15 @@ class Outline:
 
     def kernels(self) -> list[str]:
         """The names of the kernels that are defined here."""
-        found = [item.head for item in _declared(self.items) if item.is_function and "__global__" in item.head]
-        return list(filter(None, map(_name, found)))
+        return list(filter(None, map(name_of, self.kernel_heads())))
+
+    def kernel_heads(self) -> list[list[str]]:
+        """The words before the bodies of kernels."""
+        return [item.head for item in _declared(self.items) if item.is_function and "__global__" in item.head]
 
     def functions(self) -> set[str]:
         """The names of all functions that are defined here, outside of types."""
-        return set(filter(None, (_name(item.head) for item in _declared(self.items) if item.is_function)))
+        return set(filter(None, (name_of(item.head) for item in _declared(self.items) if item.is_function)))
 
     def host_part(self, line: int, *, is_own: bool) -> list[Item]:
         """The smallest parts at a line that run on the host; none where it is device code.
@@ -134,13 +137,13 @@ def cuda_calls(text: str) -> list[str]:
 def _declared(items: Sequence[Item]) -> Iterator[Item]:
     """The declarations of a text, those in namespaces too."""
     for item in items:
-        if item.is_function or not item.inside or _TYPES & set(_plain_head(item.head)):
+        if item.is_function or not item.inside or _TYPES & set(plain_head(item.head)):
             yield item
         else:
             yield from _declared(item.inside)
 
 
-def _plain_head(head: Sequence[str]) -> list[str]:
+def plain_head(head: Sequence[str]) -> list[str]:
     """The words of a declaration after its template parameters."""
     start = depth = 0
     for at, word in enumerate(head):
@@ -152,9 +155,9 @@ def _plain_head(head: Sequence[str]) -> list[str]:
     return list(head[start:])
 
 
-def _name(head: Sequence[str]) -> str | None:
+def name_of(head: Sequence[str]) -> str | None:
     """What a function is called: the word before its parameters."""
-    words = _plain_head(head)
+    words = plain_head(head)
     depth = 0
     for at, word in enumerate(words):
         is_called = word == "(" and not depth and at and not _ALIGNED.fullmatch(words[at - 1])
@@ -207,7 +210,7 @@ class _Reader:
 
     def _read_braces(self, item: Item, *, is_body: bool) -> bool:
         """Read what is in braces, and whether the item ends after it."""
-        head = _plain_head(item.head)
+        head = plain_head(item.head)
         types = _TYPES & set(head)
         parameters = [at for at, word in enumerate(head) if word == "(" and not _ALIGNED.fullmatch(head[at - 1])]
         is_namespace = not is_body and bool(_NAMESPACES & set(head)) and not parameters

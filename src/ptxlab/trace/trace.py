@@ -285,7 +285,7 @@ class Trace:
 
     def barriers(self, *, step: int | None = None) -> list[Mbarrier | Barrier]:
         """The barriers of the recorded blocks after a step, or at the end."""
-        names = {start: variable.name for variable, start in shared_variables(self.program.variables)}
+        names = {start: variable.title for variable, start in shared_variables(self.program.variables)}
         return self._barriers.at(names, self.key_after(step))
 
     @cached_property
@@ -304,7 +304,7 @@ class Trace:
                 at = int(np.ravel_multi_index(index, content.shape)) if index else 0
                 return region.base + at * content.itemsize
         for variable, start in shared_variables(self.program.variables):
-            if variable.name == name:
+            if name in (variable.name, variable.title):
                 return start + (index[0] if index else 0)
         raise KeyError(f"there is no array or variable `{name}` in the recorded launch")
 
