@@ -63,13 +63,13 @@ def section(line: str) -> str:
 TENSOR = "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
 STORE = "st.async.shared::cluster.mbarrier::complete_tx::bytes"
 
-# (text, the code of the error, or that of the warning after a `?`, or None)
+# (text, the code of the error, after a `!` if ptxas accepts it, or that of the warning after a `?`, or None)
 CASES: list[tuple[str, str | None]] = [
     # A vector has one type; a predicate has 32 bits to ptxas, and special registers are like others.
     (kernel("ld.global.v2.b32 {%r1, %p1}, [%d1];"), "?operand-type"),
     (kernel("ld.global.v2.b32 {%p1, %p1}, [%d1];"), "operand-type"),
     (kernel("ld.global.v2.f32 {%f1, %p1}, [%d1];"), "operand-type"),
-    (kernel("ld.global.v2.f32 {%f1, %tid.x}, [%d1];"), "?operand-type"),
+    (kernel("ld.global.v2.f32 {%f1, %tid.x}, [%d1];"), "!operand-type"),
     (kernel("st.global.b32 [%d1], {%tid.x};"), None),
     (kernel("st.global.b32 [%d1], %tid.x;"), "operand-type"),
     (kernel("ld.global.v2.b32 {_, _}, [%d1];"), "operand-type"),
@@ -88,8 +88,8 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("st.global.v2.u32 [%d1], {%f1, %f2};"), "operand-type"),
     (kernel("st.global.v4.u32 [%d1], %ctaid;"), "operand-type"),
     # A variable that is not an array counts as a register in a vector, whatever that may mean.
-    (kernel("ld.global.v2.u32 {%u1, scalar}, [%d1];"), "?operand-type"),
-    (kernel("mov.b64 {scalar, %r1}, %d1;"), "?operand-type"),
+    (kernel("ld.global.v2.u32 {%u1, scalar}, [%d1];"), "!operand-type"),
+    (kernel("mov.b64 {scalar, %r1}, %d1;"), "!operand-type"),
     (kernel("mov.b64 {array, %r1}, %d1;"), "operand-type"),
     (kernel("mov.b64 {scalar, %h1}, %d1;"), "operand-type"),
     # No register is declared with bf16: ptxas checks the width of what is there, and not whether it is a vector.
@@ -116,6 +116,9 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("ld.global.v2.f32 _, [%d1];"), "vector-size"),
     (kernel("{ .reg .f16x2 h; cvt.pack.sat.u16.s32 h, %r1, %r2; }"), None),
     (kernel("st.bulk.shared::cta [%r1], %u1, 0;"), None),
+    (kernel("st.bulk.shared::cta [tile], 16, 0;"), "operand-type"),
+    (kernel("st.bulk.shared::cta [tile+8], %u1, 0;"), "operand-type"),
+    (kernel("st.bulk [tile], 16, 0;"), None),
     (kernel("st.bulk.shared::cta [%r1], %r2, 0;"), "operand-type"),
     # An address of 8 or 16 bits, where ptxas looks for 32 only, unless it copies the address.
     (kernel("ld.global.u32 %r1, [%h1];"), "?operand-type"),
@@ -362,7 +365,7 @@ def test_each_is_judged_as_written(text: str, code: str | None) -> None:
         assert errors == []
         assert code[1:] in [finding.code for finding in found if finding.level == "warning"]
     else:
-        assert errors[:1] == ([code] if code else [])
+        assert errors[:1] == ([code.removeprefix("!")] if code else [])
 
 
 def test_billions_of_registers_take_no_time() -> None:
@@ -373,4 +376,12 @@ def test_billions_of_registers_take_no_time() -> None:
 @needs_followed_ptxas
 @pytest.mark.parametrize(("text", "code"), CASES)
 def test_ptxas_takes_the_same_side(text: str, code: str | None) -> None:
-    assert accepted(judge(whole(text))) == (code is None or code.startswith("?"))
+    assert accepted(judge(whole(text))) == (code is None or code[0] in "?!")
+
+
+@pytest.mark.parametrize("result", ["%tid.x", "scalar"])
+def test_a_result_that_cannot_be_written_says_so(result: str) -> None:
+    text = whole(kernel(f"mov.b64 {{%r1, {result}}}, %d1;"))
+    with pytest.raises(ptxlab.PtxError) as raised:
+        ptxlab.parse(text)["k"].launch(1, 1, [0], device="cpu")
+    assert f"operand 1 of `mov.b64` has `{result}` among its results" in str(raised.value)

@@ -205,3 +205,74 @@ def test_a_missing_compiler_is_not_a_finding(tmp_path: Path, monkeypatch: pytest
     assert "error[missing-tool]" in result.stdout
     (tmp_path / "wrong.ptx").write_text(RIGHT.replace("ret;", "retrun;"))
     assert run("check", file, tmp_path / "wrong.ptx").exit_code == 1
+
+
+TYPOS = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 x)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    .reg .f32 %f<5>;
+    .reg .pred %p<2>;
+    ld.param.u64 %rd1, [x];
+    ld.golbal.f32 %f1, [%rd1];
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 7;
+    ad.f32 %f2, %f1, %f9;
+    @%p1 bar.sync 0;
+    add.f32 %f2, %f2, %f3;
+    st.global.f32 [%rd1], %f2;
+    ret;
+}
+"""
+NAMES_AND_FLOW = [
+    "11:7: error[illegal-modifier]",
+    "14:5: error[unknown-instruction]",
+    "14:22: error[unknown-name]: `%f9` is not declared",
+    "15:5: warning[divergent-barrier]",
+    "16:23: warning[unwritten-register]: `%f3` is read before it is written",
+]
+# What is there, what it is replaced by, and all that is found then.
+MORE_TYPOS = [
+    ("", "", NAMES_AND_FLOW),
+    # Where a branch goes is not known, but what nothing writes is.
+    (
+        "    ret;",
+        "    @%p1 bra DNOE;\nDONE:\n    ret;",
+        [*NAMES_AND_FLOW[:3], NAMES_AND_FLOW[4], "18:14: error[unknown-name]"],
+    ),
+    # What may be a branch hides the flow, and a label is not an unknown name.
+    (
+        "    ret;",
+        "    brra DONE;\nDONE:\n    ret;",
+        [*NAMES_AND_FLOW[:3], NAMES_AND_FLOW[4], "18:5: error[unknown-instruction]"],
+    ),
+    # `%f3` may be what the misspelt result was to be.
+    (
+        "ad.f32 %f2, %f1, %f9",
+        "add.f32 %f33, %f1, %f1",
+        [NAMES_AND_FLOW[0], "14:13: error[unknown-name]: `%f33`", NAMES_AND_FLOW[3]],
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), MORE_TYPOS)
+def test_all_that_is_wrong_is_reported_at_once(tmp_path: Path, old: str, new: str, expected: list[str]) -> None:
+    file = tmp_path / "typos.ptx"
+    file.write_text(TYPOS.replace(old, new) if old else TYPOS)
+    found = run("check", file, "--format", "concise").stdout.splitlines()
+    assert len(found) == len(expected)
+    for line, start in zip(found, expected, strict=True):
+        assert line.startswith(f"{file}:{start}")
+
+
+def test_a_count_that_ptxas_accepts_says_whose_rule_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "count.ptx"
+    file.write_text(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 8 .b64 s;\n"
+        ".entry k() { mbarrier.init.shared::cta.b64 [s], 1048576; ret; }\n"
+    )
+    assert "= note: ptxas accepts it; the manual gives this range" in run("check", file).stdout

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ptxlab import ir
-from ptxlab.ir.effects import Effects
+from ptxlab.ir.effects import Effects, registers_in
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Jump, Match, Mismatch, Opcode, Operation, type_named
@@ -42,8 +42,8 @@ class Failure:
 class FunctionFacts:
     """A function with a body: its instructions in order and, beside them, the form that each is.
 
-    Calls have none, nor have instructions that are not legal; a function without the latter is sound, and only sound
-    functions are worth following values in.
+    Calls have none, nor have instructions that are not legal. A function without the latter is sound. Where none of
+    them can be a branch, it has flow: values can be followed past them, as past calls.
     """
 
     function: ir.Function
@@ -52,6 +52,8 @@ class FunctionFacts:
     calls: list[ir.Instruction] = field(default_factory=list)
     others: list[ir.Statement] = field(default_factory=list)  # statements that are not instructions
     is_sound: bool = True
+    has_flow: bool = True
+    has_results: bool = True  # no name is unknown where a result may be
 
     @cached_property
     def flow(self) -> Flow:
@@ -146,6 +148,11 @@ class Program:
         return [facts for facts in self.functions if facts.is_sound]
 
     @property
+    def followed_functions(self) -> list[FunctionFacts]:
+        """The functions whose paths are known, for rules that hold whatever an illegal instruction was meant to do."""
+        return [facts for facts in self.functions if facts.has_flow]
+
+    @property
     def spellings(self) -> set[str]:
         """Every opcode that occurs in the module."""
         return {opcode.text for opcode, _ in self._verdicts}
@@ -168,7 +175,7 @@ class Program:
             if guard is not None:
                 register = guard.register
                 if isinstance(register, ir.Unresolved):
-                    facts.is_sound = False
+                    facts.is_sound = facts.has_flow = False
                     self._fail("unknown-name", function, statement, ())
                 elif register.type is not PREDICATE:
                     facts.is_sound = False
@@ -184,7 +191,12 @@ class Program:
                     facts.calls.append(statement)
                 else:
                     facts.is_sound = False
+                    facts.has_flow = facts.has_flow and not _may_branch(statement)
+                    if statement.opcode.jump is None and _has_unknown(key[1][:1]):
+                        facts.has_results = False
                     self._fail(verdict, function, statement, key[1])
+                    if verdict in ("unknown-instruction", "illegal-modifier") and _has_unknown(key[1]):
+                        self._fail("unknown-name", function, statement, key[1])
                 continue
             matches.append(verdict)
             if verdict.limited:
@@ -233,6 +245,12 @@ class Program:
 
 _CODES = {"count": "operand-count", "vector-size": "vector-size", "vector": "vector-size", "state-space": "state-space"}
 _MATCHED = frozenset(_CODES.values()) | {"operand-type", "unavailable-instruction"}
+
+
+def _may_branch(instruction: ir.Instruction) -> bool:
+    """Whether an instruction that is not legal can be meant for a branch, or for the end of a thread."""
+    has_result = any(True for operand in instruction.operands[:1] for _ in registers_in(operand))
+    return instruction.opcode.jump is not None or (not instruction.opcode.is_known and not has_result)
 
 
 def _has_unknown(shape: Shape) -> bool:

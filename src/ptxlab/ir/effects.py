@@ -7,7 +7,7 @@ and once per form with its modifiers.
 from collections.abc import Iterator, Sequence
 
 from ptxlab import ir
-from ptxlab.isa import Match
+from ptxlab.isa import Jump, Match
 
 Registers = tuple[int, ...]
 
@@ -70,7 +70,9 @@ def _is_zero(operand: ir.Operand) -> bool:
 
 
 def _call_plan(instruction: ir.Instruction) -> _Plan:
-    """A call writes its results and reads the rest; in a sound function nothing else is without a match."""
+    """A call writes its results and reads the rest; what is not legal may write its first operand."""
+    if instruction.opcode.jump is not Jump.CALL:
+        return (), (0,) if instruction.operands else (), None
     has_results = len(instruction.operands) > 1 and isinstance(instruction.operands[0], ir.Arguments)
     return tuple(range(int(has_results), len(instruction.operands))), (0,) if has_results else (), None
 

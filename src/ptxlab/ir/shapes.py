@@ -121,3 +121,15 @@ _SHAPES: dict[type, Callable[[Any], Shape]] = {
     ir.Sum: lambda total: ("+", shape_of(total.base)),
     ir.Minus: lambda minus: ("-", shape_of(minus.operand)),
 }
+
+
+def unwritable(instruction: ir.Instruction, match: Match) -> list[str]:
+    """The special registers and variables in a vector of results: ptxas accepts them, and nothing can write them."""
+    found = []
+    for expected, operand in zip(match.expected, instruction.operands, strict=False):
+        for part in operand.elements if expected.role != "read" and isinstance(operand, ir.Vector) else ():
+            if isinstance(part, ir.SpecialRegister):
+                found.append(part.name if part.component is None else f"{part.name}.{part.component}")
+            elif isinstance(part, ir.VariableReference):
+                found.append(part.name)
+    return found

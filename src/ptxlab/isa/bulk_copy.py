@@ -320,14 +320,20 @@ def st_async_release(k: Machine, m: Modifiers, a: AddressValue, b: Value) -> Non
     k.store(a, (b,), order=f"release.{m.scope}")
 
 
+BULK_SIZE, BULK_SIZE_32 = "u64 within(0..16777216/8)", "u32 reg typed"
+
+
+# ptxas takes the name of a variable for the address only where that is generic.
+@form("st.bulk{.weak} [a], size, zero", types={"a": "full", "size": BULK_SIZE, "zero": "imm(0)"}, since="8.6 sm_100")
 @form(
-    "st.bulk{.weak}{.shared::cta} [a], size, zero",
-    types={"a": "full", "size": "u64 within(0..16777216/8)", "zero": "imm(0)"},
+    "st.bulk{.weak}.shared::cta [a], size, zero",
+    types={"a": "shared::cta full reg", "size": BULK_SIZE, "zero": "imm(0)"},
     since="8.6 sm_100",
 )
+@form("st.bulk{.weak} [a], size, zero", types={"a": "full", "size": BULK_SIZE_32, "zero": "imm(0)"}, since="9.0 sm_100")
 @form(
-    "st.bulk{.weak}{.shared::cta} [a], size, zero",
-    types={"a": "full", "size": "u32 reg typed", "zero": "imm(0)"},
+    "st.bulk{.weak}.shared::cta [a], size, zero",
+    types={"a": "shared::cta full reg", "size": BULK_SIZE_32, "zero": "imm(0)"},
     since="9.0 sm_100",
 )
 def st_bulk(k: Machine, m: Modifiers, a: AddressValue, size: Value, zero: int) -> None:

@@ -129,7 +129,8 @@ class Expected:
         if self.kind == "address" and self.type is not None and self.type.kind == "o":
             return f"a `.{self.type.name}`"
         if self.kind == "address":
-            return f"an address `[{self.name}]`" + (f" in `.{self.space}`" if self.space else "")
+            where = " in a register" if self.register_only else f" in `.{self.space}`" if self.space else ""
+            return f"an address `[{self.name}]`{where}"
         if self.kind == "immediate":
             return "an immediate" + (f" ({_ranged(self.allowed)})" if self.allowed is not None else "")
         if self.kind == "sink":

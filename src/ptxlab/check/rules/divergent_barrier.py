@@ -91,7 +91,7 @@ class Need(NamedTuple):
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    for facts in program.sound_functions:
+    for facts in program.followed_functions:
         collectives = _collectives(facts)
         if collectives and _threads(facts.function) != 1:
             with suppress(ExhaustedError):

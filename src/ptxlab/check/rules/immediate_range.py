@@ -1,5 +1,8 @@
 """A constant operand is outside the range that the instruction allows.
 
+ptxas accepts any count of arrivals of `mbarrier.init`. The manual allows 1 to 2^20 - 1, which is what an mbarrier can
+hold; so does this rule.
+
 Wrong:
 
 ```ptx
@@ -32,6 +35,8 @@ from ptxlab.report import Diagnostic, error
 
 from ..program import Failure, Program, is_allowed, limits
 
+_OF_THE_MANUAL = "ptxas accepts it; the manual gives this range, which is what an mbarrier can hold"
+
 
 def check(program: Program) -> Iterator[Diagnostic]:
     for failure in program.failures["immediate-range"]:
@@ -43,6 +48,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
             f"operand {failure.operand + 1} of `{failure.instruction.opcode.text}` is out of range",
             program.module.operand_span(failure.instruction, failure.operand),
             f"expected {limited.describe()}",
+            notes=[_OF_THE_MANUAL] if failure.match.effects.does("mbarrier", "initialize") else [],
             helps=_other_opcode(failure),
         )
 

@@ -45,7 +45,7 @@ from ..storage import alignment_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    for facts in program.sound_functions:
+    for facts in program.followed_functions:
         for instruction, match, access, variable, offset in facts.known_accesses:
             span = program.module.operand_span(instruction, access.operand)
             if variable is None:

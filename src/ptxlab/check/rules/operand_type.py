@@ -40,7 +40,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
-from ptxlab.ir.shapes import shape_of
+from ptxlab.ir.shapes import shape_of, unwritable
 from ptxlab.isa import Match
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.shape import find_problem, is_odd, wrong_scalar
@@ -104,6 +104,13 @@ def _doubt(program: Program, failure: Failure) -> Diagnostic:
             program.module.operand_span(instruction, index),
             "ptxas accepts it, and ignores it",
             helps=["remove it"],
+        )
+    for name in unwritable(instruction, failure.match):
+        return error(
+            "operand-type",
+            f"operand {index + 1} of `{instruction.opcode.text}` has `{name}` among its results",
+            program.module.operand_span(instruction, index),
+            "ptxas accepts it, but nothing can write to it: a result needs a register",
         )
     is_address = expected.kind == "address"
     plain = is_address and isinstance(operand, ir.Address) and not operand.arguments

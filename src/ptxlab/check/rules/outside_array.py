@@ -40,7 +40,7 @@ from ..storage import size_of
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    for facts in program.sound_functions:
+    for facts in program.followed_functions:
         for instruction, _, access, variable, offset in facts.known_accesses:
             size = None if variable is None or variable.linkage == "extern" else size_of(variable)
             if variable is None or size is None or 0 <= offset <= size - access.size:

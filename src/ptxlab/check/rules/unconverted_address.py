@@ -77,7 +77,7 @@ class _Origins:
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    for facts in program.sound_functions:
+    for facts in program.followed_functions:
         if not any(_takes_address(instruction) for instruction in facts.instructions):
             continue
         reported: set[int] = set()

@@ -48,8 +48,12 @@ def check(program: Program) -> Iterator[Diagnostic]:
     reported: set[tuple[int, str]] = set()
     declared: dict[int, dict[str, ir.Variable | None]] = {}  # by function, collected once
     for failure in program.failures["unknown-name"]:
+        is_known = failure.instruction.opcode.is_known  # of another instruction, this may be a label, or a function
+        elsewhere = (
+            {} if is_known else {**failure.function.labels(), **{one.name: one for one in program.module.functions}}
+        )
         for name in names_missing(failure.instruction):
-            if (id(failure.function), name) in reported:
+            if (id(failure.function), name) in reported or name in elsewhere:
                 continue  # one cause, one diagnostic
             reported.add((id(failure.function), name))
             span = span_of_name(program, failure.instruction, name)

@@ -58,7 +58,7 @@ _LEAVING = frozenset((Jump.RETURN, Jump.EXIT, Jump.TRAP, Jump.BRANCH))
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    for facts in program.sound_functions:
+    for facts in program.followed_functions:
         for start, end in _regions(facts):
             yield _explain(program, facts, start, end)
 

@@ -58,8 +58,11 @@ MOVES = frozenset((Operation.COPY, Operation.SELECTION, Operation.SHUFFLE, Opera
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    find = never_written if is_generated(program.module) else first_reads
-    for facts in program.sound_functions:
+    is_from_compiler = is_generated(program.module)
+    for facts in program.functions:
+        if not facts.has_results:
+            continue  # a name that is misspelt may be of the register that nothing seems to write
+        find = never_written if is_from_compiler or not facts.has_flow else first_reads
         for group in _together(facts, find(facts)):
             yield _explain(program, facts, group)
 

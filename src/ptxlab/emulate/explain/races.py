@@ -78,7 +78,7 @@ def started(race: Race, party: Party) -> str:
     return f"started {race.operation(party)} that {party.does}" if party.is_async else "started a copy to"
 
 
-def _told(race: Race, first: str, second: str, *, when: str = "", also: str = "") -> tuple[str, str]:
+def _said(race: Race, first: str, second: str, *, when: str = "", also: str = "") -> tuple[str, str]:
     """What the first and the second access did; the one that is shown above says to which bytes, and in which block.
 
     `when` is said of the second, and `also` of the one that is shown below.
@@ -101,7 +101,7 @@ def _with_operation_in_flight(race: Race) -> _Account:
     did = started(race, later) if later.is_copy else later.did
     return _Account(
         f"{who} {later.does} {name_memory(race.space)} that {operation} still {earlier.does}",
-        *_told(race, started(race, earlier), did, when=f" {when}"),
+        *_said(race, started(race, earlier), did, when=f" {when}"),
         [operation.completion, *_proxies(race)],
     )
 
@@ -110,7 +110,7 @@ def _through_stale_cache(race: Race) -> _Account:
     """A load with `.nc` of what is written."""
     return _Account(
         "a load through the non-coherent cache of memory that the kernel writes",
-        *_told(race, race.earlier.did, race.later.did),
+        *_said(race, race.earlier.did, race.later.did),
         ["`.nc` is for memory that nothing writes while the kernel runs; no barrier makes it see new values"],
     )
 
@@ -131,7 +131,7 @@ def _without_synchronization(race: Race) -> _Account:
         when = " before that" if race.is_upwards else " after that"
     return _Account(
         f"unsynchronized: {message}",
-        *_told(race, earlier.did, did, also=f"{too}{when}"),
+        *_said(race, earlier.did, did, also=f"{too}{when}"),
         [race.operation(later).completion, *_proxies(race)] if is_late else [_reason(race), *_relaxed(race)],
         [f"let the threads synchronize before one of them starts the {name}"] if race.lacks_barrier else [],
     )
