@@ -87,6 +87,8 @@ def test_a_finding_is_shown_as_check_does(saxpy: Path) -> None:
 
 def test_findings_that_say_the_same_are_shown_three_times_and_then_counted(tmp_path: Path) -> None:
     reads = "\n".join(f"    ld.shared.u32 %r{1 + number}, [word];" for number in range(16))
+    reads += "\n    ld.param.u64 %rd1, [out];\n"
+    reads += "\n".join(f"    st.global.u32 [%rd1], %r{1 + number};" for number in range(16))
     text = RACE.replace("%r<3>", "%r<20>").replace(".reg .pred %p;", ".reg .pred %p;\n    .shared .b32 word;")
     start, end = text.index("    ld.param"), text.index("    ret;")
     file = write(tmp_path, text[:start] + reads + "\n" + text[end:])

@@ -8,6 +8,7 @@ import pytest
 import ptxlab
 from ptxlab.emulate.host import running, worker
 from ptxlab.emulate.host.running import RunningLaunch
+from ptxlab.isa.undefined import UNDEFINED
 from ptxlab.launch.contexts import context_of
 from ptxlab.report import render
 from tests.emulate.kernels import CASES, Case, load
@@ -200,7 +201,7 @@ def test_local_memory_is_new_in_each_block() -> None:
 """
     out = np.ones(20, np.uint32)
     ptxlab.parse(text)["k"].launch(20, 1, [out], device="cpu", workers=1)
-    assert not out.any()
+    assert (out == UNDEFINED).all()
 
 
 def test_a_time_limit_holds_on_several_cores() -> None:

@@ -10,6 +10,7 @@ from ptxlab.emulate.host import running
 from tests.emulate.ordering import HEAD, run
 
 RACE = "st.shared.u32 [tile], %t;"
+READ = "ld.shared.u32 %r1, [tile]; st.global.u32 [%out], %r1;\n"
 
 
 def launch(body: str, **how: Any) -> list[tuple[str, str]]:
@@ -22,11 +23,11 @@ def launch(body: str, **how: Any) -> list[tuple[str, str]]:
 def test_without_checks_nothing_is_looked_for() -> None:
     assert launch(RACE) == [("error", "data-race")]
     assert launch(RACE, checks=False) == []
-    assert launch("ld.shared.u32 %r1, [tile];", checks=False) == []
+    assert launch(READ, checks=False) == []
 
 
 def test_one_detector_without_the_other() -> None:
-    both = "ld.shared.u32 %r1, [tile+64]; " + RACE
+    both = READ.replace("tile", "tile+64") + RACE
     assert {code for _, code in launch(both)} == {"data-race", "uninitialised-read"}
     assert {code for _, code in launch(both, checks="data-race")} == {"data-race"}
     assert {code for _, code in launch(both, checks=["uninitialised-read"])} == {"uninitialised-read"}
@@ -37,7 +38,7 @@ def test_one_detector_without_the_other() -> None:
 def test_a_race_fails_the_launch_and_a_warning_does_not() -> None:
     with pytest.raises(ptxlab.KernelError, match="two threads write the same shared memory"):
         launch(RACE, on_error="raise")
-    assert launch("ld.shared.u32 %r1, [tile];", on_error="raise") == [("warning", "uninitialised-read")]
+    assert launch(READ, on_error="raise") == [("warning", "uninitialised-read")]
 
 
 def test_the_kernel_runs_to_its_end_after_a_race() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import ptxlab
+from ptxlab.isa.undefined import UNDEFINED
 from tests.emulate.launching import launch
 
 BEFORE = """.extern .func (.param .b32 result) vprintf(.param .b64 text, .param .b64 arguments);
@@ -101,4 +102,10 @@ def test_a_string_without_an_end() -> None:
 
 def test_what_is_stored_is_known_only_to_the_detectors() -> None:
     result = printed("%d", checks=False)
-    assert (result.diagnostics, result.output) == ([], "0")
+    assert (result.diagnostics, result.output) == ([], str(UNDEFINED))
+
+
+def test_an_undefined_value_is_used_where_it_is_printed() -> None:
+    read = ".shared .b32 unwritten;\nld.shared.u32 %r1, [unwritten];\nst.local.u32 [numbers], %r1;"
+    result = printed("%d", read)
+    assert ([found.code for found in result.diagnostics], result.output) == (["uninitialised-read"], str(UNDEFINED))

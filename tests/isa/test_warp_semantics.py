@@ -12,6 +12,7 @@ import pytest
 from ptxlab.isa import warp
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms
+from ptxlab.isa.undefined import UNDEFINED
 from ptxlab.native.engine import compiled
 
 from .cases import Bits, Case, exact_warp, make_cases
@@ -20,7 +21,6 @@ from .sample import Choice, sample_choices
 MACHINES = {"exact": exact_warp}
 FORMS = [form for form in forms() if form.chapter == "warp"]
 ALL = 0xFFFFFFFF
-UNDEFINED = 0xFFF1FFF1  # what comes from a lane that does not take part: NaN as f32, and as both halves of f16 and bf16
 Lanes = Mapping[int, Case]
 
 

@@ -192,7 +192,7 @@ class Request:
 @click.option("--check", "only", metavar="CODE", multiple=True,
               type=click.Choice(["data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence",
                                  "mismatched-descriptor", "one-sided-synchronization", "stale-phase",
-                                 "unread-accumulators", "uninitialised-read"]),
+                                 "unread-accumulators", "undefined-shuffle", "uninitialised-read"]),
               help="Run only the detector of this code; may be repeated.")  # fmt: skip
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), callback=_seconds,
               help="Stop the kernel after this time; reading and checking it has as much.")  # fmt: skip

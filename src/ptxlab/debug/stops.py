@@ -12,7 +12,7 @@ from ptxlab.debug.values import Scope, UnknownError
 from ptxlab.report import Diagnostic
 from ptxlab.trace import Trace
 from ptxlab.trace import registers as registers_of
-from ptxlab.trace.accesses import GLOBAL, LOCAL, SHARED
+from ptxlab.trace.accesses import GLOBAL, LOCAL, SHARED, unwritten
 from ptxlab.trace.columns import Numbers
 
 
@@ -156,7 +156,7 @@ def watch_memory(number: int, name: str, scope: Scope, space: int, address: int,
     trace, accesses = scope.trace, scope.trace.accesses
     owner = {GLOBAL: 0, SHARED: scope.block, LOCAL: scope.thread}[space]
     rows = accesses.writes.touching(space, owner, address, size)
-    content = np.zeros(size, np.uint8)
+    content = unwritten(address, size)
     region = accesses.region_at(address) if space == GLOBAL else None
     if region is not None:
         content[:] = np.frombuffer(region.data, np.uint8)[address - region.base :][:size]

@@ -31,6 +31,7 @@ DETECTORS = frozenset(
         "one-sided-synchronization",
         "stale-phase",
         "unread-accumulators",
+        "undefined-shuffle",
         "uninitialised-read",
     )
 )

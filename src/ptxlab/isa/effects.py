@@ -76,6 +76,8 @@ class Effects:
     """How many bytes its addresses are of, and their alignment, by the names of the operands."""
     mma: MmaSize | None = None
     """What it does if it multiplies matrices."""
+    follows: bool = False
+    """Whether lanes hand values to each other, so that undefined ones are undefined results."""
 
     @property
     def synchronizes(self) -> bool:
@@ -124,6 +126,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         form.computes,
         extents_of(form, m, operands, recorder.accesses),
         mma_size(form, m, recorder.steps),
+        recorder.follows,
     )
 
 

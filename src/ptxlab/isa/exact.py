@@ -27,6 +27,7 @@ from ptxlab.isa.machine import Value
 from ptxlab.isa.operand import Expected, expect
 from ptxlab.isa.pattern import Pattern, format_of
 from ptxlab.isa.types import Type, type_named
+from ptxlab.isa.undefined import Following
 from ptxlab.native import bits_float, f32, f64, float_bits
 from ptxlab.native import types as native
 from ptxlab.native.functions import signature
@@ -142,6 +143,7 @@ class Exact:
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
+        following: Following | None = None,
     ) -> tuple[Value, ...]:
         if self._collectives < len(self.replies):
             self._collectives += 1

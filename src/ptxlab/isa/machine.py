@@ -22,6 +22,7 @@ from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, T
 from ptxlab.isa.multicast_unit import Multicast
 from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type
+from ptxlab.isa.undefined import Following
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -153,6 +154,7 @@ class Machine(Protocol):
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
+        following: Following | None = None,
     ) -> tuple[Value, ...]:
         """Synchronize the lanes in `members`, then run `function(exchange, members, *statics)` once: a warp collective.
 
@@ -162,7 +164,8 @@ class Machine(Protocol):
         are constants of the instruction; a tuple arrives as an array of 32-bit words, a record (a structure that is a
         dataclass) as a reference to one. With `reads_shared` the bytes of shared memory come before them;
         `k.wgmma.read` has reported to the detectors what the function reads of them. With `orders` it is a memory
-        barrier, too.
+        barrier, too. `following` says which results are undefined where inputs are; without it, undefined inputs are
+        a mistake.
         """
 
     # Memory. `order` says how an access is ordered with others: "weak", or semantics and scope such as "acquire.gpu".

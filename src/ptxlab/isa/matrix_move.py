@@ -13,6 +13,7 @@ from .layouts_rows import eight_rows, memory_rows, sixteen_columns, sixteen_rows
 from .machine import AddressValue, Machine, Value
 from .matrix import Slots
 from .rearrangement import rearrange
+from .undefined import Following
 from .vocabulary import SHARED
 from .warp_mma import ALL_LANES
 
@@ -39,7 +40,9 @@ def move(k: Machine, values: tuple[Value, ...], source: Layout, target: Layout, 
     """Bring what `values` hold as `source` to `registers` that hold it as `target`."""
     count = len(target.positions)
     statics = (count, source.bits, target.bits, source.positions, target.after(len(values)))
-    return k.collect(rearrange, ALL_LANES, values, ["b32"] * registers, statics=statics, aligned=True)
+    following = Following(rearrange, statics, len(values), registers, parts=True)
+    results = ["b32"] * registers
+    return k.collect(rearrange, ALL_LANES, values, results, statics=statics, aligned=True, following=following)
 
 
 def loaded(m: Modifiers) -> Layout:

@@ -17,6 +17,7 @@ from ptxlab.isa.async_operation import MBARRIER_BYTES, Action
 from ptxlab.isa.multicast_unit import Multicast
 from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type, type_named
+from ptxlab.isa.undefined import Following
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +93,7 @@ class Recorder:
     waits: bool = False
     uses_carry: bool = False
     uses_ranks: bool = False
+    follows: bool = False
     target: str = "sm_120a"  # whose tensor cores have a model for every `mma`
 
     def note(self, location: Location, kind: str, bytes: int | None, order: str = "weak", later: bool = False) -> None:
@@ -191,10 +193,12 @@ class Recorder:
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
+        following: Following | None = None,
     ) -> tuple[Placeholder, ...]:
         self.converges = True
         self.orders |= orders
         self.is_aligned |= aligned
+        self.follows |= following is not None
         return tuple(Placeholder(type_named(name)) for name in results)
 
     def barrier(

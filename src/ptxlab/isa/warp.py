@@ -9,6 +9,7 @@ from ptxlab.native import Pointer, boolean, native, trailing_zeros, u32
 from .form import Modifiers, Specification, form
 from .machine import Machine, Value
 from .operation import computes
+from .undefined import UNDEFINED, Following
 
 SHUFFLES = "up down bfly idx"
 VOTES = "all any uni"
@@ -37,7 +38,9 @@ def shfl(
 ) -> tuple[Value, Value]:
     """Read `a` of another lane of the warp; `p` is whether that lane was in range."""
     members = k.active_mask() if membermask is None else membermask
-    d, p = k.collect(shuffle, members, (a, b, c), ("b32", "pred"), statics=(SHUFFLES.split().index(m.mode),))
+    statics = (SHUFFLES.split().index(m.mode),)
+    following = Following(shuffle, statics, 1, 1)
+    d, p = k.collect(shuffle, members, (a, b, c), ("b32", "pred"), statics=statics, following=following)
     return d, p
 
 
@@ -61,14 +64,12 @@ def shuffle(exchange: Pointer[u32], members: u32, mode: u32) -> None:
         within: boolean = offset <= lane and source >= last if mode == UP else source <= last
         if not within:
             source = lane
+        # PTX ISA 9.7.9.6 leaves open what comes from a lane that does not take part.
         exchange[96 + lane] = exchange[source] if members >> source & 1 != 0 else UNDEFINED
         exchange[128 + lane] = u32(within)
 
 
 UP, DOWN, BUTTERFLY = range(3)  # as in SHUFFLES
-UNDEFINED = 0xFFF1FFF1
-"""What comes from a lane that does not take part, which PTX ISA 9.7.9.6 leaves open: NaN in every type of float, and a
-large number otherwise, so that a sum with it is wrong."""
 
 
 @form(

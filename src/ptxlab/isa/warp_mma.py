@@ -33,6 +33,7 @@ from .multiplication import (
 )
 from .multiplication_scaled import UE4M3, UE8M0, ScaledMma, multiply_scaled
 from .targets import target_named
+from .undefined import following_mma
 
 if TYPE_CHECKING:
     from .machine import Statics
@@ -72,7 +73,9 @@ def collect(k: Machine, mma: WarpMma, *operands: Vector | Value) -> Vector:
     function, statics = plan(mma, target_named(k.target).number)
     width = 64 if mma.dtype == "f64" else 32
     count = mma.fragments.d.registers * 32 // width
-    return k.collect(function, ALL_LANES, inputs, [f"b{width}"] * count, statics=statics, aligned=True)
+    following = _following(mma.fragments, mma.registers, words(tuple(inputs)))
+    results = [f"b{width}"] * count
+    return k.collect(function, ALL_LANES, inputs, results, statics=statics, aligned=True, following=following)
 
 
 def words(values: Vector | Value) -> int:
@@ -95,6 +98,9 @@ def mma_of(m: Modifiers, fragments: Fragments, a: Vector, b: Vector, c: Vector, 
         conjunction=m.operation == "and",
         **more,
     )
+
+
+_following = cache(following_mma)
 
 
 @cache

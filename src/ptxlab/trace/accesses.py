@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.device.trace_format import NO_BLOCK, READ, WRITTEN
+from ptxlab.isa.undefined import undefined_bytes
 from ptxlab.trace.columns import Columns, Numbers, Segment, Slot
 
 GLOBAL, SHARED, LOCAL, PARAM, CONST = range(5)
@@ -87,6 +88,11 @@ class Rows:
             & (self.address < start + size)
             & (self.address + self.size > start)
         )
+
+
+def unwritten(address: int, size: int) -> npt.NDArray[np.uint8]:
+    """What memory of a block or a thread holds from an address on before anything is written."""
+    return np.frombuffer(undefined_bytes(address, size), np.uint8).copy()
 
 
 class Accesses:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxlab.device.trace_format import WRITTEN
-from ptxlab.trace.accesses import GLOBAL, PARAM, Rows
+from ptxlab.trace.accesses import GLOBAL, PARAM, Rows, unwritten
 from ptxlab.trace.columns import Columns, Numbers
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.origin import Origin, Place, Stored
@@ -129,7 +129,7 @@ class Comparison:
 
     def _bytes_there(self, place: Place, key: int) -> bytes:
         space, owner, address, size = place
-        content = np.zeros(size, np.uint8)
+        content = unwritten(address, size)
         if space == PARAM:
             return self.other.accesses.parameters[address : address + size]
         region = self.other.accesses.region_at(address) if space == GLOBAL else None

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ptxlab.isa.descriptor import tensor_chunk_offset
 from ptxlab.isa.tcgen05 import SPREAD
 from ptxlab.isa.tensor_memory import BAND, LANES
-from ptxlab.trace.accesses import SHARED
+from ptxlab.trace.accesses import SHARED, unwritten
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.lanes import Executed
 from ptxlab.trace.tensor_memory import COLUMNS, FEW_ROWS, address_of
@@ -42,7 +42,7 @@ def copied(finder: Finder, block: int, step: Executed) -> Copied | None:
     columns = ((address & 0xFFFF) + np.arange(bits // 32)) % COLUMNS
     if getattr(m, "from"):
         return Copied(np.concatenate(lanes) % LANES, columns, None)
-    shared = np.zeros(finder.accesses.shared_size, np.uint8)
+    shared = unwritten(0, finder.accesses.shared_size)
     finder.accesses.image(SHARED, block, 0, shared, step.key)
     starts = [
         [int(tensor_chunk_offset(descriptor, r, c // 4, 0)) + c % 4 * 4 for c in range(bits // 32)] for r in range(rows)

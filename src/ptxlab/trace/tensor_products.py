@@ -21,7 +21,7 @@ from ptxlab.isa.tensor_tile import TensorMma, Tile, describe_tile
 from ptxlab.native import size_of
 from ptxlab.native.engine import compiled
 from ptxlab.native.types import field_of
-from ptxlab.trace.accesses import SHARED, Accesses
+from ptxlab.trace.accesses import SHARED, Accesses, unwritten
 from ptxlab.trace.lanes import Executed
 from ptxlab.trace.operands import names_in
 from ptxlab.trace.tensor_memory import address_of
@@ -75,14 +75,14 @@ class _SharedMemory:
         self._accesses = accesses
         rows = accesses.writes
         self._rows = rows.take(np.flatnonzero((rows.space == SHARED) & (rows.owner == block)))
-        self._content = np.zeros(accesses.shared_size, np.uint8)
+        self._content = unwritten(0, accesses.shared_size)
         self._done = 0
 
     def before(self, key: int) -> npt.NDArray[np.uint8]:
         """What it holds before `key`."""
         past = int(np.searchsorted(self._rows.key, key))
         if past < self._done:
-            self._content[:] = 0
+            self._content[:] = unwritten(0, len(self._content))
             self._done = 0
         self._accesses.write(self._rows.take(slice(self._done, past)), 0, self._content)
         self._done = past

@@ -15,7 +15,7 @@ from ptxlab.device.layout import shared_variables
 from ptxlab.device.trace_file import COMPLETE, ENDS, TraceError, TraceFile
 from ptxlab.ir.mangled import title
 from ptxlab.trace import registers as registers_of
-from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses
+from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses, unwritten
 from ptxlab.trace.barriers import Barrier, Barriers, Mbarrier
 from ptxlab.trace.columns import Columns
 from ptxlab.trace.program import Program, Value
@@ -272,9 +272,9 @@ class Trace:
             return np.frombuffer(self.accesses.parameters, np.uint8)
         number = self.number_of(thread, block)
         if space == "shared":
-            content, owner = np.zeros(self.accesses.shared_size, np.uint8), number // self.accesses.threads_in_block
+            content, owner = unwritten(0, self.accesses.shared_size), number // self.accesses.threads_in_block
         else:
-            content, owner = np.zeros(self.accesses.local_size, np.uint8), number
+            content, owner = unwritten(0, self.accesses.local_size), number
         self.accesses.image(SPACES[space], owner, 0, content, key)
         return content
 

@@ -155,8 +155,21 @@ class Finding:
     phase_arrivals: u32  # of such a race: the arrivals of that phase
     group_wait: u32  # of a race: 1 + the last wait for groups of the thread that started the other operation
     observed_write: u32  # of ONE_SIDED: the write that was observed; the read is the third instruction
+    used_at: u32  # of an undefined value: 1 + the instruction that uses it; 0: it is the read itself
     commit: u32  # of a race: 1 + the `tcgen05.commit` that signals the end of the other operation, at `wait`
     phase_bytes: u64  # of such a race: the bytes that were expected in that phase
+
+
+@struct
+class UndefinedValue:
+    """The last undefined value that a lane got from an instruction; see `runtime.order.undefined`."""
+
+    instruction: u32  # 1 + the instruction; 0: there was none
+    thread: u32
+    block: u64
+    address: u64
+    bytes: u32  # 0: it is not from memory
+    space: u32
 
 
 @struct
@@ -190,3 +203,4 @@ class History:
     is_trial: u32  # whether other cores run blocks at the same time, each with a history of its own; see `sharing`
     unused: u32
     grids: GridOrder
+    undefined: Pointer[UndefinedValue]  # by bits of sources and by lanes

@@ -11,7 +11,6 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.accesses import Race, bytes_of, parties_of, race_of
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import by_source, by_synchronization, causes_of, other_lines
-from ptxlab.emulate.explain.discarded_reads import DiscardedReads
 from ptxlab.emulate.explain.grids import explain_overlaps, is_of_earlier_grid
 from ptxlab.emulate.explain.layout_findings import explain_mismatches
 from ptxlab.emulate.explain.lockstep import explain_lockstep
@@ -23,7 +22,7 @@ from ptxlab.emulate.explain.snapshots import block_name, companion, thread_name
 from ptxlab.emulate.explain.tensor_findings import explain_collectors, explain_unread
 from ptxlab.emulate.explain.tensor_map_faults import explain_stale_map, explain_unchanged_map
 from ptxlab.emulate.runtime.order import reports
-from ptxlab.report import Diagnostic, error, warning
+from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
@@ -91,16 +90,10 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     for number in numbers:
         if kinds[number] == reports.UNREAD and found.get("instruction", number) not in racing:
             yield explain_unread(launch, found, number)
-    discarded = DiscardedReads(launch)
-    unwritten = [
-        number
-        for number in numbers
-        if kinds[number] == reports.UNWRITTEN
-        and found.get("instruction", number) not in racing
-        and not discarded.has(found.get("instruction", number))
-    ]
-    for first, *others in by_source(launch, found, unwritten):
-        yield _explain_unwritten(launch, found, first, len(others))
+    for kind in (reports.UNWRITTEN, reports.SHUFFLED):
+        undefined = [n for n in numbers if kinds[n] == kind and found.get("instruction", n) not in racing]
+        for first, *others in by_source(launch, found, undefined):
+            yield _EXPLAINED[kind](launch, found, first, len(others))
     if worker.history.get("unwatched"):
         yield warning(
             "incomplete-check",
@@ -190,9 +183,38 @@ def _explain_unwritten(launch: RunningLaunch, found: StructArray, number: int, o
         f"a thread reads {name_memory(space)} that {whose}",
         launch.span_of(found.get("instruction", number)),
         f"{who} read {bytes_of(launch, found, number)}",
-        notes=[f"so {'do' if others > 1 else 'does'} {others} more of the same line of the source"] if others else [],
+        others=_use(launch, found, number),
+        notes=_more_of_line(others),
         helps=["write it first: it is not zero on a GPU"],
     )
+
+
+def _explain_shuffled(launch: RunningLaunch, found: StructArray, number: int, others: int) -> Diagnostic:
+    """A value from a lane that takes no part in a `shfl`, and as many others from the same line of the source."""
+    who = thread_name(launch, found.get("block", number), found.get("thread", number))
+    return warning(
+        "undefined-shuffle",
+        "a value is used that `shfl` took from a lane that does not take part",
+        launch.span_of(found.get("instruction", number)),
+        f"{who} read a lane that is not in the mask, or has exited",
+        others=_use(launch, found, number),
+        notes=_more_of_line(others),
+        helps=["let all lanes that are read execute the `shfl`, or discard the value where the lane is not there"],
+    )
+
+
+_EXPLAINED = {reports.UNWRITTEN: _explain_unwritten, reports.SHUFFLED: _explain_shuffled}
+
+
+def _use(launch: RunningLaunch, found: StructArray, number: int) -> list[Label]:
+    """Where an undefined value is used, if that is not where it comes from."""
+    used = found.get("used_at", number)
+    span = launch.span_of(used - 1) if used else None
+    return [Label(span, "and the value is used here")] if span is not None else []
+
+
+def _more_of_line(others: int) -> list[str]:
+    return [f"so {'do' if others > 1 else 'does'} {others} more of the same line of the source"] if others else []
 
 
 def _explain_absence(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:

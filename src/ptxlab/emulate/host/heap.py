@@ -6,6 +6,7 @@ import ctypes
 
 from ptxlab.device.arguments import HEAP
 from ptxlab.device.regions import Region
+from ptxlab.isa.undefined import undefined_bytes
 
 LIMIT = 1 << 30  # bytes that the kernels of a module may have at once
 _GAP = 4096  # so that a step too far is found out
@@ -24,7 +25,7 @@ class Heap:
         """New memory; None where the heap is full."""
         if size == 0 or self.size + size > LIMIT:
             return None
-        memory = (ctypes.c_char * size)()
+        memory = (ctypes.c_char * size).from_buffer(bytearray(undefined_bytes(0, size)))
         region = Region(self.next, size, ctypes.addressof(memory), _NAME, True, memory)
         self.add(region)
         return region

@@ -13,6 +13,7 @@ from ptxlab.emulate.abi.structs import StructArray, zeroed_bytes
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
 from ptxlab.emulate.runtime.memory import profile as requests
+from ptxlab.emulate.runtime.order.undefined import SOURCES, STORES
 from ptxlab.emulate.runtime.schedule.random import scrambled
 from ptxlab.emulate.translate.provenance import ALL
 from ptxlab.native.checking import share
@@ -49,7 +50,9 @@ class HostWorker:
         self.late = StructArray(faults.Fault)
         self.history = StructArray(clocks.History)
         self.findings = StructArray(clocks.Finding, MOST_FINDINGS)
+        self.undefined = StructArray(clocks.UndefinedValue, (SOURCES + STORES) * 32)
         self.history.set(findings=self.findings.address, finding_capacity=MOST_FINDINGS)
+        self.history.set(undefined=self.undefined.address)
         if launch.checks:
             self.history.set(limit=min(launch.free_memory // 4, MOST_HISTORY) // workers, is_trial=int(launch.is_trial))
         self.hints = StructArray(address_spaces.Hint, facts["hints"])

@@ -34,9 +34,9 @@ RARE = frozenset("""
     asynchronous.tensor_maps asynchronous.wgmma memory.block_independence memory.block_lifetime memory.multicast
     memory.profile
     order.cluster_order order.earlier_grids order.lockstep order.matrix_rows order.observations order.proxies
-    order.reports order.tensor_happens_before
-    order.tensor_map_order order.tensor_order schedule.cluster_barrier schedule.clusters schedule.directed
-    schedule.search schedule.steps tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors
+    order.reports order.tensor_happens_before order.tensor_map_order order.tensor_order order.undefined
+    schedule.cluster_barrier schedule.clusters schedule.directed schedule.search schedule.steps
+    tensor_memory.accesses tensor_memory.allocation tensor_memory.collectors
     tensor_memory.commits tensor_memory.copies tensor_memory.execution tensor_memory.metadata tensor_memory.mma
     tensor_memory.operands
     tensor_memory.operations tensor_memory.pairs tensor_memory.scale_factors tensor_memory.shifts

@@ -13,6 +13,7 @@ from ptxlab.emulate.abi import address_spaces, state, thread_parts
 from ptxlab.emulate.runtime.schedule import steps
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.preemption import LOGGED
+from ptxlab.emulate.translate.undefined import DEFINED
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text
 from ptxlab.isa.types import Type, type_named
 from ptxlab.native import offset_of, size_of
@@ -166,7 +167,10 @@ def load(
     pointer = locate(function, address, size * count, address_spaces.LOAD, condition)
     log(function, address, size * count, address_spaces.LOAD)
     function.unit.counting.note_look(function, address.space)
-    function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
+    undefined = function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
+    shadow = DEFINED
+    if undefined is not None:
+        shadow = function.undefined.loaded(undefined, address, size * count, SPACES[address.space])
     if function.recording is not None:
         function.recording.note_access(address, "load", (), size * count, recorded)
     texts = [
@@ -181,7 +185,13 @@ def load(
         builder.label(after)
         zero = constant_text(0, type)
         texts = [builder.value(f"phi {bits_of(type)} [ {text}, %{last} ], [ {zero}, %{origin} ]") for text in texts]
-    return tuple(LlvmValue(function, type, text) for text in texts)
+        if shadow != DEFINED:
+            shadow = builder.value(f"phi i32 [ {shadow}, %{last} ], [ 0, %{origin} ]")
+    function.undefined.handed_on = function.undefined.combine((function.undefined.handed_on, shadow))
+    values = tuple(LlvmValue(function, type, text) for text in texts)
+    for value in values:
+        value.undefined = shadow
+    return values
 
 
 def store(
@@ -201,8 +211,9 @@ def store(
     if function.unit.counts_changes:
         unchanged = _holds(function, pointer, values, size)
         log(function, address, size * len(values), address_spaces.STORE, builder.value(f"xor i1 {unchanged}, true"))
+        undefined = function.undefined.stored(address, values, is_strong(order), SPACES[address.space])
         function.unit.tracking.note_access(
-            function, address, size * len(values), address_spaces.STORE, order, size, unchanged
+            function, address, size * len(values), address_spaces.STORE, order, size, unchanged, undefined
         )
         function.unit.counting.note_change(function, address.space, builder.value(f"xor i1 {unchanged}, true"))
     else:
@@ -214,6 +225,11 @@ def store(
     if when is not None:
         builder.jump(after)
         builder.label(after)
+
+
+def is_strong(order: str) -> bool:
+    """Whether an access is more than weak."""
+    return order.partition(".")[0] not in ("", "weak", "constant", "same-address")
 
 
 def _holds(function: Function, pointer: str, values: Sequence[LlvmValue], size: int) -> str:

@@ -10,11 +10,13 @@ from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.records import OperationRecord, constant_record, fill
 from ptxlab.emulate.translate.values import LlvmValue, resize
 from ptxlab.isa.types import type_named
+from ptxlab.isa.undefined import has_undefined
 from ptxlab.native.functions import Signature, signature
 from ptxlab.native.translate import declaration_text
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
+    from ptxlab.emulate.translate.undefined import Followed
     from ptxlab.isa.machine import Statics
 
 
@@ -40,33 +42,62 @@ class Calls:
         function: Function,
         action: Callable[..., Any],
         statics: Statics,
-        words: int,
+        words: tuple[int, int],
         aligned: bool,
         reads_shared: bool = False,
         orders: bool = False,
+        followed: Followed | None = None,
     ) -> int:
-        """A warp collective: what its lanes do together, as a function without the constants."""
-        self.exchange_words = max(self.exchange_words, words)
-        known = signature(action)
-        self.natives.setdefault(known.symbol, action)
-        arguments = ["ptr %exchange", "i32 %members", *["ptr %shared"] * reads_shared]
-        for static, (_, type) in zip(statics, known.parameters[len(arguments) :], strict=True):
-            arguments.append(f"{type.llvm} {static if isinstance(static, int) else self._constant(static)}")
+        """A warp collective: what its lanes do together, as a function without the constants.
+
+        `words` are those of inputs, and all. If undefined values are followed through it, that is done on as many words
+        after those of the values, and a word that says whether there are any.
+        """
+        inputs, total = words
+        lines = [self._collective_call(action, statics, "%exchange", reads_shared)]
+        if followed is not None:
+            following, count, needs_lanes = followed
+            given = f"i32 {total}, i32 {inputs}, i32 {count}, i32 {int(needs_lanes)}"
+            lines += [
+                f"%found = call i32 @{self._native(has_undefined)}(ptr %exchange, i32 %members, {given})",
+                "%is_found = icmp ne i32 %found, 0",
+                "br i1 %is_found, label %follow, label %end",
+                "follow:",
+                f"%shadows = getelementptr i8, ptr %exchange, i64 {128 * (total + 1)}",
+                self._collective_call(following.function, following.statics, "%shadows", False),
+                "br label %end",
+                "end:",
+            ]
+            total = 2 * total + 1
+        self.exchange_words = max(self.exchange_words, total)
         number = len(self.sites)
-        what = (known.symbol, tuple(statics))
-        if what not in self._collectives:
-            self._collectives[what] = f"@collective.{len(self._collectives)}"
-            self.wrappers.append(
-                f"void {self._collectives[what]}(ptr %exchange, i32 %members, ptr %shared) nounwind {{\n"
-                f'  call void @"{known.symbol}"({", ".join(arguments)})\n  ret void\n}}\n'
-            )
+        what = (signature(action).symbol, tuple(statics))
+        wrapper = (*what, followed is not None)
+        if wrapper not in self._collectives:
+            name = self._collectives[wrapper] = f"@collective.{len(self._collectives)}"
+            body = "".join(f"  {line}\n" for line in [*lines, "ret void"])
+            self.wrappers.append(f"void {name}(ptr %exchange, i32 %members, ptr %shared) nounwind {{\n{body}}}\n")
         key = (*what, number if aligned else None)  # aligned lanes converge at the same instruction
         self.sites.append(
-            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._collectives[what]}, "
+            f"{{ ptr, i32, i32, i32, i32 }} {{ ptr {self._collectives[wrapper]}, "
             f"i32 {self._keys.setdefault(key, len(self._keys))}, "
             f"i32 {function.instruction_number}, i32 {int(aligned)}, i32 {int(orders)} }}"
         )
         return number
+
+    def _collective_call(self, action: Callable[..., Any], statics: Statics, buffer: str, reads_shared: bool) -> str:
+        """A call of what lanes do together."""
+        known = signature(action)
+        arguments = [f"ptr {buffer}", "i32 %members", *["ptr %shared"] * reads_shared]
+        for static, (_, type) in zip(statics, known.parameters[len(arguments) :], strict=True):
+            arguments.append(f"{type.llvm} {static if isinstance(static, int) else self._constant(static)}")
+        return f"call void @{self._native(action)}({', '.join(arguments)})"
+
+    def _native(self, native: Callable[..., Any]) -> str:
+        """The symbol of a native function, whose code becomes part of the unit."""
+        symbol = signature(native).symbol
+        self.natives.setdefault(symbol, native)
+        return f'"{symbol}"'
 
     def _constant(self, static: tuple[int, ...] | object) -> str:
         """The name of a table of words, or of a record of constants, beside the code."""

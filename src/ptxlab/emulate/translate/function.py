@@ -27,6 +27,7 @@ from ptxlab.emulate.translate.recording import FunctionRecording, Segment, is_ap
 from ptxlab.emulate.translate.registers import Registers
 from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing
+from ptxlab.emulate.translate.undefined import Undefined
 from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
@@ -58,6 +59,7 @@ class Function:
         self.frame = Frame(self)
         self.registers = Registers(self, self.instructions, self.effects)
         self._read_results_at_end()
+        self.undefined = Undefined(self)
         self.position = 0
         self.first = unit.number_instructions(function)
         self.live = self._find_live()
@@ -233,6 +235,7 @@ class Function:
     def _translate_guarded(self, instruction: ir.Instruction, guard: ir.Guard, match: Match | None) -> None:
         builder = self.builder
         assert isinstance(guard.register, ir.Register)
+        self.undefined.use_guard(guard.register)
         condition = self.registers.get(guard.register).text
         taken, after = builder.new_label("then"), builder.new_label("after")
         started, origin = None, ""
@@ -278,6 +281,7 @@ class Function:
         if self.position in self.points:
             self._pass_point(self.points[self.position])
         if instruction.opcode.jump is not None:
+            self.undefined.use_operands(instruction)
             HANDLERS[instruction.opcode.jump](self, instruction)
         else:
             assert match is not None
@@ -294,6 +298,7 @@ class Function:
         for expected, operand in zip(match.expected, instruction.operands, strict=True):
             read(self, expected, operand, given, results)
         names = semantics.__code__.co_varnames[2 : semantics.__code__.co_argcount]
+        self.undefined.begin(instruction, match, given)
         self.machine.begin(instruction, match)
         returned = semantics(self.machine, match.candidate.modifiers, *(given.get(name) for name in names))
         write(self, results, returned)

@@ -18,12 +18,14 @@ from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.stack import Stack
 from ptxlab.emulate.translate.tensor_memory import TensorMemory
 from ptxlab.emulate.translate.textures import TextureUnit
+from ptxlab.emulate.translate.undefined import DEFINED, Followed
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, resize
 from ptxlab.emulate.translate.wgmma import WarpgroupMma
 from ptxlab.isa import Match, asynchronous
 from ptxlab.isa.multicast_unit import Multicast
 from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import type_named
+from ptxlab.isa.undefined import Following
 from ptxlab.native.functions import signature
 
 if TYPE_CHECKING:
@@ -188,6 +190,7 @@ class LlvmMachine:
         aligned: bool = False,
         reads_shared: bool = False,
         orders: bool = False,
+        following: Following | None = None,
     ) -> tuple[LlvmValue, ...]:
         word = 0
         for value in inputs:
@@ -196,7 +199,18 @@ class LlvmMachine:
                 word += 1
         types = [type_named(name) for name in results]
         total = word + sum(-(-type.width // 32) for type in types)
-        site = self.function.unit.calls.site(self.function, function, statics, total, aligned, reads_shared, orders)
+        if following is not None and not self._follow(following, inputs, total):
+            following = None
+        site = self.function.unit.calls.site(
+            self.function,
+            function,
+            statics,
+            (word, total),
+            aligned,
+            reads_shared,
+            orders,
+            self._followed(following, inputs),
+        )
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("waiting.members", "i32", given)
         self.function.store_field("waiting.site", "i32", site)
@@ -212,7 +226,51 @@ class LlvmMachine:
                 found.append(self.pack(parts, type.name))
             else:
                 found.append(LlvmValue(self.function, type, resize(parts[0], type.width, signed=False)))
+        if following is not None:
+            self._take_shadows(following, found, total, inputs=total - sum(-(-type.width // 32) for type in types))
         return tuple(found)
+
+    def _followed(self, following: Following | None, inputs: Sequence[LlvmValue]) -> Followed | None:
+        """What is followed through a warp collective, in words."""
+        if following is None:
+            return None
+        words = sum(-(-value.type.width // 32) for value in inputs[: following.inputs])
+        return Followed(following, words, self.function.undefined.is_source and following.inputs < len(inputs))
+
+    def _follow(self, following: Following, inputs: Sequence[LlvmValue], word: int) -> bool:
+        """Put the shadows of undefined values into the exchange buffer, unless all are known to be defined."""
+        builder, undefined = self.function.builder, self.function.undefined
+        shadows = [value.undefined or DEFINED for value in inputs[: following.inputs]]
+        some = undefined.combine(shadows)
+        if some == DEFINED and not undefined.is_source:
+            return False
+        builder.emit(f"store i32 {some}, ptr {self._exchange(word)}")
+        if some == DEFINED:
+            return True
+        with undefined.where(some):
+            for shadow, value in zip(shadows, inputs, strict=False):
+                if following.parts and shadow != DEFINED:
+                    shadow = builder.value(f"sext i1 {builder.value(f'icmp ne i32 {shadow}, 0')} to i32")
+                for _ in range(0, value.type.width, 32):
+                    word += 1
+                    builder.emit(f"store i32 {shadow}, ptr {self._exchange(word)}")
+        return True
+
+    def _take_shadows(self, following: Following, values: Sequence[LlvmValue], total: int, inputs: int) -> None:
+        """Read the shadows of results from the exchange buffer."""
+        builder, undefined = self.function.builder, self.function.undefined
+        flag = builder.value(f"load i32, ptr {self._exchange(total)}")
+        word, shadows = total + 1 + inputs, []
+        with undefined.where(flag) as labels:
+            for value in values[: following.results]:
+                shadow = builder.value(f"load i32, ptr {self._exchange(word)}")
+                shadows.append(undefined.taken(shadow, parts=following.parts))
+                word += -(-value.type.width // 32)
+        for value in values:
+            value.undefined = DEFINED
+        for value, shadow in zip(values, shadows, strict=False):
+            value.undefined = builder.value(f"phi i32 [ {shadow}, %{labels.last} ], [ 0, %{labels.origin} ]")
+        undefined.handed_on = undefined.combine(value.undefined or DEFINED for value in values)
 
     def _exchange(self, word: int) -> str:
         return self.function.builder.value(f"getelementptr i8, ptr %exchange, i64 {128 * word}")

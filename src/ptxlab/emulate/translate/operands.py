@@ -75,11 +75,12 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> LlvmValue:
     """One value of `type`."""
     match operand:
         case ir.Register():
-            return _fit(function, function.registers.get(operand), type)
+            return _followed(function, _fit(function, function.registers.get(operand), type), operand)
         case ir.VectorElement():
             assert isinstance(operand.register, ir.Register)
             assert operand.position is not None
-            return _fit(function, function.registers.get(operand.register, operand.position), type)
+            value = _fit(function, function.registers.get(operand.register, operand.position), type)
+            return _followed(function, value, operand.register, operand.position)
         case ir.Selection():
             assert isinstance(operand.register, ir.Register)
             return _fit(function, function.registers.get(operand.register), type)
@@ -107,6 +108,14 @@ def scalar(function: Function, type: Type, operand: ir.Operand) -> LlvmValue:
                 address = _as_value(function, operand.base.variable, address)
             return _fit(function, address, type)
     raise AssertionError(f"{operand!r} as a value")
+
+
+def _followed(function: Function, value: LlvmValue, register: ir.Register, element: int = 0) -> LlvmValue:
+    """The value of a register, with its shadow where lanes hand values to each other."""
+    match = function.matches[function.position]
+    if match is not None and match.effects.follows:
+        value.undefined = function.undefined.of(register, element)
+    return value
 
 
 def _as_value(function: Function, variable: ir.Variable, address: LlvmValue) -> LlvmValue:
@@ -223,17 +232,19 @@ def _store(function: Function, operand: ir.Operand, value: LlvmValue) -> None:
             for part, element in zip(function.machine.unpack(value, f"b{width}"), elements, strict=True):
                 _store(function, element, part)
         case ir.Register():
-            function.registers.put(
-                operand, resize(value, operand.type.width, signed=value.is_signed), raw=value.known_raw
-            )
+            text = resize(value, operand.type.width, signed=value.is_signed)
+            undefined = function.undefined.of_result(value)
+            function.registers.put(operand, text, raw=value.known_raw, undefined=undefined)
         case ir.VectorElement():
             assert isinstance(operand.register, ir.Register)
             assert operand.position is not None
             text = resize(value, operand.register.type.width, signed=value.is_signed)
-            function.registers.put(operand.register, text, operand.position)
+            undefined = function.undefined.of_result(value)
+            function.registers.put(operand.register, text, operand.position, undefined=undefined)
         case ir.Selection():
             assert isinstance(operand.register, ir.Register)
-            function.registers.put(operand.register, resize(value, operand.register.type.width, signed=False))
+            text = resize(value, operand.register.type.width, signed=False)
+            function.registers.put(operand.register, text, undefined=function.undefined.of_result(value))
         case _:
             raise AssertionError(f"{operand!r} as a result")
 

@@ -9,7 +9,7 @@ saved or fetched where a thread waits: the text, and the time that LLVM takes, g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ class Registers:
         self._flat = function.unit.flat
         self._sums = frozenset() if self._flat else _sums(instructions, function.matches, effects, self.by_index)
         self._known: dict[tuple[int, int], _Known] = {}
+        self.shadows: Mapping[int, ir.Register] = {}  # see `undefined`
         self._guarded: set[tuple[int, int]] | None = None  # what became known where a guard holds
         self._labels = 0  # of the text, when the instruction started
 
@@ -66,15 +67,19 @@ class Registers:
             self._remember((register.index, element), _Known(text, raw, []))
         return LlvmValue(self._function, register.type, text, raw)
 
-    def put(self, register: ir.Register, text: str, element: int = 0, raw: str | None = None) -> None:
-        """Write a register; `raw` is the value as a `float` before its NaNs became canonical."""
+    def put(
+        self, register: ir.Register, text: str, element: int = 0, raw: str | None = None, undefined: str = "0"
+    ) -> None:
+        """Write a register and its shadow; `raw` is the value as a `float` before its NaNs became canonical."""
+        if register.index in self.shadows:
+            self.put(self.shadows[register.index], undefined, element)
         builder = self._function.builder
         before = self._known.get((register.index, element))
         if before is not None and self._guarded is None:
             before.stores.clear()
         if raw is not None and raw[:2] == "%r":
             raw = builder.value(f"load float, ptr {raw}")
-        if self._function.recording is not None:
+        if self._function.recording is not None and register.variable is not None:
             self._function.recording.note_register(register, element, text)
         stores = builder.gap()
         name = self._variable(register, element, lambda: stores)

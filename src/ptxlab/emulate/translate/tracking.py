@@ -11,6 +11,7 @@ from ptxlab.emulate.translate.fragments import MAPPED, Fragments
 from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.preemption import takes_turns
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
+from ptxlab.emulate.translate.undefined import passes_argument
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.descriptor import CHUNK
@@ -42,14 +43,18 @@ class Tracking:
         order: str,
         element: int,
         unchanged: str = "false",
-    ) -> None:
-        """Track an access to `bytes` bytes in elements of `element`, which may change nothing."""
+        undefined: str = "false",
+    ) -> str | None:
+        """Track an access to `bytes` bytes in elements of `element`, which may change nothing.
+
+        A store may write what is undefined; of a load whose value is followed, what is returned is not 0 if it is.
+        """
         number = flags_of(kind, order, element)
         if _is_matrix_row(function, bytes) and kind == address_spaces.STORE:
             number |= shadow.MATRIX_ROW
         elif self.checks and self.copies_boxes and kind == address_spaces.LOAD and address.space == "shared":
             self._note_fragment(function, address.value, bytes)
-        self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED)
+        return self._note(function, address, bytes, kind, number, unchanged, number | shadow.UNCHANGED, undefined)
 
     def _note_fragment(self, function: Function, offset: LlvmValue, bytes: int) -> None:
         """Compare a load of a fragment with the tensor map of what it reads, by its swizzle and its type."""
@@ -88,14 +93,15 @@ class Tracking:
         number: int,
         condition: str,
         otherwise: int,
-    ) -> None:
+        undefined: str = "false",
+    ) -> str | None:
         """Track an access, which is `number`, and where the condition holds, `otherwise`."""
         instruction = function.instructions[function.position]
         space = address.space
         if not self.checks or space in ("const", "param"):
-            return
-        if space == "local" and (not self.is_alone or _names_parameter(instruction)):
-            return
+            return None
+        if space == "local" and (not self.is_alone or passes_argument(instruction)):
+            return None
         builder = function.builder
         roots = UNKNOWN
         after = None
@@ -108,7 +114,8 @@ class Tracking:
                 builder.branch(self._is_tracked(function, roots), tracked, after)
                 builder.label(tracked)
         name = _NOTES[space]
-        more = shadow.FOLLOWED if self.is_alone else 0
+        follows = kind == address_spaces.LOAD and function.undefined.is_source
+        more = (shadow.FOLLOWED if self.is_alone else 0) | (shadow.FOLLOWS_VALUE if follows else 0)
         if self.synchronizes and number & (shadow.STRONG | shadow.OBJECT) == shadow.STRONG:
             is_loop = kind == address_spaces.LOAD and _polls(function)
             more |= shadow.SYNCHRONIZES | shadow.POLLS * (condition != "false" or is_loop)
@@ -118,11 +125,17 @@ class Tracking:
         if condition != "false":
             what = builder.value(f"select i1 {condition}, i32 {otherwise | more}, i32 {number | more}")
         self._note_lockstep(function, address, bytes, kind)
+        if undefined != "false":
+            more_bits = builder.value(f"select i1 {undefined}, i32 {shadow.UNDEFINED}, i32 0")
+            what = builder.value(f"or i32 {what}, {more_bits}")
         flags = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
-        builder.emit(f"call void @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})")
+        found = builder.value(
+            f"call i32 @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})"
+        )
         if after is not None:
             builder.jump(after)
             builder.label(after)
+        return found if follows else None
 
     def _note_lockstep(self, function: Function, address: LlvmAddress, bytes: int, kind: int) -> None:
         """Compare a volatile access to shared memory with what other lanes did; see `runtime.order.lockstep`."""
@@ -252,7 +265,3 @@ def _is_matrix_row(function: Function, bytes: int) -> bool:
         return False
     match = match_of(function.instructions[function.position])
     return match is not None and match.effects.converges
-
-
-def _names_parameter(instruction: ir.Instruction) -> bool:
-    return any(word.startswith("param") for word in instruction.opcode.modifiers)

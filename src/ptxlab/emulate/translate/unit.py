@@ -72,6 +72,7 @@ class Unit:
         self.instructions: list[tuple[ir.Function, ir.Instruction]] = []
         self.hints = 0
         self.uses_stack = False
+        self.undefined_sources = 0  # instructions that can give an undefined value
         self._signatures: dict[Signature, int] = {}
         self.numbers = layout.function_numbers(module)
         self.functions = layout.reachable(module, entry)
@@ -85,6 +86,7 @@ class Unit:
         self.variables = layout.Variables(module, self.functions)
         instructions = [one for function in self.functions for one in function.instructions()]
         self.ranked = prod(entry.required_cluster or (1,)) > 1 or any(map(_uses_ranks, instructions))
+        self.services = {name for one in instructions for name in _services(one)}  # of the host, that it calls
         self.copies_as_threads = any(map(_copies_as_threads, instructions))
         self.tracking.copies_boxes = any(map(_starts_bulk_copy, instructions))
         self.parameter_size = layout.block_of(entry.parameters).size
@@ -240,11 +242,15 @@ def _copies_as_threads(instruction: ir.Instruction) -> bool:
     return match is not None and (match.effects.does("bulk", "put") or match.effects.does("async_copy", "start"))
 
 
+def _services(instruction: ir.Instruction) -> list[str]:
+    called = [operand.name for operand in instruction.operands if isinstance(operand, ir.FunctionReference)]
+    return [name for name in called if name in SERVICES]
+
+
 def _is_loud(instruction: ir.Instruction) -> bool:
     match = match_of(instruction)
     if match is None:
-        called = [operand for operand in instruction.operands if isinstance(operand, ir.FunctionReference)]
-        return any(reference.name in SERVICES for reference in called)
+        return bool(_services(instruction))
     if match.effects.does("bulk", "cancel"):
         return True
     outside = [access for access in match.effects.accesses if not (access.space or "").startswith("shared")]

@@ -27,7 +27,7 @@ def bits_of(type: Type) -> str:
 class LlvmValue:
     """Bits with a type; `text` is their name in LLVM IR."""
 
-    __slots__ = ("_raw", "_text", "epoch", "function", "type")
+    __slots__ = ("_raw", "_text", "epoch", "function", "type", "undefined")
 
     def __init__(self, function: Function, type: Type, text: str, raw: str | None = None) -> None:
         self.function = function
@@ -35,6 +35,7 @@ class LlvmValue:
         self._text = text
         self._raw = raw
         self.epoch = function.frame.epoch
+        self.undefined: str | None = None  # its shadow, where one instruction hands it on to another; see `undefined`
 
     @property
     def text(self) -> str:

@@ -30,6 +30,7 @@ from ptxlab.emulate.abi.faults import (
 )
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import FAILED
+from ptxlab.isa.undefined import leave_undefined
 from ptxlab.native import Pointer, address_of, boolean, call, cast, native, u8, u32, u64
 
 WINDOW = 1 << 56
@@ -258,10 +259,19 @@ def enter(thread: Pointer[Thread], own_size: u64, callee: Pointer[Callee], resum
     thread.memory.frame = frame
     thread.memory.local_base = base
     thread.memory.local_top = base + u64(callee.local_size)
-    thread.memory.local_used = max(thread.memory.local_used, thread.memory.local_top)
+    use_local(thread, thread.memory.local_top)
     thread.resume = 0
     thread.call_depth += 1
     return True
+
+
+@native
+def use_local(thread: Pointer[Thread], top: u64) -> None:
+    """A function reaches so far in local memory: what none has used before holds nothing that was written."""
+    used: u64 = thread.memory.local_used
+    if top > used:
+        leave_undefined(thread.memory.local + used, top - used)
+        thread.memory.local_used = top
 
 
 @native
@@ -284,7 +294,7 @@ def grow_stack(thread: Pointer[Thread], size: u64, alignment: u64, instruction: 
         fail(thread, STACK_OVERFLOW, instruction, u64(thread.call_depth))
         return 0
     thread.memory.local_top = (start + size + 15) // 16 * 16
-    thread.memory.local_used = max(thread.memory.local_used, start + size)
+    use_local(thread, start + size)
     return start
 
 

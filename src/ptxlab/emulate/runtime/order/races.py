@@ -38,6 +38,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     ASYNC,
     COPY,
     FOLLOWED,
+    FOLLOWS_VALUE,
     HAS_WRITES,
     KIND,
     OBJECT,
@@ -51,6 +52,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     STRONG,
     SYNCHRONIZES,
     UNCHANGED,
+    UNDEFINED,
     UNUSED_SHIFT,
     WARP_SHIFT,
     WIDE,
@@ -58,12 +60,16 @@ from ptxlab.emulate.runtime.order.shadow import (
     slot_of,
     split_page,
 )
-from ptxlab.native import Pointer, address_of, boolean, calloc, cast, native, u8, u32, u64, unlikely
+from ptxlab.emulate.runtime.order.undefined import NEVER_STORED, stored_number
+from ptxlab.native import Pointer, address_of, boolean, calloc, cast, native, trailing_zeros, u8, u32, u64, unlikely
 
 
 @native
-def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> None:
-    """Check an access to the shared memory of the thread's block."""
+def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
+    """Check an access to the shared memory of the thread's block.
+
+    Here and below, what is returned is not 0 if an undefined value is read; see `undefined`.
+    """
     block = thread.block
     if unlikely(thread.order.early != 0) and flags & (KIND | OBJECT) == LOAD:
         note_early_read(thread, offset, instruction)
@@ -71,24 +77,25 @@ def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, in
         flags = flags | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
     pages = address_of(block.order.pages)
     if bytes != 4 or offset & 3 != 0:
-        note(thread, pages, address_of(block.order.variables), offset, bytes, flags, instruction, SHARED_SPACE)
-    elif not is_read_again(thread, pages, offset, flags, instruction):
-        note_word(thread, pages, address_of(block.order.variables), offset, flags, instruction, SHARED_SPACE)
+        return note(thread, pages, address_of(block.order.variables), offset, bytes, flags, instruction, SHARED_SPACE)
+    again: u32 = read_again(thread, pages, offset, flags, instruction)
+    if again != NEW:
+        return NEVER_STORED if again == UNWRITTEN and offset >= u64(thread.worker.shared.reserved) else u32(0)
+    return note_word(thread, pages, address_of(block.order.variables), offset, flags, instruction, SHARED_SPACE)
 
 
 @native
-def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
     """Check an access to shared memory of a block of the cluster."""
     address = without_own_rank(thread, address)
     if address >> RANK_SHIFT == 0:
-        note_shared(thread, address, bytes, flags, instruction)
-        return
+        return note_shared(thread, address, bytes, flags, instruction)
     if flags & OBJECT != 0:
         flags = flags | WIDE
     owner = owner_of(thread, address)
     if not has_started(thread, owner):
         report_start(thread, address, bytes, flags, instruction)
-    note(
+    return note(
         thread,
         address_of(owner.order.pages),
         address_of(owner.order.variables),
@@ -101,35 +108,38 @@ def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, 
 
 
 @native
-def note_global(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+def note_global(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
     """Check an access to global memory."""
     history = thread.worker.history
     pages = address_of(history.pages)
     if bytes != 4 or address & 3 != 0:
-        note(thread, pages, address_of(history.variables), address, bytes, flags, instruction, GLOBAL_SPACE)
-    elif not is_read_again(thread, pages, address, flags, instruction):
-        note_word(thread, pages, address_of(history.variables), address, flags, instruction, GLOBAL_SPACE)
+        return note(thread, pages, address_of(history.variables), address, bytes, flags, instruction, GLOBAL_SPACE)
+    again: u32 = read_again(thread, pages, address, flags, instruction)
+    if again != NEW:
+        return NEVER_STORED if again == UNWRITTEN and address >= thread.worker.memory.heap else u32(0)
+    return note_word(thread, pages, address_of(history.variables), address, flags, instruction, GLOBAL_SPACE)
 
 
 @native
-def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
     """Check an access by a generic address."""
     if address < SHARED_WINDOW:
-        note_global(thread, address, bytes, flags, instruction)
-    elif address < LOCAL_WINDOW:
-        note_cluster(thread, address - SHARED_WINDOW, bytes, flags, instruction)
-    elif address < PARAMETER_WINDOW and flags & FOLLOWED != 0:
-        note_local(thread, address - LOCAL_WINDOW, bytes, flags, instruction)
+        return note_global(thread, address, bytes, flags, instruction)
+    if address < LOCAL_WINDOW:
+        return note_cluster(thread, address - SHARED_WINDOW, bytes, flags, instruction)
+    if address < PARAMETER_WINDOW and flags & FOLLOWED != 0:
+        return note_local(thread, address - LOCAL_WINDOW, bytes, flags, instruction)
+    return 0
 
 
 @native
-def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> None:
+def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
     """Check an access to local memory: only whether the thread wrote there."""
     block = thread.block
     if cast(u64, block.memory.local_marks) == 0:
         block.memory.local_marks = calloc(u64(block.count), thread.memory.local_size // 8 + 1)
         if cast(u64, block.memory.local_marks) == 0:
-            return
+            return 0
     marks = block.memory.local_marks + u64(thread.number) * (thread.memory.local_size // 8 + 1)
     written: u32 = 0
     for index in range(bytes):
@@ -137,34 +147,40 @@ def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, ins
         bit: u8 = u8(1) << u32(at % 8)
         if flags & KIND == LOAD:
             written = written | u32(marks[at // 8] & bit)
+        elif flags & UNDEFINED != 0:
+            marks[at // 8] = marks[at // 8] & ~bit
         else:
             marks[at // 8] = marks[at // 8] | bit
-    if flags & KIND == LOAD and written == 0:
+    if flags & KIND != LOAD or written != 0:
+        return 0
+    if flags & FOLLOWS_VALUE == 0:
         report_unwritten(thread, offset, bytes, flags, instruction, LOCAL_SPACE)
+    return NEVER_STORED
+
+
+NEW, WRITTEN, UNWRITTEN = range(3)  # what `read_again` returns
 
 
 @native(inline=True)
-def is_read_again(
-    thread: Pointer[Thread], pages: Pointer[Pages], address: u64, flags: u32, instruction: u32
-) -> boolean:
-    """Whether a weak read of a word is as one before it, by a lane of the same warp; then that one represents it, too.
+def read_again(thread: Pointer[Thread], pages: Pointer[Pages], address: u64, flags: u32, instruction: u32) -> u32:
+    """If a weak read of a word is as one before it, by a lane of the same warp; then that one represents it, too.
 
     This is the path of most reads, where nothing else has to be checked: all threads are past the last write.
     """
     if flags & (KIND | STRONG | STALE) != LOAD or pages.capacity == 0:
-        return False
+        return NEW
     number: u64 = (address >> PAGE_SHIFT) + 1
     page = pages.slots + slot_of(pages, number)
     if page.number != number or page.fine != 0:
-        return False
+        return NEW
     cell = page.accesses + ((address & (PAGE - 1)) >> 2)
     block = thread.block
     if cell.epoch != 0 and (
         cell.epoch > block.order.settled_epoch
-        or cell.flags & (COPY | HAS_WRITES) != 0
+        or cell.flags & (COPY | HAS_WRITES | UNDEFINED) != 0
         or cell.block != u32(block.number)
     ):
-        return False
+        return NEW
     read = thread.worker.history.chained.items + cell.next
     if (
         cell.next == 0
@@ -173,21 +189,20 @@ def is_read_again(
         or read.flags != (flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT)
         or read.instruction != instruction
     ):
-        return False
+        return NEW
     read.lanes = read.lanes | (u32(1) << thread.lane)
-    return True
+    return WRITTEN if cell.epoch != 0 else u32(UNWRITTEN)
 
 
 @native
 def note_word(
     thread: Pointer[Thread], pages: Pointer[Pages], variables: Pointer[SyncVariables], address: u64, flags: u32,
     instruction: u32, space: u32,
-) -> None:  # fmt: skip
+) -> u32:  # fmt: skip
     """What `note` does, for an aligned word: without loops, since most accesses are to one."""
     page = find_page(thread.worker.history, pages, address)
     if unlikely(cast(u64, page) == 0) or page.fine != 0:
-        note(thread, pages, variables, address, 4, flags, instruction, space)
-        return
+        return note(thread, pages, variables, address, 4, flags, instruction, space)
     if flags & ACQUIRE != 0:
         acquire_all(thread, variables, address, 4, flags)
     if flags & KIND != LOAD:
@@ -195,13 +210,27 @@ def note_word(
             keep_page(thread, address)
         page.written = 1
     cell = page.accesses + ((address & (PAGE - 1)) >> 2)
-    written: u32 = cell.epoch
+    is_written: boolean = has_value(cell)
+    stored: u32 = stored_by(cell)
     strong: u32 = cell.flags
     if not is_polled_again(thread, cell, flags, instruction):
         note_cell(thread, cell, variables, address, 4, flags, instruction, space)
-    if written == 0:
-        note_unwritten(thread, address, address, 4, flags, instruction, space)
     note_synchronization(thread, variables, address, 4, flags, strong)
+    return 0 if is_written else note_unwritten(thread, address, address, 4, flags, instruction, space, stored)
+
+
+@native(inline=True)
+def has_value(cell: Pointer[Access]) -> boolean:
+    """Whether a value was written there that is not undefined."""
+    return cell.epoch != 0 and cell.flags & UNDEFINED == 0
+
+
+@native(inline=True)
+def stored_by(cell: Pointer[Access]) -> u32:
+    """Which undefined value was stored there, as `undefined` numbers those that are stored."""
+    if cell.epoch == 0 or cell.flags & UNDEFINED == 0:
+        return NEVER_STORED
+    return stored_number(cell.instruction, trailing_zeros(u32, cell.lanes))
 
 
 @native(inline=True)
@@ -238,7 +267,7 @@ def note(
     flags: u32,
     instruction: u32,
     space: u32,
-) -> None:
+) -> u32:
     """Compare an access with those before it to the same bytes, and remember it."""
     history = thread.worker.history
     start: u64 = address
@@ -246,7 +275,8 @@ def note(
         start = address & OFFSET_MASK
     at: u64 = start
     end: u64 = start + u64(bytes)
-    written: u32 = 0
+    is_written: boolean = False
+    stored: u32 = NEVER_STORED
     strong: u32 = 0
     if flags & ACQUIRE != 0:
         acquire_all(thread, variables, start, bytes, flags)
@@ -259,12 +289,12 @@ def note(
             keep_page(thread, at)
         if unlikely(cast(u64, page) == 0):
             history.unwatched += 1
-            return
+            return 0
         if flags & KIND != LOAD:
             page.written = 1
         if page.fine == 0 and ((at | stop) & 3) != 0 and not split_page(history, page):
             history.unwatched += 1
-            return
+            return 0
         cell = page.accesses
         step: u64 = 4
         if page.fine != 0:
@@ -273,16 +303,16 @@ def note(
         else:
             cell = cell + ((at & (PAGE - 1)) >> 2)
         while at < stop:
-            written = written | cell.epoch
+            is_written = is_written or has_value(cell)
+            stored = max(stored, stored_by(cell))
             strong = strong | cell.flags
             if not is_polled_again(thread, cell, flags, instruction):
                 of_element: u32 = flags_of_element(flags, u32(at - start))
                 note_cell(thread, cell, variables, address, bytes, of_element, instruction, space)
             cell = cell + 1
             at += step
-    if written == 0:
-        note_unwritten(thread, address, start, bytes, flags, instruction, space)
     note_synchronization(thread, variables, start, bytes, flags, strong)
+    return 0 if is_written else note_unwritten(thread, address, start, bytes, flags, instruction, space, stored)
 
 
 @native
@@ -299,17 +329,26 @@ def note_cell(
         remember_read(thread, cell, flags, instruction, space)
     else:
         remember_write(thread, cell, flags, instruction, space)
+        if unlikely(flags & (KIND | UNDEFINED) == STORE | UNDEFINED):
+            cell.flags = cell.flags | UNDEFINED
 
 
 @native(inline=True)
 def note_unwritten(
-    thread: Pointer[Thread], address: u64, start: u64, bytes: u32, flags: u32, instruction: u32, space: u32
-) -> None:
-    """Report an access that reads what no thread has written, unless the memory is not the kernel's to write first."""
-    if flags & OBJECT == 0 and flags & KIND != STORE:
-        begin: u64 = thread.worker.memory.heap if space == GLOBAL_SPACE else u64(thread.worker.shared.reserved)
-        if space == TENSOR_SPACE or start >= begin:
-            report_unwritten(thread, address, bytes, flags, instruction, space)
+    thread: Pointer[Thread], address: u64, start: u64, bytes: u32, flags: u32, instruction: u32, space: u32, stored: u32
+) -> u32:
+    """`stored` if an access reads what no thread has written, unless the memory is not the kernel's to write first.
+
+    It is reported, but for what the code follows to its first use.
+    """
+    if flags & OBJECT != 0 or flags & KIND == STORE:
+        return 0
+    begin: u64 = thread.worker.memory.heap if space == GLOBAL_SPACE else u64(thread.worker.shared.reserved)
+    if space != TENSOR_SPACE and start < begin:
+        return 0
+    if flags & FOLLOWS_VALUE == 0:
+        report_unwritten(thread, address, bytes, flags, instruction, space)
+    return stored
 
 
 @native(inline=True)

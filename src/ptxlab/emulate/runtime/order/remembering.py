@@ -40,7 +40,7 @@ LONGEST = 64  # accesses in a chain; of more, the oldest are forgotten
 def remember_read(thread: Pointer[Thread], cell: Pointer[Access], flags: u32, instruction: u32, space: u32) -> None:
     """Remember a read; reads that it follows need not be remembered any more, it represents what they observed."""
     history = thread.worker.history
-    is_used: boolean = flags >> UNUSED_SHIFT == 0  # else it is as well to have read an older value
+    is_used: boolean = flags >> UNUSED_SHIFT & 1 == 0  # else it is as well to have read an older value
     link: u32 = cell.link if is_used and flags & STRONG != 0 and is_linked(thread, cell, flags) else 0
     what: u32 = flags & REMEMBERED | (thread.number // 32) << WARP_SHIFT
     bit: u32 = u32(1) << thread.lane

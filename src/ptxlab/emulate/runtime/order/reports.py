@@ -40,6 +40,7 @@ UNREAD = 22  # accumulators that nothing read
 MISMATCHED = 23  # a matrix that is not read as it was written
 STALE_MAP = 24  # a copy by a tensor map of which it may see an older version
 ONE_SIDED = 27  # a value that may be older than what was observed; see `one_sided`
+SHUFFLED = 28  # a value that `shfl` took from a lane that takes no part
 COLLECTOR = 26  # a collector buffer that does not hold the matrix of an MMA that uses it
 LOCKSTEP = 31  # lanes of a warp that rely on running in step; see `lockstep`
 UNCHANGED_MAP = 30  # a tensor map that is released and acquired again with the same bytes

@@ -47,6 +47,7 @@ CLUSTER = 65536  # its scope includes the blocks of its cluster
 GENERIC = 131072  # it is done by an asynchronous operation, yet by the generic proxy, as accesses of threads are
 ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy: no fence is needed
 REDUCTION = 524288  # it changes memory without returning the value: it acquires nothing (PTX ISA 8.11.1)
+UNDEFINED = 524288  # of a store, and of a last write that is remembered: no part of the value is defined
 REMEMBERED = 255 | ASYNC | CLUSTER | GENERIC | ANY_PROXY
 WARP_SHIFT = 20
 # Of a new access, which has no number of a warp: reads of these bytes before it, too, need a proxy fence.
@@ -56,6 +57,8 @@ SYNCHRONIZES = 1 << (WARP_SHIFT + 1)
 POLLS = 1 << (WARP_SHIFT + 2)
 # From this bit on, one for each element of a new strong read: its value is never used.
 UNUSED_SHIFT = WARP_SHIFT + 3
+# Of a new read: the code follows what it reads, and reports where an undefined value is used.
+FOLLOWS_VALUE = 1 << 31
 
 PAGE_SHIFT = 10
 PAGE = 1 << PAGE_SHIFT

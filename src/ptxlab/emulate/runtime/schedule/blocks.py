@@ -5,11 +5,13 @@ from __future__ import annotations
 from ptxlab.emulate.abi.barriers import KNOWN_PHASES, Barrier, Phase
 from ptxlab.emulate.abi.state import Block, BlockRegisters, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import READY
+from ptxlab.emulate.runtime.memory.memory import use_local
 from ptxlab.emulate.runtime.memory.recording import choose_recorded, is_launch_recorded
 from ptxlab.emulate.runtime.order.shadow import SCATTER
 from ptxlab.emulate.runtime.order.synchronization import begin_order, end_order
 from ptxlab.emulate.runtime.schedule.random import SPREAD, shuffle
 from ptxlab.emulate.runtime.tensor_memory.allocation import end_tensor
+from ptxlab.isa.undefined import leave_undefined
 from ptxlab.native import Pointer, address_of, calloc, cast, fill_bytes, free, free_items, native, size_of, u8, u32, u64
 
 BLOCK_SIZE = size_of(Block)
@@ -48,6 +50,7 @@ def begin_block(worker: Pointer[Worker], number: u64) -> Pointer[Block]:
         end_block(block)
         return cast(Pointer[Block], 0)
     lay_out_threads(block)
+    leave_undefined(block.memory.shared, block.memory.shared_size)
     start_threads(block)
     return block
 
@@ -62,7 +65,7 @@ def restart_block(block: Pointer[Block], number: u64) -> None:
     name_block(block, number)
     end_tensor(block)
     end_order(block)
-    fill_bytes(block.memory.shared, 0, block.memory.shared_size)
+    leave_undefined(block.memory.shared, block.memory.shared_size)
     if block.barriers.used != 0:
         fill_bytes(cast(Pointer[u8], block.barriers.numbered), 0, 16 * BARRIER_SIZE)
         block.barriers.used = 0
@@ -150,13 +153,10 @@ def start_threads(block: Pointer[Block]) -> None:
         thread.memory.frame = frame
         frame = frame + worker.code.frame_size
         thread.memory.frame_limit = frame
-        if thread.memory.local_used != 0:
-            fill_bytes(
-                thread.memory.local, 0, thread.memory.local_used
-            )  # nothing is to depend on which block was here before
         thread.memory.local_base = 0
         thread.memory.local_top = u64(worker.code.entry_local)
-        thread.memory.local_used = thread.memory.local_top
+        thread.memory.local_used = 0  # nothing is to depend on which block was here before
+        use_local(thread, thread.memory.local_top)
         thread.call_depth = 0
         thread.copies.group = 0
         thread.wgmma.group = 0

@@ -15,6 +15,7 @@ from ptxlab.emulate.runtime.order.tensor_order import end_tensor_order, note_ten
 from ptxlab.emulate.runtime.order.unread_accumulators import check_unread
 from ptxlab.emulate.runtime.tensor_memory.operations import free_operations
 from ptxlab.isa.tensor_memory import COLUMNS, LANES
+from ptxlab.isa.undefined import leave_undefined
 from ptxlab.native import Pointer, calloc, cast, free, native, size_of, u8, u32, u64
 
 TENSOR_SIZE = size_of(Tensor)
@@ -68,6 +69,7 @@ def tensor_of(thread: Pointer[Thread], instruction: u32) -> Pointer[Tensor]:
         if cast(u64, block.tensor) == 0 or cast(u64, block.tensor.cells) == 0:
             fail(thread, NO_MEMORY, instruction, 0)
             return cast(Pointer[Tensor], 0)
+        leave_undefined(cast(Pointer[u8], block.tensor.cells), LANES * COLUMNS * 4)
     return block.tensor
 
 

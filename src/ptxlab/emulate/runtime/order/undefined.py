@@ -1,0 +1,119 @@
+"""Undefined values that are used: the code of a kernel follows them from where they come to where that matters.
+
+Beside each register that may hold one there is a set of the instructions that it may come from, a bit each. Here is
+what each lane got last by instructions of each bit, so that a use can name the read; and what each lane stored last in
+shared memory, by the number of the instruction, so that a thread that reads it there gets that.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.address_spaces import (
+    CLUSTER_SPACE,
+    GENERIC_SPACE,
+    GLOBAL_SPACE,
+    LOAD,
+    LOCAL_SPACE,
+    LOCAL_WINDOW,
+    SHARED_WINDOW,
+)
+from ptxlab.emulate.abi.clocks import UndefinedValue
+from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.runtime.order.reports import SHUFFLED, UNWRITTEN, add_finding, end_trial, has_finding
+from ptxlab.native import Pointer, cast, copy_bytes, native, size_of, trailing_zeros, u8, u32, u64
+
+VALUE_SIZE = size_of(UndefinedValue)
+
+SOURCES = 32  # bits; if there are more instructions, some share one
+STORES = 32  # instructions by which undefined values are stored; if there are more, some share what is known
+NEVER_STORED = 1  # what a note of a read returns if nothing was stored there; more: see `stored_number`
+
+
+@native(inline=True)
+def stored_number(instruction: u32, lane: u32) -> u32:
+    """A number for what a lane stored by an instruction."""
+    return NEVER_STORED + 1 + (SOURCES + instruction % STORES) * 32 + lane
+
+
+@native
+def note_undefined(
+    thread: Pointer[Thread], stored: u32, source: u32, address: u64, bytes: u32, space: u32, instruction: u32
+) -> None:
+    """A thread reads what no thread has written, or (no bytes) what `shfl` takes from a lane that takes no part.
+
+    If an undefined value was `stored` there, it is that one.
+    """
+    found = thread.worker.history.undefined + (source * 32 + thread.lane)
+    if stored > NEVER_STORED and thread.worker.history.undefined[stored - NEVER_STORED - 1].instruction != 0:
+        copy_value(found, thread.worker.history.undefined + (stored - NEVER_STORED - 1))
+        return
+    found.instruction = instruction + 1
+    found.thread = thread.number
+    found.block = thread.block.number
+    found.address = address
+    found.bytes = bytes
+    found.space = space
+    if space == GENERIC_SPACE:
+        found.space = GLOBAL_SPACE
+        if address >= LOCAL_WINDOW:
+            found.space = LOCAL_SPACE
+            found.address = address - LOCAL_WINDOW
+        elif address >= SHARED_WINDOW:
+            found.space = CLUSTER_SPACE
+            found.address = address - SHARED_WINDOW
+
+
+@native(inline=True)
+def copy_value(to: Pointer[UndefinedValue], source: Pointer[UndefinedValue]) -> None:
+    copy_bytes(cast(Pointer[u8], to), cast(Pointer[u8], source), VALUE_SIZE)
+
+
+@native
+def store_undefined(thread: Pointer[Thread], sources: u32, address: u64, space: u32, instruction: u32) -> None:
+    """A thread stores an undefined value, which matters in global memory; elsewhere, it is as undefined there."""
+    if space == GLOBAL_SPACE or (space == GENERIC_SPACE and address < SHARED_WINDOW):
+        use_undefined(thread, sources, instruction)
+        return
+    number: u32 = stored_number(instruction, thread.lane) - NEVER_STORED - 1
+    copy_value(thread.worker.history.undefined + number, source_of(thread, trailing_zeros(u32, sources)))
+
+
+@native
+def use_undefined(thread: Pointer[Thread], sources: u32, instruction: u32) -> None:
+    """A thread uses an undefined value: report the reads that it comes from, unless they were reported."""
+    history = thread.worker.history
+    end_trial(thread)
+    for source in range(SOURCES):
+        if sources >> source & 1 == 0:
+            continue
+        found = source_of(thread, source)
+        kind: u32 = SHUFFLED if found.bytes == 0 else u32(UNWRITTEN)
+        if found.instruction == 0 or has_finding(history, kind, found.instruction - 1):
+            continue
+        if history.finding_count >= history.finding_capacity // 2:  # the rest is for races, which matter more
+            return
+        new = add_finding(thread, kind, found.address, found.bytes, LOAD, found.instruction - 1, found.space)
+        new.thread = found.thread
+        new.block = found.block
+        new.used_at = instruction + 1
+
+
+@native
+def source_of(thread: Pointer[Thread], source: u32) -> Pointer[UndefinedValue]:
+    """What the thread itself got by an instruction of that bit; else what a lane of the block did, or any lane."""
+    first = thread.worker.history.undefined + source * 32
+    own = first + thread.lane
+    if own.instruction != 0 and own.thread == thread.number and own.block == thread.block.number:
+        return own
+    found = own
+    for lane in range(32):
+        other = first + lane
+        if other.instruction != 0 and (found.instruction == 0 or other.block == thread.block.number):
+            found = other
+    return found
+
+
+CALLED = (
+    note_undefined,
+    store_undefined,
+    use_undefined,
+)
