@@ -84,7 +84,7 @@ def _rank(found: StructArray, number: int) -> tuple[bool, bool]:
     A race represents those that a warp collective happens to order. What reads too early, or too late, represents two
     writes: where data are changed in place, these follow from it.
     """
-    is_read = any(party.kind == address_spaces.LOAD for party in parties_of(found, number))
+    is_read = any(party.kind != address_spaces.STORE for party in parties_of(found, number))
     return found.get("kind", number) != reports.RACE, not is_read
 
 
