@@ -251,6 +251,8 @@ def _header(case: Case, seen: Sequence[Seen], checked: Sequence[Finding], added:
 
 def _results(run: Seen, number: int, like: str) -> str:
     """As many elements of an array as `like` has."""
+    if number >= len(run.arrays):
+        raise CaseError(f"`results[{number}]`: the arguments have {len(run.arrays)} arrays, counted from 0")
     values = run.arrays[number].flat[: len(like.split())]
     return " ".join(str(value) if value.dtype.kind in "iu" else f"{float(value):g}" for value in values)
 

@@ -80,6 +80,8 @@ def _unknown_bits(map: Any, words: Sequence[int]) -> str:
     unknown |= (words[layout.STEPS // 4] & 0x1FF << 15) << layout.STEPS * 8
     if map.mode:
         unknown |= (words[layout.PIXELS // 4] & 0xFFFFFC00) << layout.PIXELS * 8
+    if not unknown:
+        return "its address and its flags are 0: this is not a tensor map"
     return f"{name_bits(unknown)} must be 0: no field is there"
 
 
