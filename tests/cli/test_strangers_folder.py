@@ -21,6 +21,7 @@ from tests.tools import header, is_there
 from ptxlab.cli.compiling import Project
 from ptxlab.native.apart import Compilation
 
+ROOT = Path(__file__).parents[2]
 PTX = (
     header("8.0", "sm_90")
     + """\
@@ -48,7 +49,7 @@ LAUNCH = ["k.ptx", "--block", "4", "--arg", "u32[4]=zeros"]
 COMMANDS = [
     ["check", "k.ptx"],
     ["run", *LAUNCH],
-    ["run", *LAUNCH, "--seeds", "8"],
+    ["run", *LAUNCH, "--seeds", "2"],
     ["run", *LAUNCH, "--record", "k.ptxtrace"],
     ["run", *LAUNCH, "--estimate"],
     ["debug", "k.ptxtrace", "--command", "registers"],
@@ -130,6 +131,7 @@ def what_ran(folder: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
+@pytest.mark.slow
 def test_no_command_runs_what_is_in_the_folder(folder: Path) -> None:
     shown = start(folder, COMMANDS)
     assert what_ran(folder) == "", shown.stderr
@@ -232,6 +234,11 @@ def test_options_that_a_project_may_set(folder: Path) -> None:
     (folder / "pyproject.toml").write_text(f"[tool.ptxlab]\ncuda-options = {json.dumps(options)}\n")
     found = Project.of(folder / "k.cu").options
     assert found == ("-I", str(folder / "include"), f"-I{folder / 'third'}", *options[3:])
+
+
+def test_a_workspace_of_vs_code_does_not_name_the_program() -> None:
+    manifest = json.loads((ROOT / "editors" / "vscode" / "package.json").read_text())
+    assert manifest["contributes"]["configuration"]["properties"]["ptxlab.command"]["scope"] == "machine"
 
 
 def test_a_compiling_process_ends_with_the_one_that_started_it() -> None:
