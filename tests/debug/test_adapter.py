@@ -1,6 +1,8 @@
 """The Debug Adapter Protocol: what an editor asks for."""
 
 import base64
+import io
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ptxlab.debug.protocol import ProtocolError, read_message
 from ptxlab.toolchain.tools import can_find
 
 from .client import Client, client_in_thread, client_of_process
@@ -165,3 +168,18 @@ def test_conformance() -> None:
     found = subprocess.run([str(node), str(CONFORMANCE), sys.executable], capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stdout + found.stderr
     assert "passed" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "a message has the header b'POST / HTTP/1.1'"),
+        (b"Content-Length: 9999999999\r\n\r\n", "a message has the length b'9999999999'"),
+        (b"Content-Length: 2\r\n\r\n[]", "a message is not an object"),
+        (b"Content-Length: 90000\r\n\r\n" + b"[" * 90000, "a message is not JSON"),
+    ],
+)
+def test_what_is_not_a_message_ends_the_session(sent: bytes, says: str) -> None:
+    """A page in a browser can send a request to a port of this machine; it is not a client."""
+    with pytest.raises(ProtocolError, match=re.escape(says)):
+        read_message(io.BytesIO(sent))

@@ -29,12 +29,14 @@ def read_message(stream: BinaryIO) -> dict[str, Any] | None:
             if not value.strip().isdigit() or int(value) > LONGEST:
                 raise ProtocolError(f"a message has the length {value.strip()!r}")
             length = int(value)
+        elif name.strip().lower() != b"content-type":  # such as a page in a browser sends, which is not a client
+            raise ProtocolError(f"a message has the header {header[:40]!r}")
     body = stream.read(length)
     if len(body) < length:
         return None
     try:
         message = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ProtocolError("a message is not JSON") from None
     if not isinstance(message, dict):
         raise ProtocolError("a message is not an object")
