@@ -108,10 +108,10 @@ def test_a_description_that_is_wrong_is_refused(content: bytes, tmp_path: Path) 
 
 def test_a_file_is_not_decompressed_beyond_what_it_declares(content: bytes, tmp_path: Path) -> None:
     """Without a limit a file of a few megabytes becomes gigabytes."""
-    path, bomb = tmp_path / "bomb.ptxtrace", zlib.compress(bytes(1 << 28), 9)
+    path, bomb = tmp_path / "bomb.ptxtrace", zlib.compress(bytes(1 << 28), 1)
     chunk = struct.pack("<IIQQ", 2, zlib.crc32(bomb), 100, len(bomb)) + bomb
     valid = struct.pack("<Q", len(content) + len(chunk))
-    described = zlib.compress(b" " * (1 << 28), 9)
+    described = zlib.compress(b" " * (1 << 28), 1)
     sizes = struct.pack("<QQQII", 48 + len(described), 0, len(described), zlib.crc32(described), 0)
     for data, says in (
         (content[:16] + valid + content[24:] + chunk, "does not have 100 bytes"),

@@ -271,6 +271,10 @@ def command(context: click.Context, /, **given: Any) -> None:
         if request.explore:
             context.exit(explore(kernel, request, options, warnings))
         run = run_kernel(kernel, request, options, warnings)
+    except OSError as problem:
+        if request.record is None or str(problem.filename) != str(request.record):
+            raise
+        raise click.UsageError(f"`{request.record}` cannot be recorded: {problem.strerror}") from None
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, format)
         context.exit(status_of(wrong.diagnostics))
