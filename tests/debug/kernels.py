@@ -77,6 +77,41 @@ $helper:
 """
 
 
+# A loop over three iterations; line 11 calls line 3, which calls a header.
+LOOP = """.version 8.0
+.target sm_80
+.address_size 64
+.file 1 "kernel.cu"
+.file 2 "/usr/local/cuda/include/helper.h"
+.visible .entry k(.param .u64 c) {
+  .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<2>;
+  .loc 1 10 1
+  ld.param.u64 %rd1, [c];
+  mov.u32 %r1, 0;
+again:
+  .loc 1 11 2
+  mov.u32 %r2, 5;
+  .loc 1 3 1, function_name $helper, inlined_at 1 11 2
+  add.u32 %r2, %r2, 1;
+  .loc 2 7 1, function_name $helper, inlined_at 1 3 1
+  add.u32 %r2, %r2, 1;
+  .loc 1 11 2
+  add.u32 %r2, %r2, 1;
+  .loc 1 12 1
+  st.global.u32 [%rd1], %r2;
+  add.u32 %r1, %r1, 1;
+  setp.lt.u32 %p1, %r1, 3;
+  @%p1 bra again;
+  .loc 1 13 1
+  ret;
+}
+.section .debug_str {
+$helper:
+.b8 104,101,108,112,101,114,0
+}
+"""
+
+
 def debugger_of(text: str, threads: int = 64) -> Debugger:
     """A debugger of a kernel with one array `c` of 64 words."""
     array = np.zeros(64, np.uint32)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ptxlab.debug.protocol import ProtocolError, read_message
+from ptxlab.toolchain import compilation
 from ptxlab.toolchain.tools import can_find
 
 from .client import Client, client_in_thread, client_of_process
@@ -95,6 +96,36 @@ def test_conditions_and_data_breakpoints(client: Client, program: Path) -> None:
     client.body("continue", threadId=client.thread)
     assert client.event("stopped")["reason"] == "data breakpoint"
     assert client.body("evaluate", expression="%r4")["result"] == "0"
+
+
+CUDA = """\
+__device__ __forceinline__ unsigned twice(unsigned v) {
+  return v * 2;
+}
+extern "C" __global__ void k(unsigned* c) {
+  unsigned v = c[threadIdx.x];
+  c[threadIdx.x] = twice(v) + 1;
+}
+"""
+
+
+@pytest.mark.skipif(not can_find("nvrtc"), reason="no NVRTC")
+def test_breakpoints_in_a_file_of_cuda(client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compilation, "has_host_compiler", lambda options: False)
+    program = tmp_path / "k.cu"
+    program.write_text(CUDA)
+    client.launch(program)
+    found = client.body("setBreakpoints", source={"path": str(program)}, breakpoints=[{"line": 6}])["breakpoints"]
+    assert [(one["verified"], one["line"]) for one in found] == [(True, 6)]
+    client.body("configurationDone")
+    client.event("stopped")
+    client.body("continue", threadId=1)
+    stopped = client.event("stopped")
+    assert (stopped["reason"], stopped["threadId"]) == ("breakpoint", 1)
+    assert lines(client, 1) == [2, 6]
+    client.body("next", threadId=1)
+    client.event("stopped")
+    assert lines(client, 1) == [6]
 
 
 def test_memory_and_instructions(client: Client, program: Path) -> None:

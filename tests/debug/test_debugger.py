@@ -9,7 +9,7 @@ from ptxlab.debug.matrices import matrices
 from ptxlab.debug.terminal import Terminal
 from ptxlab.toolchain.tools import can_find
 
-from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, HANG, INLINED, LAST, LOAD, PRODUCT, RACE, STORE, debugger_of
+from .kernels import CALL, COUNT, DOUBLE, EXCHANGE, HANG, INLINED, LAST, LOAD, LOOP, PRODUCT, RACE, STORE, debugger_of
 
 
 @pytest.fixture(scope="module")
@@ -198,6 +198,23 @@ def test_lines_of_a_source_and_inlined_frames() -> None:
     assert line(debugger) == 13
     with pytest.raises(UnknownError, match="no instruction at line 4"):
         debugger.break_at("kernel.cu", 4)
+
+
+def test_a_breakpoint_on_a_line_stops_where_it_is_entered() -> None:
+    debugger = debugger_of(LOOP, 1)
+    made = debugger.break_at("kernel.cu", 11)
+    assert len(made.hits.positions) == 3
+    assert debugger.run().reason == "breakpoint"
+    assert debugger.step("over").reason == "step"  # over the function that is inlined, and all of the line
+    assert debugger.place(debugger.instruction(debugger.thread) or 0).line == 12
+    assert debugger.run().reason == "breakpoint"
+    lines = []
+    for _ in range(4):
+        debugger.step("in")
+        lines.append(debugger.place(debugger.instruction(debugger.thread) or 0).line)
+    assert lines == [3, 11, 12, 11]  # not in the header
+    assert [len(debugger.break_at("kernel.cu", line).hits.positions) for line in (3, 12, 13)] == [3, 3, 1]
+    assert [frame.place.function for frame in debugger.stack()] == ["k"]
 
 
 def test_a_race_stops_where_it_is() -> None:

@@ -181,7 +181,7 @@ def talk(opened: Opened, path: Path, commands: Sequence[str]) -> None:
 def _greeting(opened: Opened) -> Iterator[str]:
     yield repr(opened.debugger.trace).strip("<>")
     for finding in opened.debugger.trace.findings:
-        yield f"{finding.level}[{finding.code}]: {finding.message}"
+        yield f"{finding.place}{': ' * bool(finding.place)}{finding.level}[{finding.code}]: {finding.message}"
 
 
 def _typed() -> Iterator[str]:

@@ -54,9 +54,13 @@ def show_findings(
 
 
 def status_of(found: Sequence[Diagnostic]) -> int:
-    """The exit status that findings mean: 2 where nothing was checked yet, because of how or where it was asked."""
+    """The exit status that findings mean: 2 where nothing was checked yet, because of how or where it was asked.
+
+    An error or a warning is something to act on, or to allow on its line; a note is not.
+    """
     from ptxlab.syntax import UNREADABLE
 
+    found = [one for one in found if one.level != "note"]
     return (2 if all(one.code in _MISUSE or one.code in UNREADABLE for one in found) else 1) if found else 0
 
 

@@ -239,8 +239,8 @@ def command(context: click.Context, /, **given: Any) -> None:
     follow `--`, or are the `cuda-options` of `[tool.ptxlab]` in pyproject.toml. --entry is the name in C++, and
     `--entry 'gemm<128, float>'` makes the kernel of its template.
 
-    What `ptxlab check` warns of in the kernel is among the findings. Exits 0 if nothing was found, 1 if something was,
-    2 if it could not be run as asked, 130 after Ctrl-C.
+    What `ptxlab check` warns of in the kernel is among the findings. Exits 1 if there is an error or a warning, each of
+    which is something to act on, 0 if there is none, 2 if it could not be run as asked, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -291,7 +291,7 @@ def command(context: click.Context, /, **given: Any) -> None:
         draw_accesses(run.result, *request.draw, request.format == "full")
     if request.timeline is not None and run.result.timeline is not None:
         save_timeline(run.result.timeline, request.timeline, request.format)
-    context.exit(1 if expect(request, run) or run.findings else 0)
+    context.exit(max(int(expect(request, run)), status_of(run.findings)))
 
 
 def expect(request: Request, run: Run) -> bool:

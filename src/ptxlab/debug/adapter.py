@@ -156,6 +156,8 @@ class Adapter:
         assert self.session is not None
         if source.get("sourceReference"):
             return True
+        if self.debugger.lines.has_file(str(source.get("path") or "")):
+            return False  # what the PTX was compiled from, as a `.cu` file
         path = self.session.path
         return path is None or not source.get("path") or Path(str(source["path"])).absolute() == path.absolute()
 
@@ -290,6 +292,7 @@ class Adapter:
                 "column": 1,
                 "source": self._source(frame.place.file),
                 "instructionPointerReference": hex(frame.instruction),
+                "presentationHint": "normal" if frame.is_own else "subtle",  # editors open the first that is normal
             }
             for number, frame in enumerate(debugger.stack())
         ]

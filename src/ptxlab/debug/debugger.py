@@ -50,6 +50,7 @@ class Frame:
     place: Place
     instruction: int
     ptx_line: int
+    is_own: bool = True  # not in a header of a library
 
 
 class Debugger:
@@ -141,9 +142,14 @@ class Debugger:
         index = min(steps.next(self.position), len(steps.numbers) - 1)
         return [frame for at in (index, *steps.callers(index)) for frame in self._frames(int(steps.instructions[at]))]
 
+    def place(self, instruction: int) -> Place:
+        """The line that an instruction is shown at: the innermost of the user's own."""
+        return self.lines.own_places(instruction, in_ptx=self.in_ptx)[0]
+
     def _frames(self, instruction: int) -> Iterator[Frame]:
-        for place in self.lines.places(instruction, in_ptx=self.in_ptx):
-            yield Frame(place, instruction, self.lines.ptx[instruction].line)
+        own = 0 if self.in_ptx else self.lines.own[instruction]
+        for number, place in enumerate(self.lines.places(instruction, in_ptx=self.in_ptx)):
+            yield Frame(place, instruction, self.lines.ptx[instruction].line, number >= own)
 
     def when_lanes_are_here(self, thread: int | None = None) -> dict[int, int]:
         """For each thread of a warp, the position at which it comes to this instruction as often as the thread has.
@@ -196,14 +202,22 @@ class Debugger:
         instructions = self.lines.instructions_at(file, line)
         if not instructions:
             raise UnknownError(f"there is no instruction at line {line}" + (f" of `{file}`" if file else ""))
-        return self.break_before(instructions, condition=condition, hit_count=hit_count, thread=thread)
+        return self.break_before(
+            instructions, condition=condition, hit_count=hit_count, thread=thread, is_line=bool(file)
+        )
 
     def break_before(
-        self, instructions: Sequence[int], *, condition: str = "", hit_count: int = 1, thread: int | None = None
+        self,
+        instructions: Sequence[int],
+        *,
+        condition: str = "",
+        hit_count: int = 1,
+        thread: int | None = None,
+        is_line: bool = False,
     ) -> Breakpoint:
-        """Stop before instructions, by their numbers in the program."""
+        """Stop before instructions, by their numbers in the program; if they are a line, where a thread enters it."""
         self._numbers += 1
-        found = Breakpoint(self.trace, self._numbers, instructions, thread, condition, hit_count)
+        found = Breakpoint(self.trace, self._numbers, instructions, thread, condition, hit_count, is_line)
         self.stops[found.number] = found
         return found
 
@@ -273,7 +287,7 @@ class Debugger:
         else:
             most = depth - (kind == "out")
             while at < count and (
-                steps.depths[at] > most or (unit == "line" and kind == "over" and self._is_same_line(steps, at, index))
+                steps.depths[at] > most or (unit == "line" and kind == "over" and self._is_in_line(steps, at, index))
             ):
                 at += 1
         return int(steps.numbers[at - 1]) + 1
@@ -293,8 +307,12 @@ class Debugger:
         return int(steps.numbers[at])
 
     def _is_same_line(self, steps: ThreadSteps, one: int, other: int) -> bool:
-        places = [self.lines.places(int(steps.instructions[at]), in_ptx=self.in_ptx)[0] for at in (one, other)]
-        return places[0] == places[1] and steps.depths[one] == steps.depths[other]
+        return self._is_in_line(steps, one, other) and self._is_in_line(steps, other, one)
+
+    def _is_in_line(self, steps: ThreadSteps, one: int, other: int) -> bool:
+        """Whether a step is in the line of another, or in code that this calls and that is inlined."""
+        inner, line = (self.lines.own_places(int(steps.instructions[at]), in_ptx=self.in_ptx) for at in (one, other))
+        return inner[-len(line) :] == line and steps.depths[one] == steps.depths[other]
 
     def _nearest(self, limit: int, *, backwards: bool) -> Stop | None:
         """Go to the nearest stop between here and a limit, if there is one; not to the one that it is at."""

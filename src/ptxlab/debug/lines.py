@@ -38,24 +38,36 @@ class Lines:
         """The lines of an instruction: of its source, where `.loc` names one, or of the PTX."""
         return self.sources[instruction] if self.sources[instruction] and not in_ptx else (self.ptx[instruction],)
 
+    def own_places(self, instruction: int, *, in_ptx: bool = False) -> tuple[Place, ...]:
+        """The lines of an instruction from the user's own outwards, without headers that it calls."""
+        places = self.places(instruction, in_ptx=in_ptx)
+        return places if in_ptx else places[self.own[instruction] :]
+
     def instructions_at(self, file: str, line: int) -> list[int]:
-        """The instructions that a line became: in the PTX, if `file` is "", or of a file that `.loc` names."""
+        """The instructions of a line of the PTX, if `file` is "", or of a source, with what is inlined there."""
         if not file:
             return [number for number, place in enumerate(self.ptx) if place.line == line]
-        names = {name for name in self.files.values() if is_same(name, file)}
+        names = self._names(file)
         return [
             number
             for number, places in enumerate(self.sources)
-            if places and places[0].line == line and places[0].file in names
+            if any(place.line == line and place.file in names for place in places)
         ]
 
     def next_line(self, file: str, line: int) -> int | None:
         """The first line with instructions, there or below."""
-        if not file:
-            lines = [place.line for place in self.ptx]
-        else:
-            lines = [places[0].line for places in self.sources if places and is_same(places[0].file, file)]
+        lines = [place.line for place in self.ptx]
+        if file:
+            names = self._names(file)
+            lines = [place.line for places in self.sources for place in places if place.file in names]
         return min((one for one in lines if one >= line), default=None)
+
+    def has_file(self, file: str) -> bool:
+        """Whether the PTX was compiled from a file."""
+        return bool(self._names(file))
+
+    def _names(self, file: str) -> set[str]:
+        return {name for name in self.files.values() if is_same(name, file)}
 
 
 def is_same(name: str, file: str) -> bool:

@@ -44,6 +44,8 @@ class Breakpoint:
     condition: str = ""
     hit_count: int = 1
     """At which time that a warp comes there, and the condition holds, it stops first."""
+    is_line: bool = False
+    """Whether the instructions are one line, where a thread stops when it enters it, and not again before it leaves."""
 
     @property
     def description(self) -> str:
@@ -57,7 +59,7 @@ class Breakpoint:
         for number, segment in enumerate(columns.segments):
             for index, (instruction, _) in enumerate(segment.steps):
                 if instruction in self.instructions:
-                    entries = columns.entries_of(number)
+                    entries = self._entering(number, index)
                     groups = _groups(columns.thread[entries], self.trace)
                     chosen = np.arange(len(entries))
                     if self.thread is not None:
@@ -67,6 +69,25 @@ class Breakpoint:
                     entries = entries[chosen]
                     found.append((columns.first_step[entries] + index, columns.thread[entries], groups[chosen]))
         return _sorted(found, self.trace.steps)
+
+    def _entering(self, number: int, index: int) -> Numbers:
+        """The entries of a segment with which a thread comes to one of its steps; of a line, from elsewhere only."""
+        columns = self.trace.columns
+        entries = columns.entries_of(number)
+        steps = columns.segments[number].steps
+        if not self.is_line:
+            return entries
+        if index:
+            return entries[:0] if steps[index - 1][0] in self.instructions else entries
+        program = self.trace.program.instructions
+        at = steps[0][0]
+        last = np.array([segment.steps[-1][0] if segment.steps else -1 for segment in columns.segments], np.int64)
+        before = _previous(columns.thread)[entries]
+        came = np.where(before >= 0, last[columns.segment[before]], -1)
+        returns = np.array([one >= 0 and program[one][0] is not program[at][0] for one in came.tolist()], bool)
+        came = np.where(returns, at - 1, came)  # from a call, which is right before it
+        found: Numbers = entries[~np.isin(came, self.instructions)]
+        return found
 
     def holds(self, hit: int) -> bool:
         """Whether it stops there: its condition holds, for no thread of the group before, and often enough."""
@@ -173,6 +194,15 @@ def watch_memory(number: int, name: str, scope: Scope, space: int, address: int,
             positions.append(min((int(rows.key[index]) + 1) // 2 + (event >= 0), trace.steps))
             threads.append(int(by))
     return Watchpoint(number, name, _in_order(positions, threads))
+
+
+def _previous(threads: Numbers) -> Numbers:
+    """For each entry the one before it of the same thread, or -1."""
+    order = np.argsort(threads, kind="stable")
+    found = np.full(len(threads), -1, np.int64)
+    same = threads[order[1:]] == threads[order[:-1]]
+    found[order[1:][same]] = order[:-1][same]
+    return found
 
 
 def _warps(threads: Numbers, trace: Trace) -> Numbers:

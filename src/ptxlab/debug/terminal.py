@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ptxlab.debug.debugger import Debugger, Kind, Stop, Unit
+from ptxlab.debug.lines import Place
 from ptxlab.debug.matrices import matrices
 from ptxlab.debug.values import UnknownError, shown
 
@@ -103,7 +104,7 @@ class Terminal:
         if instruction is None or not frames:
             yield f"  {debugger.ending(debugger.thread)}"
             return
-        place = frames[0].place
+        place = debugger.place(instruction)
         text = self._text(place.file, place.line) if place.file else debugger.trace.program.text(instruction)
         yield f"{place.line:>6}  {text}"
         if place.file:
@@ -125,10 +126,11 @@ class Terminal:
         if found is None:
             raise UnknownError(f"`{given}` is not like 12, kernel.cu:12 or 12 if %r1 > 3")
         file, line, condition = found[1] or "", int(found[2]), found[3] or ""
-        if not file and not self.debugger.in_ptx:
-            file = self.debugger.stack()[0].place.file
+        instruction = self.debugger.instruction(self.debugger.thread)
+        if not file and not self.debugger.in_ptx and instruction is not None:
+            file = self.debugger.place(instruction).file
         made = self.debugger.break_at(file, line, condition=condition)
-        yield f"breakpoint {made.number} at line {line}, which {_times(len(made.hits.positions))} reached"
+        yield f"breakpoint {made.number} at line {line}, reached {_times(len(made.hits.positions))}"
 
     def _watch(self, given: str) -> Iterator[str]:
         made = self.debugger.watch(given)
@@ -176,8 +178,8 @@ class Terminal:
 
     def _list(self, given: str) -> Iterator[str]:
         frames = self.debugger.stack()
-        file = frames[0].place.file if frames else ""
-        now = frames[0].place.line if frames else 1
+        place = self.debugger.place(frames[0].instruction) if frames else Place("", 1)
+        file, now = place.file, place.line
         lines = self.source(file)
         if lines is None:
             raise UnknownError(f"`{file}` cannot be read")

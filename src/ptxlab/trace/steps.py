@@ -42,6 +42,8 @@ class Finding:
     helps: Sequence[str] = ()
     accesses: Sequence[dict[str, int]] = ()
     """The accesses that it is about: `line`, `block` and `thread` of each; of a race `address` and `bytes`, too."""
+    place: str = ""
+    """Where it is shown: `gemm.cu:30`."""
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,7 @@ def _describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any
         "notes": list(found.notes),
         "helps": [one.text for one in found.helps],
         "accesses": list(found.facts.get("accesses", ())),
+        "place": f"{found.file}:{found.line}" if found.labels else "",
     }
 
 
