@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePath
@@ -150,8 +150,8 @@ def _chains(function: Function) -> list[tuple[Location, Chain]]:
             follows = True
         elif isinstance(statement, Instruction):
             follows = False
-    first = _resolve(locations, [None] * len(locations))
-    certain: list[Chain | None] = [None] * len(locations)  # after each, the next that has one way only
+    first = _resolve(locations, None)
+    certain: list[Chain] = [()] * len(locations)  # after each, the next that has one way only
     for number in range(len(locations) - 1, 0, -1):
         chain, is_certain = first[number]
         certain[number - 1] = chain if is_certain else certain[number]
@@ -159,9 +159,10 @@ def _chains(function: Function) -> list[tuple[Location, Chain]]:
     return [(location, chain) for (location, _), (chain, _) in zip(locations, found, strict=True)]
 
 
-def _resolve(locations: Sequence[tuple[Location, bool]], after: Sequence[Chain | None]) -> list[tuple[Chain, bool]]:
-    """For each `.loc` its chain, and whether there is no other that it could be."""
+def _resolve(locations: Sequence[tuple[Location, bool]], after: Sequence[Chain] | None) -> list[tuple[Chain, bool]]:
+    """For each `.loc` its chain, and whether there is no other that it could be; without `after` the latest one."""
     ways: dict[tuple[int, int, int], dict[Chain, bool]] = {}  # at each place; the latest is the last
+    chosen: dict[Hashable, Chain] = {}  # between the same code, which unrolled loops have again and again
     found: list[tuple[Chain, bool]] = []
     for number, (location, follows) in enumerate(locations):
         key = (location.file, location.line, location.column, location.function_name)
@@ -172,10 +173,15 @@ def _resolve(locations: Sequence[tuple[Location, bool]], after: Sequence[Chain |
             callers = ways.get(location.inlined_at, {(): True})
             if follows and before and before[-1][:3] == location.inlined_at:
                 parent, is_certain = found[-1]
+            elif len(callers) == 1 or after is None:
+                parent = next(reversed(callers))
+                is_certain = len(callers) == 1 and callers[parent]
             else:
-                likely = list(callers)[-MOST_WAYS:]
-                parent = max(reversed(likely), key=lambda way: _closeness(way, before, after[number]))
-                is_certain = len(likely) == 1 and callers[parent]
+                around = (location.inlined_at, len(callers), before, after[number])
+                known = chosen.get(around)
+                parent = _nearest(callers, before, after[number]) if known is None else known
+                chosen[around] = parent
+                is_certain = False
             if key in parent or len(parent) > MOST_CALLS:
                 parent = ()
         chain = (*parent, key)
@@ -186,9 +192,14 @@ def _resolve(locations: Sequence[tuple[Location, bool]], after: Sequence[Chain |
     return found
 
 
-def _closeness(way: Chain, before: Chain, after: Chain | None) -> tuple[int, bool, bool]:
+def _nearest(ways: Iterable[Chain], before: Chain, after: Chain) -> Chain:
+    """The way that fits the code around best; of several the latest."""
+    return max(list(ways)[: -MOST_WAYS - 1 : -1], key=lambda way: _closeness(way, before, after))
+
+
+def _closeness(way: Chain, before: Chain, after: Chain) -> tuple[int, bool, bool]:
     """How well some calls fit the code around: how many are shared, whether the lines ascend; what is before first."""
-    return max(_shared(way, before, True), _shared(way, after or (), False))
+    return max(_shared(way, before, True), _shared(way, after, False))
 
 
 def _shared(way: Chain, other: Chain, is_before: bool) -> tuple[int, bool, bool]:
