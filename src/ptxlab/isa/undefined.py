@@ -48,8 +48,8 @@ def undefined_bytes(start: int, size: int) -> bytes:
 class Following:
     """A function of the lane exchange buffer, as that of a warp collective, on words that are zero for defined values.
 
-    They take the place of the first `inputs`, and it gives those of the first `results`. With `parts` it moves parts of
-    words, so that a word is all zeros or all ones.
+    They take the place of the first `inputs`, in words, and it gives those of the first `results`. With `parts` it
+    moves parts of words, so that a word is all zeros or all ones.
     """
 
     function: Callable[..., Any]
@@ -60,26 +60,28 @@ class Following:
 
 
 @native
-def has_undefined(exchange: Pointer[u32], members: u32, words: u32, inputs: u32, followed: u32, absent: u32) -> u32:
-    """Whether lanes bring undefined values, or take them from lanes that are `absent`.
+def has_undefined(exchange: Pointer[u32], members: u32, words: u32, inputs: u32, followed: u32) -> u32:
+    """Whether lanes bring undefined values, or may take them from lanes that do not take part.
 
     After the `words` of the values comes one that is not zero in a lane that has put words for what it brings after
-    it; then those of the others are filled in, and what is not `followed` of the `inputs` is copied. That word becomes
-    the answer. Lanes that are not members may be on their way to another collective: their words stay as they are.
+    it; then those of the others are filled in, and what is not `followed` of the `inputs`, which says from which lanes
+    values are taken, is copied. If there are none, the results are defined. Lanes that are not members may be on their
+    way to another collective: their words stay as they are.
     """
-    found: u32 = u32(absent != 0 and members != ALL_LANES)
+    found: u32 = u32(followed != inputs and members != ALL_LANES)
     for lane in range(32):
         if members >> lane & 1 != 0:
             found |= exchange[32 * words + lane]
     for lane in range(32):
         if members >> lane & 1 == 0:
             continue
-        for word in range(inputs if found != 0 else u32(0)):
-            if word >= followed:
+        for word in range(words):
+            if word >= inputs or found == 0:
+                exchange[32 * (words + 1 + word) + lane] = 0
+            elif word >= followed:
                 exchange[32 * (words + 1 + word) + lane] = exchange[32 * word + lane]
             elif exchange[32 * words + lane] == 0:
                 exchange[32 * (words + 1 + word) + lane] = 0
-        exchange[32 * words + lane] = found
     return found
 
 

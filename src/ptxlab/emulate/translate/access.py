@@ -167,10 +167,7 @@ def load(
     pointer = locate(function, address, size * count, address_spaces.LOAD, condition)
     log(function, address, size * count, address_spaces.LOAD)
     function.unit.counting.note_look(function, address.space)
-    undefined = function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
-    shadow = DEFINED
-    if undefined is not None:
-        shadow = function.undefined.loaded(undefined, address, size * count, SPACES[address.space])
+    shadow = function.unit.tracking.note_access(function, address, size * count, address_spaces.LOAD, order, size)
     if function.recording is not None:
         function.recording.note_access(address, "load", (), size * count, recorded)
     texts = [
@@ -187,7 +184,7 @@ def load(
         texts = [builder.value(f"phi {bits_of(type)} [ {text}, %{last} ], [ {zero}, %{origin} ]") for text in texts]
         if shadow != DEFINED:
             shadow = builder.value(f"phi i32 [ {shadow}, %{last} ], [ 0, %{origin} ]")
-    function.undefined.handed_on = function.undefined.combine((function.undefined.handed_on, shadow))
+    function.undefined.handed_on.append(shadow)
     values = tuple(LlvmValue(function, type, text) for text in texts)
     for value in values:
         value.undefined = shadow
@@ -211,7 +208,7 @@ def store(
     if function.unit.counts_changes:
         unchanged = _holds(function, pointer, values, size)
         log(function, address, size * len(values), address_spaces.STORE, builder.value(f"xor i1 {unchanged}, true"))
-        undefined = function.undefined.stored(address, values, is_strong(order), SPACES[address.space])
+        undefined = function.undefined.stored(address, values, is_strong(order))
         function.unit.tracking.note_access(
             function, address, size * len(values), address_spaces.STORE, order, size, unchanged, undefined
         )

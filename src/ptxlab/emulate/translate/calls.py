@@ -16,8 +16,8 @@ from ptxlab.native.translate import declaration_text
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
-    from ptxlab.emulate.translate.undefined import Followed
     from ptxlab.isa.machine import Statics
+    from ptxlab.isa.undefined import Following
 
 
 class Calls:
@@ -46,7 +46,7 @@ class Calls:
         aligned: bool,
         reads_shared: bool = False,
         orders: bool = False,
-        followed: Followed | None = None,
+        following: Following | None = None,
     ) -> int:
         """A warp collective: what its lanes do together, as a function without the constants.
 
@@ -55,9 +55,8 @@ class Calls:
         """
         inputs, total = words
         lines = [self._collective_call(action, statics, "%exchange", reads_shared)]
-        if followed is not None:
-            following, count, needs_lanes = followed
-            given = f"i32 {total}, i32 {inputs}, i32 {count}, i32 {int(needs_lanes)}"
+        if following is not None:
+            given = f"i32 {total}, i32 {inputs}, i32 {min(following.inputs, inputs)}"
             lines += [
                 f"%found = call i32 @{self._native(has_undefined)}(ptr %exchange, i32 %members, {given})",
                 "%is_found = icmp ne i32 %found, 0",
@@ -72,7 +71,7 @@ class Calls:
         self.exchange_words = max(self.exchange_words, total)
         number = len(self.sites)
         what = (signature(action).symbol, tuple(statics))
-        wrapper = (*what, followed is not None)
+        wrapper = (*what, following is not None)
         if wrapper not in self._collectives:
             name = self._collectives[wrapper] = f"@collective.{len(self._collectives)}"
             body = "".join(f"  {line}\n" for line in [*lines, "ret void"])

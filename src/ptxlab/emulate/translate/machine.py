@@ -18,7 +18,7 @@ from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.stack import Stack
 from ptxlab.emulate.translate.tensor_memory import TensorMemory
 from ptxlab.emulate.translate.textures import TextureUnit
-from ptxlab.emulate.translate.undefined import DEFINED, Followed
+from ptxlab.emulate.translate.undefined import DEFINED
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, resize
 from ptxlab.emulate.translate.wgmma import WarpgroupMma
 from ptxlab.isa import Match, asynchronous
@@ -202,14 +202,7 @@ class LlvmMachine:
         if following is not None and not self._follow(following, inputs, total):
             following = None
         site = self.function.unit.calls.site(
-            self.function,
-            function,
-            statics,
-            (word, total),
-            aligned,
-            reads_shared,
-            orders,
-            self._followed(following, inputs),
+            self.function, function, statics, (word, total), aligned, reads_shared, orders, following
         )
         given = str(members) if isinstance(members, int) else members.text
         self.function.store_field("waiting.members", "i32", given)
@@ -229,13 +222,6 @@ class LlvmMachine:
         if following is not None:
             self._take_shadows(following, found, total, inputs=total - sum(-(-type.width // 32) for type in types))
         return tuple(found)
-
-    def _followed(self, following: Following | None, inputs: Sequence[LlvmValue]) -> Followed | None:
-        """What is followed through a warp collective, in words."""
-        if following is None:
-            return None
-        words = sum(-(-value.type.width // 32) for value in inputs[: following.inputs])
-        return Followed(following, words, self.function.undefined.is_source and following.inputs < len(inputs))
 
     def _follow(self, following: Following, inputs: Sequence[LlvmValue], word: int) -> bool:
         """Put the shadows of undefined values into the exchange buffer, unless all are known to be defined."""
@@ -259,18 +245,14 @@ class LlvmMachine:
     def _take_shadows(self, following: Following, values: Sequence[LlvmValue], total: int, inputs: int) -> None:
         """Read the shadows of results from the exchange buffer."""
         builder, undefined = self.function.builder, self.function.undefined
-        flag = builder.value(f"load i32, ptr {self._exchange(total)}")
-        word, shadows = total + 1 + inputs, []
-        with undefined.where(flag) as labels:
-            for value in values[: following.results]:
-                shadow = builder.value(f"load i32, ptr {self._exchange(word)}")
-                shadows.append(undefined.taken(shadow, parts=following.parts))
-                word += -(-value.type.width // 32)
-        for value in values:
+        word = total + 1 + inputs
+        for number, value in enumerate(values):
             value.undefined = DEFINED
-        for value, shadow in zip(values, shadows, strict=False):
-            value.undefined = builder.value(f"phi i32 [ {shadow}, %{labels.last} ], [ 0, %{labels.origin} ]")
-        undefined.handed_on = undefined.combine(value.undefined or DEFINED for value in values)
+            if number < following.results:
+                shadow = builder.value(f"load i32, ptr {self._exchange(word)}")
+                value.undefined = undefined.taken(shadow, parts=following.parts)
+            word += -(-value.type.width // 32)
+        undefined.handed_on = [value.undefined or DEFINED for value in values]
 
     def _exchange(self, word: int) -> str:
         return self.function.builder.value(f"getelementptr i8, ptr %exchange, i64 {128 * word}")

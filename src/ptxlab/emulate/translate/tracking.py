@@ -11,7 +11,7 @@ from ptxlab.emulate.translate.fragments import MAPPED, Fragments
 from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.preemption import takes_turns
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
-from ptxlab.emulate.translate.undefined import passes_argument
+from ptxlab.emulate.translate.undefined import DEFINED, passes_argument
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.descriptor import CHUNK
@@ -43,11 +43,11 @@ class Tracking:
         order: str,
         element: int,
         unchanged: str = "false",
-        undefined: str = "false",
-    ) -> str | None:
+        undefined: str = DEFINED,
+    ) -> str:
         """Track an access to `bytes` bytes in elements of `element`, which may change nothing.
 
-        A store may write what is undefined; of a load whose value is followed, what is returned is not 0 if it is.
+        `undefined` is the shadow of what is stored; what is returned, of what is loaded.
         """
         number = flags_of(kind, order, element)
         if _is_matrix_row(function, bytes) and kind == address_spaces.STORE:
@@ -93,15 +93,15 @@ class Tracking:
         number: int,
         condition: str,
         otherwise: int,
-        undefined: str = "false",
-    ) -> str | None:
+        undefined: str = DEFINED,
+    ) -> str:
         """Track an access, which is `number`, and where the condition holds, `otherwise`."""
         instruction = function.instructions[function.position]
         space = address.space
         if not self.checks or space in ("const", "param"):
-            return None
+            return DEFINED
         if space == "local" and (not self.is_alone or passes_argument(instruction)):
-            return None
+            return DEFINED
         builder = function.builder
         roots = UNKNOWN
         after = None
@@ -125,17 +125,15 @@ class Tracking:
         if condition != "false":
             what = builder.value(f"select i1 {condition}, i32 {otherwise | more}, i32 {number | more}")
         self._note_lockstep(function, address, bytes, kind)
-        if undefined != "false":
-            more_bits = builder.value(f"select i1 {undefined}, i32 {shadow.UNDEFINED}, i32 0")
-            what = builder.value(f"or i32 {what}, {more_bits}")
-        flags = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}"
+        sources = function.undefined.source if follows else undefined
+        flags = f"i32 {bytes}, i32 {what}, i32 {function.instruction_number}, i32 {sources}"
         found = builder.value(
             f"call i32 @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})"
         )
         if after is not None:
             builder.jump(after)
             builder.label(after)
-        return found if follows else None
+        return found if follows else DEFINED
 
     def _note_lockstep(self, function: Function, address: LlvmAddress, bytes: int, kind: int) -> None:
         """Compare a volatile access to shared memory with what other lanes did; see `runtime.order.lockstep`."""

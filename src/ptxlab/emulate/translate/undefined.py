@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.emulate.runtime.order.undefined import SOURCES
@@ -21,7 +21,7 @@ from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Match, Operation
 from ptxlab.isa.effects import Access, Effects
 from ptxlab.isa.types import type_named
-from ptxlab.isa.undefined import UNDEFINED, Following
+from ptxlab.isa.undefined import UNDEFINED
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
@@ -30,27 +30,12 @@ DEFINED = "0"
 _U32 = type_named("u32")
 
 
-class Followed(NamedTuple):
-    """What of a warp collective is followed: in how many words of its inputs, and if lanes that are absent matter."""
-
-    following: Following
-    words: int
-    needs_lanes: bool
-
-
-class Labels(NamedTuple):
-    """Where code comes from that is executed only under a condition: from before that, or from its end."""
-
-    origin: str
-    last: str
-
-
 class Undefined:
     """What of a function may be undefined, and where it is used."""
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.handed_on = DEFINED  # the shadow of the results of the instruction that is being translated
+        self.handed_on: list[str] = []  # what goes into the results of the instruction that is being translated
         self._sources: dict[int, int] = {}  # the bit of an instruction, by its position
         self._shadows: dict[int, ir.Register] = {}  # by the number of the register
         self._stored: list[str] = []
@@ -126,7 +111,7 @@ class Undefined:
 
     def of_result(self, value: LlvmValue) -> str:
         """The shadow of a result of the instruction that is being translated."""
-        return self.handed_on if value.undefined is None else value.undefined
+        return self.combine(self.handed_on) if value.undefined is None else value.undefined
 
     def _of_operands(self, operands: Iterable[ir.Operand]) -> str:
         found = [
@@ -149,7 +134,7 @@ class Undefined:
 
     def begin(self, instruction: ir.Instruction, match: Match, given: dict[str, Any]) -> None:
         """Turn to an instruction: what it hands on, and what it uses."""
-        self.handed_on = DEFINED
+        self.handed_on = []
         self._stored = []
         if not self._shadows:
             return
@@ -157,7 +142,7 @@ class Undefined:
         pairs = zip(match.expected, instruction.operands, strict=True)
         read = [operand for expected, operand in pairs if expected.role != "write"]
         if is_plain(effects):
-            self.handed_on = self._computed(effects.computes, read, given)
+            self.handed_on = [self._computed(effects.computes, read, given)]
             return
         used = read
         is_access = bool(effects.accesses) and not effects.steps and not passes_argument(instruction)
@@ -211,21 +196,16 @@ class Undefined:
         function = self.function
         if shadow != DEFINED:
             with self.where(shadow):
-                function.unit.calls.runtime_call(function, name, (*given, function.instruction_number), None)
+                function.unit.calls.runtime_call(function, name, (*given, function.instruction_number), "u32")
 
     @contextmanager
-    def where(self, shadow: str) -> Iterator[Labels]:
+    def where(self, shadow: str) -> Iterator[None]:
         """What is written meanwhile is only executed where a shadow is not zero, which is rare."""
         builder = self.function.builder
-        labels = Labels(builder.new_label("before"), builder.new_label("last"))
         undefined, on = builder.new_label("undefined"), builder.new_label("on")
-        builder.jump(labels.origin)
-        builder.label(labels.origin)
         builder.branch(builder.value(f"icmp ne i32 {shadow}, 0"), undefined, on, likely=False)
         builder.label(undefined)
-        yield labels
-        builder.jump(labels.last)
-        builder.label(labels.last)
+        yield
         builder.jump(on)
         builder.label(on)
 
@@ -236,29 +216,27 @@ class Undefined:
         """Whether the instruction that is being translated can give an undefined value."""
         return self.function.position in self._sources
 
-    def loaded(self, undefined: str, address: LlvmAddress, bytes: int, space: int) -> str:
-        """The shadow of what is loaded, where `undefined` is not 0 if that is undefined."""
-        builder, source = self.function.builder, self._sources[self.function.position]
-        given = LlvmValue(self.function, _U32, undefined), source, address.value, bytes, space
-        self._if_undefined(undefined, "note_undefined", *given)
-        return builder.value(f"select i1 {builder.value(f'icmp ne i32 {undefined}, 0')}, i32 {1 << source}, i32 0")
+    @property
+    def source(self) -> int:
+        """The bit of a load whose value is followed; else 0."""
+        return 1 << self._sources[self.function.position] if self.is_source else 0
 
-    def stored(self, address: LlvmAddress, values: Sequence[LlvmValue], is_strong: bool, space: int) -> str:
-        """Whether what is stored is undefined, as a whole; what other blocks or the host can see is reported."""
-        followed = [value.undefined for value in values if value.undefined is not None]
-        shadows = followed or self._stored
+    def stored(self, address: LlvmAddress, values: Sequence[LlvmValue], is_strong: bool) -> str:
+        """The shadow of what is stored; of a vector, if some of it is defined and not in global memory, there is none.
+
+        What others see at once is used, and so are the arguments of `printf`, which are in local memory.
+        """
+        shadows = [value.undefined for value in values if value.undefined is not None] or self._stored
         some = self.combine(shadows)
-        if some == DEFINED:
-            return "false"
         if is_strong or (address.space == "local" and "vprintf" in self.function.unit.services):
-            self.use(some)  # others see it, and the arguments of `printf` are in local memory
-            return "false"
-        self._if_undefined(some, "store_undefined", LlvmValue(self.function, _U32, some), address.value, space)
+            self.use(some)
+            return DEFINED
+        if address.space == "global":
+            return some
         builder = self.function.builder
-        found = "true"
-        for shadow in dict.fromkeys(shadows):
-            found = builder.value(f"and i1 {found}, {builder.value(f'icmp ne i32 {shadow}, 0')}")
-        return found
+        for shadow in dict.fromkeys(shadows) if len(shadows) > 1 else ():
+            some = builder.value(f"select i1 {builder.value(f'icmp ne i32 {shadow}, 0')}, i32 {some}, i32 0")
+        return some
 
     def taken(self, shadow: str, parts: bool) -> str:
         """The shadow of what comes from other lanes, as the exchange buffer has it.
@@ -272,7 +250,8 @@ class Undefined:
         if source is None:
             return shadow
         absent = builder.value(f"icmp eq i32 {shadow}, {UNDEFINED}")
-        self._if_undefined(builder.value(f"zext i1 {absent} to i32"), "note_undefined", 0, source, 0, 0, 0)
+        given = (1, 1 << source, 0, 0, 0)
+        self._if_undefined(builder.value(f"zext i1 {absent} to i32"), "note_undefined", *given)
         return builder.value(f"select i1 {absent}, i32 {1 << source}, i32 {shadow}")
 
 

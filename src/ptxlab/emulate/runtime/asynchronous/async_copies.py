@@ -72,8 +72,8 @@ def start_copy(
         record_event(thread, ISSUED, NO_BLOCK, source, size, copy.number, 0, instruction)
     if thread.worker.checks != 0:
         if wanted != 0 and tracked != 0:
-            note_global(thread, source, wanted, LOAD, instruction)
-        note_shared(thread, destination, size, STORE | COPY, instruction)
+            note_global(thread, source, wanted, LOAD, instruction, 0)
+        note_shared(thread, destination, size, STORE | COPY, instruction, 0)
         if thread.copies.index < (1 << SERIAL_SHIFT) - 1:
             thread.copies.index += 1
 
@@ -92,7 +92,7 @@ def fill_shared(thread: Pointer[Thread], offset: u64, size: u64, instruction: u3
         return
     if thread.worker.checks != 0:
         for at in range(size // 8):
-            note_shared(thread, offset + 8 * at, 8, STORE | 3 << SIZE_SHIFT, instruction)
+            note_shared(thread, offset + 8 * at, 8, STORE | 3 << SIZE_SHIFT, instruction, 0)
     fill_bytes(found, 0, size)
     if is_recording(thread):
         record_write(thread, thread.block.number, offset, found, u32(size), 0, 0, instruction)
@@ -105,7 +105,7 @@ def arrive_after_copies(thread: Pointer[Thread], barrier: u64, counted: u32, ins
     if cast(u64, found) == 0:
         return
     if thread.worker.checks != 0:
-        note_shared(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction)
+        note_shared(thread, barrier, 8, ATOMIC | STRONG | OBJECT | 3 << SIZE_SHIFT, instruction, 0)
     if counted == 0:
         expect_arrival(thread, thread.block, barrier, instruction)
     copy = next_copy(thread, instruction)

@@ -60,15 +60,22 @@ from ptxlab.emulate.runtime.order.shadow import (
     slot_of,
     split_page,
 )
-from ptxlab.emulate.runtime.order.undefined import NEVER_STORED, stored_number
+from ptxlab.emulate.runtime.order.undefined import (
+    NEVER_STORED,
+    note_undefined,
+    store_undefined,
+    stored_number,
+    use_undefined,
+)
 from ptxlab.native import Pointer, address_of, boolean, calloc, cast, native, trailing_zeros, u8, u32, u64, unlikely
 
 
 @native
-def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
+def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32, sources: u32) -> u32:
     """Check an access to the shared memory of the thread's block.
 
-    Here and below, what is returned is not 0 if an undefined value is read; see `undefined`.
+    Here and below, `sources` are those of an undefined value that is stored, or the bit of a load whose value is
+    followed, which is returned if that is undefined; see `undefined`.
     """
     block = thread.block
     if unlikely(thread.order.early != 0) and flags & (KIND | OBJECT) == LOAD:
@@ -76,26 +83,40 @@ def note_shared(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, in
     if block.cluster.count == 1 or flags & OBJECT != 0:
         flags = flags | WIDE  # no other block accesses it, or only by what needs no scope: every scope is as good
     pages = address_of(block.order.pages)
+    if flags & KIND == STORE and unlikely(sources != 0):
+        store_undefined(thread, sources, instruction)
+        flags = flags | UNDEFINED
+    found: u32 = 0
     if bytes != 4 or offset & 3 != 0:
-        return note(thread, pages, address_of(block.order.variables), offset, bytes, flags, instruction, SHARED_SPACE)
-    again: u32 = read_again(thread, pages, offset, flags, instruction)
-    if again != NEW:
-        return NEVER_STORED if again == UNWRITTEN and offset >= u64(thread.worker.shared.reserved) else u32(0)
-    return note_word(thread, pages, address_of(block.order.variables), offset, flags, instruction, SHARED_SPACE)
+        found = note(thread, pages, address_of(block.order.variables), offset, bytes, flags, instruction, SHARED_SPACE)
+    else:
+        again: u32 = read_again(thread, pages, offset, flags, instruction)
+        if again == NEW:
+            found = note_word(
+                thread, pages, address_of(block.order.variables), offset, flags, instruction, SHARED_SPACE
+            )
+        elif again == UNWRITTEN and offset >= u64(thread.worker.shared.reserved):
+            found = NEVER_STORED
+    if found == 0:
+        return 0
+    return note_undefined(thread, found, sources, offset, bytes, SHARED_SPACE, instruction)
 
 
 @native
-def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
+def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32, sources: u32) -> u32:
     """Check an access to shared memory of a block of the cluster."""
     address = without_own_rank(thread, address)
     if address >> RANK_SHIFT == 0:
-        return note_shared(thread, address, bytes, flags, instruction)
+        return note_shared(thread, address, bytes, flags, instruction, sources)
     if flags & OBJECT != 0:
         flags = flags | WIDE
     owner = owner_of(thread, address)
     if not has_started(thread, owner):
         report_start(thread, address, bytes, flags, instruction)
-    return note(
+    if sources != 0 and flags & KIND == STORE:
+        store_undefined(thread, sources, instruction)
+        flags = flags | UNDEFINED
+    found: u32 = note(
         thread,
         address_of(owner.order.pages),
         address_of(owner.order.variables),
@@ -105,35 +126,44 @@ def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, 
         instruction,
         CLUSTER_SPACE,
     )
+    return note_undefined(thread, found, sources, address, bytes, CLUSTER_SPACE, instruction)
 
 
 @native
-def note_global(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
+def note_global(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32, sources: u32) -> u32:
     """Check an access to global memory."""
     history = thread.worker.history
     pages = address_of(history.pages)
+    if flags & KIND == STORE and unlikely(sources != 0):
+        use_undefined(thread, sources, instruction)
+    found: u32 = 0
     if bytes != 4 or address & 3 != 0:
-        return note(thread, pages, address_of(history.variables), address, bytes, flags, instruction, GLOBAL_SPACE)
-    again: u32 = read_again(thread, pages, address, flags, instruction)
-    if again != NEW:
-        return NEVER_STORED if again == UNWRITTEN and address >= thread.worker.memory.heap else u32(0)
-    return note_word(thread, pages, address_of(history.variables), address, flags, instruction, GLOBAL_SPACE)
+        found = note(thread, pages, address_of(history.variables), address, bytes, flags, instruction, GLOBAL_SPACE)
+    else:
+        again: u32 = read_again(thread, pages, address, flags, instruction)
+        if again == NEW:
+            found = note_word(thread, pages, address_of(history.variables), address, flags, instruction, GLOBAL_SPACE)
+        elif again == UNWRITTEN and address >= thread.worker.memory.heap:
+            found = NEVER_STORED
+    if found == 0:
+        return 0
+    return note_undefined(thread, found, sources, address, bytes, GLOBAL_SPACE, instruction)
 
 
 @native
-def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
+def note_generic(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32, sources: u32) -> u32:
     """Check an access by a generic address."""
     if address < SHARED_WINDOW:
-        return note_global(thread, address, bytes, flags, instruction)
+        return note_global(thread, address, bytes, flags, instruction, sources)
     if address < LOCAL_WINDOW:
-        return note_cluster(thread, address - SHARED_WINDOW, bytes, flags, instruction)
+        return note_cluster(thread, address - SHARED_WINDOW, bytes, flags, instruction, sources)
     if address < PARAMETER_WINDOW and flags & FOLLOWED != 0:
-        return note_local(thread, address - LOCAL_WINDOW, bytes, flags, instruction)
+        return note_local(thread, address - LOCAL_WINDOW, bytes, flags, instruction, sources)
     return 0
 
 
 @native
-def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32) -> u32:
+def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, instruction: u32, sources: u32) -> u32:
     """Check an access to local memory: only whether the thread wrote there."""
     block = thread.block
     if cast(u64, block.memory.local_marks) == 0:
@@ -147,7 +177,7 @@ def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, ins
         bit: u8 = u8(1) << u32(at % 8)
         if flags & KIND == LOAD:
             written = written | u32(marks[at // 8] & bit)
-        elif flags & UNDEFINED != 0:
+        elif sources != 0:
             marks[at // 8] = marks[at // 8] & ~bit
         else:
             marks[at // 8] = marks[at // 8] | bit
@@ -155,7 +185,7 @@ def note_local(thread: Pointer[Thread], offset: u64, bytes: u32, flags: u32, ins
         return 0
     if flags & FOLLOWS_VALUE == 0:
         report_unwritten(thread, offset, bytes, flags, instruction, LOCAL_SPACE)
-    return NEVER_STORED
+    return note_undefined(thread, NEVER_STORED, sources, offset, bytes, LOCAL_SPACE, instruction)
 
 
 NEW, WRITTEN, UNWRITTEN = range(3)  # what `read_again` returns

@@ -130,7 +130,7 @@ def note_map(thread: Pointer[Thread], address: u64, instruction: u32) -> None:
         return
     history = thread.worker.history
     digest: u64 = digest_of(history, address)
-    note_global(thread, address, BYTES, LOAD | 2 << SIZE_SHIFT, instruction)
+    note_global(thread, address, BYTES, LOAD | 2 << SIZE_SHIFT, instruction, 0)
     if digest == 0 or is_racing(thread, address) or is_acquired(thread, address, digest):
         return
     missing: u32 = NO_RELEASE

@@ -7,15 +7,7 @@ shared memory, by the number of the instruction, so that a thread that reads it 
 
 from __future__ import annotations
 
-from ptxlab.emulate.abi.address_spaces import (
-    CLUSTER_SPACE,
-    GENERIC_SPACE,
-    GLOBAL_SPACE,
-    LOAD,
-    LOCAL_SPACE,
-    LOCAL_WINDOW,
-    SHARED_WINDOW,
-)
+from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.clocks import UndefinedValue
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.reports import SHUFFLED, UNWRITTEN, add_finding, end_trial, has_finding
@@ -37,29 +29,24 @@ def stored_number(instruction: u32, lane: u32) -> u32:
 @native
 def note_undefined(
     thread: Pointer[Thread], stored: u32, source: u32, address: u64, bytes: u32, space: u32, instruction: u32
-) -> None:
+) -> u32:
     """A thread reads what no thread has written, or (no bytes) what `shfl` takes from a lane that takes no part.
 
-    If an undefined value was `stored` there, it is that one.
+    If an undefined value was `stored` there, it is that one; with 0, or without a bit `source`, there is nothing.
     """
-    found = thread.worker.history.undefined + (source * 32 + thread.lane)
+    if stored == 0 or source == 0:
+        return 0
+    found = thread.worker.history.undefined + (trailing_zeros(u32, source) * 32 + thread.lane)
     if stored > NEVER_STORED and thread.worker.history.undefined[stored - NEVER_STORED - 1].instruction != 0:
         copy_value(found, thread.worker.history.undefined + (stored - NEVER_STORED - 1))
-        return
+        return source
     found.instruction = instruction + 1
     found.thread = thread.number
     found.block = thread.block.number
     found.address = address
     found.bytes = bytes
     found.space = space
-    if space == GENERIC_SPACE:
-        found.space = GLOBAL_SPACE
-        if address >= LOCAL_WINDOW:
-            found.space = LOCAL_SPACE
-            found.address = address - LOCAL_WINDOW
-        elif address >= SHARED_WINDOW:
-            found.space = CLUSTER_SPACE
-            found.address = address - SHARED_WINDOW
+    return source
 
 
 @native(inline=True)
@@ -68,11 +55,8 @@ def copy_value(to: Pointer[UndefinedValue], source: Pointer[UndefinedValue]) -> 
 
 
 @native
-def store_undefined(thread: Pointer[Thread], sources: u32, address: u64, space: u32, instruction: u32) -> None:
-    """A thread stores an undefined value, which matters in global memory; elsewhere, it is as undefined there."""
-    if space == GLOBAL_SPACE or (space == GENERIC_SPACE and address < SHARED_WINDOW):
-        use_undefined(thread, sources, instruction)
-        return
+def store_undefined(thread: Pointer[Thread], sources: u32, instruction: u32) -> None:
+    """A thread stores an undefined value in shared memory, where it is as undefined."""
     number: u32 = stored_number(instruction, thread.lane) - NEVER_STORED - 1
     copy_value(thread.worker.history.undefined + number, source_of(thread, trailing_zeros(u32, sources)))
 
@@ -114,6 +98,5 @@ def source_of(thread: Pointer[Thread], source: u32) -> Pointer[UndefinedValue]:
 
 CALLED = (
     note_undefined,
-    store_undefined,
     use_undefined,
 )
