@@ -38,7 +38,7 @@ class Undefined:
         self.handed_on: list[str] = []  # what goes into the results of the instruction that is being translated
         self._sources: dict[int, int] = {}  # the bit of an instruction, by its position
         self._shadows: dict[int, ir.Register] = {}  # by the number of the register
-        self._stored: list[str] = []
+        self._stored: list[LlvmValue] = []  # the shadows of what is stored, perhaps after a wait
         if function.unit.tracking.checks:
             self._find_sources()
             self._add_shadows(self._reached())
@@ -151,7 +151,8 @@ class Undefined:
         elif is_access and all(access.kind != "update" for access in effects.accesses):
             used = _addresses(read)
             data = [operand for operand in read if operand not in used]
-            self._stored = [self._of_operands((part,)) for one in data for part in _parts(one)]
+            shadows = [self._of_operands((part,)) for one in data for part in _parts(one)]
+            self._stored = [LlvmValue(self.function, _U32, shadow) for shadow in shadows]
         self.use(self._of_operands(used))
 
     def _computed(self, operation: Operation | None, read: Sequence[ir.Operand], given: dict[str, Any]) -> str:
@@ -226,7 +227,8 @@ class Undefined:
 
         What others see at once is used, and so are the arguments of `printf`, which are in local memory.
         """
-        shadows = [value.undefined for value in values if value.undefined is not None] or self._stored
+        shadows = [value.undefined for value in values if value.undefined is not None]
+        shadows = shadows or [shadow.text for shadow in self._stored]
         some = self.combine(shadows)
         if is_strong or (address.space == "local" and "vprintf" in self.function.unit.services):
             self.use(some)
