@@ -72,16 +72,21 @@ def has_undefined(exchange: Pointer[u32], members: u32, words: u32, inputs: u32,
     for lane in range(32):
         if members >> lane & 1 != 0:
             found |= exchange[32 * words + lane]
+    first: u32 = 32 * (words + 1)
+    if found == 0 and members == ALL_LANES:
+        for index in range(first + 32 * inputs, first + 32 * words):
+            exchange[index] = 0
+        return 0
     for lane in range(32):
         if members >> lane & 1 == 0:
             continue
         for word in range(words):
             if word >= inputs or found == 0:
-                exchange[32 * (words + 1 + word) + lane] = 0
+                exchange[first + 32 * word + lane] = 0
             elif word >= followed:
-                exchange[32 * (words + 1 + word) + lane] = exchange[32 * word + lane]
+                exchange[first + 32 * word + lane] = exchange[32 * word + lane]
             elif exchange[32 * words + lane] == 0:
-                exchange[32 * (words + 1 + word) + lane] = 0
+                exchange[first + 32 * word + lane] = 0
     return found
 
 
