@@ -36,6 +36,7 @@ done:
 }
 .alias g, f;
 .section .debug_str { a: .b8 1, 2 }
+.nv_intermediate_source_section { }
 """
 
 

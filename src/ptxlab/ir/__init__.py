@@ -11,7 +11,7 @@ from ptxlab.ir.declarations import (
     SymbolAddress,
     Variable,
 )
-from ptxlab.ir.items import Alias, DataLine, File, Function, Item, Section, SymbolOffset
+from ptxlab.ir.items import Alias, DataLine, File, Function, Item, Section, SourceBlock, SourceSection, SymbolOffset
 from ptxlab.ir.module import Module
 from ptxlab.ir.operands import (
     Address,
@@ -89,6 +89,8 @@ __all__ = [
     "Section",
     "Selection",
     "Sink",
+    "SourceBlock",
+    "SourceSection",
     "SpecialRegister",
     "Statement",
     "Sum",

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ptxlab.ir import mangled
 from ptxlab.ir.declarations import Attribute, Declaration, Variable
@@ -221,4 +221,24 @@ class Section(Node):
         self.end = end
 
 
-Item: TypeAlias = Function | Declaration | Alias | File | Section | Pragma | Target | Location | Comment
+class SourceBlock(NamedTuple):
+    """The text of a file in an intermediate language, such as Tile IR."""
+
+    language: str
+    file: int
+    text: str
+
+
+class SourceSection(Node):
+    """`.nv_intermediate_source_section { ... }`: what a front end compiled, file by file."""
+
+    __slots__ = ("blocks", "end", "start")
+    fields = ("blocks",)
+
+    def __init__(self, blocks: tuple[SourceBlock, ...], start: int | None = None, end: int | None = None) -> None:
+        self.blocks = blocks
+        self.start = start
+        self.end = end
+
+
+Item: TypeAlias = Function | Declaration | Alias | File | Section | SourceSection | Pragma | Target | Location | Comment

@@ -104,10 +104,13 @@ class Pragma(Node):
 
 
 class Location(Node):
-    """`.loc file line column`; `function_name` is a symbol and an offset, `inlined_at` another location."""
+    """`.loc file line column`; `function_name` is a symbol and an offset, `inlined_at` another location.
 
-    __slots__ = ("column", "end", "file", "function_name", "inlined_at", "line", "start")
-    fields = ("file", "line", "column", "function_name", "inlined_at")
+    `intermediate` is the `.loc_intermediate` after it: a location in a file of an intermediate language.
+    """
+
+    __slots__ = ("column", "end", "file", "function_name", "inlined_at", "intermediate", "line", "start")
+    fields = ("file", "line", "column", "function_name", "inlined_at", "intermediate")
 
     def __init__(
         self,
@@ -124,6 +127,7 @@ class Location(Node):
         self.column = column
         self.function_name = function_name
         self.inlined_at = inlined_at
+        self.intermediate: tuple[int, int, int] | None = None
         self.start = start
         self.end = end
 

@@ -11,7 +11,7 @@ class Directive:
     """A performance-tuning or cluster directive: whose it is, how many numbers it takes and since when it is there."""
 
     name: str
-    owner: Literal["entry", "func"]  # the prototype of a call takes what a device function takes
+    owner: Literal["entry", "func", "both"]  # the prototype of a call takes what is for device functions alone
     least: int
     most: int
     values: range
@@ -43,8 +43,17 @@ DIRECTIVES = {
         Directive(
             "abi_preserve_control", "func", 1, 1, range(12), since("9.0 sm_80"), "The same for control registers."
         ),
+        Directive("minperctamemory", "entry", 1, 1, _ANY, since("9.4 sm_80"), "Bytes of global memory for each block."),
+        Directive(
+            "language", "both", 1, 64, range(11), since("9.3"), "The languages that the function was written in."
+        ),
     )
 }
+
+# What `.language` may name, beside numbers; in any case.
+LANGUAGES = (
+    "unknown", "ptx", "nvvm", "cuda c++", "cuda c++ tile", "tile ir", "python-cutile", "fortran", "optix",
+)  # fmt: skip
 
 # Pairs that contradict each other, and what one cannot do without.
 CONFLICTS = (("maxntid", "reqntid"), ("maxclusterrank", "reqnctapercluster"))

@@ -50,6 +50,9 @@ FEATURES = {
         "the pragma `enable_smem_spilling`", since("8.7 sm_75"), '.entry k() { .pragma "enable_smem_spilling"; ret; }'
     ),
     "frequency": Feature("the pragma `frequency`", since("9.0"), '.entry k() { .pragma "frequency 5"; ret; }'),
+    "mma_throughput": Feature(
+        "the pragma `mma_throughput`", since("9.3"), '.entry k() { .pragma "mma_throughput 1"; }'
+    ),
     "branchtargets": Feature("`.branchtargets`", since("5.1 sm_30"), ".entry k() { ts: .branchtargets L; L: ret; }"),
     "callprototype": Feature("`.callprototype`", since("2.1 sm_20"), ".entry k() { pt: .callprototype _ (); ret; }"),
     "calltargets": Feature(
@@ -79,6 +82,12 @@ FEATURES = {
         since("7.0"),
         '.file 1 "x"\n.entry k() { .loc 1 2 3\n.loc 1 5 6, function_name foo, inlined_at 1 2 3\n ret; }\n'
         ".section .debug_str { foo: .b8 0 }",
+    ),
+    "loc_intermediate": Feature(
+        "`.loc_intermediate`", since("9.4"), '.file 1 "x"\n.entry k() { .loc 1 2 3\n.loc_intermediate 1 4 5\n ret; }'
+    ),
+    "source_section": Feature(
+        "`.nv_intermediate_source_section`", since("9.4"), f"{_KERNEL}\n.nv_intermediate_source_section {{ }}"
     ),
     "file_times": Feature("time and size of `.file`", since("3.2"), f'.file 1 "x", 1, 2\n{_KERNEL}'),
 }

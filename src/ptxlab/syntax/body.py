@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ptxlab.ir import BlockStatement, Declaration, Function, Instruction, Label, Pragma, Statement
 from ptxlab.ir.node import draft
 from ptxlab.syntax.cursor import END, Cursor
-from ptxlab.syntax.debug import make_location, match_location, read_location
+from ptxlab.syntax.debug import make_location, match_location, read_intermediate, read_location
 from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, match_registers, read_declaration
 from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.functions import (
@@ -217,6 +217,10 @@ class BodyReader:
             statement = read_target(cursor)
         elif cursor.at(".loc"):
             statement = read_location(cursor)
+        elif cursor.at(".loc_intermediate"):
+            read_intermediate(cursor, self.statements[-1] if self.statements else None)
+            self.at = cursor.previous_end
+            return True
         elif cursor.value in _OUTSIDE or cursor.value in LINKAGES:
             self._outside(cursor, start)
             return True

@@ -1,10 +1,10 @@
-"""Debug information: `.loc`, `.file` and the data of `.section`."""
+"""Debug information: `.loc`, `.file`, the data of `.section`, the text of `.nv_intermediate_source_section`."""
 
 from __future__ import annotations
 
 import re
 
-from ptxlab.ir import Comment, DataLine, File, Label, Location, Section, SymbolOffset
+from ptxlab.ir import Comment, DataLine, File, Label, Location, Section, SourceBlock, SourceSection, SymbolOffset
 from ptxlab.isa.types import TYPES
 from ptxlab.syntax.constants import read_integer, read_small_integer
 from ptxlab.syntax.cursor import END, Cursor
@@ -63,6 +63,15 @@ def read_location(cursor: Cursor) -> Location:
             cursor.expected("`function_name` or `inlined_at`")
     location.end = cursor.previous_end
     return location
+
+
+def read_intermediate(cursor: Cursor, before: object) -> None:
+    """Read `.loc_intermediate file line column`, which belongs to the `.loc` before it."""
+    if not isinstance(before, Location):
+        cursor.expected("`.loc` before `.loc_intermediate`")
+    cursor.advance()
+    before.intermediate = _read_location(cursor)
+    before.end = cursor.previous_end
 
 
 def _read_location(cursor: Cursor) -> tuple[int, int, int]:
@@ -125,6 +134,34 @@ def read_section(cursor: Cursor, reader: Reader) -> Section:
     end = cursor.end
     cursor.advance()
     return Section(name, lines, start, end)
+
+
+# The text of a block is anything: no comment, string or brace in it counts.
+_BLOCK = re.compile(
+    r'\s*\.code_block\s*\{\s*\.ir_name:\s*"([^"]*)"\s*\.sourceFileName:\s*(\d{1,9})\s*'
+    r"\.source_begin[ \t]*\n(.*?)^[ \t]*\.source_end\s*\}",
+    re.ASCII | re.DOTALL | re.MULTILINE,
+)
+
+
+def read_source_section(cursor: Cursor) -> SourceSection:
+    """Read `.nv_intermediate_source_section { .code_block { ... } }`; the cursor ends after it."""
+    start = cursor.start
+    cursor.advance()
+    if not cursor.at("{"):
+        cursor.expected("`{` to begin the source section")
+    at, blocks = cursor.end, []
+    while (block := _BLOCK.match(cursor.text, at)) is not None:
+        blocks.append(SourceBlock(block[1], int(block[2]), block[3]))
+        at = block.end()
+    cursor.move(at)
+    if not cursor.at("}"):
+        cursor.expected(
+            "`.code_block` or `}`",
+            help="a block has `.ir_name:`, `.sourceFileName:`, `.source_begin`, the text and `.source_end`, in order",
+        )
+    cursor.advance()
+    return SourceSection(tuple(blocks), start, cursor.previous_end)
 
 
 def _read_plain(text: str, at: int, lines: list[DataLine | Label | Comment], reader: Reader) -> int:

@@ -80,8 +80,11 @@ def match_registers(text: str, start: int, scope: Scope) -> Declaration | None:
     return _Declaration([variable], start, match.end())
 
 
-def read_parameters(cursor: Cursor, what: str) -> list[Variable]:
-    """Read `( .param .type name, ... )`; the opening parenthesis is next."""
+def read_parameters(cursor: Cursor, what: str, takes_hidden: bool = False) -> list[Variable]:
+    """Read `( .param .type name, ... )`; the opening parenthesis is next.
+
+    `.hidden` before a parameter of a kernel says that a runtime sets it, and not the program that launches the kernel.
+    """
     opening = cursor.start
     cursor.advance()
     parameters: list[Variable] = []
@@ -89,12 +92,15 @@ def read_parameters(cursor: Cursor, what: str) -> list[Variable]:
         return parameters
     while True:
         above = _take_comments(cursor, opening, parameters)
+        is_hidden = takes_hidden and cursor.accept(".hidden")
         if cursor.value not in (".param", ".reg", ".align"):
             cursor.expected(f"`.param` or `.reg` to begin {what}")
         head = _read_head(cursor, is_parameter=True)
         assert head.type is not None
         parameters.append(_read_declarator(cursor, head, head.type, is_parameter=True))
         parameters[-1].comments = above
+        if is_hidden:
+            parameters[-1].linkage = "hidden"
         if not cursor.accept(","):
             break
     last = _take_comments(cursor, opening, parameters)

@@ -37,7 +37,7 @@ def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
     function.name_start, function.name_end = cursor.start, cursor.end
     function.name = cursor.name("the name of the kernel" if kind == "entry" else "the name of the function")
     if cursor.at("("):
-        function.parameters = read_parameters(cursor, "a parameter")
+        function.parameters = read_parameters(cursor, "a parameter", takes_hidden=kind == "entry")
     function.directives = read_directives(cursor)
     # ptxas takes a declaration of a device function without its `;`.
     if kind == "entry" and not cursor.at("{") and (function.directives or not cursor.at(";")):
@@ -50,7 +50,7 @@ def read_header(cursor: Cursor, linkage: str | None, start: int) -> Function:
 
 def read_directives(cursor: Cursor) -> list[Directive]:
     """Read the directives between a function's parameters and its body."""
-    directives = []
+    directives: list[Directive] = []
     while cursor.value[1:] in DIRECTIVES or cursor.at(".pragma"):
         start = cursor.start
         name = cursor.advance()
@@ -63,7 +63,10 @@ def read_directives(cursor: Cursor) -> list[Directive]:
             while len(arguments) < known.most and (not arguments or cursor.at(",")):
                 if arguments:
                     cursor.advance()
-                arguments.append(read_integer(cursor, f"an integer after `{name}`"))
+                if name == ".language" and cursor.kind == "string":
+                    arguments.append(cursor.advance()[1:-1])
+                else:
+                    arguments.append(read_integer(cursor, f"an integer after `{name}`"))
         directives.append(Directive(name[1:], tuple(arguments), start, cursor.previous_end))
     return directives
 
@@ -118,7 +121,7 @@ def read_prototype(cursor: Cursor, name: str, start: int) -> CallPrototype:
     if cursor.kind != "sink":
         cursor.expected("`_` in place of the function's name")
     cursor.advance()
-    parameters = read_parameters(cursor, "a parameter") if cursor.at("(") else []
+    parameters = read_parameters(cursor, "a parameter", takes_hidden=True) if cursor.at("(") else []
     directives = read_directives(cursor)
     cursor.expect_semicolon("the prototype")
     return CallPrototype(name, returns, parameters, directives, start, cursor.previous_end)

@@ -14,7 +14,7 @@ from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.syntax.body import BodyReader
 from ptxlab.syntax.constants import read_integer
 from ptxlab.syntax.cursor import END, Cursor
-from ptxlab.syntax.debug import read_file, read_section
+from ptxlab.syntax.debug import read_file, read_section, read_source_section
 from ptxlab.syntax.declarations import LINKAGES, STATE_SPACES, read_declaration
 from ptxlab.syntax.errors import ParseError
 from ptxlab.syntax.functions import read_header, read_strings, read_target
@@ -196,6 +196,8 @@ class _ModuleReader:
             cursor.expected(f"`.entry`, `.func` or a variable after `.{linkage}`")
         elif value == ".section":
             item = read_section(cursor, self.reader)
+        elif value == ".nv_intermediate_source_section":
+            item = read_source_section(cursor)
         elif value == ".file":
             item = read_file(cursor)
         elif value == ".pragma":

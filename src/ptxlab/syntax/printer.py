@@ -20,6 +20,7 @@ from ptxlab.ir import (
     Module,
     Pragma,
     Section,
+    SourceSection,
     Statement,
     SymbolOffset,
     Target,
@@ -104,6 +105,8 @@ class _Printer:
             self._function(item)
         elif isinstance(item, Section):
             self._section(item)
+        elif isinstance(item, SourceSection):
+            self._source_section(item)
         elif isinstance(item, File):
             extra = "".join(f", {number}" for number in (item.timestamp, item.size) if number is not None)
             self._line(f'.file {item.index} "{item.name}"{extra}')
@@ -138,7 +141,7 @@ class _Printer:
                 if not comment.trailing:
                     self._comment(comment, _INDENT)
             comma = "," if number < len(parameters) else ""
-            self._line(f"{_INDENT}{print_head(parameter)} {print_variable(parameter)}{comma}")
+            self._line(f"{_INDENT}{_parameter(parameter)}{comma}")
             for comment in parameter.comments:
                 if comment.trailing:
                     self._comment(comment, _INDENT)
@@ -163,6 +166,8 @@ class _Printer:
             self._comment(statement, indent)
         elif isinstance(statement, Location):
             self._line(indent + _location(statement))
+            if statement.intermediate is not None:
+                self._line(indent + ".loc_intermediate {} {} {}".format(*statement.intermediate))
         elif isinstance(statement, BlockStatement):
             self._line(indent + "{")
             self._body(statement.body, indent + _INDENT)
@@ -184,6 +189,13 @@ class _Printer:
         else:
             self._line(f"{indent}.target {', '.join(statement.names)}")
 
+    def _source_section(self, section: SourceSection) -> None:
+        self._line(".nv_intermediate_source_section {")
+        for block in section.blocks:
+            head = f'.code_block {{\n{_INDENT}.ir_name: "{block.language}"\n{_INDENT}.sourceFileName: {block.file}'
+            self._line(f"{head}\n{_INDENT}.source_begin\n{block.text}{_INDENT}.source_end\n}}")
+        self._line("}")
+
     def _section(self, section: Section) -> None:
         self._line(f".section {section.name}")
         self._line("{")
@@ -198,10 +210,9 @@ class _Printer:
 
 
 def _directive(directive: Directive) -> str:
-    if directive.name == "pragma":
-        return ".pragma " + ", ".join(f'"{argument}"' for argument in directive.arguments) + ";"
-    arguments = ", ".join(map(str, directive.arguments))
-    return f".{directive.name} {arguments}".rstrip()
+    arguments = ", ".join(f'"{one}"' if isinstance(one, str) else str(one) for one in directive.arguments)
+    end = ";" if directive.name == "pragma" else ""
+    return f".{directive.name} {arguments}".rstrip() + end
 
 
 def _prototype(prototype: CallPrototype) -> str:
@@ -212,7 +223,12 @@ def _prototype(prototype: CallPrototype) -> str:
 
 
 def _inline_parameters(parameters: list[Variable]) -> str:
-    return "(" + ", ".join(f"{print_head(parameter)} {print_variable(parameter)}" for parameter in parameters) + ")"
+    return f"({', '.join(map(_parameter, parameters))})"
+
+
+def _parameter(parameter: Variable) -> str:
+    hidden = ".hidden " if parameter.linkage == "hidden" else ""
+    return f"{hidden}{print_head(parameter)} {print_variable(parameter)}"
 
 
 def _location(location: Location) -> str:

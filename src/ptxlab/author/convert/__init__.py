@@ -81,7 +81,7 @@ class _Writer:
                 yield self._variable(variable)
         elif isinstance(item, ir.Comment):
             yield from comment_lines(item)
-        elif not isinstance(item, (ir.File, ir.Section, ir.Location)) or self._keeps_lines:
+        elif not isinstance(item, (ir.File, ir.Section, ir.SourceSection, ir.Location)) or self._keeps_lines:
             yield ""
             yield f"module.text({_quoted(_item_text(item))})"
 

@@ -24,14 +24,14 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ptxlab import ir
-from ptxlab.isa.directives import CONFLICTS, DIRECTIVES, NEEDS
-from ptxlab.report import Diagnostic, Label, error
+from ptxlab.isa.directives import CONFLICTS, DIRECTIVES, LANGUAGES, NEEDS
+from ptxlab.report import Diagnostic, Edit, Help, Label, Span, error
 
 from ..availability import explain
 from ..program import Program
 
 # The pragmas with a number, and the least that it may be.
-_NUMBERED_PRAGMAS = {"frequency": 1, "used_bytes_mask": 0}
+_NUMBERED_PRAGMAS = {"frequency": 1, "mma_throughput": 0, "used_bytes_mask": 0}
 _PRAGMAS_OF_BODIES = (*_NUMBERED_PRAGMAS, "enable_smem_spilling")
 _OWNERS = {"entry": "kernels", "func": "device functions"}
 
@@ -39,15 +39,43 @@ _OWNERS = {"entry": "kernels", "func": "device functions"}
 def check(program: Program) -> Iterator[Diagnostic]:
     for function in program.module.functions:
         yield from _check_all(program, function.directives, function.kind)
+        yield from _bare_languages(program, function.directives if function.body is None else ())
     for facts in program.functions:
         for statement in facts.others:
             if isinstance(statement, ir.CallPrototype):
                 yield from _check_all(program, statement.directives, "func")
+                yield from _bare_languages(program, statement.directives)
             elif isinstance(statement, ir.Pragma):
                 for text in statement.strings:
                     yield from _check_pragma(program, statement, text)
     yield from _misplaced_pragmas(program)
     yield from _unknown_locations(program)
+    yield from _unknown_files(program)
+
+
+def _bare_languages(program: Program, directives: Iterable[ir.Directive]) -> Iterator[Diagnostic]:
+    """`.language` is said of a body."""
+    for directive in directives:
+        if directive.name == "language":
+            message = "`.language` belongs to a function that has a body"
+            yield error(
+                "illegal-directive", message, program.module.span(directive), "no body here", helps=["remove it"]
+            )
+
+
+def _unknown_files(program: Program) -> Iterator[Diagnostic]:
+    """Source texts of files that no `.file` names."""
+    files = {item.index for item in program.module.items if isinstance(item, ir.File)}
+    for item in program.module.items:
+        for block in item.blocks if isinstance(item, ir.SourceSection) else ():
+            if block.file not in files:
+                files.add(block.file)
+                span = program.module.span(item)
+                name = f'.file {block.file} "{block.language}"'
+                edits = (Edit(Span(span.source, span.start, span.start), f"{name}\n"),) if span is not None else ()
+                message = f"the source section has the text of file {block.file}, and there is no `.file {block.file}`"
+                helps = [Help(f"write `{name}` before it", edits)]
+                yield error("illegal-directive", message, span, "names a missing file", helps=helps)
 
 
 def _unknown_locations(program: Program) -> Iterator[Diagnostic]:
@@ -134,7 +162,7 @@ def _contradiction(program: Program, message: str, first: ir.Directive, second: 
 def _check_one(program: Program, directive: ir.Directive, owner: str) -> Iterator[Diagnostic]:
     span = program.module.span(directive)
     known = DIRECTIVES.get(directive.name)
-    if (known.owner if known else "entry") != owner:
+    if (known.owner if known else "entry") not in (owner, "both"):
         message = (
             f"`.{directive.name}` belongs to {_OWNERS['entry' if owner == 'func' else 'func']}, not {_OWNERS[owner]}"
         )
@@ -145,6 +173,9 @@ def _check_one(program: Program, directive: ir.Directive, owner: str) -> Iterato
     if not known.since.holds(program.version, program.target):
         yield explain(program, f"`.{directive.name}`", known.since, span, "unavailable-feature")
     for value in directive.arguments:
+        if isinstance(value, str) and value.lower() not in LANGUAGES:
+            message = f"`.language` names {value!r}, expected one of {', '.join(map(repr, LANGUAGES))}"
+            yield error("illegal-directive", message, span, "not a language that ptxas knows")
         if isinstance(value, int) and value not in known.values:
             limits = (
                 f"{known.values[0]} to {known.values[-1]}" if len(known.values) < 1000 else f"{known.values[0]} or more"

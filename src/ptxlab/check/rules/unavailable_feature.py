@@ -90,6 +90,8 @@ def _uses(program: Program) -> Iterator[Use]:
                 yield "alias", span
             case ir.Section():
                 yield from _of_section(item, span)
+            case ir.SourceSection():
+                yield "source_section", span
             case ir.File() if item.timestamp is not None:
                 yield "file_times", span
     for facts in program.functions:
@@ -168,8 +170,11 @@ def _of_statement(program: Program, statement: ir.Statement) -> Iterator[Use]:
             yield "callprototype", span
         case ir.CallTargets():
             yield "calltargets", span
-        case ir.Location() if statement.inlined_at is not None:
-            yield "inlined_at", span
+        case ir.Location():
+            if statement.inlined_at is not None:
+                yield "inlined_at", span
+            if statement.intermediate is not None:
+                yield "loc_intermediate", span
         case ir.Pragma():
             yield "pragma", span
             for text in statement.strings:
