@@ -2,14 +2,18 @@
 
 import os
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+import ptxlab
+from ptxlab.isa.releases import RELEASES
 from ptxlab.isa.targets import Version
 from ptxlab.report import PtxError
 from ptxlab.toolchain import Tool, assemble, find, find_assembler
-from ptxlab.toolchain.tools import newest_version
+from ptxlab.toolchain.header import stated_version
+from ptxlab.toolchain.tools import find_all, newest_version
 
 
 def is_there(name: str) -> bool:
@@ -46,17 +50,38 @@ def compare_with_file(path: Path, lines: Iterable[str]) -> None:
 
 
 needs_ptxas = pytest.mark.skipif(not is_there("ptxas"), reason="no ptxas: install `ptxlab[toolchain]`")
-FOLLOWED = "13.0."  # the ptxas that `check` agrees with: later ones refuse more nonsense
+each_release = pytest.mark.parametrize("release", RELEASES)
 
 
-def is_followed() -> bool:
-    """Whether the ptxas here is of the version whose verdicts `check` follows."""
-    return is_there("ptxas") and find("ptxas").version.startswith(FOLLOWED)
+@cache
+def ptxas_of(release: str) -> Tool:
+    """A ptxas of one of the releases that `check` follows; skips the test where there is none."""
+    found = next((tool for tool in find_all("ptxas") if release_of(tool) == release), None)
+    if found is None:
+        pytest.skip(f"no ptxas {release} here: it is compared with those that are")
+    return found
 
 
-needs_followed_ptxas = pytest.mark.skipif(
-    not is_followed(), reason=f"needs ptxas {FOLLOWED}x, whose verdicts `check` follows"
-)
+def release_of(tool: Tool) -> str | None:
+    """The release of a ptxas, if it is one that `check` follows."""
+    release = ".".join(tool.version.split(".")[:2])
+    return release if release in RELEASES else None
+
+
+def judging_release(text: str) -> str | None:
+    """The release of the ptxas that `judge` asks about a text."""
+    return release_of(find_assembler(stated_version(text)))
+
+
+def is_accepted(text: str, release: str | None = None) -> bool:
+    """Whether `check` finds no error in a text, with a release of ptxas or by the manual."""
+    try:
+        found = ptxlab.check(ptxlab.parse(text), ptxas=release)
+    except PtxError:
+        return False
+    return all(one.level != "error" for one in found)
+
+
 needs_nvdisasm = pytest.mark.skipif(
     not (is_there("ptxas") and is_there("nvdisasm")), reason="no ptxas or nvdisasm: install `ptxlab[toolchain]`"
 )

@@ -24,6 +24,7 @@ from ptxlab.toolchain.header import stated_version, unterminated_comment
 
 from ..corpus import files
 from ..isa.conformance import newest_readable
+from ..tools import judging_release
 from .damage import Mutant, mutants
 from .excerpts import excerpts
 
@@ -142,7 +143,7 @@ class Score:
 def errors_of(text: str, name: str) -> list[Diagnostic]:
     """The errors that a user is shown, first those of the parser."""
     try:
-        found = ptxlab.check(ptxlab.parse(text, name=name))
+        found = ptxlab.check(ptxlab.parse(text, name=name), ptxas=judging_release(text))
     except ptxlab.PtxError as problem:
         found = problem.diagnostics
     return [diagnostic for diagnostic in found if diagnostic.level == "error"]

@@ -8,7 +8,7 @@ import pytest
 import ptxlab
 from ptxlab.toolchain import accepted, judge
 
-from ..tools import needs_ptxas
+from ..tools import each_release, is_accepted, ptxas_of
 
 BODY = ".reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .f32 %f<8>; .reg .b64 %d<8>;"
 
@@ -22,6 +22,14 @@ FP8 = (
     "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32"
     " {%f1, _, %f2, %f3}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f1, 0., %f2, %f3};"
 )
+
+TILE_IR = """.entry k() { ret; }
+.nv_intermediate_source_section {
+  .code_block { .ir_name: "tile ir" .sourceFileName: 1 .source_begin
+module { // " is not closed, nor is /* {
+    .source_end
+  }
+}"""
 
 # (version, target, text, the code of the error or None)
 CASES: list[tuple[str, str, str, str | None]] = [
@@ -45,6 +53,28 @@ CASES: list[tuple[str, str, str, str | None]] = [
     ("9.0", "sm_90", '.func f() .pragma "nounroll"; { ret; }', "illegal-directive"),
     ("9.0", "sm_90", ".entry k() .reqntid 32;\n.entry k() { ret; }", "unexpected-token"),
     ("9.0", "sm_90", ".func f() .noreturn;\n.func f() { trap; }", "inconsistent-declaration"),
+    # Where a kernel came from.
+    ("9.3", "sm_90", '.entry k() .reqntid 32 .language 7, "CUDA C++" { ret; }', None),
+    ("9.3", "sm_90", ".func f() .language 3 { ret; }", None),
+    ("9.3", "sm_90", ".func f() .language 3;", "illegal-directive"),
+    ("9.3", "sm_90", ".entry k() .language 11 { ret; }", "illegal-directive"),
+    ("9.3", "sm_90", '.entry k() .language "c" { ret; }', "illegal-directive"),
+    ("9.3", "sm_90", ".entry k() .language { ret; }", "unexpected-token"),
+    ("9.4", "sm_90", kernel("p: .callprototype _ () .language 3;"), "illegal-directive"),
+    ("9.3", "sm_90", kernel('.pragma "mma_throughput 1";'), None),
+    ("9.2", "sm_90", kernel('.pragma "mma_throughput 1";'), "unavailable-feature"),
+    ("9.4", "sm_90", ".entry k() .minperctamemory 64 { ret; }", None),
+    ("9.3", "sm_90", ".entry k() .minperctamemory 64 { ret; }", "unavailable-feature"),
+    ("9.4", "sm_90", ".func f() .minperctamemory 64 { ret; }", "illegal-directive"),
+    ("9.4", "sm_90", ".entry k(.param .u64 a, .hidden .param .align 64 .b8 m[128]) { ret; }", None),
+    ("9.4", "sm_90", ".func f(.hidden .param .u64 a) { ret; }", "unexpected-token"),
+    ("9.4", "sm_90", ".entry k(.param .hidden .u64 a) { ret; }", "unexpected-token"),
+    ("9.4", "sm_90", '.file 1 "a"\n.entry k() { .loc 1 2 3\n.loc_intermediate 1 4 5\n ret; }', None),
+    ("9.3", "sm_90", '.file 1 "a"\n.entry k() { .loc 1 2 3\n.loc_intermediate 1 4 5\n ret; }', "unavailable-feature"),
+    ("9.4", "sm_90", '.file 1 "a"\n' + TILE_IR, None),
+    ("9.3", "sm_90", '.file 1 "a"\n' + TILE_IR, "unavailable-feature"),
+    ("9.4", "sm_90", TILE_IR, "illegal-directive"),
+    ("9.4", "sm_90", TILE_IR.replace(".source_begin", ".source"), "unexpected-token"),
     # Attributes.
     ("8.0", "sm_80", ".func .attribute(.unified(1, 2)) f() { ret; }", "unavailable-feature"),
     ("8.0", "sm_90", ".func .attribute(.managed) f() { ret; }", "unexpected-token"),
@@ -91,7 +121,8 @@ def test_each_is_judged_as_written(version: str, target: str, text: str, code: s
     assert [finding.code for finding in found if finding.level == "error"] == ([code] if code else [])
 
 
-@needs_ptxas
+@each_release
 @pytest.mark.parametrize(("version", "target", "text", "code"), CASES)
-def test_ptxas_takes_the_same_side(version: str, target: str, text: str, code: str | None) -> None:
-    assert accepted(judge(module(version, target, text))) == (code is None)
+def test_ptxas_takes_the_same_side(version: str, target: str, text: str, code: str | None, release: str) -> None:
+    whole = module(version, target, text)
+    assert accepted(judge(whole, tool=ptxas_of(release))) == is_accepted(whole, release)

@@ -1,7 +1,8 @@
 """Ask ptxas about every form of a chapter: accepted as stated, refused one step below.
 
 `python -m tests.isa.conformance integer convert` prints each disagreement, and tests/isa/test_conformance.py asserts
-that there are none. `--mutants=60 --seed=1` asks about damaged instructions instead. `--orders` also swaps neighbouring
+that there are none; `--ptxas=13.4` asks that release, where it is found. `--mutants=60 --seed=1` asks about damaged
+instructions instead. `--orders` also swaps neighbouring
 modifiers and reports where ptxas and the table differ on that. `--only=TEXT` and `--most=N` narrow the questions.
 """
 
@@ -16,12 +17,15 @@ from functools import cache
 from pathlib import Path
 
 from ptxlab.isa.form import Form
+from ptxlab.isa.opcode import Match, opcode
+from ptxlab.isa.releases import NEWER, RELEASES, TOLERATED, Use
 from ptxlab.isa.table import forms
 from ptxlab.isa.targets import TARGETS, VERSIONS, Target, Version, target_named
-from ptxlab.toolchain import find_assembler
+from ptxlab.toolchain import Tool, find_assembler
 from ptxlab.toolchain.tools import newest_version
 
-from .mutants import is_legal, mutants
+from ..tools import ptxas_of, release_of
+from .mutants import is_legal, mutants, shape_of, split_operands
 from .sample import Choice, instructions, module, sample_choices
 
 
@@ -113,8 +117,28 @@ def _spelled(chip: Target) -> str:
     return str(chip)
 
 
-def disagreements(asked: list[Question]) -> list[Disagreement]:
-    """Where ptxas does not say what the table says."""
+def judge_of(version: Version, release: str | None) -> Tool:
+    """The ptxas to ask about a version of PTX: of that release, if it reads it."""
+    if release is None or version > RELEASES[release]:
+        return find_assembler(version)
+    return ptxas_of(release)
+
+
+def is_legal_for(question: Question, release: str | None) -> bool:
+    """What the table says of an instruction, with what it knows of the release of ptxas."""
+    spelled, _, rest = question.instruction.rstrip(";").partition(" ")
+    shapes = tuple(map(shape_of, split_operands(rest)))
+    found = opcode(spelled).match(shapes) if opcode(spelled).candidates else None
+    expected = found.expected if isinstance(found, Match) else ()
+    target = target_named(question.target)
+    use = Use(spelled, expected, shapes, question.version, target, "[prm" in rest)
+    if question.legal:
+        return release == "13.0" or not any(row.applies(use) for row in TOLERATED)
+    return release == "13.4" and any(row.applies(use) for row in NEWER)
+
+
+def disagreements(asked: list[Question], release: str | None = None) -> list[Disagreement]:
+    """Where ptxas does not say what the table says of that release."""
     groups: dict[tuple[Version, str, bool], list[Question]] = defaultdict(list)
     for question in asked:
         groups[question.version, question.target, "sampler" in question.instruction].append(question)
@@ -122,14 +146,15 @@ def disagreements(asked: list[Question]) -> list[Disagreement]:
     for (version, target, _), group in groups.items():
         for start in range(0, len(group), 150):
             part = group[start : start + 150]
-            answers = ask([question.instruction for question in part], version, target)
+            answers = ask([question.instruction for question in part], version, target, release)
+            judge = release_of(judge_of(version, release))
             for question, messages in zip(part, answers, strict=True):
-                if question.legal != (not messages):
+                if is_legal_for(question, judge) != (not messages):
                     found.append(Disagreement(question, messages))
     return found
 
 
-def ask(lines: list[str], version: Version, target: str) -> list[tuple[str, ...]]:
+def ask(lines: list[str], version: Version, target: str, release: str | None = None) -> list[tuple[str, ...]]:
     """The errors of ptxas for each instruction.
 
     Its front end reports all errors of one function and then stops, so the instructions are first in one function
@@ -140,15 +165,17 @@ def ask(lines: list[str], version: Version, target: str) -> list[tuple[str, ...]
     for together in (True, False):
         if not passed:
             break
-        for number, messages in zip(passed, _ask([lines[n] for n in passed], version, target, together), strict=True):
+        tool = judge_of(version, release)
+        said = _ask([lines[n] for n in passed], version, target, together, tool)
+        for number, messages in zip(passed, said, strict=True):
             answers[number] = messages
         passed = [number for number in passed if not answers[number]]
     return answers
 
 
-def _ask(lines: list[str], version: Version, target: str, together: bool) -> list[tuple[str, ...]]:
+def _ask(lines: list[str], version: Version, target: str, together: bool, tool: Tool) -> list[tuple[str, ...]]:
     text, where = module(lines, version, target, together)
-    output, status = _run_ptxas(text, version, target)
+    output, status = _run_ptxas(text, tool, target)
     messages: dict[int, list[str]] = defaultdict(list)
     elsewhere = False
     for line, message in re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", output):
@@ -159,31 +186,34 @@ def _ask(lines: list[str], version: Version, target: str, together: bool) -> lis
     stopped = re.search(r"line (\d+); fatal\s*: ", output)
     if together and not elsewhere and stopped and int(stopped[1]) in where:  # it has judged what is before
         at = where[int(stopped[1])] + 1
-        return [tuple(messages[n]) for n in range(at)] + (_ask(lines[at:], version, target, True) if lines[at:] else [])
+        rest = _ask(lines[at:], version, target, True, tool) if lines[at:] else []
+        return [tuple(messages[n]) for n in range(at)] + rest
     if elsewhere or stopped or (messages and not together) or (status and not messages):
         if len(lines) == 1:  # an error without a line, or a crash
             return [tuple(messages[0]) or (output.strip() or f"ptxas ended with status {status}",)]
         half = len(lines) // 2
-        return _ask(lines[:half], version, target, together) + _ask(lines[half:], version, target, together)
+        return _ask(lines[:half], version, target, together, tool) + _ask(lines[half:], version, target, together, tool)
     return [tuple(messages[number]) for number in range(len(lines))]
 
 
-def _run_ptxas(text: str, version: Version, target: str) -> tuple[str, int]:
-    newer = find_assembler(VERSIONS[-1]).path
-    tool = find_assembler(version).path
+def _run_ptxas(text: str, tool: Tool, target: str) -> tuple[str, int]:
+    newer = find_assembler(VERSIONS[-1])
     chip = target_named(target)
     architecture = "sm_75" if chip.number < 75 else str(chip)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "k.ptx")
         path.write_text(text)
         for judge in (tool, newer):
-            command = [judge, "-arch", architecture, "-O0", str(path), "-o", "/dev/null"]
+            command = [judge.path, "-arch", architecture, "-O0", str(path), "-o", "/dev/null"]
             try:
                 done = subprocess.run(command, capture_output=True, text=True, timeout=60)
             except subprocess.TimeoutExpired:  # some instructions that no one writes take it forever
                 return "ptxas does not end", -1
-            if done.returncode >= 0:  # one that crashes says nothing about the instruction
+            crashes = done.returncode < 0 or "Internal compiler error" in done.stdout + done.stderr
+            if not crashes:  # one that crashes says nothing about the instruction
                 break
+    if crashes and tool.path == newer.path:
+        return "", 0
     return done.stdout + done.stderr, done.returncode
 
 
@@ -236,7 +266,8 @@ def main(arguments: list[str]) -> int:
         asked = [question for form in chosen for question in mutant_questions(form, count, seed)]
     else:
         asked = [question for form in chosen for question in questions(form, most)]
-    wrong = disagreements(asked)
+    release = next((a.partition("=")[2] for a in arguments if a.startswith("--ptxas=")), None)
+    wrong = disagreements(asked, release)
     for found in wrong:
         print(found)
     if "--orders" in arguments:

@@ -8,12 +8,10 @@ import pytest
 
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
-from ptxlab.toolchain import find, find_assembler
 
-from ..tools import BLESS, compare_with_file, needs_followed_ptxas
-from .conformance import Question, disagreements, mutant_questions, questions
+from ..tools import BLESS, compare_with_file, each_release, ptxas_of
+from .conformance import Question, disagreements, judge_of, mutant_questions, questions
 
-pytestmark = needs_followed_ptxas
 CONFIRMED = Path(__file__).parent / "confirmed"  # `BLESS=1 pytest tests/isa/test_conformance.py` asks and writes all
 
 
@@ -24,35 +22,35 @@ def _chapters() -> dict[str, list[Form]]:
     return found
 
 
+@each_release
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_forms_begin_where_the_table_says(chapter: str, pytestconfig: pytest.Config) -> None:
+def test_forms_begin_where_the_table_says(chapter: str, release: str, pytestconfig: pytest.Config) -> None:
     """A form is not asked about again if the same questions were answered by the same ptxas, as `confirmed` says."""
     asked = {form: list(questions(form, most=6)) for form in _chapters()[chapter]}
     if not any(asked.values()):
         pytest.skip(f"no ptxas for the versions of PTX that {chapter} came with")
-    confirmed = CONFIRMED / f"{chapter}.txt"
+    ptxas_of(release)
+    confirmed = CONFIRMED / release / f"{chapter}.txt"
     is_new = BLESS or pytestconfig.option.ask_all or not confirmed.exists()
     known = set() if is_new else set(confirmed.read_text(encoding="utf-8").splitlines())
-    new = [question for form, about in asked.items() if _line(form, about) not in known for question in about]
-    wrong = [str(found) for found in disagreements(new)]
-    if find("ptxas").version.startswith("13.0"):
-        assert wrong == []
-    # The table follows ptxas 13.0, which lets some spellings pass that later releases refuse.
-    assert len(wrong) <= len(new) / 10, wrong
+    new = [one for form, about in asked.items() if _line(form, about, release) not in known for one in about]
+    assert [str(found) for found in disagreements(new, release)] == []
     if BLESS:
-        compare_with_file(confirmed, sorted(_line(form, about) for form, about in asked.items()))
+        compare_with_file(confirmed, sorted(_line(form, about, release) for form, about in asked.items()))
 
 
-def _line(form: Form, about: list[Question]) -> str:
+def _line(form: Form, about: list[Question], release: str) -> str:
     """A form, and a digest of what is asked about it, and of which ptxas."""
     said = [(one.instruction, one.version, one.target, one.legal) for one in about]
-    judges = [(find_assembler(version).version, version) for version in sorted({one.version for one in about})]
+    judges = [(judge_of(version, release).version, version) for version in sorted({one.version for one in about})]
     return f"{form.syntax} {sha256(repr((judges, said)).encode()).hexdigest()[:16]}"
 
 
 @pytest.mark.slow
-def test_damaged_instructions_are_judged_alike() -> None:
+@each_release
+def test_damaged_instructions_are_judged_alike(release: str) -> None:
+    ptxas_of(release)
     asked = [question for form in forms() for question in mutant_questions(form, 1, seed=1)]
-    wrong = disagreements(asked)
+    wrong = disagreements(asked, release)
     # What is left is nonsense that ptxas lets pass, such as a float for the address of a tensor map.
     assert len(wrong) <= len(asked) / 100, [str(found) for found in wrong]

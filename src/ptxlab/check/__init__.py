@@ -10,28 +10,37 @@ from collections.abc import Callable
 from ptxlab import ir
 from ptxlab.ir.collector import collector_paused
 from ptxlab.ir.origin import at_origin
+from ptxlab.isa.releases import RELEASES
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic
 
 from .allowed import without_allowed
 from .program import Program
+from .releases import by_release
 from .rules import rules_by_code
 
 
 def check(
-    module: ir.Module, target: str | None = None, progress: Callable[[int], None] | None = None
+    module: ir.Module,
+    target: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    ptxas: str | None = None,
 ) -> list[Diagnostic]:
     """Everything the rules find in a module, in the order of its source; `target` checks it for another target.
 
-    `progress` is called now and then with how many characters of the source have been checked.
+    `progress` is called now and then with how many characters of the source have been checked. What is legal is what
+    the manual says; with `ptxas`, `"13.0"` or `"13.4"`, it is what that release accepts.
     """
     if not isinstance(module, ir.Module):
         raise TypeError(f"`check` takes what `ptxlab.parse` or `ptxlab.load` gives, not {type(module).__name__}")
     if target is not None and target not in TARGETS:
         raise ValueError(f"there is no target {target!r}")
+    if ptxas is not None and ptxas not in RELEASES:
+        raise ValueError(f"ptxas={ptxas!r}: the releases that are followed are {', '.join(RELEASES)}")
     with collector_paused():
-        program = Program(module, target, progress)
+        program = Program(module, target, progress, ptxas)
         found = [diagnostic for rule in rules_by_code().values() for diagnostic in rule.check(program)]
+        found = by_release(program, found)
     return at_origin(module, sorted(without_allowed(found), key=_position))
 
 

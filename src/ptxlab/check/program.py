@@ -121,9 +121,14 @@ class Program:
     """A module as the rules see it."""
 
     def __init__(
-        self, module: ir.Module, target: str | None = None, progress: Callable[[int], None] | None = None
+        self,
+        module: ir.Module,
+        target: str | None = None,
+        progress: Callable[[int], None] | None = None,
+        ptxas: str | None = None,
     ) -> None:
         self.module = module
+        self.ptxas = ptxas  # the release that is followed; None: the manual
         self.version: Version = module.version
         self.target_name = target or module.target
         self.target: Target = target_named(self.target_name) if self.target_name in TARGETS else NEWEST

@@ -31,8 +31,15 @@ _PASSES = 2  # a byte order mark hides all that follows it
 @target_option
 @format_option
 @click.option("--fix", is_flag=True, help="Apply safe fixes, and report what is left.")
+@click.option(
+    "--ptxas",
+    type=click.Choice(["13.0", "13.4"]),  # `isa.releases` has them, and takes long to import
+    help="Call legal what this release accepts; without it, what the manual says.",
+)
 @click.pass_context
-def command(context: click.Context, paths: Sequence[Path], target: str | None, format: Format, fix: bool) -> None:
+def command(
+    context: click.Context, paths: Sequence[Path], target: str | None, format: Format, fix: bool, ptxas: str | None
+) -> None:
     """Report every problem in PTX files.
 
     Directories are searched for *.ptx; `-` is standard input. A .cu file is compiled first, by nvcc or else by NVRTC,
@@ -44,6 +51,7 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
       ptxlab check kernel.ptx
       ptxlab check --target sm_90a --format concise kernels/
       ptxlab check --fix kernel.ptx
+      ptxlab check --ptxas 13.0 kernel.ptx
       ptxlab check gemm.cu --target sm_90a -- -Iinclude -DTILE=128
     """
     files = find_files(paths)
@@ -55,10 +63,10 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
     found: list[Diagnostic] = []
     fixed = 0
     for file, progress in with_progress(files):
-        in_file = check_file(file, target, progress)
+        in_file = check_file(file, target, progress, ptxas)
         for _ in range(_PASSES if fix else 0):
             edits = fix_file(file, in_file)
-            in_file = check_file(file, target, progress) if edits else in_file
+            in_file = check_file(file, target, progress, ptxas) if edits else in_file
             fixed += edits
         found += in_file
     if fix:
@@ -69,7 +77,7 @@ def command(context: click.Context, paths: Sequence[Path], target: str | None, f
     context.exit(status_of(found))
 
 
-def check_file(file: Path, target: str | None, progress: Progress) -> list[Diagnostic]:
+def check_file(file: Path, target: str | None, progress: Progress, ptxas: str | None = None) -> list[Diagnostic]:
     """All that is wrong with one file, from whether it can be read to the last lint.
 
     What syntax errors leave of a file is still checked, so that one run reports every wrong instruction.
@@ -83,7 +91,7 @@ def check_file(file: Path, target: str | None, progress: Progress) -> list[Diagn
     except PtxError as wrong:
         return wrong.diagnostics
     if not faults:
-        return [*warnings, *check(module, target, lambda at: progress((1 + at / size) / 3))]
+        return [*warnings, *check(module, target, lambda at: progress((1 + at / size) / 3), ptxas)]
     found = [*warnings, *faults, *check_partly(module, target)]
     return sorted(found, key=lambda diagnostic: diagnostic.labels[0].span.start if diagnostic.labels else 0)
 

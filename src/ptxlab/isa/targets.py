@@ -37,13 +37,13 @@ TARGETS: dict[str, Version] = {
         (6, 3): "sm_75",
         (7, 0): "sm_80",
         (7, 1): "sm_86",
-        (7, 4): "sm_87 sm_88",  # to the manual and to ptxas 13.4, sm_88 came with PTX 9.0
+        (7, 4): "sm_87",
         (7, 8): "sm_89 sm_90",
         (8, 0): "sm_90a",
         (8, 6): "sm_100 sm_100a sm_101 sm_101a",
         (8, 7): "sm_120 sm_120a",
         (8, 8): "sm_100f sm_101f sm_103 sm_103f sm_103a sm_120f sm_121 sm_121f sm_121a",
-        (9, 0): "sm_110 sm_110f sm_110a",
+        (9, 0): "sm_88 sm_110 sm_110f sm_110a",
         (9, 4): "sm_107 sm_107f sm_107a",
     }.items()
     for name in names.split()

@@ -62,6 +62,11 @@ def find(name: Name, option: str | Path | None = None) -> Tool:
     )
 
 
+def find_all(name: Name) -> list[Tool]:
+    """Every `name` there is, best first."""
+    return [_tool(name, path, origin) for path, origin in _candidates(name, None)]
+
+
 def wheel_folders() -> list[Path]:
     """The folders of NVIDIA's wheels, newest first: `nvidia/cu13`, before CUDA 13 `nvidia/cuda_nvcc`."""
     package = importlib.util.find_spec("nvidia")

@@ -27,7 +27,7 @@ def test_decimal_constants_alone_have_too_many_bits() -> None:
     assert said("0.0, %d1, 0.0, 0.0") == ""
 
 
-def verdicts_on(line: str, target: str = "sm_100a") -> list[tuple[str, str]]:
+def verdicts_on(line: str, target: str = "sm_100a", ptxas: str | None = None) -> list[tuple[str, str]]:
     """What is said of an instruction on textures, surfaces or registers: level and code."""
     text = f""".version 8.8
 .target {target}
@@ -41,15 +41,16 @@ def verdicts_on(line: str, target: str = "sm_100a") -> list[tuple[str, str]]:
     ret;
 }}
 """
-    found = ptxlab.check(ptxlab.parse(text, name="k.ptx"))
+    found = ptxlab.check(ptxlab.parse(text, name="k.ptx"), ptxas=ptxas)
     return [(finding.level, finding.code) for finding in found if finding.code != "unwritten-register"]
 
 
 def test_what_holds_a_pair_of_bf16() -> None:
     doubt = [("warning", "operand-type")]
     assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %r0, %h;") == []
-    assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %s0, %h;") == doubt
-    assert verdicts_on("cvt.rz.ue8m0x2.bf16x2 %h, %f0;") == doubt
+    assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %s0, %h;", ptxas="13.0") == doubt
+    assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %s0, %h;") == [("error", "refused-spelling")]
+    assert verdicts_on("cvt.rz.ue8m0x2.bf16x2 %h, %f0;", ptxas="13.0") == doubt
     assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %rd, %h;") == [("error", "operand-type")]
 
 

@@ -9,7 +9,7 @@ import ptxlab
 from ptxlab.check.rules import RULES, rules_by_code
 from ptxlab.toolchain import accepted, judge
 
-from ...tools import needs_ptxas
+from ...tools import each_release, is_accepted, ptxas_of
 
 EXAMPLE = re.compile(r"^(Wrong|Right):\n+```ptx\n(.*?)```", re.MULTILINE | re.DOTALL)
 
@@ -34,13 +34,12 @@ def test_the_right_example_is_silent(code: str) -> None:
     assert ptxlab.check(ptxlab.parse(examples(code)["right"], name="right.ptx")) == []
 
 
-@needs_ptxas
+@each_release
 @pytest.mark.parametrize("code", CODES)
-def test_ptxas_agrees_on_what_is_an_error(code: str) -> None:
-    wrong = ptxlab.check(ptxlab.parse(examples(code)["wrong"]))
-    is_error = any(diagnostic.level == "error" for diagnostic in wrong)
-    assert accepted(judge(examples(code)["wrong"])) != is_error
-    assert accepted(judge(examples(code)["right"]))
+def test_ptxas_agrees_on_what_is_an_error(code: str, release: str) -> None:
+    wrong, right = examples(code)["wrong"], examples(code)["right"]
+    assert accepted(judge(wrong, tool=ptxas_of(release))) == is_accepted(wrong, release)
+    assert accepted(judge(right, tool=ptxas_of(release)))
 
 
 def test_pages_say_in_one_line_what_is_wrong() -> None:

@@ -28,6 +28,7 @@ state_space
 immediate_range
 unavailable_instruction
 unavailable_feature
+refused_spelling
 illegal_call
 stackless_call
 mixed_cta_group

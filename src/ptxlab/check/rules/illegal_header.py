@@ -20,11 +20,12 @@ Right:
 ```
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from ptxlab import ir
-from ptxlab.isa.targets import TARGETS, VERSIONS, target_named
+from ptxlab.isa.releases import EARLIER_TARGETS
+from ptxlab.isa.targets import TARGETS, VERSIONS, Version, target_named
 from ptxlab.report import Diagnostic, Label, error
 from ptxlab.report.nearest import nearest
 
@@ -37,7 +38,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
     module = program.module
     yield from _check_version(module)
     yield from _check_options(module)
-    yield from _check_targets(module)
+    yield from _check_targets(module, EARLIER_TARGETS.get(program.ptxas or "", {}))
     yield from _check_address_size(module)
 
 
@@ -72,7 +73,7 @@ def _check_options(module: ir.Module) -> Iterator[Diagnostic]:
                     "there is no `.section`", helps=["remove `debug`, or compile with `-G`"])  # fmt: skip
 
 
-def _check_targets(module: ir.Module) -> Iterator[Diagnostic]:
+def _check_targets(module: ir.Module, earlier: Mapping[str, Version]) -> Iterator[Diagnostic]:
     version_span = module.span_of(module.header_spans.get("version"))
     target_span = module.span_of(module.header_spans.get("target"))
     for word in module.targets:
@@ -87,7 +88,7 @@ def _check_targets(module: ir.Module) -> Iterator[Diagnostic]:
                 "unknown target",
                 helps=[f"did you mean `{meant}`?"] if meant else [],
             )
-        elif module.version in VERSIONS and module.version < TARGETS[word] and module.items:
+        elif module.version in VERSIONS and module.version < earlier.get(word, TARGETS[word]) and module.items:
             # ptxas checks it when something follows
             needed = TARGETS[word]
             yield error(
