@@ -181,3 +181,45 @@ def test_host_code_with_tensors(kernels: Any) -> None:
     assert hooked == ["copy_tile"]
     assert "lines" in session.launches[0].result.counters
     assert [one.name for one in session.launches] == ["copy_tile", "gather", "add"]
+
+
+@needs_torch
+def test_backward_sees_the_same_gpu(kernels: Any) -> None:
+    import torch
+
+    seen = []
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(context: Any, x: Any) -> Any:
+            context.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(context: Any, grad: Any) -> Any:
+            (x,) = context.saved_tensors
+            out = torch.zeros(4, device="cuda")
+            kernels.add[(1,)](View(x), grad.contiguous(), View(out), 4, BLOCK=4)
+            seen.append((x.is_cuda, x.data_ptr()))
+            return out
+
+    class View:
+        """As much of a tensor as Triton asks for."""
+
+        def __init__(self, base: Any) -> None:
+            self._address, self.dtype = base.data_ptr(), base.dtype
+
+        def data_ptr(self) -> int:
+            return int(self._address)
+
+        def element_size(self) -> int:
+            return int(self.dtype.itemsize)
+
+        def untyped_storage(self) -> Any:
+            raise NotImplementedError
+
+    with ptxlab.triton.emulated("sm_80"):
+        x = torch.ones(4, device="cuda", requires_grad=True)
+        Double.apply(x).sum().backward()
+        assert seen == [(True, x.data_ptr())]
+    torch.testing.assert_close(x.grad, torch.full((4,), 2.0))

@@ -97,6 +97,8 @@ class Arrays:
             return self._torch(value, name)
         if hasattr(value, "base") and hasattr(value, "data_ptr"):  # a tensor as one of another type
             return self.address(value.base, name)
+        if hasattr(value, "data_ptr"):  # an address with a type, which is all that Triton asks of an argument
+            return int(value.data_ptr())
         raise TypeError(f"{name} is a {type(value).__name__}: pass a tensor of torch or a NumPy array")
 
     @contextmanager

@@ -36,8 +36,26 @@ def torch_as_cpu(arrays: Arrays, target: str, cuda: bool) -> Iterator[None]:
                 if redirects or name in _PROPERTIES:
                     stack.enter_context(patch.object(torch.cuda, name, value))
             stack.callback(_forget_functions)
-        stack.enter_context(_mode(torch, arrays, redirects))
+        mode = _mode(torch, arrays, redirects)
+        stack.enter_context(mode)
+        if hasattr(torch.autograd, _BACKWARD):
+            stack.enter_context(
+                patch.object(torch.autograd, _BACKWARD, _under(mode, getattr(torch.autograd, _BACKWARD)))
+            )
         yield
+
+
+_BACKWARD = "_engine_run_backward"
+
+
+def _under(mode: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function with a mode on: torch calls `backward` and `grad` as functions of the mode, and then it is off."""
+
+    def run(*args: Any, **named: Any) -> Any:
+        with mode:
+            return function(*args, **named)
+
+    return run
 
 
 def _functions(torch: Any, target: str) -> dict[str, Any]:
