@@ -133,7 +133,12 @@ class TensorMemory:
     def commit(self, barrier: LlvmAddress, blocks: LlvmValue | None = None) -> None:
         machine = self._machine
         given = 0 if blocks is None else blocks | SEVERAL
-        machine.runtime("start_commit", machine.shared_offset(barrier), given, machine.number)
+        mbarrier = barrier.value
+        if (
+            barrier.space is None
+        ):  # hardware takes the low bits, so that an address of shared memory, as Triton's, will do
+            mbarrier = mbarrier & (address_spaces.SHARED_WINDOW - 1)
+        machine.runtime("start_commit", mbarrier, given, machine.number)
         machine.check()
         machine.function.unit.counting.note_change(machine.function, "shared")
 
