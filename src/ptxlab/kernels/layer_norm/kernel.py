@@ -6,6 +6,7 @@ from typing import Any
 
 from ptxlab.author import b32, f32, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import inverse_root
+from ptxlab.kernels.parts.reductions import Combine, add, over_lanes
 from ptxlab.kernels.parts.row_streams import Rows, go_over
 from ptxlab.kernels.parts.rows import Piece, Row
 from ptxlab.kernels.parts.spreads import Spread
@@ -34,7 +35,7 @@ def layer_norm(
                 normal = [(value - mean) * scale for value in vector.values]
                 vector.store(y, [ptx.fma.rn.f32(*each) for each in zip(normal, factors, summands, strict=True)])
 
-    go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias), like=y), moments, together, finish)
+    go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias), like=y), moments, Together(), finish)
 
 
 def moments(row: Row) -> tuple[Any, ...]:
@@ -43,7 +44,7 @@ def moments(row: Row) -> tuple[Any, ...]:
         return moments_of(row.whole)
     found = tuple(f32(0.0) for _ in range(4))
     for piece in row.pieces():
-        for one, value in zip(found, together(found, moments_of(piece)), strict=True):
+        for one, value in zip(found, Together()(found, moments_of(piece)), strict=True):
             one.set(value)
     return found
 
@@ -63,14 +64,24 @@ def moments_of(piece: Piece) -> tuple[Any, ...]:
     return piece.count, origin + further, ptx.max.NaN.f32(squares - total * further, 0.0), f32(0.0)
 
 
-def together(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Those of two sets of elements as those of both; which of them is `one` changes no bit."""
-    count = one[0] + other[0]
-    inverse = inverse_of(count)
-    mean = (one[0] * one[1] + other[0] * other[1]) * inverse
-    distance = other[1] - one[1]
-    between = distance * distance * (one[0] * other[0] * inverse)
-    return count, mean, one[2] + other[2] + between, one[3]
+class Together(Combine):
+    """Those of several sets of elements as those of all of them; their order changes no bit."""
+
+    def __call__(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Those of two."""
+        count = one[0] + other[0]
+        inverse = inverse_of(count)
+        mean = (one[0] * one[1] + other[0] * other[1]) * inverse
+        distance = other[1] - one[1]
+        between = distance * distance * (one[0] * other[0] * inverse)
+        return count, mean, one[2] + other[2] + between, one[3]
+
+    def over_lanes(self, value: tuple[Any, ...], lanes: int) -> tuple[Any, ...]:
+        """Those of many lanes: the mean first, so that what is exchanged are sums."""
+        count = over_lanes(value[0], add, lanes)
+        mean = over_lanes(value[0] * value[1], add, lanes) * inverse_of(count)
+        distance = value[1] - mean
+        return count, mean, over_lanes(value[2] + value[0] * distance * distance, add, lanes), value[3]
 
 
 def inverse_of(count: Any) -> Any:
