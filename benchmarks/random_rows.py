@@ -1,6 +1,7 @@
 """Functions of rows at random sizes and addresses, beside torch and torch.compile, on a GPU.
 
     python benchmarks/random_rows.py judge SECONDS SEED [FILE]      our function beside both, at sizes that are drawn
+    python benchmarks/random_rows.py judge SECONDS named [FILE]     the same at sizes that have been named
     python benchmarks/random_rows.py explore SECONDS SEED [FILE]    many ways to share a row, and both
 
 Rows are of bf16: 1 to 262,144 elements, 1 to 200,000 of them, drawn log-uniformly, 2¹² to 2²⁸ elements in all. A
@@ -25,12 +26,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FUNCTIONS = ("softmax", "rms_norm", "layer_norm")
+NAMED = (
+    (4096, 32768), (1024, 131072), (512, 262144), (16384, 8192), (131072, 1024), (1000, 30522), (500, 50257),
+    (4096, 11008), (100000, 200), (20000, 768),
+)  # fmt: skip
 WORKERS = 12
+MOST = 400  # sizes
 ROUNDS = 11
 CHECKED = 1 << 21  # elements of the rows that are compared
 EPSILON = 1e-6
@@ -41,9 +48,12 @@ Size = tuple[str, int, int, int]
 """A function, rows, elements of each, and the element at which the matrix begins."""
 
 
-def draw(seed: int) -> Iterator[Size]:
-    """Sizes, for ever."""
-    source = random.Random(seed)
+def draw(seed: str) -> Iterator[Size]:
+    """Sizes that were named, or for ever those of a seed."""
+    if seed == "named":
+        yield from ((name, *size, 0) for size in NAMED for name in FUNCTIONS)
+        return
+    source = random.Random(int(seed))
     while True:
         columns, rows = (round(math.exp(source.uniform(0, math.log(most)))) for most in (262144, 200000))
         offset = source.choice([0, 0, 0, source.randrange(1, 8)])
@@ -116,28 +126,25 @@ class Case:
 
 
 def candidates(case: Case, most: int = 18) -> dict[str, Any]:
-    """Ways to share a row that may be good: vectors of the matrix's alignment, and of the row's own; some of them."""
-    from ptxlab.kernels.parts.spreads import Spread
+    """Ways to share a row that may be good, by name: with more and fewer threads, blocks, and other vectors."""
+    from ptxlab.kernels.parts.spreads import Access, Spread
 
     _, _, columns, offset = case.size
     vector = math.gcd(columns, offset, 8)
-    margin = None if vector == 8 else 7 if offset or case.weights else 0
-    whole = (columns - 2 * (margin or 0)) // 8
+    ways = [Access(vector)]
+    if vector < 8 and columns >= 48:
+        ways.append(Access(8, 7 if offset or case.weights else 0, offset > 0))
     found = []
-    for threads in (1 << power for power in range(11)):
-        held = -(-columns // (threads * vector))
-        if held * vector <= 32 and threads * vector < 2 * columns:
-            plain = Spread("bf16", vector, threads, held, "registers")
-            found += [plain] if vector < 8 or columns < 48 else []
-            found += [replace(plain, is_staged=True)] if threads < 32 and vector < 8 else []
-        for cluster in (1, 2, 4, 8, 16):
-            own, is_long = threads * cluster, columns >= 4096 and threads >= 128
-            held = -(-whole // own)
-            if columns >= 48 and held <= 8 and own < 2 * whole and (cluster == 1 or is_long):
-                plain = Spread("bf16", 8, own, held, "registers", cluster=cluster)
-                found.append(replace(plain, margin=margin, is_shifted=offset > 0 and vector < 8))
-    if case.weights:
-        found += [replace(one, is_eager=True) for one in found if one.held * one.vector <= 32]
+    for access in ways:
+        for threads in (1 << power for power in range(14)):
+            held = -(-access.count(columns) // threads)
+            if held * access.vector > 64 or threads * access.vector >= 2 * columns:
+                continue
+            for cluster in (1, 2, 4, 8, 16):
+                block = threads // cluster
+                if block <= 1024 and (cluster == 1 or block >= 128):
+                    plain = Spread("bf16", access, threads, held, True, cluster)
+                    found += [plain, replace(plain, is_eager=True)] if case.weights else [plain]
     source = random.Random(columns)
     return {str(one): one for one in source.sample(found, min(most, len(found)))}
 
@@ -278,7 +285,10 @@ def work(mode: str, sizes: Any, found: Any, lock: Any, folder: str, end: float) 
 
     tuner.run = alone
     while time.time() < end:
-        size = sizes.get()
+        try:
+            size = sizes.get(timeout=1)
+        except queue.Empty:
+            break
         try:
             found.put(MODES[mode](torch, size, lock))
         except Exception as problem:
@@ -321,14 +331,13 @@ def show_explored(results: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    mode, seconds, seed = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    mode, seconds, seed = sys.argv[1], float(sys.argv[2]), sys.argv[3]
     path = Path(sys.argv[4] if len(sys.argv) > 4 else ROOT / "evidence" / f"random_rows_{mode}.json")
     end = time.time() + seconds
     context = multiprocessing.get_context("spawn")
     sizes, found, lock = context.Queue(), context.Queue(), context.RLock()
-    drawn = draw(seed)
-    for _ in range(400):
-        sizes.put(next(drawn))
+    for size in islice(draw(seed), MOST):
+        sizes.put(size)
     folder = tempfile.mkdtemp()
     workers = [
         context.Process(target=work, args=(mode, sizes, found, lock, folder, end), daemon=True) for _ in range(WORKERS)

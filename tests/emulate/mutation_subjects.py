@@ -18,10 +18,7 @@ import ptxlab
 from ptxlab import ir, kernels
 from ptxlab.device.result import Result
 from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
-from ptxlab.kernels.layer_norm.kernel import layer_norm
-from ptxlab.kernels.parts.rows import launch_rows
 from ptxlab.kernels.parts.shapes import Shape as WgmmaShape
-from ptxlab.kernels.parts.spreads import Spread
 from ptxlab.kernels.tcgen05_gemm.parts import Shape
 from ptxlab.measure import Host, Launch, check
 from ptxlab.measure.checking import WrongAnswerError, expect
@@ -147,8 +144,6 @@ def gallery() -> Iterator[Subject]:
         yield from _launches_of(name, variant, size)
     text = wgmma_gemm.specialize("f16", wgmma_gemm.SMALL).ptx
     yield Subject("wgmma_gemm wgmma", text, _run_wgmma, "wgmma_gemm.ptx", is_asynchronous=True)
-    text = ptxlab.format(_stream()[0].module)
-    yield Subject("layer_norm stream", text, partial(_run_made, _stream), "layer_norm.ptx", is_asynchronous=True)
     for step in tcgen05_gemm.STEPS:
         text = ptxlab.format(_tcgen05(step)[0].module)
         yield Subject(f"tcgen05_gemm {step}", text, partial(_run_tcgen05, step), f"{step}.ptx", is_asynchronous=True)
@@ -248,24 +243,6 @@ def _run_wgmma(module: ir.Module, seed: int) -> tuple[list[Result], bool]:
     launch = wgmma_gemm.product(a, b, d, wgmma_gemm.SMALL)
     result = _launch(module[module.entries[0]], seed, 2, launch.block, launch.args, shared=launch.shared)
     return [result], bool(np.array_equal(d, a @ b.T))
-
-
-def _stream() -> tuple[Launch, np.ndarray, np.ndarray]:
-    """Nine batches of two rows for a cluster, which has memory for eight; the launch, its answer, and the right one."""
-    x = np.random.default_rng(0).standard_normal((18, 608), np.float32)
-    weight, y = np.linspace(1, 2, 608, dtype=np.float32), np.full_like(x, np.nan)
-    spread = Spread("f32", 4, 128, 2, "stream", cluster=2, rows=2, early=2, stages=3, piece=1, clusters=1)
-    launch = launch_rows(layer_norm, spread, 18, [x, weight, -weight, y, 18, 608, 0.0])
-    wide = x.astype(np.float64)
-    normal = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
-    return launch, y, normal * weight - weight
-
-
-def _run_made(made: Callable[[], tuple[Launch, np.ndarray, np.ndarray]], module: ir.Module, seed: int) -> Any:
-    launch, found, wanted = made()
-    how = {"shared": launch.shared, "cluster": launch.cluster}
-    result = _launch(module[launch.function.name], seed, launch.grid, launch.block, launch.args, **how)
-    return [result], bool(np.allclose(found.astype(np.float64), wanted, atol=2e-3))
 
 
 def _run_tcgen05(step: str, module: ir.Module, seed: int) -> tuple[list[Result], bool]:

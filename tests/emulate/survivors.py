@@ -79,11 +79,6 @@ KEYS_FIRST = (
     "to be transposed: with as many stages of values as of keys, those are free by then"
 )
 EIGHT_ROWS = "the matrix has 8 rows: the stride from these to the next 8 leads nowhere"
-OF_CLUSTER = "the barrier of the cluster after it is one of all threads of the block, too"
-STARTED = (
-    "before the first batch it is waited for that blocks run: memory of theirs was neither read nor written before, "
-    "and `fence.mbarrier_init` releases the initialisation"
-)
 
 NO_KERNEL_BEFORE = "no other kernel writes lengths while this one runs, as one before it may on a GPU"
 # PTX ISA 8.9.5; tests/litmus/reset-observed.litmus and reset-observed-barrier.litmus ask the axioms.
@@ -104,7 +99,7 @@ EQUIVALENT = [
     ),
     *(
         Survivor(case, (), ("remove fence",), INITIALISED, "fence.mbarrier_init")
-        for case in ("wgmma", "ring", "scaled_gemm", "layer_norm stream")
+        for case in ("wgmma", "ring", "scaled_gemm")
     ),
     Survivor("wgmma_attention", (), SCOPE, ONE_BLOCK, "atom.relaxed.gpu"),
     Survivor("wgmma_attention", (), (*SCOPE, *WEAK), ONE_BLOCK, "st.relaxed.gpu"),
@@ -136,8 +131,6 @@ EQUIVALENT = [
     Survivor("wgmma_attention_fp8 wgmma", (331,), ("remove wait",), ONE_QUERY_STAGE),
     Survivor("wgmma_attention_fp8 wgmma", (379,), ("remove wait",), KEYS_FIRST),
     Survivor("wgmma_attention_fp8", (), STRIDE, EIGHT_ROWS, "m64n8k32"),
-    Survivor("layer_norm stream", (1092,), BARRIER, OF_CLUSTER),
-    Survivor("layer_norm stream", (1097,), ("release to relaxed",), STARTED),
     Survivor("tcgen05_gemm", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("nvfp4", (), WAIT, AT_END, "cp.async.bulk.wait_group 0"),
     Survivor("pipelined", (), WAIT, "the copies that are left are of no bytes", "cp.async.wait_all"),

@@ -8,74 +8,150 @@ import pytest
 
 from ptxlab.kernels import cross_entropy, layer_norm, softmax
 from ptxlab.kernels.cross_entropy import find_gradient, read_once
-from ptxlab.kernels.layer_norm import CAPACITY as OF_LAYER_NORM
 from ptxlab.kernels.layer_norm.kernel import layer_norm as layer_norm_kernel
 from ptxlab.kernels.parts.rows import launch_rows, specialize
-from ptxlab.kernels.parts.spreads import Capacity, Spread
-from ptxlab.kernels.rms_norm import CAPACITY as OF_RMS_NORM
-from ptxlab.kernels.rms_norm import FUSED
+from ptxlab.kernels.parts.spreads import Access, Spread
 from ptxlab.kernels.rms_norm.kernel import Form
 from ptxlab.kernels.rms_norm.kernel import rms_norm as rms_norm_kernel
-from ptxlab.kernels.softmax import CAPACITY as OF_SOFTMAX
 from ptxlab.kernels.softmax.kernel import softmax as softmax_kernel
 from ptxlab.measure import Launch
 from ptxlab.toolchain import assemble
-from tests.kernels.left_out import codes, lines_left_out, without
+from tests.kernels.left_out import codes, without
 
 from ..tools import needs_ptxas
 
 
+def placed(array: Any, first: int, type: Any = ml_dtypes.bfloat16) -> Any:
+    """A copy that begins so many elements after a multiple of 16 bytes."""
+    room = np.empty(array.size + first + 16, type)
+    before = -room.ctypes.data // room.itemsize % (16 // room.itemsize)
+    found = room[before + first : before + first + array.size].reshape(array.shape)
+    found[...] = array
+    return found
+
+
 @pytest.mark.parametrize(
-    ("columns", "type", "spread"),
+    ("rows", "columns", "type", "spread"),
     [
-        (100, np.float32, "f32x4_32x1_registers"),
-        (101, np.float32, "f32x1_32x4_registers"),
-        (1024, np.float32, "f32x4_128x2_registers"),
-        (8192, ml_dtypes.bfloat16, "bf16x8_256x4_registers"),
-        (32768, ml_dtypes.bfloat16, "bf16x8_512x8_shared"),
-        (16388, np.float32, "f32x4_1024x5_registers_4_blocks"),
-        (131072, ml_dtypes.bfloat16, "bf16x8_2048x8_registers_8_blocks"),
-        (262144, np.float32, "f32x4_8192x8_registers_16_blocks"),
-        (600000, np.float32, "f32x4_1024x4_global"),
-        (4097, np.float32, "f32x1_512x16_global"),
+        (500_000, 5, ml_dtypes.bfloat16, "bf16x1_1x5_registers"),
+        (500_000, 30, ml_dtypes.bfloat16, "bf16x2_2x8_registers"),
+        (70, 5, ml_dtypes.bfloat16, "bf16x1_1x5_registers"),
+        (70, 300, np.float32, "f32x4_128x1_registers"),
+        (9000, 301, np.float32, "f32x1_32x10_registers"),
+        (9000, 8192, ml_dtypes.bfloat16, "bf16x8_128x8_registers"),
+        (9000, 8191, ml_dtypes.bfloat16, "bf16x8_128x8_registers_margin_0"),
+        (3, 8191, ml_dtypes.bfloat16, "bf16x8_512x2_registers_2_blocks_margin_0"),
+        (9000, 262143, ml_dtypes.bfloat16, "bf16x8_4096x8_registers_16_blocks_margin_0"),
+        (9000, 262144, np.float32, "f32x4_8192x8_registers_16_blocks"),
+        (3, 600_000, np.float32, "f32x4_512x4_pieces"),
     ],
 )
-def test_how_a_row_is_shared(columns: int, type: Any, spread: str) -> None:
-    assert str(Spread.of(OF_SOFTMAX, columns, np.empty((1, columns), type))) == spread
+def test_how_a_row_is_shared(rows: int, columns: int, type: Any, spread: str) -> None:
+    x = np.lib.stride_tricks.as_strided(placed(np.zeros(1), 0, type), (rows, columns), (0, 0))
+    assert str(Spread.of([x], [x])) == spread
 
 
-def test_many_long_rows_of_layer_norm_stream() -> None:
-    def spread(rows: int, columns: int, type: Any) -> str:
-        x = np.lib.stride_tricks.as_strided(np.empty(1, type), (rows, columns), (0, 0))
-        return str(Spread.of(OF_LAYER_NORM, columns, x))
+def test_where_arrays_begin() -> None:
+    zeros = np.zeros((2, 2001))
+    x, y, moved, vector = placed(zeros, 1), placed(zeros, 1), placed(zeros, 4), placed(zeros[0], 0)
+    assert Access.of(2001, [x], [y], []) == Access(8, 0)
+    assert Access.of(2001, [x], [y], [vector]) == Access(8, 7)
+    assert Access.of(2001, [x], [moved], []) == Access(8, 7, is_shifted=True)
+    assert Access.of(2001, [x], [moved, y], []) == Access(1)  # two results that are aligned nowhere together
+    assert Access.of(2000, [moved], [moved], []) == Access(4)  # a row has few of these
+    assert Access.of(2000, [vector], [vector], []) == Access(8)
 
-    assert spread(256, 262144, np.float32) == "f32x4_4096x16_stream_16_blocks_2_early_11x2"
-    assert spread(200, 100096, ml_dtypes.bfloat16) == "bf16x8_2048x7_stream_16_blocks_2_early_2x4"
-    for rows, columns in ((20, 262144), (256, 262100), (256, 131072), (256, 300032)):
-        assert "stream" not in spread(rows, columns, np.float32)
+
+KERNELS = ("softmax", "rms_norm", "layer_norm")
+
+
+def exact(name: str, x: Any, weight: Any, bias: Any) -> Any:
+    wide, w, b = (one.astype(np.float64) for one in (x, weight, bias))
+    if name == "softmax":
+        powers = np.exp(wide - wide.max(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
+    distance = wide - wide.mean(1, keepdims=True) if name == "layer_norm" else wide
+    normal = distance / np.sqrt((distance**2).mean(1, keepdims=True)) * w
+    return normal + b if name == "layer_norm" else normal
+
+
+def launched(name: str, spread: Spread, x: Any, weight: Any, bias: Any, y: Any) -> Launch:
+    rows, columns = x.shape
+    if name == "softmax":
+        return launch_rows(softmax_kernel, spread, rows, [x, y, rows, columns])
+    if name == "rms_norm":
+        return launch_rows(rms_norm_kernel, spread, rows, [x, weight, y, 0, 0, 0, rows, columns, 0.0], form=Form())
+    return launch_rows(layer_norm_kernel, spread, rows, [x, weight, bias, y, rows, columns, 0.0])
+
+
+def check_rows(name: str, spread: Spread, rows: int, columns: int, *places: int) -> None:
+    """Compare a kernel with the definition, on arrays that begin at these elements of a vector: x, y, and weights."""
+    type = {"f32": np.float32, "bf16": ml_dtypes.bfloat16}[spread.type]
+    random = np.random.default_rng(columns)
+    x = placed(random.standard_normal((rows, columns)) + 3, places[0], type)
+    y = placed(np.full((rows, columns), np.nan), places[1], type)
+    weight, bias = (placed(random.standard_normal(columns), places[2], type) for _ in range(2))
+    launch = launched(name, spread, x, weight, bias, y)
+    assert codes(launch) == []
+    tolerance = 1e-6 if spread.type == "f32" else 8e-3
+    wanted = exact(name, x, weight, bias)
+    assert np.allclose(y.astype(np.float64), wanted, rtol=tolerance, atol=tolerance * abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    ("spread", "rows", "columns", "places"),
+    [
+        pytest.param(Spread("bf16", Access(1), 1, 5), 35, 5, (0, 0, 0), marks=pytest.mark.bulk),
+        (Spread("bf16", Access(1), 4, 5, is_eager=True), 35, 17, (3, 5, 7)),
+        pytest.param(Spread("bf16", Access(2), 2, 9), 17, 34, (0, 2, 4), marks=pytest.mark.bulk),
+        pytest.param(Spread("f32", Access(1), 8, 3), 19, 23, (1, 3, 2), marks=pytest.mark.bulk),
+        pytest.param(Spread("bf16", Access(8, 7), 8, 3), 9, 203, (0, 0, 0), marks=pytest.mark.bulk),
+        (Spread("bf16", Access(8, 7, True), 32, 2, is_eager=True), 8, 303, (3, 2, 5)),
+        pytest.param(Spread("f32", Access(4, 3, True), 64, 2), 4, 483, (3, 2, 1), marks=pytest.mark.bulk),
+        (Spread("bf16", Access(8, 7, True), 256, 2, cluster=2), 3, 2777, (3, 6, 5)),
+        (Spread("bf16", Access(8, 7), 64, 2, is_kept=False), 2, 1501, (3, 3, 5)),
+    ],
+    ids=str,
+)
+def test_rows_at_any_place(name: str, spread: Spread, rows: int, columns: int, places: tuple[int, ...]) -> None:
+    check_rows(name, spread, rows, columns, *places)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", KERNELS)
+def test_rows_of_every_short_length(name: str) -> None:
+    for columns in (*range(1, 41), 200, 201, 1025, 1031, 3053, 5026):
+        for places in ((0, 0, 0), (1, 1, 3), (columns % 8, 3, 5)):
+            x, y = (placed(np.zeros((3, columns)), place) for place in places[:2])
+            vectors = [placed(np.zeros(columns), places[2])] * KERNELS.index(name)
+            check_rows(name, Spread.of([x], [y], vectors), 3, columns, *places)
+
+
+def test_a_row_with_an_end_that_is_far_from_its_vectors() -> None:
+    """Threads measure distances from an element that they have, also where that is at an end alone."""
+    x = np.random.default_rng(1).standard_normal((2, 211)).astype(np.float32)
+    x[:, :3] += 1000
+    ones, y = np.ones(211, np.float32), np.empty_like(x)
+    spread = Spread("f32", Access(4, 3, True), 64, 1)
+    assert codes(launched("layer_norm", spread, x, ones, ones - 1, y)) == []
+    assert np.allclose(y, exact("layer_norm", x, ones, ones - 1), atol=1e-4)
 
 
 def test_rows_that_are_too_long_are_read_again() -> None:
-    spread = Spread("f32", 4, 64, 2, "global")
-    x = np.random.default_rng(1).standard_normal((2, 1300), np.float32) + 7
-    weight, y, z = np.ones(1300, np.float32), np.empty_like(x), np.empty_like(x)
-    plain = launch_rows(rms_norm_kernel, spread, 2, [x, weight, y, 0, 0, 0, 2, 1300, 0.0], form=Form())
-    assert codes(plain) == codes(launch_rows(layer_norm_kernel, spread, 2, [x, weight, weight, z, 2, 1300, 0.0])) == []
-    wide = x.astype(np.float64)
-    assert np.allclose(y, wide / np.sqrt((wide**2).mean(axis=1, keepdims=True)), rtol=1e-5)
-    assert np.allclose(z - 1, (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True), atol=1e-5)
+    for name in KERNELS:
+        check_rows(name, Spread("f32", Access(4), 64, 2, is_kept=False), 2, 1300, 0, 0, 0)
 
 
-def clustered(where: str = "registers") -> Launch:
+def clustered() -> Launch:
     """Rows that four blocks share, with a rest that not all threads have."""
     x = np.random.default_rng(1).standard_normal((2, 1300), np.float32)
-    spread = Spread("f32", 4, 256, 2, where, cluster=4)
+    spread = Spread("f32", Access(4), 256, 2, cluster=4)
     return launch_rows(softmax_kernel, spread, 2, [x, np.full_like(x, np.nan), 2, 1300])
 
 
-@pytest.mark.parametrize("where", ["registers", "shared"])
-def test_a_cluster_shares_a_row(where: str) -> None:
-    launch = clustered(where)
+def test_a_cluster_shares_a_row() -> None:
+    launch = clustered()
     for seed in range(2):
         assert codes(launch, seed) == []
     x, y, *_ = launch.args
@@ -91,70 +167,21 @@ LOST = {
     "barrier.cluster.wait": "bad-barrier",
     "mbarrier.arrive.expect_tx": "hang",
     "st.async": "hang",
-    "cp.async.wait_all": "data-race",
 }
 
 
-IN_BULK = ("mbarrier.init", "barrier.cluster.arrive", "st.async", "cp.async.wait_all")
+IN_BULK = ("mbarrier.init", "barrier.cluster.arrive", "st.async")
 
 
 @pytest.mark.parametrize("lost", [pytest.param(one, marks=pytest.mark.bulk if one in IN_BULK else ()) for one in LOST])
 def test_what_is_left_out_of_a_cluster_is_found(lost: str) -> None:
-    assert LOST[lost] in codes(without(clustered("shared"), lost))
+    assert LOST[lost] in codes(without(clustered(), lost))
 
 
-@pytest.mark.parametrize(("where", "early"), [("registers", 2), ("shared", 1)])
-def test_a_cluster_has_two_rows_at_a_time(where: str, early: int) -> None:
-    x = np.random.default_rng(1).standard_normal((4, 900), np.float32) + 3
-    weight, y, z = np.linspace(1, 2, 900, dtype=np.float32), np.full_like(x, np.nan), np.full_like(x, np.nan)
-    spread = Spread("f32", 4, 128, 2, where, cluster=2, rows=2, early=early)
-    plain = launch_rows(rms_norm_kernel, spread, 4, [x, weight, y, 0, 0, 0, 4, 900, 0.0], form=Form())
-    assert codes(plain) == codes(launch_rows(layer_norm_kernel, spread, 4, [x, weight, -weight, z, 4, 900, 0.0])) == []
-    wide = x.astype(np.float64)
-    distance = wide - wide.mean(1, keepdims=True)
-    assert np.allclose(y, wide / np.sqrt((wide**2).mean(1, keepdims=True)) * weight, rtol=1e-5)
-    assert np.allclose(z, distance / distance.std(1, keepdims=True) * weight - weight, atol=5e-6)
-
-
-def streamed(kernel: Any, early: int, rows: int, at_a_time: int = 2, **constants: Any) -> tuple[Launch, Any, Any]:
-    """A launch of one or two clusters of two blocks with pieces of 608 columns, and its matrices."""
-    x = np.random.default_rng(1).standard_normal((rows, 608), np.float32) + 3
-    y, weight = np.full_like(x, np.nan), np.linspace(1, 2, 608, dtype=np.float32)
-    vectors = [weight, -weight][:early]
-    spread = Spread(
-        "f32", 4, 128, 2, "stream", cluster=2, rows=at_a_time, early=early, stages=3, piece=1, clusters=3 - at_a_time
-    )
-    norm = [0, 0, 0] if constants else []
-    epsilon = [0.0] if early else []
-    return launch_rows(kernel, spread, rows, [x, *vectors, y, *norm, rows, 608, *epsilon], **constants), x, y
-
-
-@pytest.mark.parametrize(("rows", "at_a_time"), [pytest.param(19, 2, marks=pytest.mark.bulk), (5, 1)])
-def test_rows_stream_through_a_cluster(rows: int, at_a_time: int) -> None:
-    def result(*given: Any, **constants: Any) -> Any:
-        launch, x, y = streamed(*given, rows, at_a_time, **constants)
-        assert codes(launch) == []
-        found = y.copy()
-        assert codes(launch, seed=1) == []
-        assert np.array_equal(found, y)
-        return x.astype(np.float64), y
-
-    weight = np.linspace(1, 2, 608, dtype=np.float32)
-    x, y = result(softmax_kernel, 0)
-    powers = np.exp(x)
-    assert np.allclose(y, powers / powers.sum(1, keepdims=True), rtol=1e-6)
-    x, y = result(rms_norm_kernel, 1, form=Form())
-    assert np.allclose(y, x / np.sqrt((x**2).mean(1, keepdims=True)) * weight, rtol=1e-6)
-    x, y = result(layer_norm_kernel, 2)
-    distance = x - x.mean(1, keepdims=True)
-    assert np.allclose(y, distance / distance.std(1, keepdims=True) * weight - weight, atol=5e-6)
-
-
-@pytest.mark.bulk
-def test_what_is_left_out_of_a_stream_is_found() -> None:
-    for one in lines_left_out(streamed(layer_norm_kernel, 2, 19)[0]):
-        if "mbarrier_init" not in one.name:  # the barrier of the cluster is a release, too
-            assert codes(one.changed), one.name
+def test_results_that_other_lanes_have_not_put_together_are_found() -> None:
+    x = placed(np.zeros((35, 5)), 0)
+    launch = launched("softmax", Spread("bf16", Access(1), 1, 5), x, x, x, placed(x, 3))
+    assert "data-race" in codes(without(launch, "bar.warp.sync"))
 
 
 def test_the_gradient_of_cross_entropy() -> None:
@@ -213,30 +240,27 @@ def test_softmax_of_what_is_masked() -> None:
 
 @needs_ptxas
 @pytest.mark.parametrize(
-    ("kernel", "capacity", "constants"),
+    ("kernel", "vectors", "constants"),
     [
-        (softmax_kernel, OF_SOFTMAX, {}),
-        (layer_norm_kernel, OF_LAYER_NORM, {}),
-        (rms_norm_kernel, OF_RMS_NORM, {"form": Form()}),
-        (rms_norm_kernel, FUSED, {"form": Form(residual=True, scale="row"), "target": "sm_89"}),
+        (softmax_kernel, 0, {}),
+        (layer_norm_kernel, 2, {}),
+        (rms_norm_kernel, 1, {"form": Form()}),
+        (rms_norm_kernel, 1, {"form": Form(residual=True, scale="row"), "target": "sm_89"}),
     ],
 )
 @pytest.mark.parametrize(
     ("columns", "type"),
     [
         (1024, np.float32),
-        (8192, ml_dtypes.bfloat16),
-        (32768, np.float32),
-        pytest.param(65536, ml_dtypes.bfloat16, marks=pytest.mark.bulk),
-        pytest.param(131072, ml_dtypes.bfloat16, marks=pytest.mark.bulk),
-        pytest.param(262144, ml_dtypes.bfloat16, marks=pytest.mark.bulk),
+        (8191, ml_dtypes.bfloat16),
+        pytest.param(1023, ml_dtypes.bfloat16, marks=pytest.mark.bulk),
+        pytest.param(32767, np.float32, marks=pytest.mark.bulk),
+        pytest.param(262143, ml_dtypes.bfloat16, marks=pytest.mark.bulk),
         pytest.param(262144, np.float32, marks=pytest.mark.bulk),
     ],
 )
-def test_as_many_threads_as_are_asked_for_fit_without_spilling(
-    kernel: Any, capacity: Capacity, constants: Any, columns: int, type: Any
-) -> None:
-    spread = Spread.of(capacity, columns, np.empty((1, columns), type))
+def test_many_rows_fit_without_spilling(kernel: Any, vectors: int, constants: Any, columns: int, type: Any) -> None:
+    x = np.lib.stride_tricks.as_strided(placed(np.zeros(1), 0, type), (100_000, columns), (0, 0))
+    spread = Spread.of([x], [x], [placed(np.zeros(1), 0, type)] * vectors)
     (resources,) = assemble(specialize(kernel, spread, **constants).ptx, "sm_90").resources
     assert resources.spill_stores == 0
-    assert resources.registers * max((spread.at_a_time or 0) // spread.block, 1) * spread.block <= 65536

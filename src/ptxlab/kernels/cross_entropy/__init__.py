@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 from ptxlab.kernels.cross_entropy.kernel import THREADS, cross_entropy, gradient, sum_losses
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
 
-# A row is gone over once, and longer ones need not be kept. Those of 16 bits are shared by clusters nevertheless: a
-# thousand blocks with a row of 256 KiB each leave SMs idle at the end.
-GRADIENT = Capacity(shares={"f32": 64, "f16": 64, "bf16": 64}, at_a_time=1536, keeps=False)
-CAPACITY = replace(GRADIENT, parts={type: Part(256, held=8, where="registers") for type in ("f16", "bf16")})
 IGNORED = -100  # the target of rows without a loss, unless another is given
 
 
@@ -26,14 +21,16 @@ def read_once(x: Any, targets: Any, loss: Any, logarithms: Any, ignored: int = I
     """A warp or a block for each row."""
     rows, columns = extents(x)
     arguments = [x, targets, loss, logarithms, rows, columns, ignored]
-    return launch_rows(cross_entropy, Spread.of(CAPACITY, columns, x), rows, arguments, index=type_of(targets))
+    spread = Spread.of([x], is_kept=False)  # a row is gone over once
+    return launch_rows(cross_entropy, spread, rows, arguments, index=type_of(targets))
 
 
 def find_gradient(x: Any, targets: Any, logarithms: Any, factors: Any, y: Any, ignored: int = IGNORED) -> Launch:
     """The gradient of the loss, by each row's factor; nothing has to be summed."""
     rows, columns = extents(x)
     arguments = [x, targets, logarithms, factors, y, rows, columns, ignored]
-    return launch_rows(gradient, Spread.of(GRADIENT, columns, x, y), rows, arguments, index=type_of(targets))
+    spread = Spread.of([x], [y], is_kept=False)
+    return launch_rows(gradient, spread, rows, arguments, index=type_of(targets))
 
 
 def sum_up(losses: Any, targets: Any, total: Any, count: Any, ignored: int, is_mean: bool) -> Launch:

@@ -8,7 +8,7 @@ from typing import Any
 from ptxlab.author import b32, f32, kernel, pointer, ptx, s32, s64, u32, u64
 from ptxlab.kernels.parts.elements import element_pointer, load
 from ptxlab.kernels.parts.reductions import add, over_block
-from ptxlab.kernels.parts.rows import Row, own_row
+from ptxlab.kernels.parts.rows import Row, Rows, own_row
 from ptxlab.kernels.parts.spreads import Spread
 from ptxlab.kernels.softmax.kernel import Together, power, sum_powers
 
@@ -29,7 +29,7 @@ def cross_entropy(
     index: str,
 ) -> None:
     """loss = log Σ exp(x) - x[target] for each row; the logarithm is kept for the gradient."""
-    row = own_row(x, rows, columns, spread, neutral=-math.inf)
+    row = own_row(Rows(x, rows, columns, spread, -math.inf))
     common, total = row.agree(sum_powers(row), Together())
     with ptx.when(row.is_first):
         logarithm = ptx.fma.rn.f64(binary_logarithm(total), LN_2, ptx.cvt.f64.f32(common))
@@ -109,7 +109,7 @@ def gradient(
     index: str,
 ) -> None:
     """y = (softmax(x) - 1 at the target) · factor for each row, and 0 for a row that is ignored."""
-    row = own_row(x, rows, columns, spread, neutral=-math.inf, like=y)
+    row = own_row(Rows(x, rows, columns, spread, -math.inf, result=y))
     target = read_target(targets, row, index)
     logarithm = logarithms[row.number]
     factor = ptx.selp.f32(0.0, factors[row.number], target == ignored)

@@ -7,29 +7,18 @@ from typing import Any
 from ptxlab.kernels.layer_norm.kernel import layer_norm
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, Streamed, extents, tolerance
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-IN_CLUSTER = Part(128, held=8, where="registers", at_a_time=640, rows=2, early=2)
-OF_HALVES = Streamed(16 << 10, threads=128, early=2, clusters=28, at_a_time=512)
-CAPACITY = Capacity(
-    at_a_time=1536,
-    parts={"f32": Part(256, held=16, where="registers"), "f16": IN_CLUSTER, "bf16": IN_CLUSTER},
-    streams={
-        "f32": Streamed(64 << 10, threads=256, early=2, clusters=7, at_a_time=256),
-        "f16": OF_HALVES,
-        "bf16": OF_HALVES,
-    },
-)
 
 
 def read_once(x: Any, weight: Any, bias: Any, y: Any, epsilon: float = EPSILON) -> Launch:
-    """A warp, a block or a cluster for each row."""
+    """Some lanes of a warp, a warp, a block or a cluster for each row."""
     rows, columns = extents(x)
-    spread = Spread.of(CAPACITY, columns, x, weight, bias, y)
+    spread = Spread.of([x], [y], [weight, bias])
     arguments = [x, weight, bias, y, rows, columns, epsilon]
     return launch_rows(layer_norm, spread, rows, arguments)
 

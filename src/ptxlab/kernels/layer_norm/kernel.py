@@ -7,8 +7,8 @@ from typing import Any
 from ptxlab.author import b32, f32, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import inverse_root
 from ptxlab.kernels.parts.reductions import Combine, add, over_lanes
-from ptxlab.kernels.parts.row_streams import Rows, go_over
-from ptxlab.kernels.parts.rows import Piece, Row
+from ptxlab.kernels.parts.row_vectors import Piece
+from ptxlab.kernels.parts.rows import Row, Rows, go_over
 from ptxlab.kernels.parts.spreads import Spread
 
 
@@ -25,17 +25,15 @@ def layer_norm(
 ) -> None:
     """y = (x - mean) / √(variance + ε) · weight + bias for each row."""
 
-    def finish(mine: list[Row], agreed: list[Any]) -> None:
-        part = ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns))
-        means = [one[1] for one in agreed]
-        scales = [inverse_root(ptx.fma.rn.f32(one[2], part, epsilon)) for one in agreed]
-        for vectors in zip(*(row.vectors() for row in mine), strict=True):
-            factors, summands = vectors[0].load(weight), vectors[0].load(bias)
-            for vector, mean, scale in zip(vectors, means, scales, strict=True):
-                normal = [(value - mean) * scale for value in vector.values]
-                vector.store(y, [ptx.fma.rn.f32(*each) for each in zip(normal, factors, summands, strict=True)])
+    def finish(row: Row, agreed: tuple[Any, ...]) -> None:
+        _, mean, squares, _ = agreed
+        scale = inverse_root(ptx.fma.rn.f32(squares, ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns)), epsilon))
+        for vector in row.vectors():
+            normal = [(value - mean) * scale for value in vector.values]
+            each = zip(normal, vector.load(weight), vector.load(bias), strict=True)
+            vector.store(y, [ptx.fma.rn.f32(*one) for one in each])
 
-    go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias), like=y), moments, Together(), finish)
+    go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias), result=y), moments, Together(), finish)
 
 
 def moments(row: Row) -> tuple[Any, ...]:

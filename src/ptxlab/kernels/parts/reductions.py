@@ -6,7 +6,6 @@ These are macros for kernels in Python: each writes its instructions where it is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 from ptxlab.author import b32, b64, f32, ptx
@@ -103,24 +102,23 @@ class Cluster:
             ptx.fence.mbarrier_init.release.cluster()
         ptx.barrier.cluster.arrive.relaxed()
 
-    def combine(self, values: Sequence[Any], combine: Combine) -> list[Any]:
-        """One value from those of all threads of the cluster, in every thread; and the same for several at once."""
-        values = [over_warp(value, combine) for value in values]
+    def combine(self, value: Any, combine: Combine) -> Any:
+        """One value from those of all threads of the cluster, in every thread."""
+        value = over_warp(value, combine)
         lane, warp = ptx.tid.x & (WARP - 1), ptx.tid.x >> 5
         count = self.warps * self.blocks
-        memories = [of_warps(value, count) for value in values]
+        memory = of_warps(value, count)
         with ptx.when(ptx.tid.x == 0):
-            ptx.mbarrier.arrive.expect_tx.shared.b64(self.arrived, sum(one.size for one in memories) * count)
+            ptx.mbarrier.arrive.expect_tx.shared.b64(self.arrived, memory.size * count)
         ptx.barrier.cluster.wait.acquire()
         with ptx.when(lane < self.blocks):
-            for value, memory in zip(values, memories, strict=True):
-                store = STORE[f"v{len(value)}"].b32 if isinstance(value, tuple) else STORE.b32
-                own = memory.at(ptx.cluster_ctarank * self.warps + warp)
-                store(there(own, lane), value, there(self.arrived, lane))
+            store = STORE[f"v{len(value)}"].b32 if isinstance(value, tuple) else STORE.b32
+            own = memory.at(ptx.cluster_ctarank * self.warps + warp)
+            store(there(own, lane), value, there(self.arrived, lane))
         with ptx.loop():
             done = ptx.mbarrier.try_wait.parity.acquire.cluster["shared::cta"].b64(self.arrived, 0)
             ptx.repeat_when(~done)
-        return [self._all(memory, combine) for memory in memories]
+        return self._all(memory, combine)
 
     def _all(self, memory: Any, combine: Combine) -> Any:
         """What all warps of the cluster have stored, as one."""

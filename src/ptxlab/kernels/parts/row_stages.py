@@ -6,38 +6,43 @@ sector would be written several times, in parts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.author import b16, f32, ptx
-from ptxlab.kernels.parts.elements import SIZES, WIDEST, element_pointer, load_bits, store_bits
-from ptxlab.kernels.parts.reductions import WARP
+from ptxlab.author import b8, ptx
+from ptxlab.kernels.parts.elements import SIZES, WIDEST, element_pointer, load_bits, narrowed, store_bits
+from ptxlab.kernels.parts.reductions import EVERY_LANE, WARP
 from ptxlab.kernels.parts.spreads import Spread
+from ptxlab.measure.entry import ceil_div
 
 
 class Stage:
     """The results of this warp's rows on their way to a matrix."""
 
-    def __init__(self, matrix: Any, rows: Any, columns: Any, spread: Spread) -> None:
-        self.matrix, self.spread = matrix, spread
+    def __init__(self, matrix: Any, type: str, rows: Any, columns: Any, spread: Spread) -> None:
+        self.matrix, self.type, self.spread = matrix, type, spread
+        self.whole = WIDEST // SIZES[type]
         self.lane, count = ptx.tid.x & (WARP - 1), WARP // spread.threads
         first = ptx.ctaid.x * (spread.block // spread.threads) + (ptx.tid.x >> 5) * count
         self.start = ptx.mul.wide.u32(first, columns)
         self.size = ptx.min.u32(rows - ptx.min.u32(rows, first), count) * columns
-        whole, size = WIDEST // SIZES[spread.type], SIZES[spread.type]
-        address = element_pointer(matrix, spread.type, 1, self.start).address
-        self.before = ptx.cvt.u32.u64(address) // size & whole - 1
-        element = f32 if size == 4 else b16
-        memory = ptx.dynamic_shared(element) + (ptx.tid.x >> 5) * (spread.staged // size)
-        self.memory = memory + self.before
+        address = element_pointer(matrix, type, 1, self.start).address
+        self.before = ptx.cvt.u32.u64(address) // SIZES[type] & self.whole - 1
+        memory = ptx.dynamic_shared(b8) + (ptx.tid.x >> 5) * spread.staged
+        self.memory = element_pointer(memory, type, 1, self.before)
         self.row = self.memory + (self.lane // spread.threads) * columns
+
+    def put(self, column: Any, number: int, values: Sequence[Any], inside: Any) -> None:
+        """Put elements of this thread's row there: so many of its vectors after the one at a column."""
+        place = (self.row + column).vector(len(values)) + number * self.spread.threads
+        store_bits(place, self.type, narrowed(values, self.type), inside, ptx.st.shared)
 
     def write(self) -> None:
         """Write what all lanes have put into shared memory."""
-        ptx.bar.warp.sync(0xFFFFFFFF)
-        spread, lane, type = self.spread, self.lane, self.spread.type
-        whole = WIDEST // SIZES[type]
+        ptx.bar.warp.sync(EVERY_LANE)
+        spread, lane, whole = self.spread, self.lane, self.whole
         head = 0 - self.before & whole - 1
-        for number in range(-(-spread.held * spread.vector // whole)):
+        for number in range(ceil_div(spread.held * spread.vector, whole)):
             column = head + (lane + number * WARP) * whole
             self.move(column, whole, column + whole <= self.size)
         head = ptx.min.u32(head, self.size)
@@ -48,6 +53,5 @@ class Stage:
 
     def move(self, column: Any, count: int, inside: Any) -> None:
         """Write elements from a column on, counted from the warp's first row."""
-        type = self.spread.type
-        bits = load_bits(ptx.ld.shared, (self.memory + column).vector(count), type, count, 0.0, inside)
-        store_bits(element_pointer(self.matrix, type, count, self.start, column), type, bits, inside)
+        bits = load_bits(ptx.ld.shared, (self.memory + column).vector(count), self.type, count, 0.0, inside)
+        store_bits(element_pointer(self.matrix, self.type, count, self.start, column), self.type, bits, inside)

@@ -1,25 +1,25 @@
-"""How a row of a matrix is shared: by how many threads, of one block or of a cluster, and where they keep it."""
+"""How a row of a matrix is shared: by how many threads, of a warp, a block or a cluster, and how they read it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from ptxlab.kernels.parts.elements import SIZES, WIDEST, vector_of
+from ptxlab.kernels.parts.elements import SIZES, WIDEST, address_of
 from ptxlab.kernels.parts.reductions import WARP
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
 
-_SHARED_BLOCK = 128  # threads of a block that has several rows: a warp at most has one
-_VERY_LONG = 64 << 10  # bytes of a row for as many threads as a block can have
-_MOST_THREADS = 1024
-_MOST_BLOCKS = 16  # of a cluster
-_SHARED_MEMORY = 224 << 10  # bytes that a block can have
-_IN_REGISTERS = 128 << 10  # bytes of several rows that a block of a cluster has
-_TURNS = 4  # rows for each cluster of a stream, at least
-_STAGE = 8 << 10  # bytes of a stage of its ring
+# Found by measuring random sizes on an H200 (`benchmarks/random_rows.py explore`): times change little around these.
+_GPU = 132 << 10  # threads among which few rows are divided
+_HELD = 8  # vectors of a thread at most
+_SINGLE, _SINGLE_OF_MANY = 32, 16  # elements of a thread at most, where vectors are shorter; of several rows a warp
+_SHORT = 1024  # vectors that are shorter than 16 bytes: with more of them in a row, its ends are read apart
+_BLOCK, _LARGEST_BLOCK, _SHARED_BLOCK = 256, 1024, 128  # threads; the last where it has several rows
+_CLUSTER = 16  # blocks at most
+_READY = 64  # registers of a thread for what all rows share
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
 MEASURED = [
@@ -53,88 +53,11 @@ def tolerance(rows: int, columns: int, type: str) -> float:
     return {"f32": 1e-6, "f16": 5e-4, "bf16": 3e-3}[type]
 
 
-@dataclass(frozen=True)
-class Part:
-    """What a block of a cluster has of a row: vectors for so many threads, and where they are kept."""
+class Access(NamedTuple):
+    """How rows are read and written, by where arrays begin in memory."""
 
-    threads: int
-    held: int
-    where: str
-    at_a_time: int | None = None
-    """Threads on an SM."""
-    rows: int = 1
-    """Rows that a cluster has at a time, if their number is a multiple."""
-    early: int = 0
-    """Vectors that all rows share and that come to shared memory with these."""
-
-
-@dataclass(frozen=True)
-class Streamed:
-    """How rows stream through clusters of 16 blocks, where there are many that are so long."""
-
-    part: int
-    """Bytes of a row that a block has at most; rows of half of that have their own blocks or clusters."""
-    threads: int
-    early: int
-    """Vectors that all rows share and that stay in shared memory."""
-    clusters: int
-    """How many run at the same time on an H200."""
-    at_a_time: int
-    """Threads on an SM."""
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """What a kernel has for its rows beside its own work: found by measuring on an H200."""
-
-    shares: Mapping[str, int] = field(default_factory=lambda: {"f32": 32, "f16": 64, "bf16": 64})
-    """Bytes of a row for each thread, by the type of its elements, as long as there are more threads to take."""
-    threads: int = 512
-    """The most threads of a block."""
-    registers: int = 16 << 10
-    """Bytes of a row that its threads keep in registers; longer ones are kept in shared memory."""
-    at_a_time: int = 1024
-    """Threads on an SM where rows are in shared memory."""
-    alone: int = 64 << 10
-    """Bytes of a row that one block keeps; longer ones are shared by the blocks of a cluster."""
-    keeps: bool = True
-    """Whether rows that are too long for registers are kept at all."""
-    parts: Mapping[str, Part] = field(default_factory=dict)
-    """What a block of a cluster has of a row, by the type of its elements."""
-    streams: Mapping[str, Streamed] = field(default_factory=dict)
-    """How rows that are too long for a block stream, where there are many of them."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """How a row is shared by threads: a compile-time argument of a kernel."""
-
-    type: str
     vector: int
     """Elements that one access takes."""
-    threads: int
-    held: int
-    """Vectors that a thread has at a time."""
-    where: str
-    """Where they are kept: in `registers`, in `shared` memory, or, as only a piece of the row, in `global` memory.
-
-    Rows of a `stream` are in registers, too, and come there through a ring: one cluster has one after the other.
-    """
-    at_a_time: int | None = None
-    """Threads on an SM, which bounds the registers of each of them; None leaves that to ptxas."""
-    cluster: int = 1
-    """Blocks that share a row, in a cluster."""
-    rows: int = 1
-    """Rows that a cluster has at a time: what all rows share is read once for all of these."""
-    early: int = 0
-    """Vectors that all rows share, as weights, which come to shared memory while the rows are read."""
-    stages: int = 0
-    """Stages of the ring of a stream."""
-    piece: int = 0
-    """Vectors of a thread that are in a stage."""
-    clusters: int = 0
-    """Clusters of a stream that run at the same time: as many as an H200 has room for."""
-
     margin: int | None = None
     """Where rows are not aligned: elements that are at least before and after what is read in vectors.
 
@@ -142,88 +65,106 @@ class Spread:
     vectors that have elements of one that is not aligned are inside.
     """
     is_shifted: bool = False
-    """Whether the matrix that is read is not aligned where the result is."""
-    is_staged: bool = False
-    """Whether results of a warp's rows are put together in shared memory before they are written."""
+    """Whether what is read of rows is not aligned where the result is."""
+
+    @staticmethod
+    def of(columns: int, read: Sequence[Any], written: Sequence[Any], of_columns: Sequence[Any]) -> Access:
+        """In whole vectors of 16 bytes if all are aligned; else, in short rows, in shorter ones that are."""
+        whole = WIDEST // SIZES[type_of(read[0])]
+        results, others, shared = (_places(some, whole) for some in (written or read[:1], read, of_columns))
+        vector = math.gcd(columns, whole, *results, *others, *shared)
+        if vector == whole or columns <= _SHORT * vector or len(set(results)) > 1:
+            return Access(vector)
+        is_shifted = set(others) != set(results)
+        return Access(whole, whole - 1 if is_shifted or of_columns else 0, is_shifted)
+
+    def count(self, columns: int) -> int:
+        """How many vectors of a row there are at most."""
+        if self.margin is None:
+            return ceil_div(columns, self.vector)
+        return (columns - 2 * self.margin) // self.vector
+
+
+def _places(arrays: Sequence[Any], vector: int) -> list[int]:
+    """For each array, how many elements are before its first one in the vector that has it."""
+    return [address_of(one) // SIZES[type_of(one)] % vector for one in arrays]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a row is shared by threads: a compile-time argument of a kernel."""
+
+    type: str
+    access: Access
+    threads: int
+    held: int
+    """Vectors that a thread has at a time."""
+    is_kept: bool = True
+    """Whether they are all it has of the row, and stay in registers; else it is read piece by piece."""
+    cluster: int = 1
+    """Blocks that share a row, in a cluster."""
     is_eager: bool = False
     """Whether vectors that all rows share, as weights, come to registers together with the row."""
+
+    @staticmethod
+    def of(
+        read: Sequence[Any], written: Sequence[Any] = (), of_columns: Sequence[Any] = (), is_kept: bool = True
+    ) -> Spread:
+        """For the rows of matrices, and vectors that all of them share.
+
+        Where rows are few, they are divided among all threads of the GPU. Many are shared by as few threads as can keep
+        them, or, if they need not be kept, by a block.
+        """
+        type, (rows, columns) = type_of(read[0]), extents(read[0])
+        access = Access.of(columns, read, written, of_columns)
+        count = access.count(columns)
+        words = max(access.vector * SIZES[type] // 4, 1)
+        if access.vector * SIZES[type] == WIDEST:
+            fewest = _power(ceil_div(count, _HELD))
+        else:
+            several = min(_power(ceil_div(columns, _SINGLE_OF_MANY)), WARP)
+            fewest = max(several, _power(ceil_div(columns, _SINGLE)))
+        most = _power(ceil_div(columns * SIZES[type], WIDEST))
+        most = min(max(most // 2, _BLOCK), most, _CLUSTER * _BLOCK)  # in a cluster, two vectors of a thread at least
+        threads = max(fewest, min(_power(_GPU // rows + 1) // 2, most))
+        if threads > _CLUSTER * _LARGEST_BLOCK or (threads > _BLOCK and not is_kept and rows * _BLOCK > _GPU):
+            threads = _LARGEST_BLOCK // 2
+            return Spread(type, access, threads, _PIECE // SIZES[type] // access.vector, is_kept=False)
+        held = ceil_div(count, threads)
+        is_eager = 0 < len(of_columns) * held * words <= _READY
+        return Spread(type, access, threads, held, True, min(max(threads // _BLOCK, 1), _CLUSTER), is_eager)
+
+    def __str__(self) -> str:
+        blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
+        margin = "" if self.access.margin is None else f"_margin_{self.access.margin}"
+        shifted, eager = "_shifted" * self.access.is_shifted, "_eager" * self.is_eager
+        where = "registers" if self.is_kept else "pieces"
+        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{where}{blocks}{margin}{shifted}{eager}"
+
+    @property
+    def vector(self) -> int:
+        """Elements that one access takes."""
+        return self.access.vector
+
+    @property
+    def margin(self) -> int:
+        """Elements that are at least before and after what is read in vectors, where the ends are read apart."""
+        return self.access.margin or 0
 
     @property
     def has_ends(self) -> bool:
         """Whether the ends of rows are read and written as single elements."""
-        return self.margin is not None
+        return self.access.margin is not None
 
     @property
     def ends(self) -> int:
         """A power of two that is above the number of elements at either end."""
-        return 1 << (self.vector - 1 + (self.margin or 0)).bit_length()
+        return _power(self.vector + self.margin)
 
-    def __str__(self) -> str:
-        blocks = f"_{self.cluster}_blocks" if self.cluster > 1 else ""
-        rows = f"_{self.rows}_rows" if self.rows > 1 else ""
-        early = f"_{self.early}_early" if self.early else ""
-        ring = f"_{self.stages}x{self.piece}" if self.stages else ""
-        ends = f"_ends_{self.margin}" + "_shifted" * self.is_shifted if self.has_ends else ""
-        ends += "_staged" * self.is_staged + "_eager" * self.is_eager
-        return f"{self.type}x{self.vector}_{self.threads}x{self.held}_{self.where}{blocks}{rows}{early}{ring}{ends}"
-
-    @staticmethod
-    def of(capacity: Capacity, columns: int, *arrays: Any) -> Spread:
-        """For rows of so many elements in such arrays."""
-        type, vector = type_of(arrays[0]), vector_of(columns, *arrays)
-        length = columns * SIZES[type]
-        if vector > 1 and length > capacity.alone and type in capacity.parts:
-            rows = extents(arrays[0])[0]
-            streams = Spread.in_stream(capacity, rows, columns, type, vector)
-            found = streams or Spread.in_cluster(capacity, rows, columns, type, vector)
-            if found is not None:
-                return found
-        threads = WARP
-        while threads < capacity.threads and length > threads * capacity.shares[type]:
-            threads *= 2
-        if length > _VERY_LONG:
-            threads = _MOST_THREADS
-        held = ceil_div(columns, threads * vector)
-        if length <= capacity.registers and (vector > 1 or length <= threads * capacity.shares[type]):
-            return Spread(type, vector, threads, held, "registers")
-        if vector > 1 and capacity.keeps and held * threads * WIDEST <= _SHARED_MEMORY:
-            return Spread(type, vector, threads, held, "shared", capacity.at_a_time)
-        return Spread(type, vector, threads, _PIECE // SIZES[type] // vector, "global", capacity.at_a_time)
-
-    @staticmethod
-    def in_cluster(capacity: Capacity, rows: int, columns: int, type: str, vector: int) -> Spread | None:
-        """For rows that the blocks of a cluster share; None if they are too long for that."""
-        part = capacity.parts[type]
-        threads, blocks = part.threads, 2
-        while threads * blocks * part.held * vector < columns:
-            if blocks < _MOST_BLOCKS:
-                blocks *= 2
-            elif threads < _MOST_THREADS:
-                threads *= 2
-            else:
-                return None
-        held = ceil_div(columns, blocks * threads * vector)
-        at_a_time = None if part.at_a_time is None else max(part.at_a_time, threads)
-        is_too_much = part.rows * held * threads * WIDEST > _IN_REGISTERS
-        together = (1, 0) if rows % part.rows or is_too_much else (part.rows, part.early)
-        found = Spread(type, vector, blocks * threads, held, part.where, at_a_time, blocks, *together)
-        return found if found.shared <= _SHARED_MEMORY else None
-
-    @staticmethod
-    def in_stream(capacity: Capacity, rows: int, columns: int, type: str, vector: int) -> Spread | None:
-        """For many rows that clusters take one after the other; None if they are few, or of another length."""
-        stream = capacity.streams.get(type)
-        length = columns * SIZES[type]
-        if stream is None or not _MOST_BLOCKS * stream.part // 2 < length <= _MOST_BLOCKS * stream.part:
-            return None
-        held = ceil_div(columns, _MOST_BLOCKS * stream.threads * vector)
-        piece = max(_STAGE // (stream.threads * WIDEST), 1)
-        blocks = stream.at_a_time // stream.threads
-        room = (_SHARED_MEMORY - 5120 * blocks) // blocks - stream.early * held * stream.threads * WIDEST
-        shape = _MOST_BLOCKS * stream.threads, held, "stream", stream.at_a_time, _MOST_BLOCKS, 1, stream.early
-        found = Spread(type, vector, *shape, room // (piece * stream.threads * WIDEST), piece, stream.clusters)
-        is_even = columns % (_MOST_BLOCKS * vector) == 0
-        return found if is_even and rows >= _TURNS * stream.clusters and found.stages >= found.pieces else None
+    @property
+    def is_staged(self) -> bool:
+        """Whether results of a warp's rows are put together in shared memory: by each thread, sectors are in parts."""
+        return self.is_kept and self.threads < WARP and self.held > 1 and self.vector * SIZES[self.type] < WIDEST
 
     @property
     def block(self) -> int:
@@ -233,9 +174,7 @@ class Spread:
     @property
     def shared(self) -> int:
         """Bytes of shared memory that a launch has to ask for."""
-        if self.is_staged:
-            return self.block // WARP * self.staged
-        return self.kept * self.part + self.stages * self.stage
+        return self.block // WARP * self.staged if self.is_staged else 0
 
     @property
     def staged(self) -> int:
@@ -243,31 +182,11 @@ class Spread:
         return (WARP * self.held * self.vector * SIZES[self.type] // WIDEST + 1) * WIDEST
 
     @property
-    def part(self) -> int:
-        """Bytes that a block has of a row."""
-        return self.held * self.block * WIDEST
-
-    @property
-    def stage(self) -> int:
-        """Bytes of a stage."""
-        return self.piece * self.block * WIDEST
-
-    @property
-    def pieces(self) -> int:
-        """Stages that a block's part of a row takes."""
-        return ceil_div(self.held, self.piece)
-
-    @property
-    def kept(self) -> int:
-        """Vectors of a row's length that are in shared memory, with a block's part of each."""
-        return self.early + (self.rows if self.where == "shared" else 0)
-
-    @property
-    def stride(self) -> int:
-        """Vectors from one of a thread to its next: in a stream, a block's columns are beside each other."""
-        return self.block if self.where == "stream" else self.threads
-
-    @property
     def step(self) -> int:
         """Elements from one vector of a thread to its next."""
-        return self.stride * self.vector
+        return self.threads * self.vector
+
+
+def _power(number: int) -> int:
+    """The power of two that is not below a number, and next to it."""
+    return 1 << max(number - 1, 0).bit_length()

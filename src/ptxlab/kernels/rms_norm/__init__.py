@@ -6,40 +6,18 @@ from typing import Any
 
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.rms_norm.kernel import Form, rms_norm
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
-CAPACITY = Capacity(
-    shares={"f32": 32, "f16": 32, "bf16": 32},
-    threads=1024,
-    registers=4 << 10,
-    at_a_time=2048,
-    alone=128 << 10,
-    parts={
-        "f32": Part(256, held=16, where="registers"),
-        "f16": Part(128, held=8, where="registers", at_a_time=640, rows=2, early=1),
-        "bf16": Part(128, held=8, where="registers", at_a_time=640, rows=2, early=1),
-    },
-)
-FUSED = Capacity(
-    shares={"f32": 32, "f16": 32, "bf16": 32},
-    registers=128 << 10,
-    alone=128 << 10,
-    keeps=False,
-    parts={type: Part(256, held=8, where="registers") for type in ("f32", "f16", "bf16")},
-)
 
 
 def read_once(x: Any, weight: Any, y: Any) -> Launch:
-    """A warp, a block or a cluster for each row."""
-    rows, columns = extents(x)
-    spread = Spread.of(CAPACITY, columns, x, weight, y)
-    arguments = [x, weight, y, 0, 0, 0, rows, columns, EPSILON]
-    return launch_rows(rms_norm, spread, rows, arguments, form=Form())
+    """Some lanes of a warp, a warp, a block or a cluster for each row."""
+    return fused(x, weight, y, 0, 0, 0, form=Form())
 
 
 def fused(
@@ -54,8 +32,8 @@ def fused(
 ) -> Launch:
     """The norm with a residual and scales, as its form says; what it does not need is 0."""
     rows, columns = extents(x)
-    read = [one for one in (x, weight, residual, summed) if not isinstance(one, int)]
-    spread = Spread.of(FUSED if form.residual else CAPACITY, columns, *read, y)
+    read, written = [x, residual][: 1 + form.residual], [y, summed][: 1 + form.residual]
+    spread = Spread.of(read, written, [weight])
     arguments = [x, weight, y, residual, summed, scales, rows, columns, epsilon]
     target = "sm_89" if form.scale else "sm_80"
     return launch_rows(rms_norm, spread, rows, arguments, form=form, target=target)

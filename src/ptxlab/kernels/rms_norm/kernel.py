@@ -12,8 +12,7 @@ from typing import Any
 from ptxlab.author import b32, f32, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import inverse_root
 from ptxlab.kernels.parts.reductions import add
-from ptxlab.kernels.parts.row_streams import Rows, go_over
-from ptxlab.kernels.parts.rows import Row
+from ptxlab.kernels.parts.rows import Row, Rows, go_over
 from ptxlab.kernels.parts.spreads import Spread
 
 LARGEST = 448.0  # of e4m3
@@ -47,20 +46,18 @@ def rms_norm(
     form: Form,
 ) -> None:
     """y = x / √(mean of squares + ε) · weight for each row."""
-    by_row = form.scale == "row"
+    by_row, written = form.scale == "row", "e4m3" if form.scale else spread.type
 
     def measure(row: Row) -> Any:
         if form.residual:
             row.add(residual, summed)
         return squares_of(row, weight if by_row else None)
 
-    def finish(mine: list[Row], agreed: list[Any]) -> None:
-        scaled = [scale_of(row, one) for row, one in zip(mine, agreed, strict=True)]
-        for vectors in zip(*(row.vectors() for row in mine), strict=True):
-            factors = vectors[0].load(weight)
-            for vector, scale in zip(vectors, scaled, strict=True):
-                values = [value * scale * factor for value, factor in zip(vector.values, factors, strict=True)]
-                vector.store(y, values, "e4m3" if form.scale else spread.type)
+    def finish(row: Row, agreed: Any) -> None:
+        scale = scale_of(row, agreed)
+        for vector in row.vectors():
+            pairs = zip(vector.values, vector.load(weight), strict=True)
+            vector.store(y, [value * scale * factor for value, factor in pairs], written)
 
     def scale_of(row: Row, agreed: Any) -> Any:
         """What a row is multiplied by; its own scale is written."""
@@ -76,7 +73,7 @@ def rms_norm(
             scales[row.number] = ptx.selp.f32(1.0, largest * (1 / LARGEST), is_zero)
         return ptx.selp.f32(0.0, scale * ptx.div.rn.f32(LARGEST, largest), is_zero)
 
-    given = Rows(x, rows, columns, spread, of_columns=() if by_row else (weight,), like=None if form.scale else y)
+    given = Rows(x, rows, columns, spread, of_columns=() if by_row else (weight,), result=y, type=written)
     go_over(given, measure, sum_and_maximum if by_row else add, finish)
 
 

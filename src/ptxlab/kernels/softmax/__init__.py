@@ -6,21 +6,17 @@ from typing import Any
 
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
-from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Capacity, Part, Spread, extents, tolerance
+from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.softmax.kernel import softmax
 from ptxlab.measure import Draw, Entry, Launch, Work
 from ptxlab.measure.entry import Arrays
 
-IN_CLUSTER = Part(256, held=8, where="registers", at_a_time=1024)
-CAPACITY = Capacity(parts={"f32": Part(256, held=8, where="registers"), "f16": IN_CLUSTER, "bf16": IN_CLUSTER})
-
 
 def read_once(x: Any, y: Any) -> Launch:
-    """A warp, a block or a cluster for each row."""
+    """Some lanes of a warp, a warp, a block or a cluster for each row."""
     rows, columns = extents(x)
-    spread = Spread.of(CAPACITY, columns, x, y)
-    return launch_rows(softmax, spread, rows, [x, y, rows, columns])
+    return launch_rows(softmax, Spread.of([x], [y]), rows, [x, y, rows, columns])
 
 
 def expression(torch: Any, x: Any, y: Any) -> Any:

@@ -8,8 +8,7 @@ from typing import Any
 
 from ptxlab.author import b32, f32, f64, pointer, ptx, u32
 from ptxlab.kernels.parts.reductions import EVERY_LANE, Combine, add, larger, over_lanes
-from ptxlab.kernels.parts.row_streams import Rows, go_over
-from ptxlab.kernels.parts.rows import Row
+from ptxlab.kernels.parts.rows import Row, Rows, go_over
 from ptxlab.kernels.parts.spreads import Spread
 
 LOG2_E = struct.unpack("f", struct.pack("f", math.log2(math.e)))[0]  # as f32, and what is left of it
@@ -22,15 +21,15 @@ def softmax(x: pointer[b32], y: pointer[b32], rows: u32, columns: u32, *, spread
     """y = exp(x - maximum) / Σ exp(x - maximum) for each row."""
     is_exact = spread.type == "f32"
 
-    def finish(mine: list[Row], agreed: list[Any]) -> None:
-        for row, (common, total) in zip(mine, agreed, strict=True):
-            inverse = ptx.rcp.rn.f32(total)
-            lost = ptx.fma.rn.f32(ptx.neg.f32(total), inverse, 1.0) * inverse  # by rounding the inverse
-            for vector in row.vectors():
-                powers = [power(value - common, is_exact) for value in vector.values]
-                vector.store(y, [ptx.fma.rn.f32(p, inverse, p * lost) if is_exact else p * inverse for p in powers])
+    def finish(row: Row, agreed: tuple[Any, Any]) -> None:
+        common, total = agreed
+        inverse = ptx.rcp.rn.f32(total)
+        lost = ptx.fma.rn.f32(ptx.neg.f32(total), inverse, 1.0) * inverse  # by rounding the inverse
+        for vector in row.vectors():
+            powers = [power(value - common, is_exact) for value in vector.values]
+            vector.store(y, [ptx.fma.rn.f32(p, inverse, p * lost) if is_exact else p * inverse for p in powers])
 
-    go_over(Rows(x, rows, columns, spread, -math.inf, like=y), sum_powers, Together(is_exact), finish)
+    go_over(Rows(x, rows, columns, spread, -math.inf, result=y), sum_powers, Together(is_exact), finish)
 
 
 def sum_powers(row: Row) -> tuple[Any, Any]:
@@ -42,7 +41,7 @@ def sum_powers(row: Row) -> tuple[Any, Any]:
     for piece in row.pieces():
         before = ptx.mov.f32(highest)
         ptx.max.f32(highest, piece.largest, out=highest)
-        if row.spread.where == "global":
+        if not row.spread.is_kept:
             total *= power(before - highest)
         for value in piece.values:
             total += power(value - highest, row.spread.type == "f32")
