@@ -72,7 +72,9 @@ class Row:
     """Vectors that all rows share which are in registers, by array, column and number."""
     stage: Stage | None = None
     """Where its results are put together with those of others, if they are."""
-    shifts: dict[Any, Any] = field(default_factory=dict)
+    head: Any = 0
+    """How many elements are before its first vector."""
+    shifts: dict[tuple[int, int], tuple[Any, Any, Any]] = field(default_factory=dict)
     """What `aligned` has found, by array and column."""
 
     def begin_aligned(self, like: Any, type: str) -> None:
@@ -91,9 +93,8 @@ class Row:
             address = element_pointer(array, type, 1, *start, column).address
             base = ptx.pointer_to(f32, "global", ptx.and_.b64(address, -WIDEST, out=u64()))
             pointer = element_pointer(base, type, vector)
-            self.shifts[key] = pointer, ptx.cvt.u32.u64(address) & WIDEST - 1
-        found: tuple[Any, Any] = self.shifts[key]
-        return found
+            self.shifts[key] = pointer, ptx.cvt.u32.u64(address) & WIDEST - 1, column  # which stays, and so its number
+        return self.shifts[key][:2]
 
     @property
     def rest(self) -> int:
