@@ -20,6 +20,7 @@ _SHORT = 1024  # vectors that are shorter than 16 bytes: with more of them in a 
 _BLOCK, _LARGEST_BLOCK, _SHARED_BLOCK = 256, 1024, 128  # threads; the last where it has several rows
 _CLUSTER = 16  # blocks at most
 _READY = 64  # registers of a thread for what all rows share
+_MANY = 2048  # rows: with a block for each, all SMs are done at about the same time
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
 MEASURED = [
@@ -113,7 +114,7 @@ class Spread:
         """For the rows of matrices, and vectors that all of them share.
 
         Where rows are few, they are divided among all threads of the GPU. Many are shared by as few threads as can keep
-        them, or, if they need not be kept, by a block.
+        them. Very many need not be kept if they are gone over once: a block goes over each, piece by piece.
         """
         type, (rows, columns) = type_of(read[0]), extents(read[0])
         access = Access.of(columns, read, written, of_columns)
@@ -127,7 +128,7 @@ class Spread:
         most = _power(ceil_div(columns * SIZES[type], WIDEST))
         most = min(max(most // 2, _BLOCK), most, _CLUSTER * _BLOCK)  # in a cluster, two vectors of a thread at least
         threads = max(fewest, min(_power(_GPU // rows + 1) // 2, most))
-        if threads > _CLUSTER * _LARGEST_BLOCK or (threads > _BLOCK and not is_kept and rows * _BLOCK > _GPU):
+        if threads > _CLUSTER * _LARGEST_BLOCK or (threads > _BLOCK and not is_kept and rows > _MANY):
             threads = _LARGEST_BLOCK // 2
             return Spread(type, access, threads, _PIECE // SIZES[type] // access.vector, is_kept=False)
         held = ceil_div(count, threads)
