@@ -145,7 +145,10 @@ class ThroughMemory(Exchange):
     """Blocks write to global memory, and count at an integer of their tile who has written and who has seen it.
 
     The count is 0 again when all have seen all others: `red.inc` starts over after twice as many as there are blocks.
+    What a block computed for itself stays in registers.
     """
+
+    kept: list[list[Any]]
 
     def __init__(self, accumulator: Any, parts: Parts, rank: Any, partial: Any, counters: Any) -> None:
         super().__init__(accumulator, parts, rank)
@@ -161,10 +164,21 @@ class ThroughMemory(Exchange):
         self.last, self.is_first = 2 * parts.split - 1, ptx.tid.x == 0
 
     def deposit(self, accumulators: list[list[Any]]) -> None:
-        """Write them, and wait until the other blocks have done so."""
-        for target in range(self.parts.count):
-            start = self.own + target * self.parts.split * self.parts.size
-            self.write(ptx.st.global_.v4.b32, start, accumulators, target)
+        """Write what others store, and wait until the other blocks have done so."""
+        parts, own = self.parts, 4 * (self.parts.width // CHUNK)
+        self.kept = [values[:own] for values in accumulators]
+        select = ptx.selp[self.accumulator.type.name]
+        for target in range(parts.count):
+            is_other = self.rank != target
+            with ptx.when(is_other):
+                start = self.own + target * parts.split * parts.size
+                self.write(ptx.st.global_.v4.b32, start, accumulators, target)
+            if target:
+                pairs = zip(self.kept, accumulators, strict=True)
+                self.kept = [
+                    [select(old, new, is_other) for old, new in zip(kept, values[target * own :], strict=False)]
+                    for kept, values in pairs
+                ]
         self.synchronize()
         with ptx.when(self.is_first):
             ptx.red.release.gpu.global_.inc.u32(self.counter, self.last)
@@ -172,3 +186,10 @@ class ThroughMemory(Exchange):
                 ptx.repeat_when(ptx.ld.acquire.gpu.global_.u32(self.counter) < self.parts.split)
             ptx.red.relaxed.gpu.global_.inc.u32(self.counter, self.last)  # this block has seen all others
         self.synchronize()
+
+    def add(self, part: int, chunk: int) -> list[Any]:
+        read = [[self.accumulator(one) for one in self.kept[part][4 * chunk :][:4]] for _ in self.others]
+        for number, (values, other) in enumerate(zip(read, self.others, strict=True)):
+            there = other + self.offset(part, chunk)
+            ptx.ld.global_.v4.b32(there, out=tuple(values), when=self.rank != number)
+        return [sum(values[1:], values[0]) for values in zip(*read, strict=True)]
