@@ -5,7 +5,7 @@
 
 needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 64 to 16384, in multiples of 8, half of
 them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `collect` measures for
-each size the variants with the best estimates, and others at random that are estimated to take half as long again at
+each size the variants with the best estimates, and others at random that are estimated to take a third longer at
 most. `judge` measures what the functions choose, and prints the distribution and the worst sizes.
 
 Processes share the GPU: each draws the next size, builds and assembles its variants, and has the GPU for itself while
@@ -47,7 +47,7 @@ from ptxlab.report import KernelError, PtxError
 
 LARGEST = 6e11  # multiplications of a product
 FLUSHED = 256 << 20  # bytes that are written before each sample
-HOPELESS = 1.5  # times the best estimate: what is estimated to take longer is not measured
+HOPELESS = 1.35  # times the best estimate: what is estimated to take longer is not measured
 CLOSE = 1.2  # times the fastest: what takes longer after the first rounds is not measured again
 FIRST, MORE, JUDGED = 2, 5, 9  # rounds
 ALIKE = 2  # variants of the same tile among those with the best estimates

@@ -1,7 +1,4 @@
-"""All variants of the kernel that are worth a try for a product, and what each is estimated to take.
-
-The estimate counts cycles of an H200: MMAs and copies of a K tile, waves of tiles, and what is left at the end.
-"""
+"""All variants of the kernel that are worth a try for a product, and what each is estimated to take on an H200."""
 
 from __future__ import annotations
 
@@ -12,26 +9,56 @@ from math import ceil
 from ptxlab.author import b8, b16, b32
 from ptxlab.estimate.hardware import H200
 from ptxlab.estimate.units import wgmma_cycles
-from ptxlab.kernels.parts.operands import LINE, SECTOR
+from ptxlab.kernels.parts.operands import LINE, SECTOR, STRIPE
 from ptxlab.kernels.parts.shapes import Layout, Shape
 
 SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
-FROM_L2 = 49.0  # bytes that an SM gets from the L2 cache in a cycle, while all others do
-FROM_L2_IN_PARTS = 33.0  # the same, where rows are not multiples of 32 bytes: each row of a box is in two lines
-FROM_MEMORY = 2285.0  # bytes that all SMs get from memory in a cycle
-LATENCY = (
-    2150.0  # cycles from a copy of a K tile to the end of its MMAs, of which a ring has as many in flight as stages
-)
-STORED = 13.7  # elements of D that a block stores in a cycle
 MOST_STAGES = 14
 IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at a time
 FEW = 8  # rows of A are few where B has so many times as many columns
-START = 5000.0  # cycles until the first MMA, and from the last copy to the end
-RESTART = 4000.0  # the same for a block that follows another on an SM
-IN_TURNS_COLUMNS = 96, 128, 160, 192, 208, 224, 256
-IN_TURNS = 0.95  # of the time of MMAs and copies of 16 bits, where one warpgroup multiplies at a time
-LARGE = 1.08  # of that time, where a K tile has more than two rows of MMAs, and there are fewer stages
+IN_TURNS_COLUMNS = 128, 160, 192
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What things cost, in cycles of an SM, or bytes a cycle.
+
+    `benchmarks/fit_products.py` fits them to the times of variants of random products
+    (evidence/random_products.json): to one half of the sizes, and judges them by the other.
+    """
+
+    start: float = 5900.0  # until the first copy, and from the last store to the end
+    thread: float = 1.4  # until each thread of a block runs
+    stage: float = 90.3  # until the barriers of a stage are initialized
+    block: float = 1429.0  # until another block of an SM runs
+    pair: float = 170.8  # until both blocks of a cluster run
+    copy: float = 84.8  # bytes that an SM gets from the L2 cache
+    in_parts: float = 2.03  # times as much, where rows are not multiples of 32 bytes: each is in two lines
+    across: float = 1.25  # times as much for an operand across k
+    narrow: float = 1.56  # times as much in boxes of 32 columns
+    shared: float = 1.19  # of what the other block of a pair copies is copied less
+    latency: float = 1882.0  # of a copy, of which a ring has as many in flight as stages
+    multiply: float = 0.812  # of what MMAs take at full speed
+    alone: float = 1.13  # times as much for one warpgroup
+    large: float = 1.06  # times as much for more than two rows of MMAs, with fewer stages
+    store: float = 28.1  # bytes of D that a block stores
+    box: float = 192.0  # for each box of D
+    again: float = 0.67  # of a store that is not hidden by the next tile
+    in_turns: float = 1.51  # times as long for two warpgroups that store in turns
+    restart: float = 11_720.0  # until the next block of an SM multiplies
+    cluster_sum: float = 123.5  # for each part of k that blocks of a cluster add
+    cluster_bytes: float = 29.7  # bytes of these
+    memory_sum: float = 2080.0  # for a sum through global memory
+    memory_bytes: float = 37.2  # bytes of these
+    read: float = 2178.0  # bytes that all SMs get from memory
+    written: float = 3357.0  # bytes of D that all SMs write
+    odd: float = 1.87  # times as much, where rows of D are not multiples of 32 bytes
+    overlap: float = 1.86  # how well copies, MMAs and latency overlap: the exponent of a norm
+    whole: float = 1.75  # the same for what all SMs move
+
+
+COSTS = Costs()
 
 
 @dataclass(frozen=True)
@@ -51,12 +78,6 @@ class Problem:
         """K tiles."""
         return ceil(self.k * self.size / LINE)
 
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether rows of an operand, as it is in memory, are not multiples of 32 bytes."""
-        lengths = self.k if self.a_along_k else self.m, self.k if self.b_along_k else self.n
-        return any(self.size * length % SECTOR for length in lengths)
-
     def layout(self, shape: Shape) -> Layout:
         """How a variant finds the matrices in memory."""
         along = (self.a_along_k, self.b_along_k)
@@ -71,45 +92,66 @@ class Problem:
         return ceil(high / rows) * ceil(wide / columns)
 
 
-def together(*times: float) -> float:
-    """What takes these times at once: a little more than the longest."""
-    return float(sum(time**7 for time in times) ** (1 / 7))
+def together(exponent: float, *times: float) -> float:
+    """What takes these times at once: more than the longest, and less than the sum."""
+    return float(sum(time**exponent for time in times) ** (1 / exponent))
 
 
-def estimate(problem: Problem, shape: Shape) -> float:
-    """Cycles that a variant is estimated to take; the numbers are fitted to times of 1549 variants on an H200."""
-    along = ceil(problem.steps / shape.split)
-    multiplied = shape.readers * shape.tall * 4 * wgmma_cycles(shape.columns, H200)
-    right = shape.right_rows(problem.layout(shape))
-    copied = LINE * (shape.rows + right) / FROM_L2
-    if problem.is_in_parts:
-        copied = LINE * (shape.rows + right / shape.cluster) / FROM_L2_IN_PARTS
-    each = along * max(together(multiplied, copied), LATENCY / shape.stages)
-    if problem.size == 2:
-        each *= IN_TURNS if shape.alternate else LARGE if shape.groups * shape.tall > 2 else 1.0
+def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
+    """Cycles that a variant is estimated to take."""
     blocks = problem.tiles(shape) * shape.cluster * shape.split
-    waves = ceil(blocks / SMS) if shape.occupancy == 1 else max(blocks / SMS, ceil(blocks / (SMS * shape.occupancy)))
-    stored = shape.rows * shape.parts.width * problem.out_size / 2 / STORED
-    if shape.alternate:
-        busy = each * waves + stored  # all but the last is stored while the other warpgroup multiplies
-    elif shape.split == 1:
-        busy = each * waves + stored * (1 + 0.5 * (waves - 1))
+    each = ceil(blocks / SMS)  # of the SM that has most
+    at_once = min(shape.occupancy, each)
+    rounds = ceil(each / at_once)
+    tile = ceil(problem.steps / shape.split) * step_cycles(problem, shape, at_once, costs)
+    boxes = shape.boxes(problem.layout(shape))
+    store = shape.rows * boxes.width * problem.out_size / costs.store + costs.box * shape.tall * boxes.each
+    if shape.split > 1:
+        busy = each * tile + rounds * store + costs.restart * (rounds - 1)
+    elif shape.alternate:
+        busy = each * max(tile, (tile + costs.in_turns * store) / 2) + store
     else:
-        busy = (each + stored + (RESTART if waves > 1 else 0)) * waves
-    operands = problem.size * (problem.m + problem.n) * problem.k
-    moved = (operands + problem.out_size * problem.m * problem.n) / FROM_MEMORY
-    moved /= min(1.0, 1.5 * blocks / SMS)
-    return START + together(busy, moved) + exchange_cycles(shape)
+        busy = each * tile + store * (1 + costs.again * (rounds - 1))
+    read = problem.size * (problem.m + problem.n) * problem.k / costs.read
+    is_odd = problem.n * problem.out_size % SECTOR != 0
+    written = problem.out_size * problem.m * problem.n / costs.written * (costs.odd if is_odd else 1.0)
+    start = costs.start + costs.thread * shape.threads + costs.stage * shape.stages
+    start += costs.block * min(blocks / SMS, shape.occupancy) + (costs.pair if shape.cluster > 1 else 0.0)
+    return start + together(costs.whole, busy, read + written) + sum_cycles(shape, costs)
 
 
-def exchange_cycles(shape: Shape) -> float:
+def step_cycles(problem: Problem, shape: Shape, at_once: int, costs: Costs) -> float:
+    """Cycles of an SM for a K tile of one of the blocks that it has at once."""
+    layout = problem.layout(shape)
+    sides = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
+    left, right = reversed(sides) if shape.swapped else sides
+    copied = 0.0
+    for (extent, along_k), lines, is_shared, span in (
+        (left, shape.rows, shape.beside, STRIPE),
+        (right, shape.right_rows(layout), not shape.beside, shape.span),
+    ):
+        bytes = float(LINE * lines)
+        if not along_k:
+            bytes *= costs.across * (costs.narrow if span < STRIPE else 1.0)
+        if problem.size * (problem.k if along_k else extent) % SECTOR:
+            bytes *= costs.in_parts
+        copied += bytes / (1 + costs.shared * (shape.cluster - 1)) if is_shared else bytes
+    multiplied = costs.multiply * shape.readers * shape.tall * 4 * wgmma_cycles(shape.columns, H200)
+    if shape.groups == 1 and at_once == 1:
+        multiplied *= costs.alone
+    if shape.groups * shape.tall > 2:
+        multiplied *= costs.large
+    return together(costs.overlap, multiplied, copied / costs.copy, costs.latency / shape.stages / at_once)
+
+
+def sum_cycles(shape: Shape, costs: Costs) -> float:
     """Cycles that the sum over blocks takes: barriers, and numbers written and read."""
     if shape.split == 1:
         return 0.0
     read = shape.parts.bytes * shape.split / shape.parts.count
     if shape.clustered:
-        return 500.0 * shape.split + (shape.parts.bytes / 4 + read) / 60
-    return 3050.0 + (shape.parts.bytes + read) / 14
+        return costs.cluster_sum * shape.split + (shape.parts.bytes / 4 + read) / costs.cluster_bytes
+    return costs.memory_sum + (shape.parts.bytes + read) / costs.memory_bytes
 
 
 def shapes(problem: Problem) -> Iterator[Shape]:
@@ -131,11 +173,10 @@ def shapes(problem: Problem) -> Iterator[Shape]:
                 fitted = [_fitted(problem, replace(kept, occupancy=occupancy)) for occupancy in (1, 2, 3)]
                 yield from (found for found in fitted if found is not None)
     for columns in IN_TURNS_COLUMNS if problem.size == 2 else ():
-        for tall in (1, 2):
-            turns = Shape(columns=columns, tall=tall, alternate=True)
-            in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)))
-            if in_turns is not None and tall * columns <= 416 and problem.tiles(in_turns) > SMS:
-                yield in_turns
+        turns = Shape(columns=columns, tall=2, alternate=True)
+        in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)))
+        if in_turns is not None and problem.tiles(in_turns) > 2 * SMS:
+            yield in_turns
 
 
 def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
