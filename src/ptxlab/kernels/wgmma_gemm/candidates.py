@@ -18,6 +18,10 @@ MOST_STAGES = 14
 IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at a time
 FEW = 8  # rows of A are few where B has so many times as many columns
 IN_TURNS_COLUMNS = 128, 160, 192
+WAYS = (  # blocks of a cluster, whether they are side by side, blocks that share k, and whether those are a cluster
+    (1, False, 1, True), (2, False, 1, True), (2, True, 1, True), *((1, False, split, True) for split in (2, 3, 4)),
+    *((cluster, False, split, False) for split in (*range(2, 11), 12, 16) for cluster in (1, 2)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -160,21 +164,17 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     for swapped in (False, True):
         for groups, tall, columns in _tiles(problem.m if swapped else problem.n):
             tile = Shape(groups, columns, 2, tall, swapped=swapped)
-            if columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k:
-                tile = replace(tile, span=32)  # what a block copies is what it multiplies
-            tried = [tile, replace(tile, cluster=2), replace(tile, cluster=2, beside=True)]
-            tried += [replace(tile, split=split) for split in (2, 3, 4)]
-            many = [replace(tile, split=split, clustered=False) for split in (*range(2, 11), 12, 16)]
-            tried += [replace(one, cluster=cluster) for one in many for cluster in (1, 2)]
-            for one in tried:
-                if one.split > 1 and (steps < 2 * one.split or problem.tiles(tile) * one.split > 4 * SMS):
-                    continue
-                kept = replace(one, keep=hints(problem, one))
-                fitted = [_fitted(problem, replace(kept, occupancy=occupancy)) for occupancy in (1, 2, 3)]
-                yield from (found for found in fitted if found is not None)
+            is_narrow = columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k
+            span = 32 if is_narrow else 64  # what a block copies is what it multiplies
+            most = min(steps // 2, 4 * SMS // problem.tiles(tile))
+            for cluster, beside, split, clustered in WAYS:
+                if split == 1 or split <= most:
+                    way = replace(tile, cluster=cluster, beside=beside, split=split, clustered=clustered, span=span)
+                    way = replace(way, keep=hints(problem, way))
+                    yield from filter(None, (_fitted(problem, way, occupancy) for occupancy in (1, 2, 3)))
     for columns in IN_TURNS_COLUMNS if problem.size == 2 else ():
         turns = Shape(columns=columns, tall=2, alternate=True)
-        in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)))
+        in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)), 1)
         if in_turns is not None and problem.tiles(in_turns) > 2 * SMS:
             yield in_turns
 
@@ -200,31 +200,35 @@ def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
                 yield groups, tall, columns
 
 
-def _fitted(problem: Problem, shape: Shape) -> Shape | None:
-    layout = problem.layout(shape)
+def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Shape | None:
+    """The variant with so many blocks on an SM, and as many stages and boxes as fit; None if it is of no use."""
+    registers = 65536 // (occupancy * -(-shape.threads // 64) * 64)  # ptxas counts pairs of warps
+    if occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
+        return None
+    layout, parts = problem.layout(shape), shape.parts
     extent, along = (shape.rows, layout.left_along_k) if shape.beside else (shape.columns, layout.right_along_k)
     if shape.cluster > 1 and extent % (shape.cluster * (8 if along else 64)):
         return None
-    registers = 65536 // (shape.occupancy * -(-shape.threads // 64) * 64)  # ptxas counts pairs of warps
-    if shape.occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
+    if 2 * parts.count < shape.split and shape.columns > 32:
         return None
-    if 2 * shape.parts.count < shape.split and shape.columns > 32:
+    steps, tiles = problem.steps, problem.tiles(shape)
+    if shape.clustered and shape.split > 2 and tiles * shape.split > IN_CLUSTERS * occupancy:
         return None
-    if shape.clustered and shape.split > 2 and problem.tiles(shape) * shape.split > IN_CLUSTERS * shape.occupancy:
-        return None
-    steps = problem.steps
-    most = steps if problem.tiles(shape) * shape.cluster <= SMS and shape.split == 1 else MOST_STAGES
-    most = max(3, min(MOST_STAGES, most, ceil(steps / shape.split) if shape.split > 1 else most))
-    boxes, memory = shape.tall * shape.boxes(layout).each, SHARED // shape.occupancy
+    is_one_each = shape.split > 1 or tiles * shape.cluster <= SMS
+    most = max(3, min(MOST_STAGES, ceil(steps / shape.split) if is_one_each else MOST_STAGES))
+    boxes, memory, each = shape.boxes(layout), SHARED // occupancy, shape.stage_bytes(layout)
+    count, one = shape.tall * boxes.each, boxes.bytes // boxes.kept
+    first = shape.stored_from(0)
     found = []
-    for buffers in (count for count in (1, 2, 4, boxes) if boxes % count == 0):
-        one = replace(shape, buffers=buffers)
-        stored = one.boxes(layout).bytes if one.split == 1 else 0
-        stages = int(min(most, (memory - stored) // one.stage_bytes(layout)))
-        if stages >= 3:
-            one = replace(one, stages=stages)
-            found += [one] if one.shared(layout) <= memory else []
-    return max(found, key=lambda one: (min(one.stages, 6), one.buffers), default=None)
+    for buffers in (number for number in (1, 2, 4, count) if count % number == 0):
+        stored = buffers * one
+        stages = min(most, (memory - (stored if shape.split == 1 else 0)) // each)
+        if stages >= 3 and first + stored <= memory:
+            found.append((min(stages, 6), buffers, stages))
+    if not found:
+        return None
+    _, buffers, stages = max(found)
+    return replace(shape, stages=stages, buffers=buffers, occupancy=occupancy)
 
 
 def best(problem: Problem, count: int, alike: int = 3) -> list[Shape]:
