@@ -54,6 +54,8 @@ def pairs(torch: Any) -> dict[str, Pair]:
     return {
         "matmul": (kernels.matmul, torch.matmul, (a, b)),
         "matmul, 3 dimensions": (kernels.matmul, torch.matmul, (normal(2, 32, 64), b)),
+        "matmul, rows that TMA can't read": (kernels.matmul, torch.matmul, (normal(64, 61), normal(61, 64))),
+        "matmul, both transposed": (kernels.matmul, torch.matmul, (normal(64, 2).T, normal(64, 64).T)),
         "matmul, bias": (
             lambda a, b, c: kernels.matmul(a, b, bias=c),
             lambda a, b, c: torch.addmm(c, a, b),

@@ -2,11 +2,13 @@
 
     python benchmarks/random_sizes.py collect FILE [--seconds 240] [--seed 1] [--types bf16,e4m3] [--variants 40]
     python benchmarks/random_sizes.py judge FILE [--seconds 120] [--seed 2] [--types bf16,f16,e4m3]
+    python benchmarks/random_sizes.py tables FILE [--seconds 60]
 
 needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 64 to 16384, in multiples of 8, half of
 them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `collect` measures for
 each size the variants with the best estimates, and others at random that are estimated to take a third longer at
-most. `judge` measures what the functions choose, and prints the distribution and the worst sizes.
+most. `judge` measures what the functions choose, and prints the distribution and the worst sizes. `tables` measures
+the products of the tables, whose entries must be faster than what is estimated to be the fastest, or are deleted.
 
 Processes share the GPU: each draws the next size, builds and assembles its variants, and has the GPU for itself while
 it measures. Contenders take turns, each captured in a graph; before each sample, the L2 cache is filled with other
@@ -39,6 +41,7 @@ from ptxlab.gpu.driver import call
 from ptxlab.kernels import wgmma_formats, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.choice import tuned
 from ptxlab.measure import UnsuitedError
 from ptxlab.measure.data import TORCH_NAMES, poison
 from ptxlab.measure.interleaving import order
@@ -131,6 +134,16 @@ def function(a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None) -
     return lambda: kernels.scaled_matmul(a, b.T, scale_a, scale_b)
 
 
+def of_tables() -> list[Size]:
+    """The products of 16-bit and 8-bit floats that the tables have."""
+    sizes = []
+    for one in tuned():
+        if (one.size, one.out_size) in ((1, 2), (2, 2)):
+            layout = ("N" if one.a_along_k else "T") + ("T" if one.b_along_k else "N")
+            sizes.append(Size("bf16" if one.size == 2 else "e4m3", one.m, one.n, one.k, layout))
+    return sizes
+
+
 def candidates(problem: Problem, count: int, chance: random.Random) -> list[Shape]:
     """The variants with the best estimates, and as many others at random."""
     first = best(problem, count // 2, ALIKE)
@@ -186,7 +199,17 @@ class Bench:
 
 def collect(bench: Bench, size: Size, count: int, chance: random.Random, alone: Any) -> dict[str, Any]:
     """The times of all variants and of cuBLAS, and what is wrong with the others."""
-    torch, tried = bench.torch, candidates(size.problem, count, chance)
+    return measure(bench, size, candidates(size.problem, count, chance), alone)
+
+
+def tables(bench: Bench, size: Size, count: int, chance: random.Random, alone: Any) -> dict[str, Any]:
+    """The same of the variant of the tables, and of the one with the best estimate."""
+    return measure(bench, size, [tuned()[size.problem], *best(size.problem, 1)], alone)
+
+
+def measure(bench: Bench, size: Size, tried: Sequence[Shape], alone: Any) -> dict[str, Any]:
+    """The times of these variants and of cuBLAS, and what is wrong with the others."""
+    torch = bench.torch
     arrays = size.arrays(torch)
     product = wgmma_formats.product if size.type == "e4m3" else wgmma_gemm.product
     prepared, wrong = {}, []
@@ -240,7 +263,7 @@ def judge(bench: Bench, size: Size, count: int, chance: random.Random, alone: An
     return row if error <= TOLERANCE else row | {"wrong": True}
 
 
-MODES = {"collect": collect, "judge": judge}
+MODES = {"collect": collect, "judge": judge, "tables": tables}
 
 
 @contextmanager
@@ -263,7 +286,9 @@ def work(given: argparse.Namespace, turn: Any, lock: str, done: Any, end: float)
         with turn.get_lock():
             number, turn.value = turn.value, turn.value + 1
         chance = random.Random(f"{given.seed} {number}")
-        size = Size.draw(given.types.split(","), chance)
+        if given.mode == "tables" and number >= len(of_tables()):
+            break
+        size = of_tables()[number] if given.mode == "tables" else Size.draw(given.types.split(","), chance)
         torch.manual_seed(number)
         try:
             row = MODES[given.mode](bench, size, given.variants, chance, has_gpu(lock))
@@ -334,7 +359,7 @@ def main() -> None:
                 rows.append(done.get(timeout=1.0))
             except queue.Empty:
                 alive = [one for one in workers if one.is_alive()]
-                is_early = time.time() < end
+                is_early = time.time() < end and given.mode != "tables"
                 workers = alive + [start() for _ in range(len(workers) - len(alive)) if is_early]
             if time.time() > written + EVERY:
                 keep(given.file, about, rows)

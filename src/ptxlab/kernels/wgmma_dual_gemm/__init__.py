@@ -16,7 +16,7 @@ from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, hints
+from ptxlab.kernels.wgmma_gemm.candidates import COSTS, Problem, estimate, hints
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
@@ -35,6 +35,8 @@ VARIANTS = (
 LONG = 8192  # bytes along k: of longer rows, L2 keeps fewer while blocks share them
 MANY = 2048  # tokens for which gates take longer than what warpgroups in turns cost, of 8-bit floats
 
+GATED = replace(COSTS, store=COSTS.store / 5, box=5 * COSTS.box)  # gates are computed while a tile is stored
+
 
 @cache
 def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
@@ -44,7 +46,7 @@ def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
     known: list[Shape] = [*(VARIANTS if layout.right_along_k else VARIANTS[-2:])]
     if size == 1:
         known = [one for one in known if one.alternate or (one.tall == 1 and m < MANY)]
-    found = min(known, key=lambda shape: estimate(problem, shape))
+    found = min(known, key=lambda shape: estimate(problem, shape, GATED))
     if found.alternate and k * size > LONG:
         return replace(found, together=12) if size == 1 else replace(VARIANTS[-2], together=8, early=1)
     if found.alternate:

@@ -46,6 +46,7 @@ class Costs:
     multiply: float = 0.812  # of what MMAs take at full speed
     alone: float = 1.13  # times as much for one warpgroup
     large: float = 1.06  # times as much for more than two rows of MMAs, with fewer stages
+    turns: float = 0.95  # times as much for warpgroups that multiply in turns
     store: float = 28.1  # bytes of D that a block stores
     box: float = 192.0  # for each box of D
     again: float = 0.67  # of a store that is not hidden by the next tile
@@ -113,7 +114,7 @@ def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
     if shape.split > 1:
         busy = each * tile + rounds * store + costs.restart * (rounds - 1)
     elif shape.alternate:
-        busy = each * max(tile, (tile + costs.in_turns * store) / 2) + store
+        busy = each * max(costs.turns * tile, (tile + costs.in_turns * store) / 2) + store
     else:
         busy = each * tile + store * (1 + costs.again * (rounds - 1))
     read = problem.size * (problem.m + problem.n) * problem.k / costs.read
