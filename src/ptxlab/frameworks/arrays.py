@@ -93,7 +93,7 @@ class Arrays:
         value = getattr(value, "array", value)
         if isinstance(value, numpy.ndarray):
             return self._numpy(value)
-        if is_torch(value.__class__) and hasattr(value, "untyped_storage"):
+        if is_torch(value.__class__) and hasattr(value, "storage_offset"):
             return self._torch(value, name)
         if hasattr(value, "base") and hasattr(value, "data_ptr"):  # a tensor as one of another type
             return self.address(value.base, name)

@@ -1,7 +1,7 @@
 """An instruction that the manual and ptxas 13.4 refuse, and ptxas 13.0 accepts.
 
-`ptxlab check --ptxas 13.0` says nothing of it, which is right for a program that no later ptxas assembles. A driver
-newer than CUDA 13.0 refuses it when it compiles the PTX itself.
+It is a warning, an error with `ptxlab check --ptxas 13.4`, and nothing with `--ptxas 13.0`, which is right for a
+program that no later ptxas assembles. A driver newer than CUDA 13.0 refuses it when it compiles the PTX itself.
 
 Wrong:
 
@@ -29,7 +29,7 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab.isa.releases import RELEASES
-from ptxlab.report import Diagnostic, error
+from ptxlab.report import Diagnostic, error, warning
 
 from ..program import Program
 from ..releases import tolerated
@@ -48,8 +48,9 @@ def check(program: Program) -> Iterator[Diagnostic]:
         )
     if program.ptxas == "13.0":
         return
+    say = error if program.ptxas else warning
     for row, instruction in tolerated(program):
-        yield error(
+        yield say(
             "refused-spelling",
             f"`{instruction.opcode.text}` is refused: {row.text}",
             program.module.span(instruction),
