@@ -28,8 +28,8 @@ def check(
 ) -> list[Diagnostic]:
     """Everything the rules find in a module, in the order of its source; `target` checks it for another target.
 
-    `progress` is called now and then with how many characters of the source have been checked. What is legal is what
-    the manual says; with `ptxas`, `"13.0"` or `"13.4"`, it is what that release accepts.
+    `progress` is called now and then with how many characters of the source have been checked. With `ptxas`, `"13.0"`
+    or `"13.4"`, what is legal is what that release accepts; without, what they judge differently is a warning.
     """
     if not isinstance(module, ir.Module):
         raise TypeError(f"`check` takes what `ptxlab.parse` or `ptxlab.load` gives, not {type(module).__name__}")

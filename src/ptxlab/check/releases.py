@@ -58,7 +58,8 @@ def by_release(program: Program, found: Sequence[Diagnostic]) -> list[Diagnostic
     kept = []
     for one in found:
         place = one.labels[0].span.start if one.labels else -1
-        if one.level == "warning" and any(span.start <= place < span.end for span in refused):
+        is_other = one.level == "warning" and one.code != "refused-spelling"
+        if is_other and any(span.start <= place < span.end for span in refused):
             continue
         is_error = one.level == "error"
         row = next((row for row, span in newer if is_error and span.start <= place < span.end), None)

@@ -34,7 +34,7 @@ _PASSES = 2  # a byte order mark hides all that follows it
 @click.option(
     "--ptxas",
     type=click.Choice(["13.0", "13.4"]),  # `isa.releases` has them, and takes long to import
-    help="Call legal what this release accepts; without it, what the manual says.",
+    help="Call legal what this release accepts; without it, what releases judge differently is a warning.",
 )
 @click.pass_context
 def command(

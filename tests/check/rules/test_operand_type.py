@@ -50,6 +50,7 @@ def test_what_holds_a_pair_of_bf16() -> None:
     assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %r0, %h;") == []
     assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %s0, %h;", ptxas="13.0") == doubt
     assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %s0, %h;") == [("warning", "refused-spelling")]
+    assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %s0, %h;", ptxas="13.4") == [("error", "refused-spelling")]
     assert verdicts_on("cvt.rz.ue8m0x2.bf16x2 %h, %f0;", ptxas="13.0") == doubt
     assert verdicts_on("cvt.rn.bf16x2.ue8m0x2 %rd, %h;") == [("error", "operand-type")]
 
