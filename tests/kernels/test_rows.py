@@ -63,6 +63,7 @@ def test_where_arrays_begin() -> None:
 
 
 KERNELS = ("softmax", "rms_norm", "layer_norm")
+EPSILON = 1e-6
 
 
 def exact(name: str, x: Any, weight: Any, bias: Any) -> Any:
@@ -71,7 +72,7 @@ def exact(name: str, x: Any, weight: Any, bias: Any) -> Any:
         powers = np.exp(wide - wide.max(1, keepdims=True))
         return powers / powers.sum(1, keepdims=True)
     distance = wide - wide.mean(1, keepdims=True) if name == "layer_norm" else wide
-    normal = distance / np.sqrt((distance**2).mean(1, keepdims=True)) * w
+    normal = distance / np.sqrt((distance**2).mean(1, keepdims=True) + EPSILON) * w
     return normal + b if name == "layer_norm" else normal
 
 
@@ -80,8 +81,8 @@ def launched(name: str, spread: Spread, x: Any, weight: Any, bias: Any, y: Any) 
     if name == "softmax":
         return launch_rows(softmax_kernel, spread, rows, [x, y, rows, columns])
     if name == "rms_norm":
-        return launch_rows(rms_norm_kernel, spread, rows, [x, weight, y, 0, 0, 0, rows, columns, 0.0], form=Form())
-    return launch_rows(layer_norm_kernel, spread, rows, [x, weight, bias, y, rows, columns, 0.0])
+        return launch_rows(rms_norm_kernel, spread, rows, [x, weight, y, 0, 0, 0, rows, columns, EPSILON], form=Form())
+    return launch_rows(layer_norm_kernel, spread, rows, [x, weight, bias, y, rows, columns, EPSILON])
 
 
 def check_rows(name: str, spread: Spread, rows: int, columns: int, *places: int) -> None:
