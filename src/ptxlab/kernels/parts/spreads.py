@@ -15,11 +15,13 @@ from ptxlab.measure.entry import ceil_div
 # Found by measuring random sizes on an H200 (`benchmarks/random_rows.py explore`): times change little around these.
 _GPU = 132 << 10  # threads among which few rows are divided
 _HELD = 8  # vectors of a thread at most
+_LINE = 8  # threads at least, if there are so many vectors: they read and write a line of 128 bytes
 _SINGLE, _SINGLE_OF_MANY = 32, 16  # elements of a thread at most, where vectors are shorter; of several rows a warp
+_EAGER = 32  # elements of a thread for which it has registers for weights, too
 _SHORT = 1024  # vectors that are shorter than 16 bytes: with more of them in a row, its ends are read apart
 _BLOCK, _LARGEST_BLOCK, _SHARED_BLOCK = 256, 1024, 128  # threads; the last where it has several rows
 _CLUSTER = 16  # blocks at most
-_READY = 64  # registers of a thread for what all rows share
+_IN_PARTS = 8  # bytes of a thread that it writes itself, though it writes them in parts
 _MANY = 2048  # rows: with a block for each, all SMs are done at about the same time
 _PIECE = 64  # bytes that a thread reads at a time of a row that is not kept
 
@@ -119,9 +121,8 @@ class Spread:
         type, (rows, columns) = type_of(read[0]), extents(read[0])
         access = Access.of(columns, read, written, of_columns)
         count = access.count(columns)
-        words = max(access.vector * SIZES[type] // 4, 1)
         if access.vector * SIZES[type] == WIDEST:
-            fewest = _power(ceil_div(count, _HELD))
+            fewest = max(_power(ceil_div(count, _HELD)), min(_power(count), _LINE))
         else:
             several = min(_power(ceil_div(columns, _SINGLE_OF_MANY)), WARP)
             fewest = max(several, _power(ceil_div(columns, _SINGLE)))
@@ -132,7 +133,7 @@ class Spread:
             threads = _LARGEST_BLOCK // 2
             return Spread(type, access, threads, _PIECE // SIZES[type] // access.vector, is_kept=False)
         held = ceil_div(count, threads)
-        is_eager = 0 < len(of_columns) * held * words <= _READY
+        is_eager = bool(of_columns) and held * access.vector <= _EAGER
         return Spread(type, access, threads, held, True, min(max(threads // _BLOCK, 1), _CLUSTER), is_eager)
 
     def __str__(self) -> str:
@@ -165,7 +166,8 @@ class Spread:
     @property
     def is_staged(self) -> bool:
         """Whether results of a warp's rows are put together in shared memory: by each thread, sectors are in parts."""
-        return self.is_kept and self.threads < WARP and self.held > 1 and self.vector * SIZES[self.type] < WIDEST
+        bytes = self.vector * SIZES[self.type]
+        return self.is_kept and self.threads < WARP and bytes < WIDEST and self.held * bytes > _IN_PARTS
 
     @property
     def block(self) -> int:
