@@ -1,11 +1,13 @@
 """Fit what things cost in products of `wgmma_gemm` (`Costs`) to times of variants of random sizes, and judge them.
 
-    python benchmarks/fit_products.py [FILE ...]      reads evidence/random_products.json, or what `random_sizes.py`
-                                                      collected; takes some minutes, and no GPU
+    python benchmarks/fit_products.py fit [FILE ...]     reads evidence/random_products.json, or what `random_sizes.py`
+                                                         collected; takes some minutes, and no GPU
+    python benchmarks/fit_products.py keep FILE ...      writes evidence/random_products.json
 
 Costs are fitted to the sizes with even numbers, and judged by the others: how much longer the variant takes that is
 estimated to be the fastest than the fastest one that was measured. What counts is how variants of one size differ, so
-the mean error of each size counts for little, and variants that are far from the fastest count for less.
+the mean error of each size counts for little, and variants that are far from the fastest count for less. What is kept
+of each size is the medians of the fastest variants, and of as many of the others.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,11 @@ FEW = 3  # samples of a variant that was measured only until it was clearly slow
 STEP, DAMPING, ROUNDS = 1e-3, 1e-3, 10
 MEAN = 0.3  # how much the mean error of a size counts
 LIMIT = 0.1  # errors beyond it count linearly
+KEPT = 10  # of the fastest variants of a size, and of the others
+FIELDS = (
+    "groups", "columns", "stages", "tall", "cluster", "beside", "split", "clustered", "swapped", "occupancy", "buffers",
+    "span", "alternate",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,24 +55,41 @@ class Measured:
 
 
 def read(path: Path) -> list[Measured]:
-    """What `random_sizes.py` collected."""
-    return [measured(row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if row.get("variants")]
+    """What `random_sizes.py` collected, or what is kept of it."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return [measured(row, found.get("fields")) for row in found["rows"] if row.get("variants")]
 
 
-def measured(row: dict[str, Any]) -> Measured:
-    """A row of a file."""
-    size, default = row["size"], asdict(Shape())
-    times = {}
+def measured(row: dict[str, Any], names: Sequence[str] | None) -> Measured:
+    """A row of a file; `names` are those of the fields of a variant, after its time, where only values are kept."""
+    size, times = row["size"], {}
     for one in row["variants"]:
-        plain = {name: one.get(name, value) for name, value in default.items()} | {
-            "keep": tuple(one.get("keep", ("", "")))
-        }
-        times[Shape(**plain)] = min(one["us"]) if len(one["us"]) <= FEW else statistics.median(one["us"])
+        given = dict(one) if names is None else dict(zip(names, one[1:], strict=True))
+        samples = given.pop("us") if names is None else one[:1]
+        given |= {"keep": tuple(given.get("keep", ("", "")))}
+        times[Shape(**given)] = min(samples) if len(samples) <= FEW else statistics.median(samples)
     extents = size["m"], size["n"], size["k"]
     problem = Problem(*extents, size["layout"][0] == "N", size["layout"][1] == "T")
     if size["type"] == "e4m3":
         problem = wgmma_formats.problem_of("e4m3", *extents)
     return Measured(problem, statistics.median(row["cuBLAS"]), times)
+
+
+def keep(paths: Sequence[Path]) -> None:
+    """Write what is kept of some files."""
+    lines, about = [], []
+    for path in paths:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        about.append(found["about"])
+        for row in (row for row in found["rows"] if row.get("variants")):
+            times = sorted(measured(row, None).times.items(), key=lambda pair: pair[1])
+            others = times[KEPT:]
+            some = times[:KEPT] + others[:: max(1, -(-len(others) // KEPT))]
+            variants = [[round(time, 2), *(int(getattr(shape, name)) for name in FIELDS)] for shape, time in some]
+            kept = {"size": row["size"], "cuBLAS": row["cuBLAS"], "variants": variants}
+            lines.append(json.dumps(kept, separators=(",", ":")))
+    head = json.dumps({"about": about, "fields": FIELDS}, indent=1)[:-2]
+    EVIDENCE.write_text(head + ',\n "rows": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
 
 
 def residuals(sizes: Sequence[Measured], costs: Costs) -> Any:
@@ -123,8 +147,12 @@ def judge(sizes: Sequence[Measured], costs: Costs = COSTS) -> dict[str, float]:
 
 
 def main() -> None:
-    """Fit, and print the costs and what they are worth."""
-    sizes = [one for path in sys.argv[1:] or [EVIDENCE] for one in read(Path(path))]
+    """Fit, and print the costs and what they are worth; or keep what was collected."""
+    mode, *paths = sys.argv[1:] or ["fit"]
+    if mode == "keep":
+        keep([*map(Path, paths)])
+        return
+    sizes = [one for path in paths or [EVIDENCE] for one in read(Path(path))]
     fitted, others = sizes[::2], sizes[1::2]
     print("as they are:", judge(others))
     costs = fit(fitted)
