@@ -131,7 +131,7 @@ def relatives(problem: Problem, shape: Shape) -> Iterable[Shape]:
 def fit(problem: Problem, shape: Shape) -> Shape | None:
     """The variant with as many of its stages as fit."""
     layout = problem.layout(shape)
-    if shape.cluster > 1 and shape.columns % (shape.cluster * (8 if layout.right_along_k else 64)):
+    if layout.right_along_k and shape.columns % (8 * shape.cluster):
         return None
     each = shape.stage_bytes(layout)
     more = max(0, shape.shared(layout) - SHARED // shape.occupancy)

@@ -30,8 +30,8 @@ COPIES = [
 class Operand:
     """One of both: `rows` of it are multiplied by a block; each of `sharers` blocks copies a part, to all of them.
 
-    The rows may be of several matrices, as many of each. A matrix may be one of several in an array: `copy` is then
-    given its number.
+    That is some of the rows, or, if the matrix is not along k, all of them for a part of k. The rows may be of several
+    matrices, as many of each. A matrix may be one of several in an array: `copy` is then given its number.
     """
 
     rows: int
@@ -56,12 +56,14 @@ class Operand:
     @property
     def boxes(self) -> int:
         """Boxes of a K tile of a matrix that this block copies."""
-        return 1 if self.along_k else -(-self.rows // self.span) // (self.sharers * self.matrices)
+        return 1 if self.along_k else -(-self.rows // self.span) // self.matrices
 
     @property
     def box(self) -> tuple[int, int]:
         """Rows and columns of a box."""
-        return (self.rows // (self.sharers * self.matrices), self.depth) if self.along_k else (self.depth, self.span)
+        if self.along_k:
+            return self.rows // (self.sharers * self.matrices), self.depth
+        return self.depth // self.sharers, self.span
 
     @property
     def swizzle(self) -> str:
@@ -84,8 +86,8 @@ class Operand:
 
     def tile(self, memory: Any) -> Any:
         """The K tiles of all stages, one box after the other."""
-        rows, columns = (self.rows, self.depth) if self.along_k else self.box
-        copies = self.stages if self.along_k else self.stages * self.boxes * self.sharers * self.matrices
+        rows, columns = (self.rows, self.depth) if self.along_k else (self.depth, self.span)
+        copies = self.stages if self.along_k else self.stages * self.boxes * self.matrices
         return ptx.tile(self.element, rows, columns, swizzle=self.swizzle, copies=copies, at=memory)
 
     def policy(self) -> tuple[Any, ...]:
@@ -109,14 +111,9 @@ class Operand:
         is what `policy()` returned.
         """
         for number, (source, coordinates) in enumerate(self.places(sources, first, start, rank, outer)):
-            box = number % self.boxes
-            before = number // self.boxes * self.sharers * self.boxes  # boxes of the matrices before
-            if self.along_k:
-                row = before * self.box[0]
-                place = tile.at(row + rank * self.box[0] if self.sharers > 1 else row, 0, stage.index)
-            else:
-                place = stage.index * (self.boxes * self.sharers * self.matrices) + (before + box)
-                place = tile.at(0, 0, place + rank * self.boxes if self.sharers > 1 else place)
+            row = number * self.sharers * self.box[0] if self.along_k else 0  # after those of the matrices before
+            index = stage.index if self.along_k else stage.index * (self.boxes * self.matrices) + number
+            place = tile.at(row + rank * self.box[0] if self.sharers > 1 else row, 0, index)
             everyone = [u16((1 << self.sharers) - 1)] if self.sharers > 1 else []
             copy: Any = COPIES[len(coordinates) - 1]
             copy = copy["multicast::cluster"] if everyone else copy
@@ -134,7 +131,7 @@ class Operand:
     ) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """The tensor map and the coordinates of each box that this block copies."""
         if self.sharers > 1:
-            first = first + rank * (self.rows // (self.sharers * self.matrices))
+            first, start = (first + rank * self.box[0], start) if self.along_k else (first, start + rank * self.box[0])
         for number in range(self.matrices * self.boxes):
             there = (start, first) if self.along_k else (first + number % self.boxes * self.span, start)
             yield sources[number // self.boxes], tuple(one.view(s32) for one in (*there, *outer))

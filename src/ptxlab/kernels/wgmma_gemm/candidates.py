@@ -207,8 +207,7 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Shape | None:
     if occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
         return None
     layout, parts = problem.layout(shape), shape.parts
-    extent, along = (shape.rows, layout.left_along_k) if shape.beside else (shape.columns, layout.right_along_k)
-    if shape.cluster > 1 and extent % (shape.cluster * (8 if along else 64)):
+    if layout.right_along_k and not shape.beside and shape.columns % (8 * shape.cluster):
         return None
     if 2 * parts.count < shape.split and shape.columns > 32:
         return None
