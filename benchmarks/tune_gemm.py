@@ -15,7 +15,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -247,8 +247,13 @@ def keep(family: Family, row: dict[str, Any], about: dict[str, Any], table: dict
     family.evidence.write_text(json.dumps({"about": about, "products": rows}, indent=1) + "\n", encoding="utf-8")
     if family.folder is not None:
         return
-    fastest = [{"problem": asdict(problem), "shape": asdict(shape)} for problem, shape in table.items()]
-    TABLES[family.name].write_text(json.dumps({"fastest": fastest}, indent=1) + "\n", encoding="utf-8")
+    write_table(TABLES[family.name], table)
+
+
+def write_table(path: Path, table: Mapping[Problem, Shape]) -> None:
+    """Write the fastest variants, a product a line."""
+    lines = [json.dumps({"problem": asdict(problem), "shape": brief(shape)}) for problem, shape in table.items()]
+    path.write_text('{"fastest": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
