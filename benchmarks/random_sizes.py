@@ -3,12 +3,13 @@
     python benchmarks/random_sizes.py collect FILE [--seconds 240] [--seed 1] [--types bf16,e4m3] [--variants 40]
     python benchmarks/random_sizes.py judge FILE [--seconds 120] [--seed 2] [--types bf16,f16,e4m3]
     python benchmarks/random_sizes.py tables FILE [--seconds 60]
+    python benchmarks/random_sizes.py prune FILE          deletes entries of the tables, and needs no GPU
 
 needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 64 to 16384, in multiples of 8, half of
 them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `collect` measures for
 each size the variants with the best estimates, and others at random that are estimated to take a third longer at
 most. `judge` measures what the functions choose, and prints the distribution and the worst sizes. `tables` measures
-the products of the tables, whose entries must be faster than what is estimated to be the fastest, or are deleted.
+the products of the tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
 
 Processes share the GPU: each draws the next size, builds and assembles its variants, and has the GPU for itself while
 it measures. Contenders take turns, each captured in a graph; before each sample, the L2 cache is filled with other
@@ -36,12 +37,14 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from tune_gemm import brief, write_table
+
 from ptxlab import kernels
 from ptxlab.gpu.driver import call
 from ptxlab.kernels import wgmma_formats, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, shapes
-from ptxlab.kernels.wgmma_gemm.choice import tuned
+from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, tuned
 from ptxlab.measure import UnsuitedError
 from ptxlab.measure.data import TORCH_NAMES, poison
 from ptxlab.measure.interleaving import order
@@ -57,6 +60,7 @@ ALIKE = 2  # variants of the same tile among those with the best estimates
 EVERY = 3.0  # seconds after which the file is written
 GRACE = 4.0  # seconds for a size that was started in time
 HANGS = 30  # seconds for one size on the GPU: a process that takes longer is ended
+FASTER = 1.02  # than the best estimate: entries of the tables that stay
 TOLERANCE = 4e-3  # of the norm of what is expected
 
 Action = Callable[[], Any]
@@ -152,12 +156,6 @@ def candidates(problem: Problem, count: int, chance: random.Random) -> list[Shap
     return [*dict.fromkeys([*first, *chance.sample(others, min(len(others), count - len(first)))])]
 
 
-def brief(shape: Shape) -> dict[str, Any]:
-    """The fields of a variant that are not as they are by default."""
-    default = asdict(Shape())
-    return {name: value for name, value in asdict(shape).items() if value != default[name]}
-
-
 class Bench:
     """What measures on a GPU, in the process that has it."""
 
@@ -204,7 +202,8 @@ def collect(bench: Bench, size: Size, count: int, chance: random.Random, alone: 
 
 def tables(bench: Bench, size: Size, count: int, chance: random.Random, alone: Any) -> dict[str, Any]:
     """The same of the variant of the tables, and of the one with the best estimate."""
-    return measure(bench, size, [tuned()[size.problem], *best(size.problem, 1)], alone)
+    own = tuned()[size.problem]
+    return measure(bench, size, [*dict.fromkeys([own, *best(size.problem, 1)])], alone) | {"table": brief(own)}
 
 
 def measure(bench: Bench, size: Size, tried: Sequence[Shape], alone: Any) -> dict[str, Any]:
@@ -323,10 +322,23 @@ def show(rows: Sequence[Mapping[str, Any]]) -> None:
             print(f"   {ratio(row):.3f} {size:26} cuBLAS {statistics.median(row['cuBLAS']):.1f} us")
 
 
+def prune(path: Path) -> None:
+    """Delete the entries of the tables that are not clearly faster than the variants with the best estimates."""
+    needless = set()
+    for row in (row for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if row.get("variants")):
+        times = [(statistics.median(one.pop("us")), one == row["table"]) for one in row["variants"]]
+        own, other = (min((time for time, is_own in times if is_own == which), default=0.0) for which in (True, False))
+        is_needless = other < FASTER * own  # also where both are the same variant
+        print(row["size"], f"table {own:.1f}, estimated {other or own:.1f}", "is deleted" if is_needless else "stays")
+        needless |= {Size(**row["size"]).problem} if is_needless else set()
+    for table in (TABLE, FORMATS_TABLE):
+        write_table(table, {problem: shape for problem, shape in read_table(table).items() if problem not in needless})
+
+
 def main() -> None:
     """Start the processes, and write what they find."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=MODES)
+    parser.add_argument("mode", choices=[*MODES, "prune"])
     parser.add_argument("file", type=Path)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=1)
@@ -334,6 +346,9 @@ def main() -> None:
     parser.add_argument("--variants", type=int, default=40)
     parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 2))
     given = parser.parse_args()
+    if given.mode == "prune":
+        prune(given.file)
+        return
     end = time.time() + given.seconds
     context = multiprocessing.get_context("spawn")
     turn, done = context.Value("q", 0), context.Queue()
