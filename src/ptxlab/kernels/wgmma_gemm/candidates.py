@@ -153,10 +153,11 @@ def sum_cycles(shape: Shape, costs: Costs) -> float:
     """Cycles that the sum over blocks takes: barriers, and numbers written and read."""
     if shape.split == 1:
         return 0.0
-    read = shape.parts.bytes * shape.split / shape.parts.count
+    whole = shape.parts.bytes
+    own = whole / shape.parts.count  # what a block stores, and gets from each other one
     if shape.clustered:
-        return costs.cluster_sum * shape.split + (shape.parts.bytes / 4 + read) / costs.cluster_bytes
-    return costs.memory_sum + (shape.parts.bytes + read) / costs.memory_bytes
+        return costs.cluster_sum * shape.split + (whole / 4 + own * shape.split) / costs.cluster_bytes
+    return costs.memory_sum + (whole + own * (shape.split - 2)) / costs.memory_bytes
 
 
 def shapes(problem: Problem) -> Iterator[Shape]:
