@@ -32,34 +32,34 @@ class Costs:
     (evidence/random_products.json): to one half of the sizes, and judges them by the other.
     """
 
-    start: float = 5900.0  # until the first copy, and from the last store to the end
-    thread: float = 1.4  # until each thread of a block runs
-    stage: float = 90.3  # until the barriers of a stage are initialized
-    block: float = 1429.0  # until another block of an SM runs
-    pair: float = 170.8  # until both blocks of a cluster run
-    copy: float = 84.8  # bytes that an SM gets from the L2 cache
-    in_parts: float = 2.03  # times as much, where rows are not multiples of 32 bytes: each is in two lines
-    across: float = 1.25  # times as much for an operand across k
-    narrow: float = 1.56  # times as much in boxes of 32 columns
-    shared: float = 1.19  # of what the other block of a pair copies is copied less
-    latency: float = 1882.0  # of a copy, of which a ring has as many in flight as stages
-    multiply: float = 0.812  # of what MMAs take at full speed
-    alone: float = 1.13  # times as much for one warpgroup
-    large: float = 1.06  # times as much for more than two rows of MMAs, with fewer stages
-    turns: float = 0.95  # times as much for warpgroups that multiply in turns
-    store: float = 28.1  # bytes of D that a block stores
-    box: float = 192.0  # for each box of D
-    again: float = 0.67  # of a store that is not hidden by the next tile
-    in_turns: float = 1.51  # times as long for two warpgroups that store in turns
-    restart: float = 11_720.0  # until the next block of an SM multiplies
-    cluster_sum: float = 123.5  # for each part of k that blocks of a cluster add
-    cluster_bytes: float = 29.7  # bytes of these
-    memory_sum: float = 2080.0  # for a sum through global memory
-    memory_bytes: float = 37.2  # bytes of these
-    read: float = 2178.0  # bytes that all SMs get from memory
-    written: float = 3357.0  # bytes of D that all SMs write
-    odd: float = 1.87  # times as much, where rows of D are not multiples of 32 bytes
-    overlap: float = 1.86  # how well copies, MMAs and latency overlap: the exponent of a norm
+    start: float = 7004.0  # until the first copy, and from the last store to the end
+    thread: float = 1.29  # until each thread of a block runs
+    stage: float = 90.4  # until the barriers of a stage are initialized
+    block: float = 1463.0  # until another block of an SM runs
+    pair: float = 177.0  # until both blocks of a cluster run
+    copy: float = 91.4  # bytes that an SM gets from the L2 cache
+    in_parts: float = 1.86  # times as much, where rows are not multiples of 32 bytes: each is in two lines
+    across: float = 1.05  # times as much for an operand across k
+    narrow: float = 1.57  # times as much in boxes of 32 columns
+    shared: float = 1.27  # of what the other block of a pair copies is copied less
+    latency: float = 1773.0  # of a copy, of which a ring has as many in flight as stages
+    multiply: float = 0.806  # of what MMAs take at full speed
+    alone: float = 1.11  # times as much for one warpgroup
+    large: float = 1.05  # times as much for more than two rows of MMAs, with fewer stages
+    turns: float = 0.979  # times as much for warpgroups that multiply in turns
+    store: float = 23.1  # bytes of D that a block stores
+    box: float = 164.0  # for each box of D
+    again: float = 0.731  # of a store that is not hidden by the next tile
+    in_turns: float = 1.67  # times as long for two warpgroups that store in turns
+    restart: float = 11_810.0  # until the next block of an SM multiplies
+    cluster_sum: float = 123.7  # for each part of k that blocks of a cluster add
+    cluster_bytes: float = 27.9  # bytes of these
+    memory_sum: float = 1904.0  # for a sum through global memory
+    memory_bytes: float = 39.0  # bytes of these
+    read: float = 1924.0  # bytes that all SMs get from memory
+    written: float = 4272.0  # bytes of D that all SMs write
+    odd: float = 2.3  # times as much, where rows of D are not multiples of 32 bytes
+    overlap: float = 2.08  # how well copies, MMAs and latency overlap: the exponent of a norm
     whole: float = 1.75  # the same for what all SMs move
 
 
@@ -116,7 +116,7 @@ def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
     elif shape.alternate:
         busy = each * max(costs.turns * tile, (tile + costs.in_turns * store) / 2) + store
     else:
-        busy = each * tile + store * (1 + costs.again * (rounds - 1))
+        busy = each * tile + store * (1 + costs.again * (each - at_once))
     read = problem.size * (problem.m + problem.n) * problem.k / costs.read
     is_odd = problem.n * problem.out_size % SECTOR != 0
     written = problem.out_size * problem.m * problem.n / costs.written * (costs.odd if is_odd else 1.0)
