@@ -1,11 +1,12 @@
-"""`grouped_matmul` and `gated_matmul` on a GPU: with torch and CuPy, in streams, graphs and compiled functions."""
+"""`matmul`, `grouped_matmul` and `gated_matmul` on a GPU: with torch and CuPy, in streams, graphs and compiled functions."""
 
 from typing import Any
 
 import pytest
 
 from ptxlab import gpu
-from ptxlab.kernels import gated_matmul, grouped_matmul
+from ptxlab.kernels import gated_matmul, grouped_matmul, matmul
+from ptxlab.kernels.functions.products import _calls
 
 pytestmark = [
     pytest.mark.gpu,
@@ -62,6 +63,27 @@ def test_groups_and_gates_again_and_again(torch: Any) -> None:
     for pair in ((w1, w2), (w1, w2), (by_columns(w1), by_columns(w2)), (by_columns(w1), w2)):
         assert near(torch, gated_matmul(x, *pair), gated(torch, x, w1, w2))
     assert near(torch, gated_matmul(x.half(), w1.half(), w2.half()), gated(torch, x, w1, w2), 1e-3)
+
+
+def test_operands_that_tma_cannot_read_are_copied_by_the_call(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def normal(*extents: int) -> Any:
+        return torch.randn(*extents, device="cuda").bfloat16()
+
+    odd = normal(70, 1001), normal(1001, 96)
+    turned = normal(1001, 2).T, normal(96, 1001).T
+    for a, b in (odd, turned, (normal(3, 40, 72).transpose(0, 1), normal(72, 90))):
+        expected = a.float() @ b.float()
+        assert near(torch, matmul(a, b), expected)
+        with monkeypatch.context() as patched:
+            patched.delattr(_calls, "prepare")  # it is found by its forms
+            assert near(torch, matmul(a, b), expected)
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                d = matmul(a, b)
+            graph.replay()
+            torch.cuda.synchronize()
+            assert near(torch, d, expected)
 
 
 def test_8_bit_floats_with_scales(torch: Any) -> None:
