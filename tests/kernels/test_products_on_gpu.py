@@ -1,4 +1,4 @@
-"""`matmul`, `grouped_matmul` and `gated_matmul` on a GPU: with torch and CuPy, in streams, graphs and compiled functions."""
+"""`matmul`, `grouped_matmul` and `gated_matmul` on a GPU: with torch and CuPy, in graphs and compiled functions."""
 
 from typing import Any
 
