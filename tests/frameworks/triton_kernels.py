@@ -35,6 +35,14 @@ def in_place(x_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def sum_in_place(x_ptr, sum_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i)
+    tl.store(x_ptr + i, x + 1)
+    tl.store(sum_ptr, tl.sum(x))
+
+
+@triton.jit
 def count_in_place(x_ptr, n):
     while n > 0:  # all threads load, one stores, and the next iteration loads what it stored
         tl.store(x_ptr, tl.load(x_ptr) + 1)

@@ -4,7 +4,8 @@ Where a tile has fewer elements than the block has threads, several threads load
 found to race, and that is of no consequence, in two cases. One instruction stores all copies of a sum to one address of
 shared memory, where with contraction each is rounded differently; in Triton, unlike Gluon, the compiler alone decides
 what is in shared memory. And a copy loads an element that another thread then replaces, while its own store of it is
-predicated off, with all others that depend on what it loaded (`dependents.py`), also where that decides a branch.
+predicated off, with all others that depend on what it loaded (`dependents.py`), also where that decides a branch: by
+the same predicate, or in all threads of its warp, with whose lanes it exchanges what it loaded.
 
 A third race is the compiler's too: for several blocks of a cluster, Triton orders the last wait on an mbarrier and its
 invalidation by a cluster barrier whose arrival is relaxed. The wait is over where threads arrive.
@@ -13,9 +14,13 @@ invalidation by a cluster barrier whose arrival is relaxed. The wait is over whe
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 from ptxlab import ir
+from ptxlab.check.active_threads import Presence
+from ptxlab.check.control import Control
+from ptxlab.check.effort import Effort
 from ptxlab.check.program import FunctionFacts
 from ptxlab.frameworks.triton.dependents import Dependents
 from ptxlab.ir.shapes import match_of
@@ -44,11 +49,17 @@ class _Copies:
         assert module.source is not None
         self.instructions = list(kernel.instructions())
         self.matches = [match_of(one) for one in self.instructions]
-        facts = FunctionFacts(kernel, self.instructions, self.matches)
+        self.facts = facts = FunctionFacts(kernel, self.instructions, self.matches)
         self.effects = facts.effects
         self.dependents = Dependents(facts)
         lines = [module.source.position(one.start or 0)[0] for one in self.instructions]
         self.by_line = {line: number for number, line in enumerate(lines)}
+
+    @cached_property
+    def presence(self) -> Presence:
+        """Which threads can reach an instruction."""
+        effort = Effort(self.instructions)
+        return Presence(self.facts, Control(self.facts, effort), effort)
 
     def is_harmless(self, race: Diagnostic) -> bool:
         """Whether all accesses that a finding is about are of copies."""
@@ -64,8 +75,9 @@ class _Copies:
             return self._is_shared_store(numbers[0]) and (in_warp or not self.is_gluon)
         if None in numbers:
             return False
+        threads = dict(zip(numbers, (first["thread"], second["thread"]), strict=True))
         low, high = sorted(number for number in numbers if number is not None)
-        return self._replaces(low, high) or self._is_over(low, high)
+        return self._replaces(low, high, threads[low] // _LANES) or self._is_over(low, high)
 
     def _is_over(self, wait: int, invalidation: int) -> bool:
         """Whether an mbarrier is invalidated after a wait on it, with a barrier of the cluster in between."""
@@ -79,10 +91,11 @@ class _Copies:
         steps = () if match is None else match.effects.steps
         return (steps[0].unit, steps[0].name) if len(steps) == 1 else None
 
-    def _replaces(self, load: int, store: int) -> bool:
+    def _replaces(self, load: int, store: int, warp: int) -> bool:
         """Whether a store replaces what a load read, and is off where all that depends on the load is off.
 
         It may be a store of another iteration, or of a later statement: what the load read is then used by none.
+        `warp` is that of the thread which loads.
         """
         guard = self.instructions[store].guard
         if self._accesses(load) != ["load"] or self._accesses(store) != ["store"] or guard is None:
@@ -90,12 +103,15 @@ class _Copies:
         address = self._address(load)
         if address is None or address != self._address(store):
             return False
-        reached = self.dependents.stores(load, store)
-        return reached is not None and all(
-            self.instructions[one].guard is not None
-            and self.instructions[one].guard.register == guard.register  # type: ignore[union-attr]
-            for one in reached
-        )  # fmt: skip
+        found = self.dependents.stores(load, store)
+        if found is None:
+            return False
+        reached, is_exchanged = found
+        guards = [self.instructions[one].guard for one in reached]
+        if not is_exchanged and all(one is not None and one.register == guard.register for one in guards):
+            return True
+        lanes = self.presence.lanes_of(frozenset([warp]))
+        return not any(self.presence.of_guard(one).true & lanes for one in reached)
 
     def _is_shared_store(self, number: int) -> bool:
         match = self.matches[number]

@@ -26,10 +26,10 @@ class Dependents:
         self._facts = facts
         self._writes = Counter(register for writes in facts.effects.writes for register in writes)
 
-    def stores(self, load: int, store: int) -> set[int] | None:
-        """The stores that depend on what a load reads, which `store` then replaces.
+    def stores(self, load: int, store: int) -> tuple[set[int], bool] | None:
+        """The stores that depend on what a load reads, which `store` then replaces, and whether other lanes have it.
 
-        None where something else depends on it that other threads may see: another access, a barrier, an address; and
+        None where something else depends on it that other warps may see: another access, a barrier, an address; and
         where a loop ends by what it loads, and the store comes after the loop.
         """
         try:
@@ -37,11 +37,12 @@ class Dependents:
         except ExhaustedError:
             return None
 
-    def _stores(self, load: int, store: int) -> set[int] | None:
+    def _stores(self, load: int, store: int) -> tuple[set[int], bool] | None:
         effects = self._facts.effects
         different = set(effects.writes[load])
         decided: set[int] = set()
         stores: set[int] = set()
+        is_exchanged = False
         while True:
             before = len(different), len(decided), len(stores)
             for number in range(len(self._facts.instructions)):
@@ -55,22 +56,30 @@ class Dependents:
                     if number in depending and store not in depending:
                         return None
                     decided |= depending
+                is_exchanged |= self._exchanges(number)
                 if self._kinds(number) == ["store"]:
                     stores.add(number)
                 different.update(one for one in effects.writes[number] if computes or self._writes[one] > 1)
             if (len(different), len(decided), len(stores)) == before:
-                return stores
+                return stores, is_exchanged
 
     def _is_private(self, number: int, different: set[int]) -> bool:
-        """Whether no other thread sees whether an instruction runs, or with which operands, but for a store."""
+        """Whether no other warp sees whether an instruction runs, or with which operands, but for a store."""
         match = self._facts.matches[number]
-        if match is None or match.effects.converges or match.effects.steps or match.effects.barrier is not None:
+        if match is None or match.effects.steps or match.effects.barrier is not None:
             return False
+        if match.effects.converges:
+            return self._exchanges(number)
         if self._jumps(number):
             return _is_plain_jump(match)
         if not different.isdisjoint(_of_address(self._facts.instructions[number])):
             return False
         return self._kinds(number) in ([], ["load"], ["store"])
+
+    def _exchanges(self, number: int) -> bool:
+        """Whether lanes of a warp exchange values by an instruction, and do nothing else."""
+        match = self._facts.matches[number]
+        return match is not None and match.effects.converges and not match.effects.steps and not self._kinds(number)
 
     def _jumps(self, number: int) -> bool:
         return self._facts.instructions[number].opcode.jump is not None
