@@ -130,11 +130,12 @@ def _check(program: Program, variable: ir.Variable, context: str, is_defined: bo
 def _check_context(program: Program, variable: ir.Variable, context: str, space: str) -> Iterator[Diagnostic]:
     """What cannot be where it is."""
     name = variable.name
-    if variable.type.kind == "o" and (context not in ("module", "entry parameter") or space == "reg"):
+    is_texture = variable.type.kind == "o" and (context == "body" or not variable.dimensions)  # it checks few arrays
+    if is_texture and (context not in ("module", "entry parameter") or space == "reg"):
         yield _wrong(program, variable, f"`{name}` of type `.{variable.type.name}` is neither in the module nor a "
                      "parameter of a kernel", "textures, samplers and surfaces live there")  # fmt: skip
         return
-    if variable.type.kind == "o" and context == "module" and space not in ("global", "tex"):
+    if is_texture and context == "module" and space not in ("global", "tex"):
         yield _wrong(program, variable, f"`{name}` of type `.{variable.type.name}` is in `.{space}`",
                      "textures, samplers and surfaces are in `.global`")  # fmt: skip
         return

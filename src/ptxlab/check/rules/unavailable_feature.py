@@ -123,8 +123,8 @@ def _of_function(program: Program, function: ir.Function) -> Iterator[Use]:
 
 def _of_variable(program: Program, variable: ir.Variable) -> Iterator[Use]:
     span = program.module.span(variable)
-    if variable.type.name in _TYPES:
-        yield variable.type.name, span
+    if variable.type.name in _TYPES and not (variable.type.width == 128 and variable.dimensions):
+        yield variable.type.name, span  # ptxas takes arrays of .b128 in every version
     if variable.type.kind == "o":
         yield "opaque", span
     if variable.linkage in ("weak", "common"):

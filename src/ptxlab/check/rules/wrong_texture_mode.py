@@ -42,7 +42,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
     module = program.module
     parameters = [p for function in module.functions if function.body is not None for p in function.parameters]
     for variable in (*module.variables, *parameters):
-        if variable.type.name == "samplerref":
+        if variable.type.name == "samplerref" and not variable.dimensions:  # ptxas does not mind arrays
             yield _explain(program, f"`{variable.name}` is a sampler, and samplers belong to textures in this module",
                            module.span(variable), "declared apart from a texture",
                            "say `texmode_independent` after the target")  # fmt: skip
