@@ -8,7 +8,7 @@ import pytest
 from ptxlab.isa.form import Form
 from ptxlab.isa.operand import Expected
 from ptxlab.isa.table import forms
-from ptxlab.isa.types import Type, type_named
+from ptxlab.isa.types import TYPES, Type
 from ptxlab.numbers import FORMATS, Format
 from tests.isa.cases import Bits, Case, exact
 from tests.isa.kernels import LANES, Group, home
@@ -17,14 +17,14 @@ from tests.numbers.samples import sample
 
 from .test_semantics import emulate
 
-CHAPTERS = ("floating_point", "half", "mixed_precision", "convert")
+CHAPTERS = ("floating_point", "half", "mixed_precision", "alternate", "convert")
 TOGETHER = 32  # instructions in one kernel
 
 
 def make_bits(generator: random.Random, type: Type) -> int:
     """Patterns of floats that are at an edge or anything, integers of any size."""
     if type.lanes > 1:
-        one = type_named(type.name.rpartition("x")[0])
+        one = TYPES.get(type.name.rpartition("x")[0], TYPES["b8"])
         return sum(
             (make_bits(generator, one) & ((1 << type.bits) - 1)) << type.bits * lane for lane in range(type.lanes)
         )

@@ -28,6 +28,8 @@ from ..tools import ptxas_of, release_of
 from .mutants import is_legal, mutants, shape_of, split_operands
 from .sample import Choice, instructions, module, sample_choices
 
+CRASHED = -1000  # the status of a ptxas that ended without a verdict
+
 
 @dataclass(frozen=True)
 class Question:
@@ -176,6 +178,8 @@ def ask(lines: list[str], version: Version, target: str, release: str | None = N
 def _ask(lines: list[str], version: Version, target: str, together: bool, tool: Tool) -> list[tuple[str, ...]]:
     text, where = module(lines, version, target, together)
     output, status = _run_ptxas(text, tool, target)
+    if status == CRASHED and len(lines) == 1:
+        return [()]  # it says nothing about the instruction
     messages: dict[int, list[str]] = defaultdict(list)
     elsewhere = False
     for line, message in re.findall(r"line (\d+); (?:error|fatal)\s*: (.*)", output):
@@ -210,10 +214,10 @@ def _run_ptxas(text: str, tool: Tool, target: str) -> tuple[str, int]:
             except subprocess.TimeoutExpired:  # some instructions that no one writes take it forever
                 return "ptxas does not end", -1
             crashes = done.returncode < 0 or "Internal compiler error" in done.stdout + done.stderr
-            if not crashes:  # one that crashes says nothing about the instruction
+            if not crashes:
                 break
-    if crashes and tool.path == newer.path:
-        return "", 0
+    if crashes:
+        return "", CRASHED
     return done.stdout + done.stderr, done.returncode
 
 

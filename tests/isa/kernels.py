@@ -26,6 +26,9 @@ HOMES: tuple[tuple[Version, str], ...] = (
     ((9, 0), "sm_90a"),
     ((9, 0), "sm_100a"),
     ((9, 2), "sm_120f"),
+    ((9, 3), "sm_90a"),
+    ((9, 4), "sm_100a"),
+    ((9, 4), "sm_107a"),
     ((6, 3), "sm_61"),
 )
 HEAD = """.version {version}

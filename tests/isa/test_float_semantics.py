@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,10 +38,16 @@ from ptxlab.numbers import (
 from ..numbers.samples import sample
 from .sample import Choice
 
-CHAPTERS = ("floating_point", "half", "mixed_precision", "convert")
+CHAPTERS = ("floating_point", "half", "mixed_precision", "alternate", "convert")
 MEASURED = [line.split() for line in Path(__file__).with_name("h200_floats.txt").read_text().splitlines()]
-# ptxas takes these, which are not in the manual, and makes something else of them.
-WITHOUT_SEMANTICS = {"fma.rnd{.relu}.type d, a, b, c", "fma.rnd.oob{.relu}.type d, a, b, c"}
+WITHOUT_SEMANTICS = {
+    # ptxas takes these, which are not in the manual, and makes something else of them.
+    "fma.rnd{.relu}.type d, a, b, c",
+    "fma.rnd.oob{.relu}.type d, a, b, c",
+    # The manual leaves something open.
+    "mul.dtype.atype.ctype d, a, c",
+    *(f"{name}.rnd.ftz.dtype.atype.ctype d, a, c" for name in ("add", "sub", "mul")),
+}
 
 
 @cache
@@ -122,6 +129,95 @@ def test_mixed_precision(operation: str, format: Format) -> None:
                 assert run(f"{operation}.{rounding}{'.sat' * sat}.f32.{format.name}", *narrow, last) == expected
 
 
+def pairs(lanes: list[list[int]], sizes: list[int]) -> list[int]:
+    """Operands of two lanes, each operand with elements of its size."""
+    return [low | high << size for low, high, size in zip(*lanes, sizes, strict=True)]
+
+
+@pytest.mark.parametrize("operation", ["add", "sub", "fma"])
+@pytest.mark.parametrize("format", [F16, BF16], ids=["f16", "bf16"])
+def test_mixed_precision_of_pairs(operation: str, format: Format) -> None:
+    generator = random.Random(operation + format.name)
+    others = 2 if operation == "fma" else 1
+    for rounding in ("rn", "rz", "rm", "rp"):
+        for _ in range(20):
+            lanes = [[sample(format, generator), *(sample(F32, generator) for _ in range(others))] for _ in range(2)]
+            results = [
+                getattr(arithmetic, operation)(F32, encode(F32, decode(format, first)), *rest, rounding)
+                for first, *rest in lanes
+            ]
+            spelling = f"{operation}.{rounding}.f32x2.{format.name}x2{'.f32x2' * others}"
+            found = run(spelling, *pairs(lanes, [16, *[32] * others]))
+            assert found == results[0] | results[1] << 32, (spelling, lanes)
+
+
+@pytest.mark.parametrize("operation", ["add", "sub", "mul"])
+def test_pairs_that_are_cut(operation: str) -> None:
+    generator = random.Random(operation)
+    for _ in range(100):
+        lanes = [[sample(F32, generator) for _ in range(2)] for _ in range(2)]
+        sums = [getattr(arithmetic, operation)(F32, *lane, "rz") for lane in lanes]
+        low, high = (encode(BF16, decode(F32, bits), "rz") for bits in sums)
+        assert run(f"{operation}.rz.bf16x2.f32x2.f32x2", *pairs(lanes, [32, 32])) == low | high << 16
+
+
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "fma"])
+def test_packed_floats_of_a_byte_and_less(operation: str) -> None:
+    """Against fractions, where all numbers are finite and the result is not zero."""
+    generator = random.Random(operation)
+    for spelling, (form, _) in spelled().items():
+        name, *words = spelling.split(".")
+        if form.chapter != "alternate" or name != operation or generator.random() < 0.7:
+            continue
+        result, *types = (word for word in words if word.endswith("x4"))
+        formats = [*types, result] if name != "mul" else types
+        lanes = []
+        while len(lanes) < 4:
+            lane = [sample(narrow_format(type), generator) for type in formats]
+            values = [decode(narrow_format(type), bits) for type, bits in zip(formats, lane, strict=True)]
+            if all(isinstance(value, Fraction) for value in values) and exactly(name, values) != 0:
+                lanes.append((lane, exactly(name, values)))
+        size = [4 if type == "e2m1x4" else 8 for type in formats]
+        operands = [
+            sum(lane[at] << size[at] * index for index, (lane, _) in enumerate(lanes)) for at in range(len(formats))
+        ]
+        saturate = "satfinite" in words
+        expected = [encode(narrow_format(result), value, saturate=saturate) for _, value in lanes]
+        assert run(spelling, *operands) == packed(expected, narrow_format(result)), (spelling, operands)
+
+
+def narrow_format(type: str) -> Format:
+    format = FORMATS[type.removesuffix("x4").removesuffix("p4")]
+    assert isinstance(format, Format)
+    return format
+
+
+def exactly(operation: str, values: list[Any]) -> Fraction:
+    match operation:
+        case "add":
+            return Fraction(values[0] + values[1])
+        case "sub":
+            return Fraction(values[0] - values[1])
+        case "mul":
+            return Fraction(values[0] * values[1])
+    return Fraction(values[0] * values[1] + values[2])
+
+
+@pytest.mark.parametrize(
+    ("spelling", "operands", "result"),
+    [
+        ("add.e4m3x4.e4m3x4", (0x7E7E_7F00, 0x7E01_0080), 0x7F7E_7F00),  # beyond the largest: a NaN; 0 + -0 is 0
+        ("add.satfinite.e4m3x4.e4m3x4", (0x7E7E_7F00, 0x7E01_0080), 0x7E7E_7F00),
+        ("add.e5m2x4.e5m2x4", (0x7B7C_7C80, 0x7B7B_FC80), 0x7C7C_7F80),  # infinities, and their difference
+        ("add.satfinite.e5m2x4.e5m2x4", (0x7B7C_7C80, 0x7B7B_FC80), 0x7B7B_7F80),
+        ("mul.e5m2x4.ue8m0x4.ue8m0x4", (0xFF00_FE7F, 0x7F00_FE80), 0x7F00_7C40),
+        ("mul.e5m2x4.e2m1p4x4.e3m2x4", (0xF2E2_1202, 0xCCCC_CC0C), 0x3C3C_3C3C),  # unused bits are not read
+    ],
+)
+def test_special_values_of_packed_floats(spelling: str, operands: tuple[int, ...], result: int) -> None:
+    assert f"{run(spelling, *operands):x}" == f"{result:x}"
+
+
 @pytest.mark.parametrize("operation", ["min", "max"])
 def test_the_least_and_the_greatest_of_three(operation: str) -> None:
     generator = random.Random(operation)
@@ -146,7 +242,7 @@ def run_form(syntax: str, spelling: str, *operands: int) -> int:
 
 
 def narrow_conversions() -> Iterator[tuple[str, Form, Choice]]:
-    """The packed conversions, but for those that are about fixed point or rounded by random bits."""
+    """The packed conversions, but for those that are about fixed point or rounded by random bits, and some `.pzo`."""
     for spelling, (form, choice) in spelled().items():
         words = spelling.split(".")
         if words[0] == "cvt" and "x2" in words[-2] + words[-1] and not {"s2f6x2", "rs"} & set(words):
@@ -161,7 +257,19 @@ def packed(lanes: Iterable[int], format: Format) -> int:
 def converted(format: Format, value: Value, rounding: Rounding, words: list[str]) -> int:
     if "relu" in words:
         value = clamp_negative(value)
-    return encode(format, value, rounding, saturate="satfinite" in words)
+    bits = encode(format, value, rounding, saturate="satfinite" in words)
+    return 0 if "pzo" in words and bits == format.sign_bit else bits
+
+
+def test_a_zero_without_a_sign() -> None:
+    """`.pzo` of single numbers, and of what rounds to zero."""
+    for spelling, (form, _) in spelled().items():
+        if ".pzo." not in spelling or len(form.operands) != 2 or not spelling.endswith(".f32"):
+            continue
+        for bits in (0x8000_0000, 0x8000_0001, 0xBF80_0000, 0x0000_0000, 0x7FC0_0000):
+            without = run(spelling.replace(".pzo", ""), bits)
+            sign = 0x8000_0000 if "tf32" in spelling else 0x8000
+            assert run(spelling, bits) == (0 if without == sign else without), spelling
 
 
 def test_packed_conversions() -> None:
@@ -171,21 +279,26 @@ def test_packed_conversions() -> None:
         destination, source = (FORMATS[word.removesuffix("x2")] for word in words if word.removesuffix("x2") in FORMATS)
         assert isinstance(destination, Format)
         assert isinstance(source, Format)
-        scaled = "scaled::n2::ue8m0" in words
+        scaled, divided = "scaled::n2::ue8m0" in words, "scaled::n1::ue8m0" in words
         rounding: Rounding = "rz" if "rz" in words else "rp" if "rp" in words else "rn"
         for _ in range(12):
             lanes = [sample(source, generator) for _ in range(2)]
+            least = 1 << source.mantissa_bits if divided else 0  # dividing flushes subnormal numbers
+            read = [bits if bits & ~source.sign_bit >= least else bits & source.sign_bit for bits in lanes]
             factors = [127 + generator.randint(-9, 9) if scaled else 127 for _ in range(2)]
+            factor = 127 + generator.randint(-9, 9) if divided else 127
             values = [
-                value if isinstance(value, Special) else value * Fraction(2) ** (factor - 127)
-                for value, factor in zip((decode(source, bits) for bits in lanes), factors, strict=True)
+                value if isinstance(value, Special) else value * Fraction(2) ** (own - factor)
+                for value, own in zip((decode(source, bits) for bits in read), factors, strict=True)
             ]
             expected = packed((converted(destination, value, rounding, words) for value in values), destination)
             operands = [lanes[1], lanes[0]] if source is F32 else [packed(lanes, source)]
             if scaled:
                 operands.append(factors[0] | factors[1] << 8)
+            elif divided:
+                operands.append(factor)
             elif form.present.get("scale_factor"):
-                operands = operands[:1]
+                operands = operands[: 2 if source is F32 else 1]
             assert run(spelling, *operands) == expected, (spelling, [hex(bits) for bits in operands])
 
 
@@ -231,6 +344,8 @@ def test_fixed_point() -> None:
         factors = factor | factor << 8
         found = run("cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32", high, low, factors)
         assert found == expected[0] | expected[1] << 8
+        cut = run("cvt.rz.satfinite.s2f6x2.bf16x2", 0xBF81_3F81)  # ±1.0078125 is 64.5 64ths
+        assert cut == 0xC040
         back = run("cvt.rn.scaled::n2::ue8m0.bf16x2.s2f6x2", found, factors)
         values = (decode(S2F6, bits) for bits in expected)
         assert back == packed((encode(BF16, value * power) for value in values if isinstance(value, Fraction)), BF16)

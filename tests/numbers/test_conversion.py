@@ -21,6 +21,7 @@ from ptxlab.numbers import (
     FORMATS,
     S2F6,
     TF32,
+    UE5M3,
     UE8M0,
     Format,
     RandomBits,
@@ -35,12 +36,12 @@ from ptxlab.numbers import (
     round_to_integer,
 )
 from ptxlab.numbers.nan import converted_nan
-from ptxlab.numbers.parameters import FORMAT, ROUNDING, modifiers
+from ptxlab.numbers.parameters import FORMAT, RN, ROUNDING, RZ, modifiers
 
 from .samples import sample
 
 FUNDAMENTAL = [F16, BF16, F32, F64]
-NARROW = [E5M2, E4M3, E3M2, E2M3, E2M1, UE8M0]
+NARROW = [E5M2, E4M3, E3M2, E2M3, E2M1, UE8M0, UE5M3]
 DIRECTED: list[Rounding] = ["rn", "rz", "rm", "rp"]
 # What cvt has: from a fundamental format to another or to a narrow one, and from a narrow one to 16 bits.
 PAIRS = [(a, b) for a in FUNDAMENTAL for b in FUNDAMENTAL]
@@ -189,9 +190,10 @@ def test_fixed_point(way: Callable[..., Any]) -> None:
         bits, factor = sample(F32, generator), 127 + generator.randint(-8, 8)
         value = decode(F32, bits)
         scaled = value if isinstance(value, Special) else value / Fraction(2) ** (factor - 127)
-        assert to(bits, FORMAT["f32"], factor, 0) == encode(S2F6, scaled)
+        assert to(bits, FORMAT["f32"], factor, RN, 0) == encode(S2F6, scaled)
+        assert to(bits, FORMAT["f32"], factor, RZ, 0) == encode(S2F6, scaled, "rz")
         relu = 0x7F if value is Special.NAN else encode(S2F6, clamp_negative(scaled))
-        assert to(bits, FORMAT["f32"], factor, modifiers(relu=True)) == relu
+        assert to(bits, FORMAT["f32"], factor, RN, modifiers(relu=True)) == relu
     for bits in range(256):
         value = decode(S2F6, bits)
         assert isinstance(value, Fraction)

@@ -13,6 +13,7 @@ from ptxlab.native import (
     s32,
     u32,
     u64,
+    u128,
 )
 
 from .machine import Machine, Value
@@ -80,6 +81,16 @@ def saturate(k: Machine, value: Value, type: str) -> Value:
     """The signed `value` clamped to the range of a narrower type, still as wide as it was."""
     least, greatest = (k.constant(value.type.name, limit) for limit in limits(type))
     return smaller(k, larger(k, value, least), greatest)
+
+
+@native
+def carryless_product(a: u64, b: u64, shift: u32) -> u64:
+    """The product of polynomials over two elements, whose coefficients are bits; from bit `shift` up."""
+    product: u128 = 0
+    for bit in range(64):
+        if a >> u64(bit) & 1 != 0:
+            product ^= u128(b) << u128(bit)
+    return u64(product >> shift)
 
 
 def high_half(k: Machine, a: Value, b: Value) -> Value:

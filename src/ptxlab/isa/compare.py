@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from .bits import each_lane
 from .form import Modifiers, form
 from .machine import Machine, Value
 from .operation import computes
@@ -50,6 +51,7 @@ SET_BRAIN: dict[str, Any] = {
 }
 
 WORDS = ("u32 s32 f32", ("f16", HALF))
+SLCT = {"d": "dtype", "a": "dtype", "b": "dtype", "c": "ctype"}
 
 
 @form("setp.cmp{.bool}.type p{|q}, a, b{, {!}c}", cmp=EQUAL, type=BITS, **SETP)
@@ -82,40 +84,18 @@ def setp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -
 @form("set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype=WORDS, stype="f32", **SET)
 @form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype=WORDS, stype="f64", **SET)
 @form("set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype="f16", stype="f16", since=HALF, **SET)
-@form(
-    "set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}",
-    cmp=FLOAT_ORDER,
-    dtype="u16 s16 u32 s32",
-    stype="f16",
-    since="6.5 sm_53",
-    **SET,
-)
-@form(
-    "set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}",
-    cmp=FLOAT_ORDER,
-    dtype=("f16x2", ("u32 s32", "6.5 sm_53")),
-    stype="f16x2",
-    since=HALF,
-    **SET,
-)
+@form("set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype="u16 s16 u32 s32", stype="f16",
+      since="6.5 sm_53", **SET)  # fmt: skip
+@form("set.cmp{.bool}{.ftz}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype=("f16x2", ("u32 s32", "6.5 sm_53")),
+      stype="f16x2", since=HALF, **SET)  # fmt: skip
 @form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=EQUAL, dtype="bf16", stype=BITS, **SET_BRAIN)
 @form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=UNSIGNED_ORDER, dtype="bf16", stype=UNSIGNED, **SET_BRAIN)
 @form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=ORDER, dtype="bf16", stype=SIGNED, **SET_BRAIN)
 @form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype="bf16", stype="f16 f32 f64", **SET_BRAIN)
-@form(
-    "set.cmp{.bool}.dtype.stype d, a, b{, {!}c}",
-    cmp=FLOAT_ORDER,
-    dtype="u16 s16 u32 s32 bf16",
-    stype="bf16",
-    **SET_BRAIN,
-)
-@form(
-    "set.cmp{.bool}.dtype.stype d, a, b{, {!}c}",
-    cmp=FLOAT_ORDER,
-    dtype="u32 s32 bf16x2",
-    stype="bf16x2",
-    **SET_BRAIN,
-)
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype="u16 s16 u32 s32 bf16", stype="bf16",
+      **SET_BRAIN)  # fmt: skip
+@form("set.cmp{.bool}.dtype.stype d, a, b{, {!}c}", cmp=FLOAT_ORDER, dtype="u32 s32 bf16x2", stype="bf16x2",
+      **SET_BRAIN)  # fmt: skip
 @computes("comparison")
 def set(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) -> Value:
     """Compare `a` with `b` and combine the answer with `c`; true gives all ones (integers) or 1.0 (floats), false 0."""
@@ -124,6 +104,14 @@ def set(k: Machine, m: Modifiers, a: Value, b: Value, c: Value | None = None) ->
         halves = (combine(m, holds, c) for holds in _compare_halves(k, m, a, b))
         return k.pack([k.select(holds, k.constant("b16", one), 0) for holds in halves], m.dtype)
     return k.select(combine(m, compare(k, m, a, b), c), k.constant(m.dtype, ONE.get(m.dtype, -1)), 0)
+
+
+@form("set.cmp.type d, a, b", cmp=UNSIGNED_ORDER, type="u8x4 u16x2", since="9.4 sm_107f")
+@form("set.cmp.type d, a, b", cmp=ORDER, type="s8x4 s16x2", since="9.4 sm_107f")
+@computes("comparison")
+def set_lanes(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
+    """Compare each of the packed integers; true gives all ones, false 0."""
+    return each_lane(k, lambda x, y: k.select(compare(k, m, x, y), k.constant(x.type.name, -1), 0), a, b)
 
 
 ONE = {"f16": 0x3C00, "bf16": 0x3F80, "f32": 0x3F800000}
@@ -182,18 +170,8 @@ def selp(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     return k.select(c, a, b)
 
 
-@form(
-    "slct.dtype.ctype d, a, b, c",
-    dtype=ALL,
-    ctype="s32",
-    types={"d": "dtype", "a": "dtype", "b": "dtype", "c": "ctype"},
-)
-@form(
-    "slct{.ftz}.dtype.ctype d, a, b, c",
-    dtype=ALL,
-    ctype="f32",
-    types={"d": "dtype", "a": "dtype", "b": "dtype", "c": "ctype"},
-)
+@form("slct.dtype.ctype d, a, b, c", dtype=ALL, ctype="s32", types=SLCT)
+@form("slct{.ftz}.dtype.ctype d, a, b, c", dtype=ALL, ctype="f32", types=SLCT)
 @computes("selection")
 def slct(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Give `a` where `c` is zero or more, else `b`."""

@@ -4,14 +4,17 @@ The manual gives the scalar conversions two lines and pages of conditions; here 
 modifiers has a form. Packed formats follow. Of a pair, the first operand or the upper half comes into the upper half.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ptxlab.numbers.conversion import (
     convert,
+    convert_divided,
     convert_randomly,
     from_s2f6,
     from_signed,
     from_unsigned,
+    positive_zero,
     scale,
     to_integer,
     to_s2f6,
@@ -21,10 +24,12 @@ from ptxlab.numbers.parameters import BF16, F32, FORMAT, RN, ROUNDING, RS, TF32,
 
 from .bits import larger, limits, smaller
 from .floats import bits, is_nan
-from .form import Modifiers, form
+from .form import Modifiers, Specification, Values, form
 from .machine import Machine, Value
 from .operation import computes
 from .types import TYPES
+
+_Declare = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 _INTEGER = "u8 u16 u32 u64 s8 s16 s32 s64"
 _TO_INTEGER = "rni rzi rmi rpi"
@@ -37,12 +42,14 @@ _SATFINITE = (("satfinite", "8.1 sm_80"),)
 # The narrow formats of sm_100, first on single chips, then on their families.
 _NARROW = "8.6 sm_100a sm_101a sm_120a | 8.8 sm_100f sm_101f sm_120f"
 _FAMILIES = "sm_100f sm_110f sm_120f"
-_STOCHASTIC = "8.7 sm_100a | 8.8 sm_103a"
-_FIXED_POINT = "9.1 sm_100a sm_103a sm_110a sm_120a sm_121a"
+_STOCHASTIC = "8.7 sm_100a | 8.8 sm_103a | 9.4 sm_107a"
+_FIXED_POINT = "9.1 sm_100a sm_103a sm_110a sm_120a sm_121a | 9.4 sm_107a"
+_RUBIN = "9.4 sm_107f"
 _SCALED = {"scale_factor": "scaled_n2_ue8m0"}
 _FP8 = "e4m3x2 e5m2x2"
 _FP8_SINCE = "7.8 sm_90 | 8.1 sm_89"
 _FP6_FP4 = "e2m3x2 e3m2x2 e2m1x2"
+_TO_FIXED: dict[str, Any] = {"rnd": ("rn", ("rz", "9.4 sm_107a")), "present": _SCALED, "since": _FIXED_POINT}
 
 
 def _can_saturate(m: Modifiers) -> str | None:
@@ -51,6 +58,21 @@ def _can_saturate(m: Modifiers) -> str | None:
     wider = result.bits > source.bits
     holds = wider or result.bits == source.bits if result.kind == source.kind else wider and result.kind == "s"
     return f"every `.{m.atype}` fits in `.{m.dtype}`, so there is no `.sat`" if m.sat and holds else None
+
+
+def _can_divide(m: Modifiers) -> str | None:
+    return "with a scale factor, results are not rounded up" if m.scaled_n1_ue8m0 and m.rnd == "rp" else None
+
+
+def _to_narrow(dtype: str, source: str, since: str, register: Specification | None = None) -> _Declare:
+    """A form of conversions to 8, 6 or 4 bits; one scale factor divides both numbers."""
+    is_unsigned = dtype == "ue5m3x2"
+    head = "cvt.rnd{.satfinite}" if is_unsigned else "cvt.rnd.satfinite{.relu}{.pzo}"
+    rnd: Values = "rn rz rp" if is_unsigned else ("rn", ("rz", _RUBIN))
+    operands, types = ("a, b", {"a": "f32", "b": "f32"}) if source == "f32" else ("a", {"a": register or source})
+    syntax = f"{head}{{.scaled::n1::ue8m0}}.dtype.{source} d, {operands}{{, scale_factor}}"
+    return form(syntax, rnd=rnd, dtype=dtype, types={"d": "dtype", "scale_factor": "b8 bits", **types},
+                present={"scale_factor": "scaled_n1_ue8m0"}, where=_can_divide, since=since)  # fmt: skip
 
 
 @form("cvt{.sat}.dtype.atype d, a", dtype=_INTEGER, atype=_INTEGER, where=_can_saturate,
@@ -87,13 +109,16 @@ def _can_saturate(m: Modifiers) -> str | None:
 @form("cvt{.rnd}.bf16.f16 d, a", rnd=_TO_FLOAT, types={"d": "bf16", "a": "f16"}, since="7.8 sm_90")
 # From .f32 to 16 bits, singly and in pairs.
 @form("cvt.rnd{.ftz}{.sat}.f16.f32 d, a", rnd=_TO_FLOAT, types={"d": "f16 loose", "a": "f32 loose"})
-@form("cvt.rnd{.relu}.satfinite.f16.f32 d, a", rnd="rn rz", relu=_RELU, types={"d": "f16 loose", "a": "f32 loose"},
-      since="8.1 sm_70")  # fmt: skip
-@form("cvt.rnd.relu.f16.f32 d, a", rnd="rn rz", types={"d": "f16 loose", "a": "f32 loose"}, since="7.0 sm_80")
-@form("cvt.rnd{.ftz}.bf16.f32 d, a", rnd=_TO_FLOAT, types={"d": "bf16", "a": "f32"},
+@form("cvt.rnd.pzo.f16.f32 d, a", rnd=_TO_FLOAT, types={"d": "f16 loose", "a": "f32 loose"}, since=_RUBIN)
+@form("cvt.rnd{.relu}.satfinite{.pzo}.f16.f32 d, a", rnd="rn rz", relu=_RELU,
+      types={"d": "f16 loose", "a": "f32 loose"}, since="8.1 sm_70")  # fmt: skip
+@form("cvt.rnd.relu{.pzo}.f16.f32 d, a", rnd="rn rz", types={"d": "f16 loose", "a": "f32 loose"},
       since="7.0 sm_80")  # fmt: skip
-@form("cvt.rnd{.relu}.satfinite.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"}, since="8.1 sm_80")
-@form("cvt.rnd.relu.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"}, since="7.0 sm_80")
+@form("cvt.rnd{.ftz}{.pzo}.bf16.f32 d, a", rnd=_TO_FLOAT, types={"d": "bf16", "a": "f32"},
+      since="7.0 sm_80")  # fmt: skip
+@form("cvt.rnd{.relu}.satfinite{.pzo}.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"},
+      since="8.1 sm_80")  # fmt: skip
+@form("cvt.rnd.relu{.pzo}.bf16.f32 d, a", rnd="rn rz", types={"d": "bf16", "a": "f32"}, since="7.0 sm_80")
 @computes("conversion")
 def cvt(k: Machine, m: Modifiers, a: Value) -> Value:
     """Convert a value from one type to another; `.sat` clamps a float to [0, 1], an integer to what the type holds."""
@@ -102,7 +127,8 @@ def cvt(k: Machine, m: Modifiers, a: Value) -> Value:
     rounding = ROUNDING[(m.rnd or "rn")[:2]]
     if TYPES[destination].kind == "f" and TYPES[source].kind == "f":
         if destination != source:
-            return k.call(convert, a, FORMAT[source], FORMAT[destination], rounding, flags, type=destination)
+            found = k.call(convert, a, FORMAT[source], FORMAT[destination], rounding, flags, type=destination)
+            return k.call(positive_zero, found, FORMAT[destination], type=destination) if m.pzo else found
         if m.rnd:
             return k.call(to_whole, a, FORMAT[source], rounding, flags, type=destination)
         if source in ("f32", "f64") and not flags:
@@ -138,14 +164,15 @@ def _clamp(k: Machine, a: Value, type: str) -> Value:
 
 @form("cvt.rna{.satfinite}.tf32.f32 d, a", satfinite=_SATFINITE, types={"d": "tf32", "a": "f32 reg"}, name="cvt",
       since="7.0 sm_80")  # fmt: skip
-@form("cvt.rnd{.satfinite}{.relu}.tf32.f32 d, a", rnd="rn rz", satfinite=(("satfinite", "8.6 sm_100"),),
+@form("cvt.rnd{.satfinite}{.relu}{.pzo}.tf32.f32 d, a", rnd="rn rz", satfinite=(("satfinite", "8.6 sm_100"),),
       types={"d": "tf32", "a": "f32"}, since="7.8 sm_90")  # fmt: skip
 @computes("conversion")
 def cvt_tf32(k: Machine, m: Modifiers, a: Value) -> Value:
     """Round to a `.tf32`, which fills the upper 19 bits of the register."""
     flags = modifiers(relu=m.relu, satfinite=m.satfinite)
     rounding = ROUNDING["rna" if m.rna else m.rnd]
-    rounded = k.call(convert, a, F32, TF32, rounding, flags, type="u32") << 13
+    rounded = k.call(convert, a, F32, TF32, rounding, flags, type="u32")
+    rounded = (k.call(positive_zero, rounded, TF32, type="u32") if m.pzo else rounded) << 13
     if not m.rna:
         return k.reinterpret(rounded, "tf32")
     # An H200 cuts a NaN off where it rounds with .rna, and takes one away from it to saturate.
@@ -154,34 +181,31 @@ def cvt_tf32(k: Machine, m: Modifiers, a: Value) -> Value:
 
 
 # Pairs of 16 bits, of 8 bits, of 6 or 4 bits (of .e2m1 they fill 8 bits, of the others 16), of powers of two.
-@form("cvt.rnd{.relu}{.satfinite}.f16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
+@form("cvt.rnd{.relu}{.satfinite}{.pzo}.f16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
       types={"d": "f16x2 loose", "a": "f32 loose", "b": "f32 loose"}, since="7.0 sm_80")  # fmt: skip
-@form("cvt.rnd{.relu}{.satfinite}.bf16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
+@form("cvt.rnd{.relu}{.satfinite}{.pzo}.bf16x2.f32 d, a, b", rnd="rn rz", satfinite=_SATFINITE,
       types={"d": "bf16x2", "a": "f32", "b": "f32"}, since="7.0 sm_80")  # fmt: skip
-@form("cvt.rn.satfinite{.relu}.dtype.f32 d, a, b", dtype=_FP8, types={"d": "dtype", "a": "f32", "b": "f32"},
-      name="cvt", since=_FP8_SINCE)  # fmt: skip
-@form("cvt.rn.satfinite{.relu}.dtype.f32 d, a, b", dtype=_FP6_FP4,
-      types={"d": "dtype", "a": "f32", "b": "f32"}, name="cvt", since=_NARROW)  # fmt: skip
+@_to_narrow(_FP8, "f32", _FP8_SINCE)
+@_to_narrow(_FP6_FP4, "f32", _NARROW)
+@_to_narrow("ue5m3x2", "f32", _RUBIN)
 @form("cvt.rnd{.satfinite}.ue8m0x2.f32 d, a, b", rnd="rz rp", types={"d": "ue8m0x2", "a": "f32", "b": "f32"},
       since=_NARROW)  # fmt: skip
 @computes("packing")
-def cvt_pair(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
-    """Convert two numbers and put them side by side, `a` above `b`."""
-    return _pack(k, m, [_narrow(k, m, value, "f32") for value in (b, a)])
+def cvt_pair(k: Machine, m: Modifiers, a: Value, b: Value, scale_factor: Value | None = None) -> Value:
+    """Convert two numbers, divided by their scale factor if they have one, and put them side by side, `a` above `b`."""
+    return _pack(k, m, [_narrow(k, m, value, "f32", scale_factor) for value in (b, a)])
 
 
-@form("cvt.rn.satfinite{.relu}.dtype.f16x2 d, a", dtype=_FP8, types={"d": "dtype", "a": "f16x2"}, name="cvt",
-      since=_FP8_SINCE)  # fmt: skip
-@form("cvt.rn.satfinite{.relu}.dtype.bf16x2 d, a", dtype=_FP8, types={"d": "dtype", "a": "bf16x2"}, name="cvt",
-      since=f"9.1 {_FAMILIES}")  # fmt: skip
+@_to_narrow(_FP8, "f16x2", _FP8_SINCE)
+@_to_narrow(_FP8, "bf16x2", f"9.1 {_FAMILIES}")
 @form("cvt.rn{.relu}.f16x2.atype d, a", atype=_FP8, types={"d": "f16x2", "a": "atype"}, name="cvt", since=_FP8_SINCE)
 # ptxas has taken .e2m1x2 from .f16x2 all along (the manual: since 9.1).
-@form("cvt.rn.satfinite{.relu}.e2m1x2.f16x2 d, a", types={"d": "e2m1x2", "a": "f16x2"}, name="cvt", since=_NARROW)
-@form("cvt.rn.satfinite{.relu}.dtype.f16x2 d, a", dtype="e2m3x2 e3m2x2", types={"d": "dtype", "a": "f16x2"}, name="cvt",
-      since=f"9.1 {_FAMILIES}")  # fmt: skip
-@form("cvt.rn.satfinite{.relu}.dtype.bf16x2 d, a", dtype=_FP6_FP4,
-      types={"d": "dtype", "a": lambda m: "bf16x2 untyped" if m.dtype == "e2m1x2" else "bf16x2"}, name="cvt",
-      since=f"9.1 {_FAMILIES}")  # fmt: skip
+@_to_narrow("e2m1x2", "f16x2", _NARROW)
+@_to_narrow("e2m3x2 e3m2x2", "f16x2", f"9.1 {_FAMILIES}")
+@_to_narrow(_FP6_FP4, "bf16x2", f"9.1 {_FAMILIES}", lambda m: "bf16x2 untyped" if m.dtype == "e2m1x2" else "bf16x2")
+@_to_narrow("ue5m3x2", "f16x2", _RUBIN)
+@_to_narrow("ue5m3x2", "bf16x2", _RUBIN)
+@form("cvt.rn.f16x2.ue5m3x2 d, a", types={"d": "f16x2", "a": "ue5m3x2"}, name="cvt", since=_RUBIN)
 @form("cvt.rn{.relu}.f16x2.atype d, a", atype=_FP6_FP4,
       types={"d": "f16x2", "a": "atype"}, name="cvt", since=_NARROW)  # fmt: skip
 @form("cvt.rnd{.satfinite}.ue8m0x2.bf16x2 d, a", rnd="rz rp", types={"d": "ue8m0x2", "a": "bf16x2 untyped"},
@@ -189,15 +213,18 @@ def cvt_pair(k: Machine, m: Modifiers, a: Value, b: Value) -> Value:
 # `untyped`: up to CUDA 13.0 of ue8m0, and still of e2m1, ptxas does not check what the pair of .bf16 is held in.
 @form("cvt.rn.bf16x2.ue8m0x2 d, a", types={"d": "bf16x2 untyped", "a": "ue8m0x2"}, name="cvt", since=_NARROW)
 @computes("conversion")
-def cvt_lanes(k: Machine, m: Modifiers, a: Value) -> Value:
-    """Convert each of the numbers that are packed into a register."""
+def cvt_lanes(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
+    """Convert each of the numbers that are packed into a register, divided by their scale factor if they have one."""
     source = _lane(_types(m)[1])
-    return _pack(k, m, [_narrow(k, m, value, source) for value in k.unpack(a, _HELD.get(source, source))])
+    return _pack(k, m, [_narrow(k, m, value, source, scale_factor) for value in k.unpack(a, _HELD.get(source, source))])
 
 
 @form("cvt.rn{.relu}{.satfinite}{.scaled::n2::ue8m0}.bf16x2.atype d, a{, scale_factor}", atype=f"{_FP8} {_FP6_FP4}",
       types={"d": "bf16x2", "a": "atype", "scale_factor": "ue8m0x2"},
       present=_SCALED, name="cvt", since=f"9.2 {_FAMILIES}")  # fmt: skip
+@form("cvt.rn{.satfinite}{.scaled::n2::ue8m0}.bf16x2.ue5m3x2 d, a{, scale_factor}",
+      types={"d": "bf16x2", "a": "ue5m3x2", "scale_factor": "ue8m0x2"}, present=_SCALED, name="cvt",
+      since=_RUBIN)  # fmt: skip
 @computes("conversion")
 def cvt_scaled(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
     """Convert each of the packed numbers, and multiply it by its scale factor, a power of two."""
@@ -211,18 +238,16 @@ def cvt_scaled(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = 
 
 
 # Fixed point: 2 bits before the point, 6 after it.
-@form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.f32 d, a, b{, scale_factor}",
-      types={"d": "b16", "a": "f32", "b": "f32", "scale_factor": "ue8m0x2"}, present=_SCALED,
-      name="cvt", since=_FIXED_POINT)  # fmt: skip
+@form("cvt.rnd.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.f32 d, a, b{, scale_factor}",
+      types={"d": "b16", "a": "f32", "b": "f32", "scale_factor": "ue8m0x2"}, **_TO_FIXED)  # fmt: skip
 @computes("packing")
 def cvt_pair_to_fixed(k: Machine, m: Modifiers, a: Value, b: Value, scale_factor: Value | None = None) -> Value:
     """Divide two numbers by their scale factors, count them in 64ths, and put them side by side, `a` above `b`."""
     return _to_fixed(k, m, (b, a), F32, scale_factor)
 
 
-@form("cvt.rn.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.bf16x2 d, a{, scale_factor}",
-      types={"d": "b16", "a": "bf16x2", "scale_factor": "ue8m0x2"}, present=_SCALED,
-      name="cvt", since=_FIXED_POINT)  # fmt: skip
+@form("cvt.rnd.satfinite{.relu}{.scaled::n2::ue8m0}.s2f6x2.bf16x2 d, a{, scale_factor}",
+      types={"d": "b16", "a": "bf16x2", "scale_factor": "ue8m0x2"}, **_TO_FIXED)  # fmt: skip
 @computes("conversion")
 def cvt_to_fixed(k: Machine, m: Modifiers, a: Value, scale_factor: Value | None = None) -> Value:
     """Divide each of the packed numbers by its scale factor, and count it in 64ths."""
@@ -281,12 +306,14 @@ def _lane(type: str) -> str:
     return type.rpartition("x")[0]
 
 
-def _narrow(k: Machine, m: Modifiers, value: Value, source: str) -> Value:
+def _narrow(k: Machine, m: Modifiers, value: Value, source: str, factor: Value | None) -> Value:
     """One lane of the result."""
     type = _lane(_types(m)[0])
-    flags = modifiers(relu=m.relu, satfinite=m.satfinite)
-    rounding = ROUNDING[m.rnd or "rn"]
-    return k.call(convert, value, FORMAT[source], FORMAT[type], rounding, flags, type=_HELD.get(type, type))
+    how = FORMAT[source], FORMAT[type], ROUNDING[m.rnd or "rn"], modifiers(relu=m.relu, satfinite=m.satfinite)
+    held = _HELD.get(type, type)
+    function, operands = (convert, (value,)) if factor is None else (convert_divided, (value, factor))
+    found = k.call(function, *operands, *how, type=held)
+    return k.call(positive_zero, found, FORMAT[type], type=held) if m.pzo else found
 
 
 def _pack(k: Machine, m: Modifiers, lanes: Sequence[Value]) -> Value:
@@ -301,7 +328,8 @@ def _factors(k: Machine, scale_factor: Value | None) -> tuple[Value, ...]:
 
 def _to_fixed(k: Machine, m: Modifiers, values: Sequence[Value], format: int, scale_factor: Value | None) -> Value:
     pairs = zip(values, _factors(k, scale_factor), strict=True)
-    found = [k.call(to_s2f6, value, format, factor, modifiers(relu=m.relu), type="u8") for value, factor in pairs]
+    how = ROUNDING[m.rnd], modifiers(relu=m.relu)
+    found = [k.call(to_s2f6, value, format, factor, *how, type="u8") for value, factor in pairs]
     return k.pack(found, "b16")
 
 

@@ -245,7 +245,13 @@ def read_values(values: Values) -> dict[str, Since]:
 
 
 # Modifiers that came later than the instructions that take them, whichever those are.
-_WORDS_SINCE = {"ftz": _since("1.4"), "weak": _since("6.0 sm_70"), "L2::cache_hint": _since("7.4 sm_80")}
+_WORDS_SINCE = {
+    "ftz": _since("1.4"),
+    "weak": _since("6.0 sm_70"),
+    "L2::cache_hint": _since("7.4 sm_80"),
+    "pzo": _since("9.4 sm_107f"),
+    "scaled::n1::ue8m0": _since("9.4 sm_107f"),
+}
 
 
 def _read_opcode(

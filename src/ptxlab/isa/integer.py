@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from .bits import (
+    carryless_product,
     count_leading_zeros,
     each_lane,
     extend,
@@ -26,6 +27,7 @@ from .operation import computes
 WORDS = "u16 u32 u64 s16 s32 s64"
 PAIRS = ("u16x2 s16x2", "8.0 sm_90")
 BYTES = ("u8x4 s8x4", "9.2 sm_120f")
+_U64 = dict.fromkeys("dabc", "u64")
 
 
 @form("add.type d, a, b", type=(WORDS, PAIRS, BYTES))
@@ -102,6 +104,18 @@ def mad_hi(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
 def mad_wide(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
     """Multiply `a` by `b` and add `c`, which is as wide as the product."""
     return _product(k, a, b) + c
+
+
+@form("clmad.lo.u64 d, a, b, c", types=_U64, since="9.3 sm_80")
+def clmad_lo(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
+    """Multiply without carries, keep the low half of the product, and add `c` without carries."""
+    return k.call(carryless_product, a, b, 0, type="u64") ^ c
+
+
+@form("clmad.hi.u64 d, a, b, c", types=_U64, since="9.3 sm_80")
+def clmad_hi(k: Machine, m: Modifiers, a: Value, b: Value, c: Value) -> Value:
+    """Multiply without carries, keep the high half of the product, and add `c` without carries."""
+    return k.call(carryless_product, a, b, 64, type="u64") ^ c
 
 
 @form("mul24.lo.type d, a, b", type="u32 s32")

@@ -50,7 +50,7 @@ def _order(m: Modifiers) -> str:
     """How an access is ordered with others; `.volatile` is as `.relaxed` for the whole system."""
     if m.volatile:
         return "relaxed.sys"
-    if m.nc:
+    if m.nc or m.proxy_readonly:
         return "constant"
     return f"{m.order}.{m.scope or 'sys'}" if m.order else "weak"
 
@@ -60,9 +60,9 @@ def _load(syntax: str, **arguments: Any) -> _Declare:
     return form(syntax, types={"a": "wide element", "d": _loaded}, vec="v2 v4", where=_narrow, name="ld", **arguments)
 
 
-def _load_wide(syntax: str, **arguments: Any) -> _Declare:
+def _load_wide(syntax: str, since: str = "8.8 sm_100", **arguments: Any) -> _Declare:
     types, numbers = {"a": "wide element", "d": "vec type loose sink integers"}, "b32 u32 s32 f32 b64 u64 s64 f64"
-    return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="ld", since="8.8 sm_100", **arguments)
+    return form(syntax, types=types, vec="v4 v8", type=numbers, where=_wide, name="ld", since=since, **arguments)
 
 
 def _store(syntax: str, **arguments: Any) -> _Declare:
@@ -112,8 +112,13 @@ def _store_wide(syntax: str, **arguments: Any) -> _Declare:
             cop="ca cg cs", l2=_L2, prefetch=_PREFETCH)  # fmt: skip
 @_load_wide("ld.global.nc.l1{.l2}{.L2::cache_hint}{.prefetch}.vec.type d, [a]{, cache_policy}",
             l1=_L1, l2=_L2, prefetch=_PREFETCH)  # fmt: skip
+# ptxas also takes vectors and `.nc`, which the manual does not have here.
+@_load("ld.proxy::readonly{.global}{.vec}.type d, [a]", type=_NUMBERS, since="9.4 sm_90")
+@_load("ld.proxy::readonly.global.nc{.vec}.type d, [a]", type=_NUMBERS, since="9.4 sm_90")
+@_load_wide("ld.proxy::readonly{.global}{.l2}.vec.type d, [a]", l2=_L2, since="9.4 sm_100")
+@_load_wide("ld.proxy::readonly.global.nc{.l2}.vec.type d, [a]", l2=_L2, since="9.4 sm_100")
 def ld(k: Machine, m: Modifiers, a: AddressValue, cache_policy: Value | None) -> Value | tuple[Value, ...]:
-    """Load a register or a vector from memory; `.nc` reads global memory that nothing writes while the kernel runs."""
+    """Load from memory; `.nc` and `.proxy::readonly` read global memory that nothing writes while the kernel runs."""
     values = k.load(a, m.type or "b128", int(m.vec[1:]) if m.vec else 1, order=_order(m))
     return values if m.vec else values[0]
 
@@ -165,6 +170,12 @@ def prefetch_tensormap(k: Machine, m: Modifiers, a: AddressValue) -> None:
       types={"a": "wide"}, since="7.4 sm_80")  # fmt: skip
 def prefetch(k: Machine, m: Modifiers, a: AddressValue) -> None:
     """Bring the cache line at `a` into a cache before it is needed."""
+
+
+@form("prefetch{.global}.L1::32B.valid_addr [a]", types={"a": "wide"}, name="prefetch", since="9.4 sm_90")
+@addresses(a="1")
+def prefetch_valid(k: Machine, m: Modifiers, a: AddressValue) -> None:
+    """Bring the 32 bytes around `a` into the L1 cache; the byte at `a` must be one that could be read."""
 
 
 @form("prefetchu.L1 [a]", types={"a": "wide"}, name="prefetchu", since="2.0 sm_20")

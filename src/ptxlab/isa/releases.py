@@ -118,7 +118,7 @@ TOLERATED = (
         "a result of `.bf16` is a `.b16` register, and one of `.bf16x2` a `.b32` register", "declare it as such",
     ),
     Difference(
-        r"(add|sub|fma)\..*\.f32\.bf16$", lambda use: not {"u16", "s16"}.isdisjoint(use.shapes),
+        r"(add|sub|fma)\.(.*\.)?f32\.bf16\b", lambda use: not {"u16", "s16", "#int"}.isdisjoint(use.shapes),
         "an operand of `.bf16` is a `.b16` register", "declare it as such",
     ),
     Difference(

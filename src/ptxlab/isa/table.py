@@ -13,6 +13,7 @@ extended_precision
 floating_point
 half
 mixed_precision
+alternate
 compare
 logic
 move

@@ -33,9 +33,9 @@ def _build() -> dict[str, Type]:
     types += [Type("f16x2", "f", 16, 2, declarable=True), Type("f32x2", "f", 32, 2)]
     types += [Type("bf16", "f", 16), Type("bf16x2", "f", 16, 2), Type("tf32", "f", 32)]
     types += [Type("u16x2", "u", 16, 2), Type("s16x2", "s", 16, 2), Type("u8x4", "u", 8, 4), Type("s8x4", "s", 8, 4)]
-    types += [Type(name, "f", 8) for name in ("e4m3", "e5m2", "ue8m0", "ue4m3", "e2m3", "e3m2", "e2m1")]
-    types += [Type(f"{name}x2", "f", 8, 2) for name in ("e4m3", "e5m2", "ue8m0", "e2m3", "e3m2")]
-    types += [Type(f"{name}x4", "f", 8, 4) for name in ("e4m3", "e5m2", "e2m3", "e3m2")]
+    types += [Type(name, "f", 8) for name in ("e4m3", "e5m2", "ue8m0", "ue4m3", "ue5m3", "e2m3", "e3m2", "e2m1")]
+    types += [Type(f"{name}x2", "f", 8, 2) for name in ("e4m3", "e5m2", "ue8m0", "ue5m3", "e2m3", "e3m2")]
+    types += [Type(f"{name}x4", "f", 8, 4) for name in ("e4m3", "e5m2", "ue8m0", "e2m3", "e3m2", "e2m1p4")]
     types += [Type("e2m1x2", "f", 4, 2), Type("e2m1x4", "f", 4, 4), Type("s2f6x2", "f", 8, 2)]
     types += [
         Type("b1", "b", 1),

@@ -251,7 +251,26 @@ def scale(a: u64, factor: u32, format: u32, modifiers: u32) -> u64:
 
 
 @native
-def to_s2f6(a: u64, format: u32, factor: u32, modifiers: u32) -> u32:
+def convert_divided(a: u64, factor: u32, source: u32, destination: u32, rounding: u32, modifiers: u32) -> u64:
+    """A number divided by a power of two, given as ue8m0, in another format; a subnormal number is a zero."""
+    if is_nan(a, source) or factor == 255:
+        return NAN[destination]
+    if is_infinite(a, source):
+        return convert(a, source, destination, rounding, modifiers)
+    a = flush(a, source, FTZ)
+    negative: boolean = a & SIGN[source] != 0
+    exponent: s32 = exponent_of(a, source) + 127 - s32(factor)
+    return pack(negative, exponent, significand_of(a, source), destination, rounding, modifiers, 0, 0)
+
+
+@native(inline=True)
+def positive_zero(a: u64, format: u32) -> u64:
+    """A number as `.pzo` leaves it: a zero has no sign."""
+    return 0 if a == SIGN[format] else a
+
+
+@native
+def to_s2f6(a: u64, format: u32, factor: u32, rounding: u32, modifiers: u32) -> u32:
     """A number divided by a power of two, given as ue8m0, and counted in 64ths; a NaN is the greatest."""
     if is_nan(a, format) or factor == 255:
         return 127
@@ -261,7 +280,7 @@ def to_s2f6(a: u64, format: u32, factor: u32, modifiers: u32) -> u32:
     magnitude: u64 = 128
     exponent: s32 = exponent_of(a, format) + 133 - s32(factor)
     if not is_infinite(a, format) and exponent < 8:
-        magnitude = whole(negative, exponent, significand_of(a, format), RN)
+        magnitude = whole(negative, exponent, significand_of(a, format), rounding)
     if negative:
         return u32(256 - (magnitude if magnitude < 128 else 128)) & 255
     return u32(magnitude if magnitude < 127 else 127)

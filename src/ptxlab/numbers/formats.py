@@ -95,10 +95,12 @@ E2M3 = Format("e2m3", 2, 3, 1, infinities=False)
 E2M1 = Format("e2m1", 2, 1, 1, infinities=False)
 UE8M0 = Format("ue8m0", 8, 0, 127, infinities=False, nan=0xFF, signed=False)
 UE4M3 = Format("ue4m3", 4, 3, 7, infinities=False, nan=0x7F, signed=False)
+UE5M3 = Format("ue5m3", 5, 3, 15, infinities=False, nan=0xFF, signed=False)
 S2F6 = FixedPoint("s2f6", 2, 6)
 
 FORMATS: dict[str, Format | FixedPoint] = {
-    format.name: format for format in (F64, F32, F16, BF16, TF32, E5M2, E4M3, E3M2, E2M3, E2M1, UE8M0, UE4M3, S2F6)
+    format.name: format
+    for format in (F64, F32, F16, BF16, TF32, E5M2, E4M3, E3M2, E2M3, E2M1, UE8M0, UE4M3, UE5M3, S2F6)
 }
 
 

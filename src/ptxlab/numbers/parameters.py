@@ -7,7 +7,7 @@ nothing of a table is left in machine code. Patterns are held in 64 bits, withou
 from ptxlab.native import s32, table, u32, u64
 from ptxlab.numbers.formats import FORMATS, Format
 
-F64, F32, F16, BF16, TF32, E5M2, E4M3, E3M2, E2M3, E2M1, UE8M0, UE4M3 = range(12)
+F64, F32, F16, BF16, TF32, E5M2, E4M3, E3M2, E2M3, E2M1, UE8M0, UE4M3, UE5M3 = range(13)
 
 RN, RZ, RM, RP, RNA, RS = range(6)
 ROUNDING = {"rn": RN, "rz": RZ, "rm": RM, "rp": RP, "rna": RNA, "rs": RS}

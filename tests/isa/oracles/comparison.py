@@ -44,11 +44,11 @@ def joined(case: Case, answer: bool) -> int:
 
 
 def answers(case: Case) -> list[bool]:
-    """What the comparison says, of each half of a packed type."""
-    type, a, b = case.type("a").name, int(case.bits["a"]), int(case.bits["b"])
-    if not type.endswith("x2"):
-        return [holds(case, type, a, b)]
-    return [holds(case, type[:-2], a >> shift & 0xFFFF, b >> shift & 0xFFFF) for shift in (0, 16)]
+    """What the comparison says, of each part of a packed type."""
+    type, a, b = case.type("a"), int(case.bits["a"]), int(case.bits["b"])
+    mask = (1 << type.bits) - 1
+    shifts = range(0, type.width, type.bits)
+    return [holds(case, type.name.partition("x")[0], a >> shift & mask, b >> shift & mask) for shift in shifts]
 
 
 @oracle("compare", "setp")
@@ -63,6 +63,9 @@ def setp(case: Case) -> tuple[int, ...]:
 def set_(case: Case) -> int:
     ones = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C00, "bf16x2": 0x3F80}
     found = answers(case)
+    if case.m.type:  # of packed integers
+        size = case.type("a").bits
+        return sum(((1 << size) - 1) * answer << size * lane for lane, answer in enumerate(found))
     width = 16 if len(found) == 2 or case.m.dtype in ("u16", "s16") else 32
     one = ones.get(case.m.dtype, 2**width - 1)
     return sum(joined(case, answer) * one << 16 * half for half, answer in enumerate(found))

@@ -59,6 +59,15 @@ def product_24(case: Case) -> int:
     return a * b
 
 
+@oracle("integer", "clmad.lo clmad.hi")
+def clmad(case: Case) -> int:
+    a, b, c = (int(case.bits[name]) for name in "abc")
+    product = 0
+    for position, digit in enumerate(reversed(f"{a:b}")):
+        product ^= int(digit) * b << position
+    return wrap(64, product >> (64 if case.form.name[-1] == "hi" else 0)) ^ c
+
+
 @oracle("integer", "mul24.lo mul24.hi")
 def mul24(case: Case) -> int:
     return wrap(32, product_24(case) >> (16 if "hi" in case.form.name else 0))

@@ -37,7 +37,8 @@ TALLIES = (
 )
 # The class of an instruction, by its chapter of the manual; a chapter that is not listed is its own class.
 _CLASSES = {
-    "arithmetic": "integer floating_point half mixed_precision extended_precision video logic compare convert",
+    "arithmetic": "integer floating_point half mixed_precision alternate extended_precision video logic compare "
+    "convert",
     "move": "move miscellaneous stack",
     "memory": "memory multimem texture surface",
     "atomic": "atomic",
