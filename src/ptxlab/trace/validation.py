@@ -158,8 +158,8 @@ def _is_finding(given: Any) -> bool:
     texts, lists = ("level", "code", "message", "text"), {"labels", "notes", "helps", "accesses"}
     return (
         isinstance(given, dict)
-        and given.keys() == {*texts, "line", *lists}
-        and all(_is_text(given[name]) for name in texts)
+        and given.keys() - {"place"} == {*texts, "line", *lists}
+        and all(_is_text(given[name]) for name in (*texts, *given.keys() & {"place"}))
         and given["level"] in ("error", "warning")
         and _numbers([given["line"]], 1 << 62)
         and _is_list(given["notes"], _is_text)
