@@ -1,14 +1,19 @@
 """What is found in a kernel written in Python shows the Python line."""
 
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from ptxlab import Record, Trace
 from ptxlab.author import (
     f32,
     kernel,
     pointer,
     ptx,
 )
+from ptxlab.debug import Debugger
 from ptxlab.report import KernelError, PtxError
 
 
@@ -37,3 +42,45 @@ def test_findings_show_the_line_of_python() -> None:
     assert found.file == __file__
     assert "x[ptx.tid.x + 5] = f32(2.0)  # beyond the end" in str(raised.value)
     assert "st.global.f32 [%rd3], %f2;" in str(raised.value)
+
+
+def put(x, at) -> None:
+    x[at] = f32(1.0)
+
+
+def put_both(x, at) -> None:
+    put(x, at)
+    put(x, at + 100)
+
+
+@kernel
+def called(x: pointer[f32]):
+    put(x, ptx.tid.x)
+    [put(x, ptx.tid.x + number) for number in range(2)]
+    put_both(x, ptx.tid.x)
+
+
+def test_findings_say_what_calls_the_line_of_python(tmp_path: Path) -> None:
+    first, path = put.__code__.co_firstlineno, tmp_path / "called.ptxtrace"
+    with pytest.raises(KernelError) as raised:
+        called.launch(grid=1, block=1, args=[np.zeros(4, np.float32)], record=Record(path))
+    (found,) = raised.value.diagnostics
+    calls = (
+        f"line {first + 1} is in `put`, called from line {first + 6} in `put_both`, "
+        f"called from line {first + 13} in `called`"
+    )
+    assert (found.code, found.file, found.notes[-1]) == ("out-of-bounds", __file__, calls)
+
+    debugger = Debugger(Trace.open(path))
+    assert debugger.trace.findings[0].notes[-1] == calls
+    debugger.break_at(__file__, first + 6)
+    debugger.run()
+    stack = [(frame.place.line - first, frame.place.function) for frame in debugger.stack()]
+    assert stack == [(6, "put_both"), (13, "called")]  # at `at + 100`
+
+
+def test_calls_are_not_in_the_ptx() -> None:
+    assert "\0" not in called.ptx + str(called) + called.module.source.text
+    assert called.ptx == called.module.source.text
+    locations = [line for line in called.ptx.split("\n") if ".loc" in line]
+    assert all(one != other for one, other in pairwise(locations))  # one serves calls of the same line

@@ -52,7 +52,7 @@ class DeviceFunction:
         results: list[Any],
         constants: dict[str, Any],
     ) -> None:
-        trace = Trace(program, name, "func")
+        trace = Trace(program, name, "func", self.function.__code__)
         trace.names.update(parameter.name for parameter in parameters)
         trace.names.add("returned")
         with writing(trace):

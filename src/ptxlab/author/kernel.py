@@ -269,7 +269,7 @@ def write_kernel(program: Program, kernel: Kernel) -> None:
     """Run the kernel's Python and append what it writes."""
     parameters, constants, _ = read_parameters(kernel.function, kernel._position)
     check_constants(kernel.function, constants, kernel.constants, f"`{kernel.function.__name__}.specialise({{}}=...)`")
-    trace = Trace(program, kernel.name, "entry")
+    trace = Trace(program, kernel.name, "entry", kernel.function.__code__)
     trace.names.update(parameter.name for parameter in parameters)
     with writing(trace):
         values = load_parameters(trace, parameters, kernel._position, of_kernel=True)

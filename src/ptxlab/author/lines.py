@@ -15,11 +15,14 @@ from functools import lru_cache
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NoReturn
 
+from ptxlab.ir.inlining import MOST_CALLS
 from ptxlab.ir.origin import line_span
 from ptxlab.report import PtxError, Source, Span, error
 
 # Modules whose functions are not the user's code.
 _INNER = (__name__.rpartition(".")[0], "ptxlab.ir.launchable", "contextlib", "functools")
+_PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")  # of a function, that run as if they were called
+Running = tuple[tuple[CodeType, int], ...]  # functions that call one another, the innermost first, and their lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +59,29 @@ def here() -> SourcePosition:
 def user_frame() -> FrameType:
     """The innermost function outside of this package that is running."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_INNER):
+    while frame.f_back is not None and _is_inner(frame):
         frame = frame.f_back
     return frame
+
+
+def _is_inner(frame: FrameType) -> bool:
+    return bool(frame.f_globals.get("__name__", "").startswith(_INNER))
+
+
+def running_in(outermost: CodeType | None) -> Running:
+    """The functions outside of this package that are running, up to one; the innermost alone if that is not."""
+    frame: FrameType | None = user_frame()
+    assert frame is not None
+    found = [(frame.f_code, frame.f_lineno)]
+    while frame is not None and frame.f_code is not outermost and len(found) <= MOST_CALLS:
+        frame = frame.f_back if outermost is not None else None
+        if frame is not None and not _is_inner(frame):
+            part, line = found[-1]
+            if part.co_name in _PARTS and part in frame.f_code.co_consts:
+                found[-1] = frame.f_code, line
+            else:
+                found.append((frame.f_code, frame.f_lineno))
+    return tuple(found) if frame is not None else tuple(found[:1])
 
 
 def raised_at(problem: BaseException) -> SourcePosition | None:

@@ -11,10 +11,13 @@ import re
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import CodeType
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.author.lines import SourcePosition, here, refuse, texts_of
+from ptxlab.author.lines import Running, SourcePosition, here, refuse, running_in, texts_of
+from ptxlab.ir.inlining import Frame
+from ptxlab.ir.mangled import LAMBDA
 from ptxlab.isa import Candidate, Type
 from ptxlab.isa.targets import TARGETS, VERSIONS, Since, Version, target_named
 from ptxlab.syntax import parse
@@ -23,6 +26,7 @@ from ptxlab.timelines.layout import Layout
 MOST_LINES = 250_000
 _OWN_LABEL = re.compile(r"\$[a-z]+_\d+\b")
 _LABEL = re.compile(r"[A-Za-z_$%][\w$]*", re.ASCII)
+_CALLS = re.compile(r"^\0(\d+)\n", re.MULTILINE)  # a line of an item that is not PTX: the number of `Program.calls`
 
 # Names of registers by what they are declared as, as NVIDIA's compilers write them.
 _PREFIXES = {
@@ -62,6 +66,7 @@ class Program:
     dynamic_alignment: int = 0  # of the shared memory whose size the launch says
     needed: Version = (1, 0)
     timelines: dict[str, Layout] = field(default_factory=dict)  # of each kernel that records one
+    calls: dict[tuple[Frame, ...], int] = field(default_factory=dict)  # the lines that run at once, with a number
     name: str = "module"
     _known: dict[int, Candidate] = field(default_factory=dict)
     _read: tuple[int, ir.Module] | None = None
@@ -109,7 +114,13 @@ class Program:
     def module(self) -> ir.Module:
         """The program as `ptxlab.parse` reads it: one module for all that use it, until an item is added."""
         if self._read is None or self._read[0] != len(self.items):
-            module = parse(self.text(), f"{self.name}.ptx")
+            text, *marked = _CALLS.split(self._text())
+            calls, known = [], list(self.calls)
+            for number, following in zip(marked[::2], marked[1::2], strict=True):
+                calls.append((len(text), known[int(number)]))
+                text += following
+            module = parse(text, f"{self.name}.ptx")
+            module.calls = calls
             module.origins = {_ascii(file): source for file, source in texts_of(self.files).items()}
             if self._read is not None:
                 module.inherit(self._read[1])
@@ -131,27 +142,36 @@ class Program:
 
     def text(self, lines: bool = True) -> str:
         """The module as PTX; without `lines` it names no Python lines."""
+        text = _CALLS.sub("", self._text(lines))
+        if lines:
+            return text
+        return "\n".join(line for line in text.split("\n") if not line.startswith("    .loc "))
+
+    def _text(self, lines: bool = True) -> str:
         head = [".version {}.{}".format(*self.needed), f".target {', '.join([self.target, *self.options])}"]
         if self.address_size is not None:
             head.append(f".address_size {self.address_size}")
         if lines and self.files:
             head.append("")
             head += [f'.file {number} "{_ascii(name)}"' for name, number in self.files.items()]
-        text = "\n".join(["\n".join(head), *self.items])
-        if lines:
-            return text
-        return "\n".join(line for line in text.split("\n") if not line.startswith("    .loc "))
+        return "\n".join(["\n".join(head), *self.items])
 
 
 def _ascii(name: str) -> str:
     return name.encode("ascii", "replace").decode().replace('"', "'").replace("\\", "/")
 
 
+def _name(code: CodeType) -> str:
+    """A Python function in a text: `wait`, `Ring.wait`."""
+    return LAMBDA if code.co_name == "<lambda>" else code.co_qualname.rpartition("<locals>.")[2]
+
+
 class Trace:
     """One function while it is written."""
 
-    def __init__(self, program: Program, name: str, kind: str) -> None:
+    def __init__(self, program: Program, name: str, kind: str, code: CodeType | None = None) -> None:
         self.program = program
+        self.code = code  # the Python of the whole function
         self.name = name
         self.kind = kind
         self.lines: list[str] = []
@@ -172,6 +192,7 @@ class Trace:
         self.last_when: tuple[int, str] | None = None  # the line of the label that ended the last `when`
         self.position: SourcePosition | None = None  # where generated lines come from: those that load parameters
         self._line: tuple[str, int] | None = None
+        self._running: Running = ()
         self._own_labels: set[str] = set()
 
     def register(self, declared: str) -> str:
@@ -222,12 +243,24 @@ class Trace:
                 helps=["Python's `while` and `for` write their body each time; `with ptx.loop():` repeats on the GPU"],
             )
         if self.program.lines:
-            position = position or self.position or here()
-            line = (position.code.co_filename, position.line)
-            if line != self._line:
-                self._line = line
-                self.lines.append(f"    .loc {self.program.file(line[0])} {line[1]} 0")
+            position = position or self.position
+            running = running_in(self.code) if position is None else ((position.code, position.line),)
+            if running != self._running:
+                self._running = running
+                self._write_location()
         self.lines.append(f"    {text}")
+
+    def _write_location(self) -> None:
+        """Write the line of Python, and what calls it in a line that is not printed: not every PTX can name that."""
+        calls = self.program.calls
+        files = [_ascii(code.co_filename) for code, _ in self._running]
+        names = [*(_name(code) for code, _ in self._running[:-1]), self.name]
+        lines = [line for _, line in self._running]
+        self.lines.append(f"\0{calls.setdefault(tuple(map(Frame, files, lines, names)), len(calls))}")
+        line = (self._running[0][0].co_filename, lines[0])
+        if line != self._line:
+            self._line = line
+            self.lines.append(f"    .loc {self.program.file(line[0])} {line[1]} 0")
 
     @property
     def scope(self) -> ConditionalRegion:

@@ -24,7 +24,6 @@ class Lines:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.files = {item.index: item.name for item in program.module.items if isinstance(item, ir.File)}
         self.ptx = [
             Place("", program.line(number), function.name) for number, (function, _) in enumerate(program.instructions)
         ]
@@ -33,6 +32,8 @@ class Lines:
         self.sources = [tuple(Place(one.file, one.line, one.function) for one in found) for found in frames]
         self.own = [own_frame(found) for found in frames]  # which of them is the user's
         self.has_sources = any(self.sources)
+        named = {item.name for item in program.module.items if isinstance(item, ir.File)}
+        self.files = named.union(place.file for places in self.sources for place in places)
 
     def places(self, instruction: int, *, in_ptx: bool = False) -> tuple[Place, ...]:
         """The lines of an instruction: of its source, where `.loc` names one, or of the PTX."""
@@ -67,7 +68,7 @@ class Lines:
         return bool(self._names(file))
 
     def _names(self, file: str) -> set[str]:
-        return {name for name in self.files.values() if is_same(name, file)}
+        return {name for name in self.files if is_same(name, file)}
 
 
 def is_same(name: str, file: str) -> bool:

@@ -1,4 +1,5 @@
 """The calls by which inlined code came to its place, as `.loc … inlined_at` says: up to the kernel, with their names.
+Of kernels in Python, `Module.calls` says it.
 
 A `.loc` of inlined code names the place of the call alone, and another `.loc` with that place, above it, says where
 that is inlined in turn. Compilers write the calls of an instruction once, the outermost first, right before its own
@@ -9,7 +10,7 @@ that is called twice then has two calls at the same place: the one is meant whos
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -79,23 +80,31 @@ class Inlining:
         self._known: dict[tuple[Chain, str], tuple[Frame, ...]] = {}
         self._module = module
         self._starts: list[int] | None = None
-        self._found: list[tuple[int, Chain, Function]] = []
+        self._found: list[tuple[int, tuple[Frame, ...], int]] = []
 
     def at(self, offset: int) -> tuple[Frame, ...]:
         """The frames of the instruction at an offset into the PTX, the innermost first; none if it has no line."""
         if self._starts is None:
             functions = [one for one in self._module.functions if one.start is not None and one.end is not None]
             for function in sorted(functions, key=lambda one: one.start or 0) if self._files else ():
-                self._found.append((function.start or 0, (), function))
-                self._found += [(one.start or 0, chain, function) for one, chain in _chains(function)]
+                places = [(function.start or 0, ()), *self._places(function)]
+                self._found += [(start, frames, function.end or 0) for start, frames in places]
             self._starts = [start for start, _, _ in self._found]
         number = bisect_right(self._starts, offset) - 1
-        if number < 0 or offset >= (self._found[number][2].end or 0):
-            return ()
-        return self._frames(*self._found[number][1:])
+        return () if number < 0 or offset >= self._found[number][2] else self._found[number][1]
+
+    def _places(self, function: Function) -> list[tuple[int, tuple[Frame, ...]]]:
+        """The offsets from which on instructions of a function have other frames."""
+        calls = self._module.calls
+        first, last = (bisect_left(calls, at or 0, key=lambda one: one[0]) for at in (function.start, function.end))
+        named = calls[first:last]
+        return named or [(one.start or 0, self._frames(chain, function)) for one, chain in _chains(function)]
 
     def of_instructions(self, function: Function) -> Iterator[tuple[Frame, ...]]:
         """The frames of each instruction of a function, in their order."""
+        if self._module.calls:
+            yield from (self.at(one.start or 0) for one in function.instructions())
+            return
         chains = {id(location): chain for location, chain in _chains(function)} if self._files else {}
         chain: Chain = ()
         for statement in function.statements():

@@ -17,6 +17,8 @@ from ptxlab.report import Source, Span
 if TYPE_CHECKING:
     from numpy import ndarray
 
+    from ptxlab.ir.inlining import Frame
+
 
 class Placed(Protocol):
     """Anything that may know where it is in the source."""
@@ -31,11 +33,14 @@ class Module(Node):
     `targets` holds the words of the first `.target`: the architecture, then options such as `debug`. `comments` are
     those before or inside the header. `header_spans` has the source range of `version`, `target` and
     `address_size`, `origins` the texts that the program was compiled from, by the names that `.file` gives them.
+    `calls` has, from offsets on, the lines that instructions were written on and those that call them: of kernels in
+    Python, whose PTX names the first of these lines alone.
     """
 
     __slots__ = (
         "__weakref__",
         "address_size",
+        "calls",
         "comments",
         "header_spans",
         "items",
@@ -63,6 +68,7 @@ class Module(Node):
         self.source = source
         self.header_spans: dict[str, Range] = {}
         self.origins: dict[str, Source] = {}
+        self.calls: list[tuple[int, tuple[Frame, ...]]] = []
 
     def __repr__(self) -> str:
         name = f" {self.source.name}" if self.source is not None else ""

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import struct
 from functools import cached_property
+from itertools import starmap
 from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.trace_file import TraceError
 from ptxlab.ir.effects import registers_in
+from ptxlab.ir.inlining import Frame
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type
@@ -29,6 +31,8 @@ class Program:
             self.kernel = self.module[description["kernel"]]
         except (PtxError, KeyError) as problem:
             raise TraceError(f"the kernel of the recorded launch cannot be read: {problem}") from None
+        chains = [tuple(starmap(Frame, frames)) for frames in description.get("chains", ())]
+        self.module.calls = [(offset, chains[number]) for offset, number in description.get("calls", ())]
         self.functions = layout.reachable(self.module, self.kernel)
         self.instructions = [(f, one) for f in self.functions for one in f.instructions()]
         self.variables = layout.Variables(self.module, self.functions)

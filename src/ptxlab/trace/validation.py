@@ -55,6 +55,11 @@ def description_problem(given: Any) -> str | None:
             wrong.append(name)
     wrong += [name for name, of in (("regions", _is_region), ("segments", _is_segment))
               if not _is_list(given.get(name), of)]  # fmt: skip
+    chains, calls = (given.get(name, []) for name in ("chains", "calls"))  # older files have none
+    if not _is_list(chains, lambda one: one != [] and _is_list(one, _is_frame)):
+        wrong.append("chains")
+    elif not _is_list(calls, lambda one: _numbers(one, 1 << 62, len(chains))):
+        wrong.append("calls")
     if not wrong and not re.fullmatch("([0-9a-f]{2})*", given["parameters"]):
         wrong.append("parameters")
     if not wrong and np.prod(given["block"]) > 1024:
@@ -80,6 +85,11 @@ def _is_segment(given: Any) -> bool:
         and _is_list(given.get("steps"), lambda one: _is_list(one, lambda each: type(each) is int) and len(one) == 2)
         and _is_list(given.get("slots"), _is_slot)
     )
+
+
+def _is_frame(given: Any) -> bool:
+    is_right = isinstance(given, list) and len(given) == 3 and _is_text(given[0]) and _is_text(given[2])
+    return is_right and _numbers(given[1:2], 1 << 31)
 
 
 def _is_slot(given: Any) -> bool:

@@ -180,10 +180,13 @@ def _temporary_file() -> Path:
 def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
     """What a reader needs beside the chunks."""
     compiled = launch.compiled
-    source = compiled.module.source
+    source, calls = compiled.module.source, compiled.module.calls
+    chains = {frames: number for number, frames in enumerate(dict.fromkeys(frames for _, frames in calls))}
     return {
         "name": source.name if source is not None else compiled.kernel.name,
         "text": source.text if source is not None else format(compiled.module),
+        "chains": [[[one.file, one.line, one.function] for one in frames] for frames in chains],
+        "calls": [[offset, chains[frames]] for offset, frames in calls],
         "kernel": compiled.kernel.name,
         "grid": launch.grid,
         "block": launch.block,
