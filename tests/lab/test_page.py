@@ -268,6 +268,7 @@ def test_a_phone_shows_one_pane_at_a_time(pages: Pages) -> None:
         assert page.evaluate("document.getElementById('code').offsetWidth") == 0
         page.click('#panes [data-pane="time"]')
         page.wait("document.getElementById('timeline').offsetHeight > 100")
+        page.wait("lab.timeline.tracks.length > 0")  # which depend on how wide the pane is
 
 
 @pytest.mark.skipif(shutil.which("tsc") is None, reason="there is no TypeScript compiler on this machine")

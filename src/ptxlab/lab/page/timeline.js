@@ -51,7 +51,7 @@ export class Timeline {
     this.listen();
     this.isNarrow = window.matchMedia("(max-width: 820px)");
     this.wide = this.scroll.clientWidth;
-    new ResizeObserver(() => { this.wide = this.scroll.clientWidth; this.draw(); }).observe(element);
+    new ResizeObserver(() => { this.wide = this.scroll.clientWidth; this.loading = this.load(); this.draw(); }).observe(element);
     this.shown = ""; // what the tracks were painted for
     /** @type {Track[] | null} */
     this.shownTracks = null;
@@ -144,8 +144,9 @@ export class Timeline {
     return Math.max(40, this.wide - NAMES);
   }
 
-  /** The tiles that are seen. */
+  /** The tiles that are seen: none in a pane that is not shown. */
   async load() {
+    if (!this.wide) return;
     const level = Math.max(0, Math.ceil(Math.log2((this.to - this.from) / this.width)));
     const first = Math.floor(this.from / (TILE << level));
     const last = Math.min(Math.floor(this.to / (TILE << level)), first + 8);
