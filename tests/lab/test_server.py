@@ -22,6 +22,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import ptxlab
+from ptxlab.cli.arguments import parse_argument
+from ptxlab.cli.debug import Session
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.lab import Server, Views
 from tests.debug.kernels import EXCHANGE
@@ -78,6 +80,13 @@ def test_there_is_nothing_else(server: Server) -> None:
     for url in (f"{server.url}data/nothing", f"{server.url}data/steps/x", host, f"{host}wrong/data/run"):
         assert status(url) == 404
     assert status(f"{server.url}data/run", Host="example.com") == 403
+
+
+def test_what_check_warns_of_is_among_the_findings(kernel: Path) -> None:
+    kernel.write_text(EXCHANGE.replace("  bar.sync 0;", "  add.u32 %r7, %r6, 1;"))
+    opened = Session(kernel, block=(64,), arguments=[parse_argument("u32[64]=zeros")]).open()
+    shown = Views(opened.debugger.trace).get("run")["findings"]
+    assert [(one["level"], one["code"]) for one in shown] == [("error", "data-race"), ("warning", "unwritten-register")]
 
 
 def test_a_file_is_written(kernel: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 import ptxlab
 from ptxlab.lab import Views
 from ptxlab.lab.page import page
-from tests.debug.kernels import CALL, DOUBLE, EXCHANGE, LOAD, STORE
+from tests.debug.kernels import CALL, DOUBLE, EXCHANGE, LOAD, RACE, STORE
 from tests.lab.reading import memory_at, registers_at
 
 MOST = 400_000  # bytes of the page without what it shows
@@ -158,3 +158,15 @@ def test_the_page_is_small_and_asks_nothing_of_a_network() -> None:
     assert len(text.encode()) < MOST
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
+
+
+def test_the_page_starts_at_the_first_finding() -> None:
+    views, _ = recorded(RACE)
+    info = views.get("run")
+    access = info["findings"][0]["accesses"][0]
+    assert info["start"] == {"position": access["step"], "warp": access["warp"], "lane": access["lane"]}
+    hanging, _ = recorded(EXCHANGE.replace("bar.sync 0;", "bar.sync 0, 96;"))
+    (found,) = hanging.get("run")["findings"]
+    assert (found["code"], found["accesses"]) == ("hang", [])
+    assert hanging.get("run")["start"] == {"position": hanging.steps.count}  # each warp is at its barrier
+    assert recorded(EXCHANGE)[0].get("run")["start"] == {}

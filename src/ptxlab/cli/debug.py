@@ -15,7 +15,7 @@ from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
 from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
-from ptxlab.cli.launching import block_indices, check_first, choose, launch_options, required_block
+from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import KernelError, PtxError
 
@@ -75,7 +75,9 @@ class Session:
         from ptxlab.debug.adapter import Opened
         from ptxlab.debug.values import UnknownError
         from ptxlab.device.trace_file import TraceError
+        from ptxlab.emulate.host.recording import describe_finding
         from ptxlab.trace import Trace
+        from ptxlab.trace.steps import Finding
 
         if self.path is None:
             raise click.UsageError("`program` is missing: the file of the kernel, or of a recorded launch")
@@ -87,7 +89,7 @@ class Session:
         from ptxlab.device.options import LaunchOptions
         from ptxlab.device.record import Record
 
-        module, _ = read_module(self.path, self.target, self.entry)
+        module, warnings = read_module(self.path, self.target, self.entry)
         check_first(module)
         kernel = choose(module, self.entry, self.path)
         for argument, parameter in zip(self.arguments, kernel.parameters, strict=False):
@@ -99,6 +101,8 @@ class Session:
         inputs = Inputs(self.arguments, self.settings or {})
         result = try_seeds(kernel, inputs, range(self.seed, self.seed + 1), options, None).result
         assert result.trace is not None
+        warnings += kernel_warnings(kernel)
+        result.trace.findings += [Finding(**describe_finding(one, module.source)) for one in warnings]
         path = self.path if self.path.suffix == ".ptx" else None
         return Opened(Debugger(result.trace, result.diagnostics), path, result.output, result)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxlab.device.trace_format import ISSUED, READ, WRITTEN
 from ptxlab.lab.warp_steps import WarpSteps
+from ptxlab.lab.windows import steps_at
 from ptxlab.trace.accesses import GLOBAL
 from ptxlab.trace.columns import Numbers
 
@@ -30,6 +31,20 @@ def findings(steps: WarpSteps) -> list[dict[str, Any]]:
             accesses.append({**access, **when})
         found.append({**asdict(one), "accesses": accesses})
     return found
+
+
+def start(steps: WarpSteps, found: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Where the page starts: at an access of the first finding, where its line is executed last, or at the end."""
+    for one in found:
+        known = next((access for access in one["accesses"] if "step" in access), None)
+        if known is not None:
+            return {"position": known["step"], "warp": known["warp"], "lane": known["lane"]}
+        times = steps_at(steps, one["line"])
+        if times["count"]:
+            return {"position": times["steps"][-1], "warp": times["warps"][-1]}
+        if one["level"] == "error":  # a barrier that no warp passes
+            return {"position": steps.count}
+    return {}
 
 
 def _when(steps: WarpSteps, access: dict[str, int], taken: set[tuple[int, int]]) -> dict[str, int]:

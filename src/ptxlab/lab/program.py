@@ -14,7 +14,7 @@ from ptxlab.device.layout import shared_variables, size_of_variable
 from ptxlab.ir.mangled import title
 from ptxlab.isa.held import Held
 from ptxlab.lab.copies import is_copy
-from ptxlab.lab.findings import findings
+from ptxlab.lab.findings import findings, start
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.tensor_memory import does
 from ptxlab.lab.tiles import is_tile
@@ -31,6 +31,7 @@ def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, Any]
     trace = steps.trace
     lines = Lines(trace.program)
     sources, left_out = _sources(lines, folders)
+    found = findings(steps)
     matches = [trace.program.match(number) for number in range(len(trace.program.instructions))]
     return {
         "kernel": title(trace.description["kernel"]),
@@ -58,7 +59,8 @@ def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, Any]
         "hasTensorMemory": any(match is not None and does(match) is not None for match in matches),
         "arrays": _arrays(steps),
         "shared": _shared(steps),
-        "findings": findings(steps),
+        "findings": found,
+        "start": start(steps, found),
         "remarks": [*left_out, *_changed(steps, lines)],
     }
 

@@ -141,7 +141,7 @@ class HostRecorder:
             end = trace_file.FAILED
         try:
             if found:
-                data = json.dumps([_describe_finding(one, self._source) for one in found]).encode()
+                data = json.dumps([describe_finding(one, self._source) for one in found]).encode()
                 self.writer.write(trace_file.REMARK, data)
             self._note(end)
             self.writer.close()
@@ -204,7 +204,7 @@ def _describe(launch: RunningLaunch, record: Record) -> dict[str, Any]:
     }
 
 
-def _describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]:
+def describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]:
     """A finding, with its line in the PTX: where that was compiled from something, the texts are on the lines there."""
     labels = [label for label in found.labels if label.span.source is source]
     line = labels[0].span.source.position(labels[0].span.start)[0] if labels else 0

@@ -40,7 +40,7 @@ export async function start() {
   }
   const run = new Run(source, info);
   const first = run.blocks[0]?.warps[0] ?? 0;
-  const known = remembered();
+  const known = { ...info.start, ...remembered() };
   const warps = new Set(run.blocks.flatMap((one) => one.warps));
   const state = new State({
     position: Math.min(known.position ?? 0, run.count), warp: warps.has(known.warp ?? -1) ? known.warp ?? first : first,
