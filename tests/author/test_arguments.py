@@ -207,6 +207,7 @@ def test_an_array_where_a_tensor_map_belongs() -> None:
     with pytest.raises(KernelError) as raised:
         prefetch.launch(grid=1, block=1, args=[np.zeros((8, 16), np.float32)])
     (found,) = raised.value.diagnostics
+    assert found.message.endswith("`source` is a tensor map, and got an array")
     assert [help.text for help in found.helps] == [
         "describe the array and the box that is copied: `ptxlab.tensor_map(x, box=(rows, columns))`"
     ]

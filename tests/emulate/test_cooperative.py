@@ -65,6 +65,23 @@ def test_blocks_that_cannot_synchronize() -> None:
         ptxlab.parse(MEET)["k"].launch(4, 64, [out, np.zeros_like(out)], device="cpu")
 
 
+TRAP = "    setp.eq.u64 %p2, %rd4, 0;\n    @%p2 trap;\n    fence.acq_rel.gpu;\n    atom"
+
+
+def test_a_kernel_that_stops_itself_says_how_to_launch_it() -> None:
+    out = np.zeros(4, np.uint32)
+    text = MEET.replace("    fence.acq_rel.gpu;\n    atom", TRAP)  # as `grid.sync()` does
+    help = "`grid.sync()` needs a cooperative launch: `--cooperative`, or `cooperative=True` in Python"
+    with pytest.raises(ptxlab.KernelError) as raised:
+        ptxlab.parse(text)["k"].launch(4, 64, [out, np.zeros_like(out)], device="cpu")
+    assert [one.text for one in raised.value.diagnostics[0].helps] == [help]
+    ptxlab.parse(text)["k"].launch(4, 64, [out, np.zeros_like(out)], cooperative=True, device="cpu")
+    other = text.replace("%envreg1", "0").replace("%envreg2", "0")
+    with pytest.raises(ptxlab.KernelError) as raised:
+        ptxlab.parse(other)["k"].launch(4, 64, [out, np.zeros_like(out)], device="cpu")
+    assert raised.value.diagnostics[0].helps == ()
+
+
 KEPT = """.version 8.0
 .target sm_80
 .address_size 64

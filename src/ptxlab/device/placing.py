@@ -108,6 +108,8 @@ def _problem(parameter: ir.Variable, fields: Sequence[Field], values: Sequence[A
             f"{given} for `{parameter.title}`, of which the kernel reads {len(fields)} field{'s' * (len(fields) != 1)}"
         )
     field, value = next(pair for pair in zip(fields, values, strict=True) if not _fits(*pair))
+    if field.kind == MAP and len(fields) == 1:
+        return f"`{parameter.title}` is a tensor map, and got {_spell(value)}"
     return f"{_spell(value)} for the field at {field} of `{parameter.title}`"
 
 

@@ -138,7 +138,12 @@ class Race:
     @property
     def replay(self) -> list[str]:
         """A note on how to see it again, where that needs a seed."""
-        return [f"replay with `--seed {self.launch.seed}`"] if self.launch.seed else []
+        return replay(self.launch)
+
+
+def replay(launch: RunningLaunch) -> list[str]:
+    """A note on how to see what a launch found again, where that needs a seed."""
+    return [f"replay with `--seed {launch.seed}`, in Python `seed={launch.seed}`"] if launch.seed else []
 
 
 def parties_of(found: StructArray, number: int) -> tuple[Party, Party]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import bytes_of, parties_of
+from ptxlab.emulate.explain.accesses import bytes_of, parties_of, replay
 from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order import one_sided
 from ptxlab.emulate.runtime.order.observations import READ_FENCED
@@ -46,7 +46,7 @@ def _explain(launch: RunningLaunch, found: StructArray, number: int) -> Diagnost
         launch.span_of(after.instruction),
         f"{thread_name(launch, after.block, after.thread)} {after.did} them; {harm}",
         others=[Label(span, text) for span, text in spans if span is not None],
-        notes=[note, *([f"replay with `--seed {launch.seed}`"] if launch.seed else [])],
+        notes=[note, *replay(launch)],
         helps=[help],
     )
 

@@ -163,7 +163,7 @@ def explore(
             found.executions += 1
             schedule = write_schedule(explorer.schedule)
             for diagnostic in result.diagnostics:
-                note = f"replay with `--schedule {schedule}`"
+                note = f'replay with `--schedule {schedule}`, in Python `schedule="{schedule}"`'
                 reported.setdefault(_cause(diagnostic), replace(diagnostic, notes=(*diagnostic.notes, note)))
             _count(outcomes, args, schedule, {diagnostic.code for diagnostic in result.diagnostics})
             if progress is not None:
