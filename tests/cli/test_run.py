@@ -51,7 +51,7 @@ def saxpy(tmp_path: Path) -> Path:
 
 def test_what_changed_and_what_it_took(saxpy: Path) -> None:
     result = run(saxpy, "--entry", "saxpy", "--grid", 2, "--block", "2,1", "--arg", "f32[4]=1,2,3,-4", "--arg",
-                 "f32[4]=0.5", "--arg", "f32=2", "--arg", "u32=3")  # fmt: skip
+                 "f32[4]=0.5", "--arg", "2", "--arg", "3")  # fmt: skip
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == "y: f32[4], 3 of 4 elements changed"
@@ -171,7 +171,10 @@ def test_random_integers_stay_within_their_limits() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--block", 1, "--arg", "f32"], "is not like `f32=2.0`"),
+        (["--block", 1, "--arg", "f32"], "is not like `2.0`, `f32=2.0`"),
+        ([*ONES, "--arg", "2", "--arg", "2.5"], "`2.5`: `2.5` is not an integer\n"),
+        ([*ONES, *["--arg", "2"] * 3], "`2`: `saxpy` has 4 parameters\n"),
+        (["--block", 1, "--set", "x=2"], "`2` is not like"),
         (
             ["--block", 1, "--arg", "(f32=1, f32=2)"],
             "a structure is given by its numbers, `(256, 128, 0.5)`, or its bytes",
@@ -350,6 +353,13 @@ def test_seeds_stop_at_the_first_finding_and_say_how_to_replay(tmp_path: Path) -
     seed = int(note.partition("--seed ")[2].partition("`")[0])
     assert 0 < seed < 50
     assert run(*arguments, "--seed", seed).exit_code == 1
+
+
+def test_a_number_for_bits_says_its_type(tmp_path: Path) -> None:
+    file = write(tmp_path, HEADER + ".entry k(.param .b32 n) { ret; }\n")
+    result = run(file, "--block", 1, "--arg", "2")
+    assert (result.exit_code, "`2`: the parameter `n` is `.b32`: write the type, `u32=…`" in result.stderr) == (2, True)
+    assert run(file, "--block", 1, "--arg", "f32=2", "--device", "cpu").exit_code == 0
 
 
 def test_one_detector_alone(tmp_path: Path) -> None:

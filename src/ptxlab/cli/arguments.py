@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from ast import literal_eval
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, isinf, prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,11 +32,13 @@ _NUMPY = {
 }  # fmt: skip
 _ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
 STRUCTURE = "a structure"
+NUMBER = "a number"  # of the type that the parameter has
 TYPES = (*_NUMPY, *_ML_DTYPES)
 _FLOATS = ("f16", "f32", "f64", *_ML_DTYPES)
 
 Seed = Sequence[int]
 _ARGUMENT = re.compile(r"(?P<type>\w+)(?:(?P<shape>\[[^\]]*\])?=(?P<value>.*)|(?P<zeros>\[[^\]]*\]))", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)")
 _RANDOM = re.compile(r"random(?::(?P<low>[^:]+):(?P<high>[^:]+))?")
 
 
@@ -187,15 +189,20 @@ class Argument:
         """A usage error about this argument."""
         return click.BadParameter(f"`{self.text}`: {text}", param_hint=self.option)
 
-    def check_parameter(self, parameter: Variable) -> None:
-        """Refuse a number for a parameter of another kind; its bits would mean something else there."""
-        if self.shape is not None or self.type not in TYPES or parameter.dimensions:
-            return
+    def for_parameter(self, parameter: Variable) -> Argument:
+        """It with the type of the parameter, if it has none; one of another kind is refused: its bits mean others."""
         wanted = parameter.type
+        if self.type == NUMBER:
+            if wanted.name not in TYPES or wanted.kind == "b" or parameter.dimensions:
+                raise self.problem(f"the parameter `{parameter.title}` is `.{wanted.name}`: write the type, `u32=…`")
+            return replace(self, type=wanted.name)
+        if self.shape is not None or self.type not in TYPES or parameter.dimensions:
+            return self
         kind = "f" if self.type in _FLOATS else self.type[0]
         same = "b" in (kind, wanted.kind) or (kind == "f") == (wanted.kind == "f")
         if not same or type_of(self.type).itemsize * 8 != wanted.width:
             raise self.problem(f"the parameter `{parameter.title}` is `.{wanted.name}`")
+        return self
 
 
 def type_of(name: str) -> dtype[Any]:
@@ -215,8 +222,10 @@ def parse_argument(text: str, option: str = "--arg") -> Argument:
     found = _ARGUMENT.fullmatch(text)
     if text.startswith(("(", "{")):
         return _parse_structure(text, option)
+    if found is None and option == "--arg" and _NUMBER.fullmatch(text):
+        return Argument(text, NUMBER, None, text, option)
     if found is None:
-        raise click.BadParameter(f"`{text}` is not like `f32=2.0` or `f32[1024]=random`", param_hint=option)
+        raise click.BadParameter(f"`{text}` is not like `2.0`, `f32=2.0` or `f32[1024]=random`", param_hint=option)
     type, shape = found["type"], found["shape"] or found["zeros"]
     value = "zeros" if found["zeros"] else found["value"]
     if type not in TYPES and not (type == "bytes" and shape is None):

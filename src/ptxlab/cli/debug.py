@@ -15,7 +15,15 @@ from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
 from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
-from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
+from ptxlab.cli.launching import (
+    arguments_for,
+    block_indices,
+    check_first,
+    choose,
+    kernel_warnings,
+    launch_options,
+    required_block,
+)
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import KernelError, PtxError
 
@@ -92,13 +100,11 @@ class Session:
         module, warnings = read_module(self.path, self.target, self.entry)
         check_first(module)
         kernel = choose(module, self.entry, self.path)
-        for argument, parameter in zip(self.arguments, kernel.parameters, strict=False):
-            argument.check_parameter(parameter)
         record = Record(blocks=self.blocks, warps=self.warps or None, limit=self.limit)
         block = self.block or required_block(kernel)
         options = LaunchOptions(self.grid, block, cluster=self.cluster, shared=self.shared, device="cpu",
                                 on_error="collect", record=record)  # fmt: skip
-        inputs = Inputs(self.arguments, self.settings or {})
+        inputs = Inputs(arguments_for(kernel, self.arguments), self.settings or {})
         result = try_seeds(kernel, inputs, range(self.seed, self.seed + 1), options, None).result
         assert result.trace is not None
         warnings += kernel_warnings(kernel)

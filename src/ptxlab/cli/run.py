@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import cuda_target_option, name_of, path_argument, read_module
 from ptxlab.cli.findings import format_option, show_failure, status_of
 from ptxlab.cli.launching import (
+    arguments_for,
     block_indices,
     check_first,
     choose,
@@ -264,8 +265,7 @@ def command(context: click.Context, /, **given: Any) -> None:
             kernel = choose(module, request.entry, request.path)
             warnings += kernel_warnings(kernel)
         options = request.options(kernel)
-        for argument, parameter in zip(request.arguments, kernel.parameters, strict=False):
-            argument.check_parameter(parameter)
+        request = replace(request, arguments=arguments_for(kernel, request.arguments))
         if request.estimate:
             context.exit(estimate(kernel, request))
         if request.explore:
