@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import ptxlab
 from tests.emulate.launching import kernel, launch, problem
 
 
@@ -56,3 +57,31 @@ def test_a_call_of_a_function_that_the_kernel_does_not_name() -> None:
         result = launch(body, ".u64 p", [(4 << 56) + 16 * number], before=before, on_error="collect")
         codes.update(found.code for found in result.diagnostics)
     assert codes == {"bad-call"}
+
+
+def test_a_call_of_a_function_whose_address_another_kernel_stored() -> None:
+    """As of virtual functions of an object that an earlier kernel made."""
+    module = ptxlab.parse("""
+.version 8.0
+.target sm_80
+.address_size 64
+.global .u64 table;
+.func (.reg .u32 %out) f(.reg .u32 %in) { add.u32 %out, %in, 7; ret; }
+.visible .entry store() { .reg .b64 %rd1; mov.u64 %rd1, f; st.global.u64 [table], %rd1; ret; }
+.visible .entry use(.param .u64 to)
+{
+    .reg .b32 %r1, %r2;
+    .reg .b64 %rd1, %rd2;
+    mov.u32 %r1, 5;
+    ld.global.u64 %rd1, [table];
+    prototype: .callprototype (.reg .u32 _) _ (.reg .u32 _);
+    call (%r2), %rd1, (%r1), prototype;
+    ld.param.u64 %rd2, [to];
+    st.global.u32 [%rd2], %r2;
+    ret;
+}
+""")
+    to = np.zeros(1, np.uint32)
+    module["store"].launch(1, 1, [], device="cpu")
+    module["use"].launch(1, 1, [to], device="cpu")
+    assert to == 12

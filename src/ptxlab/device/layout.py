@@ -118,12 +118,26 @@ def reachable(module: ir.Module, entry: ir.Function) -> list[ir.Function]:
     seen: set[str] = set()
     while pending:
         function = pending.pop()
-        for name in _names(function, variables, seen):
+        names = list(_names(function, variables, seen))
+        if any(isinstance(statement, ir.CallPrototype) for statement in function.statements()):
+            names += _with_address(module, variables)
+        for name in names:
             if name not in found and name in functions:
                 found[name] = functions[name]
                 if found[name].body is not None:
                     pending.append(found[name])
     return [function for function in found.values() if function.body is not None]
+
+
+def _with_address(module: ir.Module, variables: dict[str, ir.Variable]) -> Iterator[str]:
+    """The functions whose address any kernel may have stored, in a table or an object, before another one calls it."""
+    seen: set[str] = set()
+    for variable in variables:
+        yield from _initial_names(variable, variables, seen)
+    for function in module.functions:
+        for instruction in function.instructions():
+            if instruction.opcode.mnemonic != "call":
+                yield from (one.name for one in instruction.operands if isinstance(one, ir.FunctionReference))
 
 
 def _names(function: ir.Function, variables: dict[str, ir.Variable], seen: set[str]) -> Iterator[str]:
