@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -44,19 +45,20 @@ def test_findings_show_the_line_of_python() -> None:
     assert "st.global.f32 [%rd3], %f2;" in str(raised.value)
 
 
-def put(x, at) -> None:
+def put(x: Any, at: Any) -> None:
     x[at] = f32(1.0)
 
 
-def put_both(x, at) -> None:
+def put_both(x: Any, at: Any) -> None:
     put(x, at)
     put(x, at + 100)
 
 
 @kernel
-def called(x: pointer[f32]):
+def called(x: pointer[f32]) -> None:
     put(x, ptx.tid.x)
-    [put(x, ptx.tid.x + number) for number in range(2)]
+    for _ in (ptx.tid.x + number for number in range(2)):
+        put(x, ptx.tid.x)
     put_both(x, ptx.tid.x)
 
 
@@ -67,7 +69,7 @@ def test_findings_say_what_calls_the_line_of_python(tmp_path: Path) -> None:
     (found,) = raised.value.diagnostics
     calls = (
         f"line {first + 1} is in `put`, called from line {first + 6} in `put_both`, "
-        f"called from line {first + 13} in `called`"
+        f"called from line {first + 14} in `called`"
     )
     assert (found.code, found.file, found.notes[-1]) == ("out-of-bounds", __file__, calls)
 
@@ -76,11 +78,18 @@ def test_findings_say_what_calls_the_line_of_python(tmp_path: Path) -> None:
     debugger.break_at(__file__, first + 6)
     debugger.run()
     stack = [(frame.place.line - first, frame.place.function) for frame in debugger.stack()]
-    assert stack == [(6, "put_both"), (13, "called")]  # at `at + 100`
+    assert stack == [(6, "put_both"), (14, "called")]  # at `at + 100`
+
+
+def test_a_generator_is_not_a_call() -> None:
+    found = {frames[0].line: len(frames) for _, frames in called.module.calls}
+    assert found[put.__code__.co_firstlineno + 12] == 1
 
 
 def test_calls_are_not_in_the_ptx() -> None:
-    assert "\0" not in called.ptx + str(called) + called.module.source.text
-    assert called.ptx == called.module.source.text
+    source = called.module.source
+    assert source is not None
+    assert called.ptx == source.text
+    assert "\0" not in called.ptx + str(called)
     locations = [line for line in called.ptx.split("\n") if ".loc" in line]
     assert all(one != other for one, other in pairwise(locations))  # one serves calls of the same line

@@ -62,4 +62,5 @@ def test_statements_come_in_order() -> None:
 
 
 def test_a_module_is_a_program_and_where_it_came_from() -> None:
-    assert set(ir.Module.__slots__) - set(ir.Module.fields) == {"source", "header_spans", "origins", "__weakref__"}
+    where = {"source", "header_spans", "origins", "calls"}
+    assert set(ir.Module.__slots__) - set(ir.Module.fields) == {*where, "__weakref__"}

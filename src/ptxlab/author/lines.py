@@ -69,19 +69,18 @@ def _is_inner(frame: FrameType) -> bool:
 
 
 def running_in(outermost: CodeType | None) -> Running:
-    """The functions outside of this package that are running, up to one; the innermost alone if that is not."""
-    frame: FrameType | None = user_frame()
-    assert frame is not None
+    """The functions outside of this package that are running, up to one; the innermost alone if that is not near."""
+    frame = user_frame()
     found = [(frame.f_code, frame.f_lineno)]
-    while frame is not None and frame.f_code is not outermost and len(found) <= MOST_CALLS:
-        frame = frame.f_back if outermost is not None else None
-        if frame is not None and not _is_inner(frame):
-            part, line = found[-1]
-            if part.co_name in _PARTS and part in frame.f_code.co_consts:
-                found[-1] = frame.f_code, line
-            else:
-                found.append((frame.f_code, frame.f_lineno))
-    return tuple(found) if frame is not None else tuple(found[:1])
+    while frame.f_code is not outermost:
+        if outermost is None or frame.f_back is None or len(found) > MOST_CALLS:
+            return (found[0],)
+        frame = frame.f_back
+        if found[-1][0].co_name in _PARTS and found[-1][0] in frame.f_code.co_consts:
+            found[-1] = frame.f_code, found[-1][1]
+        elif not _is_inner(frame):
+            found.append((frame.f_code, frame.f_lineno))
+    return tuple(found)
 
 
 def raised_at(problem: BaseException) -> SourcePosition | None:

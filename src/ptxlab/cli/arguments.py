@@ -38,7 +38,7 @@ _FLOATS = ("f16", "f32", "f64", *_ML_DTYPES)
 
 Seed = Sequence[int]
 _ARGUMENT = re.compile(r"(?P<type>\w+)(?:(?P<shape>\[[^\]]*\])?=(?P<value>.*)|(?P<zeros>\[[^\]]*\]))", re.DOTALL)
-_NUMBER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|inf|nan)")
+_NUMBER = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)")
 _RANDOM = re.compile(r"random(?::(?P<low>[^:]+):(?P<high>[^:]+))?")
 
 
@@ -56,7 +56,7 @@ class Argument:
         """The array, the bytes of the number, or a structure's numbers; `random` is the same for the same seed."""
         import numpy
 
-        if self.type == STRUCTURE:
+        if self.type in (STRUCTURE, NUMBER):
             return _numbers_of(self.value)
         if self.type == "bytes":
             return self._bytes()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ptxlab.cli.arguments import NUMBER, Argument, parse_argument, parse_setting
+from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
 from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import LISTED
 from ptxlab.report import Diagnostic, PtxError, error
@@ -132,11 +132,8 @@ def kernel_warnings(kernel: Function) -> list[Diagnostic]:
 
 
 def arguments_for(kernel: Function, given: Sequence[Argument]) -> list[Argument]:
-    """The arguments as the parameters of a kernel take them."""
+    """The arguments as the parameters of a kernel take them; a launch refuses those without one."""
     known = [one.for_parameter(parameter) for one, parameter in zip(given, kernel.parameters, strict=False)]
-    for one in given[len(known) :]:
-        if one.type == NUMBER:
-            raise one.problem(f"`{kernel.title}` has {len(known)} parameters")
     return [*known, *given[len(known) :]]
 
 

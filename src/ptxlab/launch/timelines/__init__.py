@@ -52,8 +52,6 @@ class Recording:
         inserted = insertions(plain, kernel, events)
         made = parse(inserted.result(), name=given)
         made.origins = module.origins
-        if text == inserted.text:
-            made.calls = [(inserted.moved(offset), frames) for offset, frames in module.calls]
         return cls(made, events, inserted)
 
     def in_original(self, found: Diagnostic, source: Source | None) -> Diagnostic:

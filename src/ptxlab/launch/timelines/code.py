@@ -82,10 +82,6 @@ class Insertions:
             done = offset
         return "".join([*parts, self.text[done:]])
 
-    def moved(self, offset: int) -> int:
-        """The offset in the result, of an offset in the text before."""
-        return offset + sum(len(inserted) for position, inserted in self.at if position < offset)
-
     def original(self, offset: int) -> int:
         """The offset in the text before, of an offset in the result."""
         moved = 0
