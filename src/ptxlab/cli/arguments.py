@@ -21,7 +21,7 @@ from ptxlab.cli.files import name_of
 if TYPE_CHECKING:
     from numpy import dtype, ndarray
 
-    from ptxlab.ir import Variable
+    from ptxlab.ir import Function, Variable
 
 # The types of NumPy and of ml_dtypes, by what PTX calls them.
 _NUMPY = {
@@ -240,6 +240,12 @@ def parse_argument(text: str, option: str = "--arg") -> Argument:
     if not all(re.fullmatch(r"[0-9]{1,15}", extent) for extent in extents) or prod(map(int, extents)) >= 1 << 59:
         raise click.BadParameter(f"`{text}`: `{shape}` is not a shape such as `[64,64]`", param_hint=option)
     return Argument(text, type, tuple(map(int, extents)), value, option)
+
+
+def arguments_for(kernel: Function, given: Sequence[Argument]) -> list[Argument]:
+    """The arguments as the parameters of a kernel take them; a launch refuses those without one."""
+    known = [one.for_parameter(parameter) for one, parameter in zip(given, kernel.parameters, strict=False)]
+    return [*known, *given[len(known) :]]
 
 
 def _parse_structure(text: str, option: str) -> Argument:

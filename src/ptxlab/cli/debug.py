@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
+from ptxlab.cli.arguments import Argument, arguments_for, parse_argument, parse_setting
 from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
-from ptxlab.cli.launching import (
-    arguments_for,
-    block_indices,
-    check_first,
-    choose,
-    kernel_warnings,
-    launch_options,
-    required_block,
-)
+from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import KernelError, PtxError
 

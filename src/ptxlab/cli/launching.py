@@ -131,12 +131,6 @@ def kernel_warnings(kernel: Function) -> list[Diagnostic]:
     return warnings_of(kernel)
 
 
-def arguments_for(kernel: Function, given: Sequence[Argument]) -> list[Argument]:
-    """The arguments as the parameters of a kernel take them; a launch refuses those without one."""
-    known = [one.for_parameter(parameter) for one, parameter in zip(given, kernel.parameters, strict=False)]
-    return [*known, *given[len(known) :]]
-
-
 def choose(module: Module, entry: str | None, path: Path | None = None) -> Function:
     """The kernel of that name, or the only one."""
     from ptxlab.ir.mangled import matches, plain, titles

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument
+from ptxlab.cli.arguments import Argument, arguments_for
 from ptxlab.cli.compiling import CUDA, Compiling
 from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import cuda_target_option, name_of, path_argument, read_module
 from ptxlab.cli.findings import format_option, show_failure, status_of
 from ptxlab.cli.launching import (
-    arguments_for,
     block_indices,
     check_first,
     choose,

@@ -135,11 +135,6 @@ class Race:
         span = self.launch.span_of(self.earlier.instruction)
         return [] if span is None else [Label(span, text)]
 
-    @property
-    def replay(self) -> list[str]:
-        """A note on how to see it again, where that needs a seed."""
-        return replay(self.launch)
-
 
 def replay(launch: RunningLaunch) -> list[str]:
     """A note on how to see what a launch found again, where that needs a seed."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of
+from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of, replay
 from ptxlab.emulate.explain.memory_names import name_memory
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.tensor_findings import (
@@ -70,7 +70,7 @@ def explain_race(launch: RunningLaunch, found: StructArray, number: int) -> Diag
     if race.earlier.instruction == race.later.instruction:
         after, others = f"{account.before}, {after}", []
     span = launch.span_of(race.later.instruction)
-    return say(code, message, span, after, others=others, notes=[*notes, *race.replay], helps=helps)
+    return say(code, message, span, after, others=others, notes=[*notes, *replay(race.launch)], helps=helps)
 
 
 def started(race: Race, party: Party) -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.explain.accesses import replay
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import ranges
 from ptxlab.emulate.runtime.tensor_memory.collectors import CHANGED, FULL
@@ -41,7 +42,7 @@ def explain_tensor_race(race: Race) -> Diagnostic:
         race.launch.span_of(later.instruction),
         f"{race.other} started it at {race.bytes}, {label}",
         others=race.at_earlier(f"{race.first} started the {before.name}"),
-        notes=[*notes, *race.replay],
+        notes=[*notes, *replay(race.launch)],
     )
 
 
@@ -74,7 +75,7 @@ def _explain_use_after_free(race: Race, use: Party, free: Party, user: str, free
         notes=[
             f"nothing makes sure that the {operation.name} is complete when the memory is freed",
             operation.completion,
-            *race.replay,
+            *replay(race.launch),
         ],
         helps=["`bar.sync`, or another barrier of all warps that use the memory, before `tcgen05.dealloc`"],
     )
