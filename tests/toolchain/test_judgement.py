@@ -55,6 +55,15 @@ def test_a_shared_run_gives_each_text_its_own_verdict(ptxas: Tool, kernel: str) 
     assert sum(accepted(verdicts) for verdicts in together) >= 5
 
 
+def test_variables_of_one_name_in_several_texts_are_several(ptxas: Tool, kernel: str) -> None:
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n{}\n.entry k() {{ .reg .b64 %d; mov.u64 %d, v; ret; }}\n"
+    declared = [".const .u32 v[4];", ".shared .u32 w, v[25000000];", ".global .u32 v[4];"]
+    texts = [text.format(line) for line in declared]
+    found = judge_many([(text, None) for text in texts], ptxas)
+    assert [accepted(verdicts) for verdicts in found] == [True, False, True]
+    assert "uses too much shared data" in found[1][0].message
+
+
 def test_verdicts_are_remembered(fake_ptxas: Callable[[str], Tool], kernel: str, tmp_path: Path) -> None:
     tool = fake_ptxas(f"echo run >> {tmp_path / 'runs'}")
     assert judge(kernel, tool=tool) == judge(kernel, tool=tool) == []

@@ -29,7 +29,7 @@ from ptxlab.toolchain.tools import Tool, find_assembler
 DEFAULT_TIMEOUT = 60.0
 _TOGETHER = 64
 _TOGETHER_BYTES = 400_000
-_FORMAT = "2"
+_FORMAT = "4"
 _MARK = "__ptxlab_{}"
 
 
@@ -125,6 +125,9 @@ _HEADER = re.compile(
     r"(?:\s|//[^\n]*\n)*(\.version\s+\d+\.\d+)\s(?:\s|//[^\n]*\n)*(\.target\s+\w+)\s(?:\s|//[^\n]*\n)*(\.address_size\s+64)\s"
 )
 _LINKED = re.compile(r"\.(?:extern|weak|common)\b|\.visible\b(?!\s*\.entry\b)|\.alias\b|\.file\b|\.section\b|@@DWARF")
+_DECLARATION = re.compile(r"(?<!\w)\.(?:const|shared|global)\b([^;={]*)")
+_VARIABLE = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:,|$)")
+_PLAIN = frozenset("bra call ret exit trap brkpt".split())  # instructions that can be without modifiers
 _ENTRY = re.compile(r"(\.entry\s+)([A-Za-z_$%][\w$]*)")
 
 
@@ -135,12 +138,27 @@ def _header(text: str) -> str | None:
 
 
 def _can_share(text: str) -> bool:
-    """Whether renaming its entries parts a text from all others."""
+    """Whether renaming its entries and variables parts a text from all others."""
     if _LINKED.search(text) or unterminated_comment(text) is not None:
         return False
     names = [found[2] for found in _ENTRY.finditer(text)]
+    if any(name in _PLAIN or re.search(rf"(?<![\w$%.]){re.escape(name)}\.", text) for name in _variables(text)):
+        return False  # a variable is named as an instruction, or has parts
     once = all(len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", text)) == 1 for name in names)
     return once and len(names) == text.count(".entry")
+
+
+def _variables(text: str) -> set[str]:
+    """The names of variables that a text declares."""
+    return {name for declared in _DECLARATION.findall(text) for name in _VARIABLE.findall(declared)}
+
+
+def _renamed(text: str, mark: str) -> str:
+    """A text whose entries and variables have a mark: ptxas takes variables of one name in two files for one."""
+    text = _ENTRY.sub(rf"\1\2{mark}", text)
+    for name in _variables(text):
+        text = re.sub(rf"(?<![\w$%.]){re.escape(name)}(?![\w$])", name + mark, text)
+    return text
 
 
 def _run_group(group: Sequence[_Job]) -> dict[str, list[Verdict]]:
@@ -174,7 +192,7 @@ def _shared_run(group: Sequence[_Job]) -> tuple[dict[str, list[Verdict]], list[_
     """What one run on all files settles, and the jobs it says something about that may not be all."""
     files = {}
     for index, job in enumerate(group):
-        files[f"{index}.ptx"] = _ENTRY.sub(rf"\1\2{_MARK.format(index)}", job.text)
+        files[f"{index}.ptx"] = _renamed(job.text, _MARK.format(index))
         files[f"after{index}.ptx"] = _BUFFER.format(header=_header(job.text), index=index)
     outcome = _ptxas(files, group[0])
     if outcome.timed_out or outcome.signal_name:
