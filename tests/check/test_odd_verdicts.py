@@ -162,6 +162,8 @@ CASES: list[tuple[str, str | None]] = [
     (kernel("red.global.and.b32 [%d1], %r2, %r3;"), "operand-count"),
     # Addresses in tensor memory.
     (kernel("{ .reg .f16x2 h; tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r1}, [h]; }"), "?refused-spelling"),
+    (kernel("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r1}, [%r2];"), "?refused-spelling"),
+    (kernel("tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r2, %r1}, [%r2];"), None),
     (kernel("{ .reg .f16x2 h; tcgen05.mma.cta_group::1.kind::f16 [h], %d1, %d2, %r1, %p1; }"), "operand-type"),
     (kernel("tcgen05.ld.sync.aligned.16x64b.x1.b32 {%r1}, [%f1];"), "operand-type"),
     # Elements: only of arrays, and as an address only in loads, stores and tensor copies.

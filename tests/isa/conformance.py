@@ -133,7 +133,9 @@ def is_legal_for(question: Question, release: str | None) -> bool:
     found = opcode(spelled).match(shapes) if opcode(spelled).candidates else None
     expected = found.expected if isinstance(found, Match) else ()
     target = target_named(question.target)
-    use = Use(spelled, expected, shapes, question.version, target, "[prm" in rest)
+    results = re.findall(r"%\w+", rest.partition("}")[0])
+    repeats = len(set(results)) < len(results)
+    use = Use(spelled, expected, shapes, question.version, target, "[prm" in rest, repeats)
     if question.legal:
         return release == "13.0" or not any(row.applies(use) for row in TOLERATED)
     return release == "13.4" and any(row.applies(use) for row in NEWER)

@@ -21,10 +21,11 @@ def tolerated(program: Program) -> Iterator[Found]:
             if match is None or known.get(id(match)) is False:
                 continue
             shapes = tuple(map(shape_of, instruction.operands))
-            use = Use(instruction.opcode.text, match.expected, shapes, program.version, program.target, True)
+            use = Use(instruction.opcode.text, match.expected, shapes, program.version, program.target, True, True)
             known[id(match)] = any(row.applies(use) for row in TOLERATED)
             if known[id(match)]:
-                use = replace(use, reads_kernel_parameter=_reads_parameter(facts, instruction))
+                use = replace(use, reads_kernel_parameter=_reads_parameter(facts, instruction),
+                              repeats_result=_repeats_result(instruction))  # fmt: skip
                 yield from ((row, instruction) for row in TOLERATED if row.applies(use))
 
 
@@ -44,6 +45,11 @@ def _reads_parameter(facts: FunctionFacts, instruction: ir.Instruction) -> bool:
     bases = [operand.base for operand in instruction.operands if isinstance(operand, ir.Address)]
     names = {parameter.name for parameter in facts.function.parameters}
     return any(isinstance(base, ir.Register) or getattr(base, "name", None) in names for base in bases)
+
+
+def _repeats_result(instruction: ir.Instruction) -> bool:
+    result = instruction.operands[0] if instruction.operands else None
+    return isinstance(result, ir.Vector) and len(set(result.elements)) < len(result.elements)
 
 
 def by_release(program: Program, found: Sequence[Diagnostic]) -> list[Diagnostic]:

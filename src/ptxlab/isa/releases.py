@@ -29,6 +29,7 @@ class Use:
     version: Version
     target: Target
     reads_kernel_parameter: bool = False
+    repeats_result: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +107,9 @@ TOLERATED = (
     ),
     Difference(
         r"tcgen05\.(ld|st)\b", _has_odd_address, "an address of tensor memory is an untyped or integer register",
+    ),
+    Difference(
+        r"tcgen05\.ld\b", lambda use: use.repeats_result, "a register is the result twice", "name another register",
     ),
     Difference(
         r"ld\..*\bparam::func\b", lambda use: use.reads_kernel_parameter,
