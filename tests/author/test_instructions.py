@@ -162,7 +162,7 @@ PREFETCH = ptx.cp["async"].bulk.prefetch.tensor["2d"]["L2"]["global"]
             "`cp.async.bulk.commit_group` needs PTX 8.0 with sm_90",
         ),
         (
-            lambda x, n, s, a: ptx.st.bulk.weak["shared::cta"](ptx.shared(b32, 4), n, 0),  # `.u32`, and not `.b32`
+            lambda x, n, s, a: ptx.st.bulk.weak["shared::cta"](ptx.shared(b32, 4).copy(), n, 0),  # `.u32`, not `.b32`
             "operand-type",
             "`size` of `st.bulk.weak.shared::cta` is a `u32`, expected a `.u64` register or immediate "
             "(0 to 16777216, a multiple of 8)",
@@ -294,7 +294,7 @@ def _versioned(target: str, write: Callable[[], Any], version: str | None = None
 
 def test_for_a_wrong_modifier_the_legal_ones_are_listed() -> None:
     found = refusal(lambda x, n, s, a: ptx.fma.rx.f32(a, a, a))
-    assert found.notes[0] == "after `fma` comes `.rn`, `.rz`, `.rm`, `.rp`"
+    assert found.notes[0] == "after `fma` comes `.rn`, `.rz`, `.rm`, `.rp`, `.satfinite`, `.e5m2x4`, `.e4m3x4`"
     assert found.notes[1].startswith("legal: `fma.rnd")
 
 
