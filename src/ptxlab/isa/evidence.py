@@ -14,6 +14,7 @@ from .targets import Since, target_named
 
 MEASURED_ON = "H200"
 _TARGET = target_named("sm_90a")
+_NEWEST = (9, 0)  # version of PTX whose instructions were compared
 
 # Chapters whose forms compute values, or permute them: what was compared.
 _COMPUTING = frozenset(
@@ -50,7 +51,8 @@ def evidence_of(candidate: Candidate, architecture: str) -> Evidence:
         return Evidence.DEFINED
     if (form.bounds or m.approx) and not _is_measured(architecture):
         return Evidence.APPROXIMATE
-    return Evidence.MEASURED
+    needed_versions = (min(version for version, _ in s.alternatives) for _, s in form.requirements(candidate.chosen))
+    return Evidence.DEFINED if max(needed_versions) > _NEWEST else Evidence.MEASURED
 
 
 def _is_on_measured(needed: Since) -> bool:
