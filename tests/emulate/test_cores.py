@@ -69,7 +69,7 @@ TOGETHER = {
     "a variable": "@%p2 st.global.u32 [word], 1;\n ld.global.u32 %r3, [word];",
     "a race in every block": f"{OWN}{SHARED_RACE}",
     "a race in one block": f"{OWN}@%p2 {SHARED_RACE}",
-    "a read of what was not written": f"{OWN}@%p2 ld.shared.u32 %r3, [tile+8];",
+    "a read of what was not written": f"{OWN}@%p2 ld.shared.u32 %r3, [tile+8];\n@%p2 st.global.u32 [%rd1], %r3;",
     "bad addresses from block 5 on": f"{OWN}@%p3 ld.global.u32 %r3, [%out+-4];",
     "a race and a fault": f"{SHARED_RACE}{OWN}@%p3 trap;",
     "a hang": f"{OWN}@%p2 bar.sync 1, 96;",

@@ -12,7 +12,7 @@ import pytest
 
 import ptxlab
 from ptxlab.emulate.translate import effort
-from ptxlab.native import apart
+from ptxlab.native import children
 from tests.emulate.launching import kernel, launch
 from tests.processes import ROOT
 
@@ -139,7 +139,7 @@ def test_too_many_ways_of_brx() -> None:
 
 def test_an_abort_of_llvm_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_CACHE", "")
-    monkeypatch.setattr(apart, "_PROGRAM", "import os; os.abort()")
+    monkeypatch.setattr(children, "SERVE", "import os; os.abort()")
     with pytest.raises(ptxlab.KernelError) as raised:
         launch(skips(1100) + "\nret;", on_error="raise")
     (found,) = raised.value.diagnostics
@@ -149,11 +149,8 @@ def test_an_abort_of_llvm_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_abort_while_optimising_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PTXLAB_CACHE", "")
-    monkeypatch.setattr(
-        apart,
-        "_PROGRAM",
-        "import os, sys; int(sys.argv[1]) and os.abort(); from ptxlab.native.apart import serve; serve()",
-    )
+    before = "import os, sys; int(sys.argv[1]) and os.abort(); "
+    monkeypatch.setattr(children, "SERVE", before + children.SERVE)
     assert run(skips(1100)) == (1100 - 1, [])
 
 

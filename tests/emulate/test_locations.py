@@ -93,18 +93,18 @@ def notes_in(texts: dict[str, str]) -> list[tuple[str, ...]]:
 
 
 def test_lines_in_notes() -> None:
-    hang, race = notes_in({"kernel.cu": "line\n" * 9})
+    race, hang = notes_in({"kernel.cu": "line\n" * 9})
     assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 4, thread 0), ")
     assert race == ("nothing orders what the two threads do in line 6: no barrier, and no release/acquire pair",)
 
 
 def test_lines_of_another_file_in_notes() -> None:
-    hang, _ = notes_in({"kernel.cu": "line\n" * 9, "helper.h": "line\n" * 9})
+    _, hang = notes_in({"kernel.cu": "line\n" * 9, "helper.h": "line\n" * 9})
     assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 5 of helper.h (called from kernel.cu:4), thread 0), ")
 
 
 def test_lines_of_ptx_in_notes() -> None:
-    hang, _ = notes_in({})
+    _, hang = notes_in({})
     assert hang[0].startswith("phase 0: 1 of 2 arrivals (line 18, thread 0), ")
 
 

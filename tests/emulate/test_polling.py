@@ -200,7 +200,8 @@ PLACES = """
 ld.param.u64 %rd1, [p];
 mov.u32 %r1, %tid.x;
 mov.u32 %r2, flags;
-st.shared.u32 [flags], 0;
+st.shared.u64 [flags], 0;
+st.shared.u64 [flags+8], 0;
 mov.u64 %rd3, %rd1;
 {address}
 again:

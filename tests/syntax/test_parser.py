@@ -249,17 +249,17 @@ class TestErrors:
             HEADER + ".entry k {\n.reg .b32 %r<9>;\nadd.s32 %r1, %r2, %r3\nmov.b32 %r1 %r2;\n"
             "mov.b32 %r1, [;\nmov.b32 %r1, 1;\n@ ret;\n.reg .b33 %x;\n}\n.global .u32 a\n.entry m { ret; }\n"
         )
-        assert [line for _, line, _ in errors(text)] == [6, 7, 8, 10, 11, 13]
+        assert [line for _, line, _ in errors(text)] == [7, 7, 8, 10, 11, 14]
 
     def test_message_says_what_to_do(self) -> None:
         with pytest.raises(PtxError) as raised:
             parse(HEADER + ".entry k {\n  ret\n}\n", "a.ptx")
         assert str(raised.value) == (
             "error[missing-semicolon]: expected `;` after `ret`, found `}`\n"
-            " --> a.ptx:5:6\n"
+            " --> a.ptx:6:1\n"
             "  |\n"
-            "5 |   ret\n"
-            "  |      ^\n"
+            "6 | }\n"
+            "  | ^\n"
             "  |\n"
             "  = help: end `ret` with `;`"
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ptxlab import ir
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES
+from ptxlab.isa import Jump
 from ptxlab.isa.special_registers import SpecialKind
 
 # Where variables of the module start in the generic address space; arguments of launches are above.
@@ -136,7 +137,7 @@ def _with_address(module: ir.Module, variables: dict[str, ir.Variable]) -> Itera
         yield from _initial_names(variable, variables, seen)
     for function in module.functions:
         for instruction in function.instructions():
-            if instruction.opcode.mnemonic != "call":
+            if instruction.opcode.jump is not Jump.CALL:
                 yield from (one.name for one in instruction.operands if isinstance(one, ir.FunctionReference))
 
 

@@ -25,6 +25,7 @@ class SpecialKind(StrEnum):
     BLOCK_SIZE = "block-size"
     CLOCK = "clock"
     RESERVED = "reserved"  # where the shared memory is that the system keeps
+    WORKSPACE = "workspace"  # the address of what blocks of a cooperative launch synchronize by
     OTHER = "other"  # the same in all threads of a block
 
 
@@ -105,7 +106,8 @@ _declare((f"%pm{n}" for n in range(4)), "u32", "1.3", "performance counter")
 _declare((f"%pm{n}" for n in range(4, 8)), "u32", "3.0 sm_20", "performance counter")
 _declare((f"%pm{n}_64" for n in range(8)), "u64", "4.0 sm_50", "performance counter, 64 bits")
 # The manual says PTX 2.1; ptxas knows them in every version.
-_declare((f"%envreg{n}" for n in range(32)), "b32", "1.0", "value that the driver sets")
+_declare((f"%envreg{n}" for n in range(32) if n not in (1, 2)), "b32", "1.0", "value that the driver sets")
+_declare(("%envreg1", "%envreg2"), "b32", "1.0", "value that the driver sets", kind="workspace")
 
 _declare("%total_smem_size", "u32", "4.1 sm_20", "bytes of shared memory of the block, static and dynamic")
 _declare("%dynamic_smem_size", "u32", "4.1 sm_20", "bytes of shared memory that the launch asked for")

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.native import Pointer, array, copy_bytes, native, u8, u32, u64
 
+from .operation import Operation
+
 if TYPE_CHECKING:
     from .layouts import Fragments
     from .machine import Statics
@@ -23,6 +25,13 @@ UNDEFINED = 0x7FF17FF1
 LOW, HIGH = 0xF1, 0x7F  # the bytes of each half of it
 ALL_LANES = 0xFFFFFFFF
 MOST_ROWS = 64  # of all matrices A, or columns of B, that a warp holds
+
+
+def deciding(operation: Operation, modifiers: tuple[str, ...]) -> int | None:
+    """The value of one operand that decides a result, whatever the others are; None where none does."""
+    if operation is Operation.COMPARISON and "xor" in modifiers:
+        return None
+    return -1 if operation is Operation.OR or "or" in modifiers else 0
 
 
 @native
@@ -105,8 +114,8 @@ def following_mma(fragments: Fragments, registers: tuple[int, int, int], words: 
         row, column = divmod(at, d.columns)
         sums.add((result >> 5 << 8 | row, addend >> 5 << 8 | row // d.rows * d.columns + column))
     held_d, held_c = zip(*sorted(sums), strict=True)
-    counts = words, sum(registers), len(held_a), len(held_b), len(sums)
-    return Following(follow_mma, (*counts, tuple(held_a), tuple(held_b), held_d, held_c), words, d.registers)
+    layout = len(held_a), len(held_b), len(sums), *held_a, *held_b, *held_d, *held_c
+    return Following(follow_mma, (words, sum(registers), layout), words, d.registers)
 
 
 @native
@@ -115,18 +124,20 @@ def follow_mma(
     members: u32,
     words: u32,
     matrices: u32,
-    a_count: u32,
-    b_count: u32,
-    d_count: u32,
-    a: Pointer[u32],
-    b: Pointer[u32],
-    d: Pointer[u32],
-    c: Pointer[u32],
+    layout: Pointer[u32],
 ) -> None:
-    """What an MMA makes of them: `a` has words of the buffer and rows of A, `b` columns, `d` and `c` one each.
+    """What an MMA makes of them.
 
-    Operands after the `matrices`, such as scale factors, go into all of D.
+    `layout` has three numbers, then so many words of the buffer and rows of A, words and columns of B, and words and
+    elements of D and of C. Operands after the `matrices`, such as scale factors, go into all of D.
     """
+    a_count: u32 = layout[0]
+    b_count: u32 = layout[1]
+    d_count: u32 = layout[2]
+    a: Pointer[u32] = layout + 3
+    b: Pointer[u32] = a + a_count
+    d: Pointer[u32] = b + b_count
+    c: Pointer[u32] = d + d_count
     others: u32 = 0
     for index in range(matrices * 32, words * 32):
         others |= exchange[index]

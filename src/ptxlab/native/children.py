@@ -12,13 +12,14 @@ import sys
 import threading
 from typing import Any
 
+SERVE = "from {} import serve; serve()"
+
 
 def start_python(module: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     """Start a process that calls `serve()` of a module of ptxlab; its output is a pipe to this one."""
     program = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
-        f"from ptxlab.native.children import end_with_parent; end_with_parent()\n"
-        f"from {module} import serve; serve()"
+        f"from ptxlab.native.children import end_with_parent; end_with_parent()\n{SERVE.format(module)}"
     )
     command = [sys.executable, "-I", "-c", program, *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, **options)

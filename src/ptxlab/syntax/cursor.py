@@ -159,8 +159,8 @@ class Cursor:
         raise ParseError(
             "missing-semicolon",
             f"expected `;` after {after}, found {self.found}",
-            self.previous_end,
-            self.previous_end,
+            self.start,
+            self.end,
             help=f"end {after} with `;`",
             repair=(self.previous_end, self.previous_end, ";"),
         )

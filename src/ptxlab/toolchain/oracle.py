@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from ptxlab.isa.table import heads
 from ptxlab.toolchain import cache
 from ptxlab.toolchain.architecture import architecture_for
 from ptxlab.toolchain.header import stated_version, unterminated_comment
@@ -127,7 +128,6 @@ _HEADER = re.compile(
 _LINKED = re.compile(r"\.(?:extern|weak|common)\b|\.visible\b(?!\s*\.entry\b)|\.alias\b|\.file\b|\.section\b|@@DWARF")
 _DECLARATION = re.compile(r"(?<!\w)\.(?:const|shared|global)\b([^;={]*)")
 _VARIABLE = re.compile(r"([A-Za-z_$%][\w$]*)\s*(?:\[[^\]]*\]\s*)*(?:,|$)")
-_PLAIN = frozenset("bra call ret exit trap brkpt".split())  # instructions that can be without modifiers
 _ENTRY = re.compile(r"(\.entry\s+)([A-Za-z_$%][\w$]*)")
 
 
@@ -142,7 +142,7 @@ def _can_share(text: str) -> bool:
     if _LINKED.search(text) or unterminated_comment(text) is not None:
         return False
     names = [found[2] for found in _ENTRY.finditer(text)]
-    if any(name in _PLAIN or re.search(rf"(?<![\w$%.]){re.escape(name)}\.", text) for name in _variables(text)):
+    if any(name in heads() or re.search(rf"(?<![\w$%.]){re.escape(name)}\.", text) for name in _variables(text)):
         return False  # a variable is named as an instruction, or has parts
     once = all(len(re.findall(rf"(?<![\w$%]){re.escape(name)}(?![\w$])", text)) == 1 for name in names)
     return once and len(names) == text.count(".entry")

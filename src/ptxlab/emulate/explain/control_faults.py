@@ -6,15 +6,14 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.emulate.abi.faults import CallReason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.isa.special_registers import SpecialKind
 from ptxlab.report import Diagnostic, Label
-
-WORKSPACE = ("%envreg1", "%envreg2")  # by which the blocks of a cooperative launch synchronize
 
 
 def explain_trap(fault: FaultSnapshot) -> Diagnostic:
     """The kernel executes `trap`."""
     operands = [one for _, instruction in fault.launch.compiled.instructions for one in instruction.operands]
-    is_sync = any(isinstance(one, ir.SpecialRegister) and one.name in WORKSPACE for one in operands)
+    is_sync = any(isinstance(one, ir.SpecialRegister) and one.kind is SpecialKind.WORKSPACE for one in operands)
     help = "`grid.sync()` needs a cooperative launch: `--cooperative`, or `cooperative=True` in Python"
     helps = [help] if is_sync and not fault.launch.workspace else []
     return fault.error("trap", "the kernel stops itself with `trap`", helps=helps)

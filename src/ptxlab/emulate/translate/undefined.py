@@ -21,7 +21,7 @@ from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Match, Operation
 from ptxlab.isa.effects import Access, Effects
 from ptxlab.isa.types import type_named
-from ptxlab.isa.undefined import UNDEFINED
+from ptxlab.isa.undefined import UNDEFINED, deciding
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function
@@ -167,9 +167,8 @@ class Undefined:
             chosen = builder.value(f"select i1 {given['c'].text}, i32 {yes}, i32 {no}")
             return self.combine((chosen, condition))
         if operation in (Operation.AND, Operation.OR) or (operation is Operation.COMPARISON and "c" in given):
-            decides = self.function.instructions[self.function.position].opcode.modifiers
-            wanted = -1 if operation is Operation.OR or "or" in decides else 0
-            names = ("a", "b") if operation is not Operation.COMPARISON else ("c",) if "xor" not in decides else ()
+            wanted = deciding(operation, self.function.instructions[self.function.position].opcode.modifiers)
+            names = () if wanted is None else ("c",) if operation is Operation.COMPARISON else ("a", "b")
             for value, shadow in zip(
                 (given[name] for name in names), shadows[len(shadows) - len(names) :], strict=True
             ):
