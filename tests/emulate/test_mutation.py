@@ -12,7 +12,7 @@ SAMPLE = [
     ("tiled_transpose-transposes.sm_80", "remove barrier", "data-race"),
     ("named_barriers-pipelines.sm_80", "remove barrier", "hang"),
     ("tree_sum-reductions.sm_80", "barrier of the warp only", "data-race"),
-    ("radix_sort-sorts.sm_80", "barrier of the warp only", "data-race"),
+    ("radix_sort-sorts.sm_80", "barrier of the warp only", "out-of-bounds"),  # by what no thread has written yet
     ("transpose_by_matrix_moves-mma.sm_80", "remove warp barrier", "data-race"),
     ("separate_ways-warps.sm_80", "remove warp barrier", "data-race"),
     ("under_lock-atomics.sm_80", "remove fence", "data-race"),
