@@ -184,7 +184,8 @@ OTHER:
 
 @pytest.mark.parametrize("seed", [3, 7, 17, 27])
 def test_every_seed_but_0_ends_that_needs_a_switch_between_two_accesses(seed: int) -> None:
-    ptxlab.parse(TAKEN_BACK)["k"].launch(1, 64, [np.zeros(1, np.uint32)], seed=seed, timeout=20)
+    result = ptxlab.parse(TAKEN_BACK)["k"].launch(1, 64, [np.zeros(1, np.uint32)], seed=seed, timeout=20)
+    assert result.diagnostics == []
 
 
 # Stores that change nothing; each thread counts how often another one was between two of its own.

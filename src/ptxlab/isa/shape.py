@@ -316,7 +316,7 @@ def wrong_scalar(expected: Expected, shape: Shape) -> str | None:
         return None if expected.symbol else "symbol"
     if shape not in TYPES:
         return "kind"
-    if expected.bits and TYPES[shape].kind != "b":
+    if expected.bits and TYPES[shape].kind != "b" and TYPES[shape].declarable:  # others are declared as bits
         return "type"
     if shape == "f16x2" and expected.fixed and type_.kind in "us" and not expected.halves:
         return "type"
