@@ -51,6 +51,8 @@ os.environ["PTXLAB_CACHE"] = str(_own_cache())
 os.environ["PYTHONPATH"] = _python_path()
 # torch.compile would start as many processes as there are cores in each process of the tests, and leave pipes open.
 os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+# JAX would take three quarters of the memory of a GPU for one of the processes of the tests.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
 # Where ptxlab was not installed since it has the plugin, too.

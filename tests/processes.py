@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 def run(code: str) -> str:
     """The output of a Python program."""
-    environment = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    environment = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, cwd=ROOT,
                            env=os.environ | environment)  # fmt: skip
     assert shown.returncode == 0, shown.stderr[-3000:]

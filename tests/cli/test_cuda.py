@@ -388,8 +388,8 @@ def test_the_line_that_calls_a_header_function_twice() -> None:
     assert "--> twice.cu:5:5\n" in result.stdout
     assert "= note: line 5 calls `__pipeline_memcpy_async` (cuda_pipeline_helpers.h:" in result.stdout
     rows = [line.split()[:3] for line in result.stdout.split("\n")]
-    assert ["4", "256", "256"] in rows
-    assert ["5", "160", "252"] in rows  # bytes: one thread is out of bounds
+    assert ["4", "256", "256"] in rows, result.stdout
+    assert ["5", "160", "252"] in rows, result.stdout  # bytes: one thread is out of bounds
 
 
 HELPERS = """\

@@ -223,6 +223,6 @@ def test_a_schedule_does_not_depend_on_the_detectors(seed: int) -> None:
     kernel, seen = ptxlab.parse(UNCHANGED)["k"], []
     for checks in (True, False):
         out = np.zeros(4, np.uint32)
-        result = kernel.launch(1, 4, [np.zeros(2, np.uint32), out], seed=seed, checks=checks)
+        result = kernel.launch(1, 4, [np.zeros(2, np.uint32), out], seed=seed, checks=checks, device="cpu")
         seen.append((out.tolist(), result.coverage))
     assert seen[0] == seen[1]

@@ -15,8 +15,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def jax(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+def jax() -> Any:
     found = pytest.importorskip("jax")
     if all(device.platform == "cpu" for device in found.devices()):
         pytest.skip("JAX is installed without CUDA")

@@ -141,19 +141,17 @@ def test_what_a_library_returns_is_compared_too() -> None:
 @pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning")
 def test_a_call_that_writes_nothing_later_is_found() -> None:
     pytest.importorskip("torch")
-    calls = []
 
     def once(torch: Any, a: Any, b: Any, c: Any) -> Any:
         def run() -> None:
-            calls.append(0)
-            if len(calls) <= 2:
+            if not torch.cuda.is_current_stream_capturing():  # short runs are timed as a graph, which is then empty
                 torch.add(a, b, out=c)
 
         return run
 
     lazy = replace(vector_addition.entry, libraries={"once": once})
     with pytest.raises(WrongAnswerError, match="once: `c` was right when it was checked, and not when timed"):
-        measure("sum", lazy, [{"n": 1 << 26}], rounds=3)
+        measure("sum", lazy, [{"n": 1000}], rounds=3)
 
 
 @pytest.mark.gpu

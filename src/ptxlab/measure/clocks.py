@@ -29,7 +29,8 @@ class ClockLog:
         self.process = subprocess.Popen(
             [*command, f"--loop-ms={_EVERY}"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         return self
 
     def __exit__(
@@ -37,7 +38,9 @@ class ClockLog:
     ) -> None:
         if self.process is not None:
             self.process.terminate()
-            self.process.wait()
+            self.reader.join()  # to the end of what was written
+            with self.process:
+                pass  # closes the pipe and waits
 
     def _read(self) -> None:
         assert self.process is not None

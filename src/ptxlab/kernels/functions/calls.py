@@ -124,7 +124,10 @@ class Calls:
         tensors = [one for one in read if is_torch(one.__class__)]
         if tensors:
             register()
-            self.describe = describe_tensors() or forms_of
+            if self.describe is forms_of and (better := describe_tensors()) is not None:
+                self.describe = better
+                if key is not None and (forms := better([*read, *written], [])):
+                    key = forms, how
         if needs_gradient(tensors) and is_grad_enabled():
             self._refuse(written)
             return None
