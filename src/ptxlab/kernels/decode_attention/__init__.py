@@ -14,6 +14,7 @@ from functools import partial as bind
 from typing import Any
 
 from ptxlab.kernels.decode_attention.kernel import specialize
+from ptxlab.kernels.decode_attention.plain import plain
 from ptxlab.kernels.decode_attention.plan import Plan, choose
 from ptxlab.kernels.parts.strided import byte_strides, flat
 from ptxlab.kernels.parts.torch_baselines import torch_attention
@@ -176,7 +177,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"equal shares": by_streams},
+    variants={"plain": plain, "equal shares": by_streams},
     libraries={
         "torch, flash": bind(torch_baseline, "FLASH_ATTENTION"),
         "torch, cuDNN": bind(torch_baseline, "CUDNN_ATTENTION"),
@@ -196,6 +197,7 @@ entry = Entry(
     small=[
         {"type": "f16", "cache": "f16", "batch": 2, "heads": (4, 2), "length": 700, "size": 64},
         {"type": "f16", "cache": "e4m3", "batch": 1, "heads": (2, 1), "length": 150, "size": 64, "page": 16},
+        {"type": "bf16", "cache": "bf16", "batch": 2, "heads": (4, 2), "length": 40, "size": 64, "page": 16},
     ],
     tolerance=5e-3,
 )

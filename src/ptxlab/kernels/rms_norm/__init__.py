@@ -9,10 +9,18 @@ from ptxlab.kernels.parts.rows import launch_rows
 from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.rms_norm.kernel import Form, rms_norm
+from ptxlab.kernels.rms_norm.plain import rms_norm_plain
 from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
 
 EPSILON = 1e-5
+
+
+def plain(x: Any, weight: Any, y: Any) -> Launch:
+    """A warp for each row."""
+    rows, columns = extents(x)
+    return Launch(rms_norm_plain.specialise(TYPE=type_of(x)), rows, 32, [x, weight, y, columns, EPSILON])
 
 
 def read_once(x: Any, weight: Any, y: Any) -> Launch:
@@ -68,7 +76,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"read once": read_once},
+    variants={"plain": plain, "read once": read_once},
     libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
     sizes=MEASURED,
     small=SMALL,

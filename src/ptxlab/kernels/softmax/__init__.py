@@ -9,8 +9,16 @@ from ptxlab.kernels.parts.rows import launch_rows
 from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.softmax.kernel import softmax
+from ptxlab.kernels.softmax.plain import softmax_plain
 from ptxlab.measure import Draw, Entry, Launch, Work
+from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays
+
+
+def plain(x: Any, y: Any) -> Launch:
+    """A warp for each row."""
+    rows, columns = extents(x)
+    return Launch(softmax_plain.specialise(TYPE=type_of(x)), rows, 32, [x, y, columns])
 
 
 def read_once(x: Any, y: Any) -> Launch:
@@ -45,7 +53,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"read once": read_once},
+    variants={"plain": plain, "read once": read_once},
     libraries={"torch.compile": compiled(expression, "y"), "torch": eager(expression, "y")},
     sizes=MEASURED,
     small=SMALL,

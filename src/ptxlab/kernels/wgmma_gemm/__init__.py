@@ -20,6 +20,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import needs_more, specialize
 from ptxlab.kernels.wgmma_gemm.measured import SIZES, arrays, by_cublas, by_inductor, reference, tolerance, work
+from ptxlab.kernels.wgmma_gemm.plain import plain
 from ptxlab.measure import Entry, Launch, UnsuitedError
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import ceil_div
@@ -166,7 +167,7 @@ entry = Entry(
     arrays=arrays,
     reference=reference,
     work=work,
-    variants={"wgmma": product},
+    variants={"plain": plain, "wgmma": product},
     libraries={"cuBLAS": by_cublas, "torch.compile": by_inductor},
     sizes=SIZES,
     small=[
