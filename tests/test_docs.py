@@ -81,7 +81,7 @@ def without_code(page: str) -> str:
     return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE))
 
 
-@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *DOCS.glob("**/*.md"), *ROOT.glob("src/**/README.md")],
+@pytest.mark.parametrize("page", [*ROOT.glob("*.md"), *DOCS.glob("**/*.md"), *ROOT.glob("src/**/README.md"), *ROOT.glob("benchmarks/README.md")],
                          ids=lambda page: str(page.relative_to(ROOT)))  # fmt: skip
 def test_links_lead_somewhere(page: Path) -> None:
     dead = [link for link in LINK.findall(without_code(page.read_text("utf-8"))) if not (page.parent / link).exists()]
@@ -210,3 +210,8 @@ def test_each_promise_of_security_names_its_tests() -> None:
         names = re.findall(r"`(tests/[\w/.]+)`", paragraph.rpartition("—")[2])
         assert names, paragraph
         assert [name for name in names if not (DOCS.parent / name).exists()] == []
+
+
+def test_every_benchmark_is_in_the_index() -> None:
+    index = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"\((\w+\.py)\)", index)) == sorted(file.name for file in ROOT.glob("benchmarks/*.py"))
