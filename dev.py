@@ -17,6 +17,8 @@ PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 STAMP = ENVIRONMENT / ".installed"
 
 PYTEST = ["pytest", "-q", "-n", "auto", "--dist", "worksteal", "--durations", "15"]
+# What native code says before it stops a process is not captured.
+CHECKED = [*PYTEST, "--checked", "--capture", "sys", "tests/cases", "tests/emulate"]
 # The widget of notebooks needs a package that is not installed here.
 DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", "--ignore", "src/ptxlab/lab/widget.py"]
 DOCS = [DOCTESTS, ["python", "docs/build.py"]]
@@ -38,8 +40,8 @@ TASKS: dict[str, tuple[str, Commands]] = {
         ],
     ),
     "bulk": (
-        "all tests with optimised kernels, and ptxas asked about every form: what `check` has no time for",
-        [[*PYTEST, "--bulk", "--optimised", "--ask-all"]],
+        "all tests, kernels optimised, ptxas asked about every form, native code checked: what `check` has no time for",
+        [[*PYTEST, "--bulk", "--optimised", "--ask-all"], CHECKED],
     ),
     "bench": (
         "how fast PTX is read and checked, beside ptxas, and how fast kernels run",

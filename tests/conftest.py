@@ -64,9 +64,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bulk", action="store_true", help="what is marked `bulk`, too")
     parser.addoption("--ask-all", action="store_true", help="ask ptxas what it has confirmed before, too")
     parser.addoption("--optimised", action="store_true", help="compile every kernel as for a user")
+    parser.addoption("--checked", action="store_true", help="check every access of native code, here and in children")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if config.option.checked:
+        assert "ptxlab.native" not in sys.modules, "native code is made one way in a process"
+        os.environ["PTXLAB_NATIVE_CHECKED"] = "1"
     if os.environ.get("BLESS"):
         config.option.ptxlab_bless = True
 
