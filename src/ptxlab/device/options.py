@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from numbers import Real
+from numbers import Integral, Real
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +99,8 @@ class LaunchOptions:
         """Refuse values that no launch can have."""
         if self.on_error not in ("raise", "strict", "collect"):
             raise ValueError(f"on_error={self.on_error!r}: there are 'raise', 'strict' and 'collect'")
+        if not isinstance(self.seed, Integral) or not 0 <= self.seed < 1 << 64:
+            raise ValueError(f"seed={self.seed!r}: expected a whole number from 0 to 2**64 - 1")
         if self.timeout is not None and not (isinstance(self.timeout, Real) and self.timeout > 0):
             raise ValueError(f"timeout={self.timeout!r}: a number of seconds above 0 is wanted")
         if self.contract not in (None, *CONTRACTIONS):

@@ -18,9 +18,18 @@ def match_of(instruction: ir.Instruction) -> Match | None:
     """The form of an instruction that has one, as all have that passed the checks; None for a call."""
     if instruction.opcode.jump is Jump.CALL:
         return None
-    found = instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
+    found = _matched(instruction)
     assert isinstance(found, Match), instruction.opcode.text
     return found
+
+
+def has_form(instruction: ir.Instruction) -> bool:
+    """Whether there is one for it, which is known only of what passed the checks."""
+    return instruction.opcode.jump is Jump.CALL or isinstance(_matched(instruction), Match)
+
+
+def _matched(instruction: ir.Instruction) -> Any:
+    return instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
 
 
 def _register(register: ir.Register) -> Shape:

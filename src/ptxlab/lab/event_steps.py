@@ -55,7 +55,7 @@ class EventSteps:
         is_range = int(chosen[-1]) - int(chosen[0]) == len(chosen) - 1
         events = columns.events[chosen[0] : chosen[-1] + 1] if is_range else columns.events[chosen]
         times = events["time"].astype(np.int64)
-        before, after = np.maximum(times - 1, 0), np.minimum(times, len(columns) - 1)
+        before, after = (np.clip(some, 0, len(columns) - 1) for some in (times - 1, times))
         thread, instruction = events["thread"].astype(np.int64), events["instruction"].astype(np.int64)
         found = np.where(times < len(columns), steps.first[steps.group_of[after]], steps.count) - 1
         is_own = columns.thread[before] == thread

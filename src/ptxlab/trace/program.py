@@ -13,7 +13,7 @@ from ptxlab.device import layout
 from ptxlab.device.trace_file import TraceError
 from ptxlab.ir.effects import registers_in
 from ptxlab.ir.inlining import Frame
-from ptxlab.ir.shapes import match_of
+from ptxlab.ir.shapes import has_form, match_of
 from ptxlab.isa import Match
 from ptxlab.isa.types import Type
 from ptxlab.report import PtxError, Span
@@ -38,6 +38,10 @@ class Program:
         self.variables = layout.Variables(self.module, self.functions)
         self.parameters = layout.block_of(self.kernel.parameters)
         self._matches: dict[int, Match | None] = {}
+        if (wrong := next((one for _, one in self.instructions if not has_form(one)), None)) is not None:
+            raise TraceError(
+                f"the kernel of the recorded launch cannot be read: `{wrong.opcode.text}` has no such form"
+            )
 
     def match(self, number: int) -> Match | None:
         """The form of an instruction; None of calls."""

@@ -86,6 +86,7 @@ def make(choose: random.Random) -> bytes:
     if choose.random() < 0.1:
         return change_bytes(content, choose)
     header, description, chunks = taken_apart(content)
+    findings = json.loads(chunks[-1][1]) if chunks and chunks[-1][0] == 6 else None
     for _ in range(choose.choice([1, 1, 1, 2, 3])):
         match choose.randrange(8):
             case 0 if chunks:
@@ -100,9 +101,9 @@ def make(choose: random.Random) -> bytes:
                 chunks[at : at + 1] = choose.choice([[], [chunks[at]] * 2, [[choose.randrange(9), chunks[at][1]]]])
             case 3:
                 header[choose.choice([2, 4])] = choose.choice([0, 1, 2, 6, 9, 10**6])
-            case 4 if chunks and chunks[-1][0] == 6:
-                findings = change_value(json.loads(chunks[-1][1]), choose)
-                chunks[-1][1] = json.dumps(findings).encode()
+            case 4 if chunks and findings is not None:
+                findings = change_value(findings, choose)
+                chunks[-1] = [6, json.dumps(findings).encode()]
             case _:
                 description = change_value(description, choose)
     return put_together(header, description, chunks, choose)
