@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
 LIMIT = 100_000_000  # steps of threads
@@ -51,8 +52,8 @@ class Record:
         chosen = None if warps is None else frozenset(warps)
         if chosen is not None and not all(0 <= warp < MOST_WARPS for warp in chosen):
             raise ValueError(f"warps={sorted(chosen)}: a block has warps 0 to 31")
-        if limit <= 0:
-            raise ValueError(f"limit={limit}: a number of steps above 0 is wanted")
+        if isinstance(limit, bool) or not isinstance(limit, Integral) or not 0 < limit < 1 << 63:
+            raise ValueError(f"limit={limit!r}: expected a number of steps from 1 to 2**63 - 1")
         object.__setattr__(self, "path", None if path is None else Path(path))
         object.__setattr__(self, "blocks", None if blocks is None else tuple(_index(block) for block in blocks))
         object.__setattr__(self, "warps", chosen)

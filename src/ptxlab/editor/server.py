@@ -71,7 +71,7 @@ class Server:
         def initialize(asked: types.InitializeParams) -> None:
             options = asked.initialization_options
             target = options.get("target") if isinstance(options, dict) else None
-            if target is not None and target not in TARGETS:
+            if target is not None and (not isinstance(target, str) or target not in TARGETS):
                 raise refuse(f"there is no target {target!r}")
             self.target = target or self.target
 
