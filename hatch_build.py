@@ -1,4 +1,4 @@
-"""Steps of every build: the types of `ptxlab.author.ptx` for editors, and the pages that `ptxlab lab` opens by name."""
+"""Steps of every build: the types of `ptxlab.author.ptx` for editors, and the guides."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class Stubs(BuildHookInterface):  # type: ignore[type-arg]
-    """Writes `instructions.pyi` into the package, and adds the pages."""
+    """Writes `instructions.pyi` into the package, and adds the guides."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write it; the table needs nothing but Python."""
@@ -18,5 +18,6 @@ class Stubs(BuildHookInterface):  # type: ignore[type-arg]
 
         (source / "ptxlab" / "author" / "instructions.pyi").write_text(stubs(), encoding="utf-8")
         if version != "editable":  # from a repository they are read where they are
-            folders = ("lessons", "hopper")
-            build_data["force_include"].update({f"docs/{one}": f"ptxlab/docs/{one}" for one in folders})
+            docs = Path(self.root) / "docs"
+            pages = ["lessons", "hopper", *(file.name for file in docs.glob("*.md"))]
+            build_data["force_include"].update({f"docs/{one}": f"ptxlab/docs/{one}" for one in pages})

@@ -59,6 +59,16 @@ class Allowed(NamedTuple):
 
 
 ALLOWED = (
+    *(
+        Allowed(path, "(?i)agents?", "programs that write kernels, through `ptxlab mcp`")
+        for path in (
+            "src/ptxlab/cli/mcp.py",
+            "src/ptxlab/cli/agent_tools.py",
+            "docs/agents.md",
+            "changes/38.mcp.feature.md",
+            "README.md",
+        )
+    ),
     Allowed("*.py", '["`]arms["`]', "a key of the records in evidence/"),
     Allowed("*.py", '"multiprocessors"', "a key of the records in evidence/"),
     Allowed("src/ptxlab/frameworks/*", "(?i)multi_?processor", "names of torch, Triton and CUDA"),

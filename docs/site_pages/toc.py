@@ -29,6 +29,7 @@ SECTIONS = {
         "docs/estimate.md",
         "docs/draw.md",
         "docs/editors.md",
+        "docs/agents.md",
     ],
     "Reference": [
         "site:diagnostics/index",

@@ -24,7 +24,9 @@ SUBCOMMANDS = (
     "bench",
     "devices",
     "explain",
+    "docs",
     "lsp",
+    "mcp",
     "tour",
 )
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ptxlab.guides import guides
 from ptxlab.report.nearest import nearest
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from ptxlab.device.result import Result
 
 FOLDERS = ("lessons", "hopper")
-_PACKAGE = Path(__file__).parents[1]
-_PLACES = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")  # as it is installed, and in the repository
 _PART = re.compile(r"^## (?P<heading>[^\n]+)$|^```python\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _SECTIONS = ("wrong", "right")
 
@@ -67,11 +66,8 @@ class Page:
 
 def pages() -> dict[str, Page]:
     """All pages by name."""
-    place = next((one for one in _PLACES if (one / FOLDERS[0]).is_dir()), None)
-    if place is None:
-        return {}
-    found = [path for folder in FOLDERS for path in sorted((place / folder).glob("[0-9]*.md"))]
-    return {name: Page(name, path) for path in found for name in [f"{path.parent.name}/{path.stem}"]}
+    numbered = re.compile(rf"({'|'.join(FOLDERS)})/\d")
+    return {name: Page(name, path) for name, path in guides().items() if numbered.match(name)}
 
 
 def named(what: str) -> Page | None:

@@ -1,0 +1,255 @@
+"""The tools of `ptxlab mcp`: each is a command of ptxlab, run with limits, whose answer is short.
+
+Agents send texts or name files below a folder. Python files are refused: to read a kernel in Python is to run it.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from mcp.server.mcpserver import MCPServer
+from pydantic import Field
+
+from ptxlab import __version__, guides
+from ptxlab.cli.limited import Outcome, run_limited
+
+SHORT = 1900  # characters of an answer, without what says how to continue
+KEPT = 64  # answers whose rest can be asked for
+LARGEST = 1 << 20  # characters of a text
+READ = (".ptx", ".cu", ".cubin", ".ptxtrace")
+_DATA = re.compile(r"@(?P<path>[^,]+)")
+
+Text = Annotated[str, Field(description="PTX, or CUDA C++ where `language` is cu; leave out to name a file by `path`.")]
+Language = Annotated[str, Field(description="What `text` is.", pattern="^(ptx|cu)$")]
+File = Annotated[str, Field(description="A .ptx or .cu file below the folder that the server was started for.")]
+Target = Annotated[str, Field(description="Such as sm_90a; by default the text's own.", pattern="^(sm_[0-9]+[af]?)?$")]
+Extent = Annotated[str, Field(description="X, X,Y or X,Y,Z.", pattern=r"^(\d+(,\d+){0,2})?$")]
+Shared = Annotated[int, Field(ge=0, description="Bytes of dynamic shared memory.")]
+_ARGUMENTS = """One for each parameter: `f32[1024]=random`, `f32[64,64]=zeros`, `u32=64`, `s32[4]=1,2,3,4`. Types are
+f16, bf16, f32, f64, e4m3, e5m2, and u, s, b with 8 to 64 bits; values also arange, ones, random:LOW:HIGH, @FILE.npy."""
+Arguments = Annotated[list[str], Field(description=_ARGUMENTS, max_length=64)]
+_COMMANDS = "As in gdb: `break 12`, `continue`, `reverse-step`, `registers`, `print`, `origin`; `help` lists them."
+Commands = Annotated[list[str], Field(description=_COMMANDS, min_length=1, max_length=40)]
+_DRAWN = "As `ptxlab draw` takes them: INSTRUCTION for fragments; 8x64 --type f16 --swizzle 128B for a tile; or --help."
+Drawn = Annotated[list[str], Field(description=_DRAWN, max_length=20)]
+_INSTRUCTIONS = """Tools for kernels in NVIDIA PTX and CUDA C++; none needs a GPU. `check` finds what ptxas refuses,
+and more. `run` executes a kernel on an emulator with detectors of races, hangs, wrong addresses and missing fences.
+`debug` says what was in a register and who wrote a byte. `explain` describes an instruction or a finding's code."""
+
+
+class RefusedError(Exception):
+    """What a tool was asked for and does not do; the text is the answer."""
+
+
+class Tools:
+    """Runs commands, and keeps the rest of long answers."""
+
+    def __init__(self, root: Path, seconds: float, memory: float) -> None:
+        self.root, self.seconds, self.memory = root, seconds, memory
+        self._answers: OrderedDict[str, str] = OrderedDict()
+        self._count = 0
+
+    async def run(self, arguments: list[str], source: tuple[str, str, str] | None = None) -> str:
+        """The answer of a command; `source` is a text with its language, or a path, and comes after the first word."""
+        try:
+            answer: str = await run_sync(lambda: self._run(arguments, source))
+        except RefusedError as refused:
+            answer = f"refused: {refused}"
+        return answer
+
+    def _run(self, arguments: list[str], source: tuple[str, str, str] | None) -> str:
+        with tempfile.TemporaryDirectory(prefix="ptxlab-") as name:
+            folder = Path(name)
+            if source is not None:
+                arguments = [arguments[0], str(self._file(folder, *source)), *arguments[1:]]
+            outcome = run_limited(arguments, folder, self.seconds, self.memory)
+            return self.shorten(_answer(outcome).replace(f"{folder}/", "").replace(f"{self.root}/", ""))
+
+    def _file(self, folder: Path, text: str, language: str, path: str) -> Path:
+        if bool(text) == bool(path):
+            raise RefusedError("give either `text` or `path`")
+        if path:
+            return self.below_root(path, READ)
+        if len(text) > LARGEST:
+            raise RefusedError(f"`text` has {len(text):,} characters, and {LARGEST:,} are allowed")
+        file = folder / f"kernel.{language}"
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    def below_root(self, path: str, suffixes: tuple[str, ...]) -> Path:
+        """A file that may be read."""
+        found = (self.root / path).resolve()
+        if not found.is_relative_to(self.root):
+            raise RefusedError(f"`{path}` is not below the folder of this server")
+        if found.suffix not in suffixes:
+            raise RefusedError(f"`{path}`: expected a file that ends in {' or '.join(suffixes)}")
+        if not found.is_file():
+            raise RefusedError(f"there is no file `{path}`")
+        return found
+
+    def launch(self, entry: str, grid: str, block: str, cluster: str, shared: int, args: list[str]) -> list[str]:
+        """Options of a launch; data is read from files below the folder only."""
+        options = {"--entry": entry, "--grid": grid, "--block": block, "--cluster": cluster, "--shared": str(shared)}
+        given = [f"{option}={value}" for option, value in options.items() if value]
+        for one in args:
+            allowed = _DATA.sub(lambda data: f"@{self.below_root(data['path'], ('.npy',))}", one)
+            given.append(f"--arg={allowed}")
+        return given
+
+    def shorten(self, text: str) -> str:
+        """The beginning of an answer, and how to get the rest."""
+        if len(text) <= SHORT:
+            return text
+        self._count += 1
+        handle = f"a{self._count}"
+        self._answers[handle] = text
+        while len(self._answers) > KEPT:
+            self._answers.popitem(last=False)
+        return self.part(handle, 0)
+
+    def part(self, handle: str, start: int) -> str:
+        """A part of an answer that was shortened."""
+        if handle not in self._answers:
+            return f"refused: there is no answer `{handle}`, or it is too old"
+        text = self._answers[handle]
+        end = min(start + SHORT, len(text))
+        cut = text.rfind("\n", start + 1, end) + 1 if end < len(text) else end
+        end = cut if cut > start else end
+        if end == len(text):
+            return text[start:]
+        return f"{text[start:end]}\n[{len(text) - end:,} more characters: more(handle={handle!r}, start={end})]"
+
+
+def _answer(outcome: Outcome) -> str:
+    said = outcome.text.strip()
+    if isinstance(outcome.status, str):
+        return f"{said}\n[{outcome.status}]".strip()
+    return f"{said or 'nothing was found'}\n[exit status {outcome.status}]"
+
+
+def server(root: Path, seconds: float, memory: float) -> MCPServer[Any]:
+    """The server with its tools."""
+    tools = Tools(root, seconds, memory)
+    made: MCPServer[Any] = MCPServer("ptxlab", version=__version__, log_level="ERROR", instructions=_INSTRUCTIONS)
+    for tool in (*_on_kernels(tools), *_on_words(tools)):
+        made.tool()(tool)
+    return made
+
+
+def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
+    """Tools that take a kernel."""
+
+    async def check(text: Text = "", language: Language = "ptx", path: File = "", target: Target = "") -> str:
+        """Report every problem in PTX or CUDA C++, with places and fixes."""
+        options = ["--target", target] if target else []
+        return await tools.run(["check", *options], (text, language, path))
+
+    async def run(
+        block: Extent,
+        text: Text = "",
+        language: Language = "ptx",
+        path: File = "",
+        entry: str = "",
+        grid: Extent = "1",
+        cluster: Extent = "",
+        shared: Shared = 0,
+        args: Arguments = [],  # noqa: B006
+        target: Target = "",
+        seeds: Annotated[int, Field(ge=1, le=1000, description="Schedules to try.")] = 1,
+        profile: bool = False,
+    ) -> str:
+        """Run a kernel on the emulator with all detectors: results, races, hangs, wrong addresses, each explained."""
+        try:
+            options = tools.launch(entry, grid, block, cluster, shared, args)
+        except RefusedError as refused:
+            return f"refused: {refused}"
+        options += ["--device", "cpu", *(["--seeds", str(seeds)] if seeds > 1 else []), *["--profile"] * profile]
+        return await tools.run(["run", *options, *(["--target", target] if target else [])], (text, language, path))
+
+    async def estimate(
+        block: Extent,
+        text: Text = "",
+        language: Language = "ptx",
+        path: File = "",
+        entry: str = "",
+        grid: Extent = "1",
+        args: Arguments = [],  # noqa: B006
+        shared: Shared = 0,
+    ) -> str:
+        """Estimate how long a launch takes on an H200, and what limits it."""
+        try:
+            options = tools.launch(entry, grid, block, "", shared, args)
+        except RefusedError as refused:
+            return f"refused: {refused}"
+        return await tools.run(["run", "--estimate", *options], (text, language, path))
+
+    async def debug(
+        commands: Commands,
+        block: Extent = "1",
+        text: Text = "",
+        language: Language = "ptx",
+        path: File = "",
+        entry: str = "",
+        grid: Extent = "1",
+        cluster: Extent = "",
+        shared: Shared = 0,
+        args: Arguments = [],  # noqa: B006
+    ) -> str:
+        """Run and record a kernel, then walk through it: who wrote a byte, why a warp waits, what a register holds."""
+        try:
+            options = tools.launch(entry, grid, block, cluster, shared, args)
+        except RefusedError as refused:
+            return f"refused: {refused}"
+        asked = [f"--command={one}" for one in commands]
+        return await tools.run(["debug", *options, *asked], (text, language, path))
+
+    async def sass(text: Text = "", language: Language = "ptx", path: File = "", target: Target = "") -> str:
+        """Show PTX and the machine code that ptxas makes of it, side by side."""
+        options = ["--target", target] if target else []
+        return await tools.run(["sass", *options], (text, language, path))
+
+    return [check, run, estimate, debug, sass]
+
+
+def _on_words(tools: Tools) -> list[Callable[..., Any]]:
+    """Tools that take words."""
+
+    async def explain(topic: Annotated[str, Field(max_length=400)]) -> str:
+        """Explain an instruction (`mma.sync`), a special register, or the code of a finding (`data-race`)."""
+        return await tools.run(["explain", "--", topic])
+
+    async def draw(
+        what: Annotated[str, Field(pattern="^(box|descriptor|fragments|im2col|tensor-memory|tile)$")],
+        arguments: Drawn,
+    ) -> str:
+        """Draw a layout as text: fragments of an MMA, banks of a tile in shared memory, a TMA box, a descriptor."""
+        if any(one.startswith(("-o", "--output")) for one in arguments):
+            return "refused: nothing is written to files"
+        return await tools.run(["draw", what, *arguments])
+
+    async def docs(words: Annotated[str, Field(max_length=200)] = "") -> str:
+        """Search the guides for a section that has all words; without words, list the guides."""
+        if not words:
+            return "\n".join(f"{name}: {guides.title_of(file)}" for name, file in guides.guides().items())
+        found = guides.search(words)
+        if not found:
+            return f"no section has all of `{words}`"
+        others = "".join(f"\n[also: {one.guide}: {one.heading}]" for one in found[1:5])
+        return tools.shorten(f"[{found[0].guide}]\n{found[0].text}{others}")
+
+    async def more(handle: str, start: Annotated[int, Field(ge=0)]) -> str:
+        """Show the next part of an answer that was cut."""
+        return tools.part(handle, start)
+
+    return [explain, draw, docs, more]
+
+
+def serve(root: Path, seconds: float, memory: float) -> None:
+    """Serve on standard input and output until the client leaves."""
+    server(root, seconds, memory).run("stdio")
