@@ -68,13 +68,22 @@ class Layout:
         return Layout(self.rows, self.columns, self.bits, positions, self.copies)
 
     @property
+    def by_columns(self) -> Layout:
+        """The same matrices with their positions column by column: each transposed."""
+        size = self.rows * self.columns
+        positions = tuple(
+            position
+            for start in range(0, len(self.positions), size)
+            for column in range(self.columns)
+            for position in self.positions[start + column : start + size : self.columns]
+        )
+        return Layout(self.columns, self.rows, self.bits, positions, self.copies)
+
+    @property
     def transposed(self) -> Layout:
         """The same registers, read as the matrix whose rows are the columns of this one."""
         assert self.copies == 1
-        flat = [
-            self.positions[row * self.columns + column] for column in range(self.columns) for row in range(self.rows)
-        ]
-        return Layout(self.columns, self.rows, self.bits, tuple(flat))
+        return self.by_columns
 
 
 def laid_out(

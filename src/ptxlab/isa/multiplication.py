@@ -2,7 +2,7 @@
 
 `exchange` holds the registers of all lanes, operands and results one after the other; tables of positions (see
 `layouts.py`) say where each element of a matrix is. B is laid out transposed, so that a product runs along rows of
-both.
+both. Of floats, the positions of A, C and D go column by column: sixteen rows are computed together.
 """
 
 from dataclasses import dataclass
@@ -12,12 +12,14 @@ from ptxlab.native import (
     array,
     bits_float,
     count_ones,
+    f32,
     f64,
     float_bits,
     fma,
     native,
     s32,
     s64,
+    scratch,
     struct,
     u32,
     u64,
@@ -25,10 +27,15 @@ from ptxlab.native import (
 from ptxlab.numbers import parameters, soft
 from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import RN
-from ptxlab.numbers.tensor_core import F16, NOTHING, Accumulation, add_products, unpack, widen_f16
+from ptxlab.numbers.tensor_core import F16, Accumulation, widen_f16
+from ptxlab.numbers.tensor_core_tiles import LANES, Decoded, Tile, decode, leave_out, multiply_tile
 
+ALL_BITS = 0xFFFFFFFF
 LONGEST_ROW = 256
+LARGEST_A = 2048  # elements of sixteen rows of floats
 LARGEST_B = 1024  # elements
+LARGEST_D = 512  # elements of sixteen rows
+MOST_COLUMNS = 32
 
 
 @struct
@@ -42,6 +49,17 @@ class ElementPositions:
     d: Pointer[u32]
     kept: u32  # elements that a sparse A stores of a chunk, see `column_of`; 0: A is dense
     choices: Pointer[u32]  # the metadata of each stored element of a sparse A
+
+
+@struct
+@dataclass
+class RowBlock:
+    """At most sixteen rows of a matrix."""
+
+    copy: u32  # of matrices side by side
+    rows: u32  # of each
+    first: u32
+    count: u32
 
 
 @native(inline=True)
@@ -70,29 +88,52 @@ def column_of(index: u32, choice: u32, kept: u32) -> u32:
 
 
 @native
-def unpack_row(
-    exchange: Pointer[u32], positions: Pointer[u32], first: u32, count: u32, format: u32, row: Pointer[u32]
+def gather(
+    exchange: Pointer[u32], positions: Pointer[u32], at: RowBlock, columns: u32, mask: u32, into: Pointer[u32]
 ) -> None:
-    """Unpack `count` floats, whose positions start at `positions[first]`, into `row`."""
-    for i in range(count):
-        row[i] = unpack(element(exchange, positions[first + i]), format)
+    """The elements of some rows, column by column of sixteen; what is missing of these is zero."""
+    start: u32 = at.copy * columns * at.rows + at.first
+    rows: u32 = at.rows
+    count: u32 = at.count
+    for k in range(columns):
+        for i in range(count):
+            into[k * LANES + i] = element(exchange, positions[start + k * rows + i]) & mask
+        for i in range(count, LANES):
+            into[k * LANES + i] = 0
 
 
 @native
-def unpack_a_row(
-    exchange: Pointer[u32], positions: ElementPositions, index: u32, depth: u32, format: u32, row: Pointer[u32]
+def decode_b(
+    exchange: Pointer[u32], positions: Pointer[u32], first: u32, count: u32, format: u32, into: Decoded
 ) -> None:
-    """Unpack a row of A; of a sparse one, half of the elements are stored, and those between them are not there."""
+    """Decode `count` floats of B, whose positions start at `positions[first]`."""
+    patterns: Pointer[u32] = scratch(u32, LARGEST_B)
+    for i in range(count):
+        patterns[i] = element(exchange, positions[first + i])
+    decode(patterns, count, format, into, 0)
+
+
+@native
+def decode_a(
+    exchange: Pointer[u32], positions: ElementPositions, at: RowBlock, depth: u32, format: u32, into: Decoded
+) -> None:
+    """Decode rows of A; of a sparse one, half of the elements are stored, and those between them are not there."""
+    stored: u32 = depth if positions.kept == 0 else depth >> 1
+    patterns: Pointer[u32] = scratch(u32, LARGEST_A)
+    gather(exchange, positions.a, at, stored, ALL_BITS, patterns)
     if positions.kept == 0:
-        unpack_row(exchange, positions.a, index * depth, depth, format, row)
+        decode(patterns, stored * LANES, format, into, 0)
         return
-    stored: u32 = depth >> 1
-    first: u32 = index * stored
-    for i in range(depth):
-        row[i] = NOTHING
-    for j in range(stored):
-        column: u32 = column_of(j, element(exchange, positions.choices[first + j]) & 3, positions.kept)
-        row[column] = unpack(element(exchange, positions.a[first + j]), format)
+    significands: Pointer[f32] = scratch(f32, LARGEST_A)
+    exponents: Pointer[s32] = scratch(s32, LARGEST_A)
+    decode(patterns, stored * LANES, format, Decoded(significands=significands, exponents=exponents), 0)
+    gather(exchange, positions.choices, at, stored, 3, patterns)
+    leave_out(into, depth * LANES)
+    for k in range(stored):
+        for i in range(at.count):
+            to: u32 = column_of(k, patterns[k * LANES + i], positions.kept) * LANES + i
+            into.significands[to] = significands[k * LANES + i]
+            into.exponents[to] = exponents[k * LANES + i]
 
 
 @struct
@@ -114,41 +155,70 @@ class FloatMma:
     positions: ElementPositions
 
 
-@native(inline=True)
+@native
 def multiply_floats(exchange: Pointer[u32], members: u32, mma: FloatMma) -> None:
     """D = A * B + C, some products at a time."""
     columns: u32 = mma.columns
     depth: u32 = mma.depth
-    step: u32 = mma.step
-    late: u32 = mma.late
-    result: u32 = mma.accumulation.result
     positions = mma.positions
-    row: Pointer[u32] = array(u32, LONGEST_ROW)
-    other: Pointer[u32] = array(u32, LARGEST_B)
+    sums: Pointer[u32] = scratch(u32, LARGEST_D)
+    addends: Pointer[u32] = scratch(u32, LARGEST_D)
+    a = Decoded(significands=scratch(f32, LARGEST_A), exponents=scratch(s32, LARGEST_A))
+    b = Decoded(significands=scratch(f32, LARGEST_B), exponents=scratch(s32, LARGEST_B))
+    scales: Pointer[s32] = array(s32, MOST_COLUMNS)
+    tile = Tile(
+        a=a, b=b, columns=columns, depth=depth, step=mma.step, row_scales=scales, column_scales=scales, sums=sums
+    )
+    at = RowBlock(copy=0, rows=mma.rows, first=0, count=min(mma.rows, LANES))
     for copy in range(mma.copies):
-        unpack_row(exchange, positions.b, copy * columns * depth, columns * depth, mma.b_format, other)
-        for i in range(copy * mma.rows, (copy + 1) * mma.rows):
-            unpack_a_row(exchange, positions, i, depth, mma.a_format, row)
-            for j in range(columns):
-                addend: u32 = element(exchange, positions.c[i * columns + j])
-                if mma.c_bits == 16:
-                    addend = addend & 0xFFFF
-                    if result != F16:
-                        addend = widen_f16(addend)
-                sum: u32 = 0 if late != 0 else addend
-                for k in range(0, depth, step):
-                    sum = add_products(
-                        row, u64(k), other, u64(j) * u64(depth) + u64(k), u64(step), sum, mma.accumulation
-                    )
-                if late != 0:
-                    format: u32 = parameters.F16 if result == F16 else parameters.F32
-                    sum = u32(soft.add(u64(sum), u64(addend), format, RN, 0))
-                if mma.d_bits == 16 and result != F16:
-                    sum = u32(convert(u64(sum), parameters.F32, parameters.F16, RN, 0))
-                put(exchange, positions.d[i * columns + j], mma.d_bits, sum)
+        at.copy = copy
+        decode_b(exchange, positions.b, copy * columns * depth, columns * depth, mma.b_format, b)
+        for first in range(0, mma.rows, LANES):
+            at.first = first
+            decode_a(exchange, positions, at, depth, mma.a_format, a)
+            gather(exchange, positions.c, at, columns, u32(ALL_BITS) >> (32 - mma.c_bits), addends)
+            if mma.c_bits == 16 and mma.accumulation.result != F16:
+                for e in range(columns * LANES):
+                    addends[e] = widen_f16(addends[e])
+            is_early: u32 = 1 - mma.late
+            for e in range(columns * LANES):
+                sums[e] = addends[e] * is_early
+            multiply_tile(tile, mma.accumulation)
+            finish(mma, addends, sums)
+            scatter(exchange, positions.d, at, columns, mma.d_bits, sums)
 
 
 @native(inline=True)
+def finish(mma: FloatMma, addends: Pointer[u32], sums: Pointer[u32]) -> None:
+    """Add C where it comes last, and round what is added up in f32 to the f16 that D has."""
+    result: u32 = mma.accumulation.result
+    if mma.late != 0:
+        for e in range(mma.columns * LANES):
+            sum: f32 = bits_float(f32, sums[e]) + bits_float(f32, addends[e])
+            if result != F16 and sum == sum:
+                sums[e] = float_bits(f32, sum)
+            else:
+                format: u32 = parameters.F16 if result == F16 else parameters.F32
+                sums[e] = u32(soft.add(u64(sums[e]), u64(addends[e]), format, RN, 0))
+    if mma.d_bits == 16 and result != F16:
+        for e in range(mma.columns * LANES):
+            sums[e] = u32(convert(u64(sums[e]), parameters.F32, parameters.F16, RN, 0))
+
+
+@native
+def scatter(
+    exchange: Pointer[u32], positions: Pointer[u32], at: RowBlock, columns: u32, bits: u32, values: Pointer[u32]
+) -> None:
+    """Write the elements of some rows, which are column by column of sixteen."""
+    start: u32 = at.copy * columns * at.rows + at.first
+    rows: u32 = at.rows
+    count: u32 = at.count
+    for j in range(columns):
+        for i in range(count):
+            put(exchange, positions[start + j * rows + i], bits, values[j * LANES + i])
+
+
+@native
 def multiply_quarters(
     exchange: Pointer[u32], members: u32, c_bits: u32, d_bits: u32, positions: ElementPositions
 ) -> None:
@@ -200,31 +270,38 @@ class DoubleMma:
 
 
 @native(inline=True)
+def double_at(exchange: Pointer[u32], position: u32) -> u64:
+    """The f64 at a position: the second word is in the next register."""
+    return u64(exchange[position >> 5]) | u64(exchange[(position >> 5) + 32]) << 32
+
+
+@native
 def multiply_doubles(exchange: Pointer[u32], members: u32, mma: DoubleMma) -> None:
     """D = A * B + C in f64: one fused multiplication and addition after the other, from the first column of A on."""
     columns: u32 = mma.columns
     depth: u32 = mma.depth
     positions = mma.positions
+    row: Pointer[u64] = scratch(u64, LONGEST_ROW)
+    other: Pointer[u64] = scratch(u64, LARGEST_B)
+    for e in range(columns * depth):
+        other[e] = double_at(exchange, positions.b[e])
     for i in range(mma.rows):
+        for k in range(depth):
+            row[k] = double_at(exchange, positions.a[i * depth + k])
         for j in range(columns):
-            position: u32 = positions.c[i * columns + j] >> 5
-            sum: u64 = u64(exchange[position]) | u64(exchange[position + 32]) << 32
+            sum: u64 = double_at(exchange, positions.c[i * columns + j])
             for k in range(depth):
-                left: u32 = positions.a[i * depth + k] >> 5
-                right: u32 = positions.b[j * depth + k] >> 5
-                a: u64 = u64(exchange[left]) | u64(exchange[left + 32]) << 32
-                b: u64 = u64(exchange[right]) | u64(exchange[right + 32]) << 32
-                sum = fused(a, b, sum, mma.rounding)
-            position = positions.d[i * columns + j] >> 5
+                sum = fused(row[k], other[j * depth + k], sum, mma.rounding)
+            position: u32 = positions.d[i * columns + j] >> 5
             exchange[position] = u32(sum)
             exchange[position + 32] = u32(sum >> 32)
 
 
 @native(inline=True)
-def integer(exchange: Pointer[u32], position: u32, bits: u32, signed: u32) -> u32:
+def integer(exchange: Pointer[u32], position: u32, bits: u32, signed: u32) -> s32:
     """The integer at a position, extended to 32 bits."""
     value: u32 = u32(element(exchange, position) << (32 - bits))
-    return u32(s32(value) >> s32(32 - bits)) if signed != 0 else value >> (32 - bits)
+    return s32(value) >> s32(32 - bits) if signed != 0 else s32(value >> (32 - bits))
 
 
 @struct
@@ -242,14 +319,14 @@ class IntegerMma:
     positions: ElementPositions
 
 
-@native(inline=True)
+@native
 def multiply_integers(exchange: Pointer[u32], members: u32, mma: IntegerMma) -> None:
     """D = A * B + C in integers, wrapped around or clamped to 32 bits."""
     columns: u32 = mma.columns
     depth: u32 = mma.depth
     positions = mma.positions
-    row: Pointer[u32] = array(u32, LONGEST_ROW)
-    other: Pointer[u32] = array(u32, LARGEST_B)
+    row: Pointer[s32] = scratch(s32, LONGEST_ROW)
+    other: Pointer[s32] = scratch(s32, LARGEST_B)
     for e in range(columns * depth):
         other[e] = integer(exchange, positions.b[e], mma.bits, mma.b_signed)
     for i in range(mma.rows):
@@ -264,9 +341,10 @@ def multiply_integers(exchange: Pointer[u32], members: u32, mma: IntegerMma) -> 
                 column: u32 = column_of(h, element(exchange, positions.choices[i * stored + h]) & 3, positions.kept)
                 row[column] = integer(exchange, positions.a[i * stored + h], mma.bits, mma.a_signed)
         for j in range(columns):
-            sum: s64 = s64(s32(element(exchange, positions.c[i * columns + j])))
+            products: s32 = 0
             for k in range(depth):
-                sum = sum + s64(s32(row[k])) * s64(s32(other[j * depth + k]))
+                products = products + row[k] * other[j * depth + k]
+            sum: s64 = s64(s32(element(exchange, positions.c[i * columns + j]))) + s64(products)
             if mma.saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
             put(exchange, positions.d[i * columns + j], 32, u32(sum))
@@ -284,7 +362,7 @@ class BitMma:
     positions: ElementPositions
 
 
-@native(inline=True)
+@native
 def multiply_bits(exchange: Pointer[u32], members: u32, mma: BitMma) -> None:
     """D = the number of ones in `a ^ b`, or in `a & b`, of each row and column, added to C; 32 bits at a time."""
     columns: u32 = mma.columns

@@ -7,22 +7,17 @@ their block, and only then aligned with the others and with C.
 
 from dataclasses import dataclass
 
-from ptxlab.native import Pointer, array, native, s16, s32, s64, struct, u32, u64
-from ptxlab.numbers.tensor_core import (
-    ABSENT,
-    NAN_F32,
-    SPECIAL,
-    Accumulation,
-    add_products,
-    round_to_f32,
-    unpack,
-)
+from ptxlab.native import Pointer, f32, native, s16, s32, s64, scratch, struct, truncate, u32, u64
+from ptxlab.numbers.tensor_core import ABSENT, NAN_F32, SPECIAL, Accumulation, round_to_f32, unpack
+from ptxlab.numbers.tensor_core_tiles import LANES, Decoded, Tile, multiply_tile
 
-from .multiplication import LARGEST_B, LONGEST_ROW, ElementPositions, element, put, unpack_a_row, unpack_row
+from .multiplication import LARGEST_A, LARGEST_B, ElementPositions, RowBlock, decode_a, decode_b, element, put
 
 UE8M0 = 0
 UE4M3 = 1
 
+COLUMNS = 8  # of B and D; A and D have 16 rows
+MOST_BLOCKS = 8
 NOT_A_NUMBER = 0x40000000  # unpacked: the exponent SPECIAL, the significand 0
 MOST_SUMS = 8  # of sixteen products each
 SUM_FRACTION = 35  # bits kept below the largest exponent, where sums of sixteen are added
@@ -47,50 +42,34 @@ def unpack_factor(pattern: u32, format: u32) -> u32:
 UNPACKED_E4M3 = 4  # the number of e4m3 in tensor_core.FORMATS
 
 
-@native
-def scale_row(row: Pointer[u32], first: u32, count: u32, scale: u32) -> None:
-    """Multiply floats by a power of two: unpacked, all of them, but for those that are not there."""
-    for i in range(first, first + count):
-        if scale == NOT_A_NUMBER:
-            row[i] = NOT_A_NUMBER
-        elif s32(row[i]) >> 16 != ABSENT:
-            row[i] = u32(row[i] + (scale & 0xFFFF0000))
+@native(inline=True)
+def scale_exponent(factor: u32) -> s32:
+    """The exponent of an unpacked scale factor that is a power of two; `SPECIAL` if it is NaN."""
+    return s32(factor) >> 16
 
 
 @native(inline=True)
-def quarters(a: u32, b: u32) -> s32:
-    """The product of two unpacked e2m1, in quarters: numbers of one fraction bit and exponents from 0 to 2."""
-    if s32(a) >> 16 < 0 or s32(b) >> 16 < 0:
-        return 0
-    return (s32(s16(a)) * s32(s16(b))) << ((s32(a) >> 16) + (s32(b) >> 16))
-
-
-@native
-def add_sums(
-    row: Pointer[u32],
-    other: Pointer[u32],
-    first: u32,
-    depth: u32,
-    together: u32,
-    factors: Pointer[u32],
-    blocks: u32,
-    addend: u32,
-) -> u32:
-    """`addend` and the sums of `together` products each, every one multiplied by the two factors of its block."""
-    sums: Pointer[s32] = array(s32, MOST_SUMS)
-    for start in range(0, depth, together):
-        sum: s32 = 0
-        for i in range(start, start + together):
-            sum = sum + quarters(row[i], other[first + i])
-        sums[start // together] = sum
-    return scale_sums(sums, depth // together, factors, factors, blocks, blocks, addend)
+def doubled(elements: Decoded, index: u32) -> s32:
+    """Twice an e2m1, which is an integer: exponents are from 0 to 2."""
+    exponent: s32 = elements.exponents[index]
+    return truncate(s32, elements.significands[index] * f32(s32(2) << max(exponent, 0))) if exponent >= 0 else s32(0)
 
 
 @native
 def scale_sums(
-    sums: Pointer[s32], count: u32, left: Pointer[u32], right: Pointer[u32], first: u32, blocks: u32, addend: u32
+    sums: Pointer[s32],
+    count: u32,
+    left: Pointer[u32],
+    right: Pointer[u32],
+    row: u32,
+    first: u32,
+    blocks: u32,
+    addend: u32,
 ) -> u32:
-    """`addend` and some sums, in quarters, each multiplied by the two factors of its block; those of B from `first`."""
+    """`addend` and some sums, in quarters, each multiplied by the two factors of its block.
+
+    Those of A are at `left[row]` and further on, those of B at `right[first]`.
+    """
     significand: u32 = addend & 0x7FFFFF
     field: s32 = s32(addend >> 23) & 0xFF
     if field == 0xFF:
@@ -102,17 +81,17 @@ def scale_sums(
         exponent = -126
     highest: s32 = exponent if significand != 0 else ABSENT
     for block in range(blocks):
-        if left[block] >> 16 == SPECIAL or right[first + block] >> 16 == SPECIAL:
+        if left[row + block] >> 16 == SPECIAL or right[first + block] >> 16 == SPECIAL:
             return NAN_F32
-        highest = max(highest, (s32(left[block]) >> 16) + (s32(right[first + block]) >> 16))
+        highest = max(highest, (s32(left[row + block]) >> 16) + (s32(right[first + block]) >> 16))
     total: s64 = s64(u64(significand) << (SUM_FRACTION - 23) >> u64(min(highest - exponent, 63)))
     if addend >> 31 != 0:
         total = -total
     for index in range(count):
         block = index * blocks // count
         # Two fraction bits of the products, three of each factor.
-        scaled: s64 = s64(sums[index]) * s64(s32(s16(left[block]))) * s64(s32(s16(right[first + block])))
-        below: s32 = highest - ((s32(left[block]) >> 16) + (s32(right[first + block]) >> 16))
+        scaled: s64 = s64(sums[index]) * s64(s32(s16(left[row + block]))) * s64(s32(s16(right[first + block])))
+        below: s32 = highest - ((s32(left[row + block]) >> 16) + (s32(right[first + block]) >> 16))
         magnitude: s64 = (abs(scaled) << (SUM_FRACTION - 8)) >> s64(min(below, 63))
         total = total + (-magnitude if scaled < 0 else magnitude)
     return round_to_f32(total, highest - SUM_FRACTION, 23)
@@ -133,7 +112,7 @@ class ScaledMma:
     positions: ElementPositions
 
 
-@native(inline=True)
+@native
 def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> None:
     """D = A * B + C.
 
@@ -144,33 +123,67 @@ def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> Non
     blocks: u32 = mma.blocks
     scales: u32 = mma.scales
     positions = mma.positions
-    together: u32 = 16 if positions.kept == 0 else 32
-    row: Pointer[u32] = array(u32, LONGEST_ROW)
-    other: Pointer[u32] = array(u32, LARGEST_B)
-    factors: Pointer[u32] = array(u32, 8)
-    unpack_row(exchange, positions.b, 0, 8 * depth, mma.b_format, other)
+    at = RowBlock(copy=0, rows=LANES, first=0, count=LANES)
+    a = Decoded(significands=scratch(f32, LARGEST_A), exponents=scratch(s32, LARGEST_A))
+    b = Decoded(significands=scratch(f32, LARGEST_B), exponents=scratch(s32, LARGEST_B))
+    decode_a(exchange, positions, at, depth, mma.a_format, a)
+    decode_b(exchange, positions.b, 0, COLUMNS * depth, mma.b_format, b)
+    left: Pointer[u32] = scratch(u32, LANES * MOST_BLOCKS)
+    right: Pointer[u32] = scratch(u32, COLUMNS * MOST_BLOCKS)
     first_byte: u32 = exchange[scales * 32 + 32] & 0xFFFF
     first_lane: u32 = (exchange[scales * 32 + 64] & 0xFFFF) * 2
     other_byte: u32 = exchange[scales * 32 + 128] & 0xFFFF
     other_lane: u32 = exchange[scales * 32 + 160] & 0xFFFF
+    for s in range(blocks):
+        for i in range(LANES):
+            pattern: u32 = factor(exchange, scales, i % 8 * 4 + first_lane + i // 8, first_byte + s)
+            left[i * blocks + s] = unpack_factor(pattern, mma.scale_format)
+        for j in range(COLUMNS):
+            pattern = factor(exchange, scales + 3, j * 4 + other_lane, other_byte + s)
+            right[j * blocks + s] = unpack_factor(pattern, mma.scale_format)
+    sums: Pointer[u32] = scratch(u32, COLUMNS * LANES)
+    for e in range(COLUMNS * LANES):
+        sums[e] = element(exchange, positions.c[e])
     if blocks == 1:
-        for n in range(8):
-            scale: u32 = factor(exchange, scales + 3, n * 4 + other_lane, other_byte)
-            scale_row(other, n * depth, depth, unpack_factor(scale, mma.scale_format))
-    for i in range(16):
-        unpack_a_row(exchange, positions, i, depth, mma.a_format, row)
-        lane: u32 = i % 8 * 4 + first_lane + i // 8
-        for s in range(blocks):
-            factors[s] = unpack_factor(factor(exchange, scales, lane, first_byte + s), mma.scale_format)
-        if blocks == 1:
-            scale_row(row, 0, depth, factors[0])
-        for j in range(8):
-            sum: u32 = element(exchange, positions.c[i * 8 + j])
-            if blocks == 1:
-                sum = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), sum, mma.accumulation)
-            else:
-                for t in range(blocks):
-                    pattern: u32 = factor(exchange, scales + 3, j * 4 + other_lane, other_byte + t)
-                    factors[blocks + t] = unpack_factor(pattern, mma.scale_format)
-                sum = add_sums(row, other, j * depth, depth, together, factors, blocks, sum)
-            put(exchange, positions.d[i * 8 + j], 32, sum)
+        row_scales: Pointer[s32] = scratch(s32, LANES)
+        column_scales: Pointer[s32] = scratch(s32, COLUMNS)
+        for i in range(LANES):
+            row_scales[i] = scale_exponent(left[i])
+        for j in range(COLUMNS):
+            column_scales[j] = scale_exponent(right[j])
+        tile = Tile(
+            a=a, b=b, columns=COLUMNS, depth=depth, step=depth, row_scales=row_scales, column_scales=column_scales,
+            sums=sums,
+        )  # fmt: skip
+        multiply_tile(tile, mma.accumulation)
+    else:
+        add_sums(a, b, depth, 16 if positions.kept == 0 else 32, left, right, blocks, sums)
+    for e in range(COLUMNS * LANES):
+        put(exchange, positions.d[e], 32, sums[e])
+
+
+@native
+def add_sums(
+    a: Decoded, b: Decoded, depth: u32, together: u32, left: Pointer[u32], right: Pointer[u32], blocks: u32,
+    addends: Pointer[u32],
+) -> None:  # fmt: skip
+    """Add to each addend sums of `together` products, every one multiplied by the two factors of its block."""
+    rows: Pointer[s32] = scratch(s32, LARGEST_A)
+    columns: Pointer[s32] = scratch(s32, LARGEST_B)
+    sums: Pointer[s32] = scratch(s32, MOST_SUMS)
+    for k in range(depth):
+        for i in range(LANES):
+            rows[i * depth + k] = doubled(a, k * LANES + i)
+    for e in range(COLUMNS * depth):
+        columns[e] = doubled(b, e)
+    for j in range(COLUMNS):
+        for i in range(LANES):
+            for index in range(depth // together):
+                sum: s32 = 0
+                for k in range(index * together, (index + 1) * together):
+                    sum = sum + rows[i * depth + k] * columns[j * depth + k]
+                sums[index] = sum
+            count: u32 = depth // together
+            addends[j * LANES + i] = scale_sums(
+                sums, count, left, right, i * blocks, j * blocks, blocks, addends[j * LANES + i]
+            )

@@ -82,21 +82,36 @@ def each_of(kind: u32) -> u32:
     return DEPTHS[kind] // 2
 
 
-@native
-def fetch(memory: Pointer[u8], descriptor: u64, row: u32, index: u32, bits: u32, each: u32, major: u32) -> u32:
-    """Element `index` of a row of A, or of B transposed, in shared memory."""
-    at: u64 = 0
-    bit: u32 = 0
-    if major == MN_MAJOR:
-        at = tensor_chunk_offset(descriptor, index, row // each, major)
-        bit = row % each * bits
-    else:
-        at = tensor_chunk_offset(descriptor, row, index // each, major)
-        bit = index % each * bits
+@native(inline=True)
+def value_at(memory: Pointer[u8], at: u64, bit: u32, bits: u32) -> u32:
+    """The element of so many bits that starts at a bit after an address."""
     value: u32 = 0
     for byte in range((bit % 8 + bits + 7) // 8):
         value = value | u32(memory[at + u64(bit // 8) + u64(byte)]) << (8 * byte)
     return (value >> (bit % 8)) & (u32(0xFFFFFFFF) >> (32 - bits))
+
+
+@native
+def fetch(memory: Pointer[u8], descriptor: u64, row: u32, index: u32, bits: u32, each: u32, major: u32) -> u32:
+    """Element `index` of a row of A, or of B transposed, in shared memory."""
+    if major == MN_MAJOR:
+        return value_at(memory, tensor_chunk_offset(descriptor, index, row // each, major), row % each * bits, bits)
+    return value_at(memory, tensor_chunk_offset(descriptor, row, index // each, major), index % each * bits, bits)
+
+
+@native
+def fetch_row(matrix: Matrix, row: u32, count: u32, into: Pointer[u32], first: u32) -> None:
+    """The first `count` elements of a row of a matrix in shared memory, at `into[first]` and further on."""
+    each: u32 = matrix.each
+    bits: u32 = matrix.bits
+    if matrix.major == MN_MAJOR:
+        for index in range(count):
+            into[first + index] = fetch(matrix.memory, matrix.start, row, index, bits, each, MN_MAJOR)
+        return
+    for index in range(0, count, each):
+        at: u64 = tensor_chunk_offset(matrix.start, row, index // each, matrix.major)
+        for e in range(min(each, count - index)):
+            into[first + index + e] = value_at(matrix.memory, at, e * bits, bits)
 
 
 @native(inline=True)

@@ -6,12 +6,14 @@ one step, 25 bits below the largest exponent. Nothing of it was measured for thi
 Which lanes have which rows is in `tensor_tile`, MMAs with scale factors are in `tensor_mma_scaled`.
 """
 
-from ptxlab.native import Pointer, array, native, s32, s64, u8, u32, u64
+from ptxlab.native import Pointer, array, f32, native, s32, s64, scratch, u8, u32, u64
 from ptxlab.numbers import parameters, soft
 from ptxlab.numbers.parameters import RN
 from ptxlab.numbers.tensor_core import F16 as TO_F16
 from ptxlab.numbers.tensor_core import F32 as TO_F32
-from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation, add_products
+from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation
+from ptxlab.numbers.tensor_core_tiles import Decoded, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import Tile as Products
 
 from .instruction_descriptor import DEPTHS, I8, MXF4, MXF8F6F4, PAIR, TF32, depth_of
 from .tensor_matrix import (
@@ -22,19 +24,30 @@ from .tensor_matrix import (
     bits_of,
     each_of,
     fetch_element,
+    fetch_row,
     format_of,
     lane_of,
 )
 from .tensor_memory import COLUMNS
-from .tensor_mma_scaled import FRACTION, multiply_fp4, multiply_scaled
+from .tensor_mma_scaled import FRACTION, MOST_COLUMNS, multiply_fp4, multiply_scaled
 from .tensor_sparsity import KEPT, Sparsity, column_in_row, is_choice, metadata_address
-from .tensor_tile import HalvesOfB, TensorMma, Tile, describe_tile, is_disabled, lane_rows, row_of, unpack_a, unpack_b
+from .tensor_tile import (
+    LONGEST,
+    TOGETHER,
+    HalvesOfB,
+    TensorMma,
+    Tile,
+    decode_a,
+    decode_b,
+    describe_tile,
+    is_disabled,
+    lane_rows,
+    row_of,
+)
 from .warpgroup_multiplication import byte_of
 from .zero_column_mask import is_zero_column, shift_of
 
-LONGEST = 64  # of a sparse A of bytes
-LONGEST_OF_BYTES = 64
-LARGEST = 256 * LONGEST
+LARGEST = MOST_COLUMNS * LONGEST
 
 
 @native
@@ -129,7 +142,7 @@ def find_bad_metadata(kind: u32, tile: Tile, a: Matrix, sparsity: Sparsity) -> u
 def multiply_floats(
     mma: Pointer[TensorMma], tile: Tile, a: Matrix, b: Matrix, halves: HalvesOfB, sparsity: Sparsity
 ) -> None:
-    """An MMA on floats without scale factors."""
+    """An MMA on floats without scale factors, sixteen lanes of D at a time."""
     bits: u32 = mma.instruction_descriptor
     kind: u32 = mma.kind
     depth: u32 = depth_of(bits, kind, mma.is_sparse)
@@ -142,22 +155,32 @@ def multiply_floats(
         lacking=s32(FRACTION) - s32(MANTISSA_BITS[a_format] + MANTISSA_BITS[b_format]),
         result=u32(TO_F16) if to_half != 0 else u32(TO_F32),
     )
-    row: Pointer[u32] = array(u32, LONGEST)
-    other: Pointer[u32] = array(u32, LARGEST)
-    unpack_b(mma, tile, b, halves, b_format, other)
-    for m in range(tile.rows * tile.columns // tile.width):
-        lane: u32 = lane_of(m, lane_rows(tile))
-        if is_disabled(tile, tile.lane + lane) != 0:
-            continue
-        unpack_a(mma, a, row_of(a, m, tile.rows), m, sparsity, row)
-        first: u32 = m // tile.rows * tile.width
-        for j in range(first, first + tile.width):
-            word: u32 = tile.first + lane * COLUMNS + (j - first)
-            addend: u32 = 0
-            if mma.accumulate != 0:
-                addend = scale_addend(cells[word] & 0xFFFF if to_half != 0 else cells[word], mma.scale_d, to_half)
-            sum: u32 = add_products(row, 0, other, u64(j) * u64(depth), u64(depth), addend, how)
-            cells[word] = cells[word] & 0xFFFF0000 | sum if to_half != 0 else sum
+    rows = Decoded(significands=scratch(f32, TOGETHER * LONGEST), exponents=scratch(s32, TOGETHER * LONGEST))
+    columns = Decoded(significands=scratch(f32, LARGEST), exponents=scratch(s32, LARGEST))
+    sums: Pointer[u32] = scratch(u32, TOGETHER * MOST_COLUMNS)
+    scales: Pointer[s32] = array(s32, MOST_COLUMNS)
+    decode_b(mma, tile, b, halves, b_format, columns)
+    for m in range(0, tile.rows * tile.columns // tile.width, TOGETHER):
+        decode_a(mma, tile, a, m, sparsity, rows)
+        for i in range(TOGETHER):
+            d = tile.cells + (tile.first + lane_of(m + i, lane_rows(tile)) * COLUMNS)
+            for j in range(tile.width):
+                held: u32 = d[j] & 0xFFFF if to_half != 0 else d[j]
+                sums[j * TOGETHER + i] = scale_addend(held, mma.scale_d, to_half) if mma.accumulate != 0 else u32(0)
+        first: u32 = m // tile.rows * tile.width * depth
+        part = Decoded(significands=columns.significands + first, exponents=columns.exponents + first)
+        products = Products(
+            a=rows, b=part, columns=tile.width, depth=depth, step=depth, row_scales=scales, column_scales=scales,
+            sums=sums,
+        )  # fmt: skip
+        multiply_tile(products, how)
+        for i in range(TOGETHER):
+            lane: u32 = lane_of(m + i, lane_rows(tile))
+            d = cells + (tile.first + lane * COLUMNS)
+            if is_disabled(tile, tile.lane + lane) == 0:
+                for j in range(tile.width):
+                    sum: u32 = sums[j * TOGETHER + i]
+                    d[j] = d[j] & 0xFFFF0000 | sum if to_half != 0 else sum
 
 
 @native
@@ -169,14 +192,15 @@ def multiply_bytes(
     depth: u32 = depth_of(mma.instruction_descriptor, I8, mma.is_sparse)
     shift: u32 = shift_of(mma.zero_columns)
     cells = tile.cells
-    row: Pointer[s32] = array(s32, LONGEST_OF_BYTES)
-    other: Pointer[s32] = array(s32, 256 * LONGEST_OF_BYTES)
+    patterns: Pointer[u32] = scratch(u32, LONGEST)
+    row: Pointer[s32] = scratch(s32, LONGEST)
+    other: Pointer[s32] = scratch(s32, LARGEST)
     for n in range(tile.columns):
         b.memory = halves.first if n + shift < halves.columns else halves.second
         is_zero: u32 = is_zero_column(mma.zero_columns, n, tile.width)
+        fetch_row(b, (n + shift) % halves.columns, depth, patterns, 0)
         for k in range(depth):
-            value: s32 = byte_of(fetch_element(b, (n + shift) % halves.columns, k), bits >> 10 & 1)
-            other[n * depth + k] = 0 if is_zero != 0 else value
+            other[n * depth + k] = 0 if is_zero != 0 else byte_of(patterns[k], bits >> 10 & 1)
     for m in range(tile.rows * tile.columns // tile.width):
         lane: u32 = lane_of(m, lane_rows(tile))
         if is_disabled(tile, tile.lane + lane) != 0:
@@ -188,9 +212,10 @@ def multiply_bytes(
         first: u32 = m // tile.rows * tile.width
         for j in range(first, first + tile.width):
             word: u32 = tile.first + lane * COLUMNS + (j - first)
-            sum: s64 = s64(s32(cells[word])) if mma.accumulate != 0 else s64(0)
+            products: s32 = 0
             for k in range(depth):
-                sum = sum + s64(row[k]) * s64(other[j * depth + k])
+                products = products + row[k] * other[j * depth + k]
+            sum: s64 = (s64(s32(cells[word])) if mma.accumulate != 0 else s64(0)) + s64(products)
             if bits >> 3 & 1 != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
             cells[word] = u32(sum)

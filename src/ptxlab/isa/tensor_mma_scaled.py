@@ -5,20 +5,32 @@ products, which are added as others are. Of kinds that have nothing but fp4, six
 multiplied by the factors of their block. Nothing of it was measured for this program.
 """
 
-from ptxlab.native import Pointer, array, native, s16, s32, table, u32, u64
+from ptxlab.native import Pointer, array, f32, native, s16, s32, scratch, table, u32
 from ptxlab.numbers.tensor_core import F32 as TO_F32
-from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation, add_products
+from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation
+from ptxlab.numbers.tensor_core_tiles import Decoded, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import Tile as Products
 
 from .instruction_descriptor import depth_of, stored_depth_of
-from .multiplication_scaled import MOST_SUMS, scale_row, scale_sums
-from .tensor_matrix import Matrix, a_code, b_code, fetch_element, format_of, lane_of
+from .multiplication_scaled import MOST_SUMS, scale_exponent, scale_sums
+from .tensor_matrix import Matrix, a_code, b_code, fetch_element, fetch_row, format_of, lane_of
 from .tensor_memory import BAND, COLUMNS
 from .tensor_scale import PARTS, Factors, describe_factors, unpack_factors
 from .tensor_sparsity import Sparsity, column_in_row
-from .tensor_tile import HalvesOfB, TensorMma, Tile, is_disabled, lane_rows, row_of, unpack_a, unpack_b
+from .tensor_tile import (
+    LONGEST,
+    TOGETHER,
+    HalvesOfB,
+    TensorMma,
+    Tile,
+    decode_a,
+    decode_b,
+    is_disabled,
+    lane_rows,
+    row_of,
+)
 
 FRACTION = 25
-LONGEST = 64  # of a sparse A of bytes
 LONGEST_FP4 = 128
 SUMMED = 16  # products that are added without loss
 MOST_COLUMNS = 256
@@ -43,31 +55,38 @@ def multiply_scaled(
     of_b = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(mma, False, of_a)
     describe_factors(mma, True, of_b)
-    row: Pointer[u32] = array(u32, LONGEST)
-    other: Pointer[u32] = array(u32, MOST_COLUMNS * LONGEST)
-    scaled: Pointer[u32] = array(u32, MOST_COLUMNS * LONGEST)
+    rows = Decoded(significands=scratch(f32, TOGETHER * LONGEST), exponents=scratch(s32, TOGETHER * LONGEST))
+    columns = Decoded(significands=scratch(f32, MOST_COLUMNS * LONGEST), exponents=scratch(s32, MOST_COLUMNS * LONGEST))
+    sums: Pointer[u32] = scratch(u32, TOGETHER * MOST_COLUMNS)
+    row_scales: Pointer[s32] = scratch(s32, TOGETHER)
+    column_scales: Pointer[s32] = scratch(s32, MOST_COLUMNS)
     factor: Pointer[u32] = array(u32, 1)
-    unpack_b(mma, tile, b, halves, b_format, other)
-    part: u32 = PARTS
-    for m in range(tile.rows * tile.columns // tile.width):
-        lane: u32 = lane_of(m, lane_rows(tile))
-        if (tile.lane + lane) // BAND != part:
-            part = (tile.lane + lane) // BAND
-            first: u32 = m // tile.rows * tile.width
-            for n in range(tile.width):
-                for k in range(depth):
-                    scaled[n * depth + k] = other[(first + n) * depth + k]
-                unpack_factors(tile.cells, of_b, part, n, factor)
-                scale_row(scaled, n * depth, depth, factor[0])
-        if is_disabled(tile, tile.lane + lane) != 0:
-            continue
-        unpack_a(mma, a, row_of(a, m, tile.rows), m, sparsity, row)
-        unpack_factors(tile.cells, of_a, part, m % tile.rows, factor)
-        scale_row(row, 0, depth, factor[0])
-        d = tile.cells + (tile.first + lane * COLUMNS)
+    decode_b(mma, tile, b, halves, b_format, columns)
+    for m in range(0, tile.rows * tile.columns // tile.width, TOGETHER):
+        part: u32 = (tile.lane + lane_of(m, lane_rows(tile))) // BAND
         for j in range(tile.width):
-            addend: u32 = d[j] if mma.accumulate != 0 else u32(0)
-            d[j] = add_products(row, 0, scaled, u64(j) * u64(depth), u64(depth), addend, how)
+            unpack_factors(tile.cells, of_b, part, j, factor)
+            column_scales[j] = scale_exponent(factor[0])
+        decode_a(mma, tile, a, m, sparsity, rows)
+        for i in range(TOGETHER):
+            unpack_factors(tile.cells, of_a, part, (m + i) % tile.rows, factor)
+            row_scales[i] = scale_exponent(factor[0])
+            d = tile.cells + (tile.first + lane_of(m + i, lane_rows(tile)) * COLUMNS)
+            for j in range(tile.width):
+                sums[j * TOGETHER + i] = d[j] if mma.accumulate != 0 else u32(0)
+        first: u32 = m // tile.rows * tile.width * depth
+        own = Decoded(significands=columns.significands + first, exponents=columns.exponents + first)
+        products = Products(
+            a=rows, b=own, columns=tile.width, depth=depth, step=depth, row_scales=row_scales,
+            column_scales=column_scales, sums=sums,
+        )  # fmt: skip
+        multiply_tile(products, how)
+        for i in range(TOGETHER):
+            lane: u32 = lane_of(m + i, lane_rows(tile))
+            d = tile.cells + (tile.first + lane * COLUMNS)
+            if is_disabled(tile, tile.lane + lane) == 0:
+                for j in range(tile.width):
+                    d[j] = sums[j * TOGETHER + i]
 
 
 @native
@@ -81,11 +100,11 @@ def multiply_fp4(
     describe_factors(mma, False, of_a)
     describe_factors(mma, True, of_b)
     blocks: u32 = of_a.count
-    row: Pointer[s16] = array(s16, LONGEST_FP4)
-    other: Pointer[s16] = array(s16, MOST_COLUMNS * LONGEST_FP4)
-    left: Pointer[u32] = array(u32, MOST_FACTORS)
-    right: Pointer[u32] = array(u32, MOST_COLUMNS * MOST_FACTORS)
-    sums: Pointer[s32] = array(s32, MOST_SUMS)
+    row: Pointer[s16] = scratch(s16, LONGEST_FP4)
+    other: Pointer[s16] = scratch(s16, MOST_COLUMNS * LONGEST_FP4)
+    left: Pointer[u32] = scratch(u32, MOST_FACTORS)
+    right: Pointer[u32] = scratch(u32, MOST_COLUMNS * MOST_FACTORS)
+    sums: Pointer[s32] = scratch(s32, MOST_SUMS)
     together: u32 = u32(SUMMED) << mma.is_sparse
     double_b(mma, tile, b, halves, other)
     part: u32 = PARTS
@@ -106,7 +125,7 @@ def multiply_fp4(
             for index in range(depth // together):
                 at: u32 = index * together
                 sums[index] = sum_of_products(row + at, column + (j * depth + at), together)
-            d[j] = scale_sums(sums, depth // together, left, right, j * blocks, blocks, addend)
+            d[j] = scale_sums(sums, depth // together, left, right, 0, j * blocks, blocks, addend)
 
 
 @native(inline=True)
@@ -124,10 +143,12 @@ def double_b(mma: Pointer[TensorMma], tile: Tile, b: Matrix, halves: HalvesOfB, 
     """All of B, twice its values."""
     depth: u32 = depth_of(mma.instruction_descriptor, mma.kind, mma.is_sparse)
     sign: u32 = (mma.instruction_descriptor >> 14 & 1) << 3
+    patterns: Pointer[u32] = scratch(u32, LONGEST_FP4)
     for n in range(tile.columns):
         b.memory = halves.first if n < halves.columns else halves.second
+        fetch_row(b, n % halves.columns, depth, patterns, 0)
         for k in range(depth):
-            into[n * depth + k] = s16(DOUBLED[fetch_element(b, n % halves.columns, k) ^ sign])
+            into[n * depth + k] = s16(DOUBLED[patterns[k] ^ sign])
 
 
 @native

@@ -6,14 +6,17 @@ Where the elements of A and B are is in `tensor_matrix`, which of a sparse A are
 
 from dataclasses import dataclass
 
-from ptxlab.native import Array, Pointer, native, struct, u8, u32, u64
-from ptxlab.numbers.tensor_core import NOTHING, unpack
+from ptxlab.native import Array, Pointer, f32, native, s32, scratch, struct, u8, u32, u64
+from ptxlab.numbers.tensor_core_tiles import LANES as TOGETHER
+from ptxlab.numbers.tensor_core_tiles import Decoded, decode, leave_out
 
 from .instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, depth_of, rows_of
-from .tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, fetch_element, format_of
+from .tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, fetch_element, fetch_row, format_of
 from .tensor_memory import COLUMNS
 from .tensor_sparsity import Sparsity, column_in_row
 from .zero_column_mask import is_zero_column, shift_of
+
+LONGEST = 64  # elements of a row, other than fp4: of a sparse A of bytes
 
 
 @struct
@@ -108,33 +111,45 @@ def row_of(a: Matrix, lane: u32, rows: u32) -> u32:
 
 
 @native
-def unpack_b(
-    mma: Pointer[TensorMma], tile: Tile, b: Matrix, halves: HalvesOfB, format: u32, into: Pointer[u32]
-) -> None:
-    """All of B as `add_products` takes it."""
+def decode_b(mma: Pointer[TensorMma], tile: Tile, b: Matrix, halves: HalvesOfB, format: u32, into: Decoded) -> None:
+    """All of B, column by column."""
     bits: u32 = mma.instruction_descriptor
     depth: u32 = depth_of(mma.instruction_descriptor, mma.kind, mma.is_sparse)
     sign: u32 = (bits >> 14 & 1) << (b.bits - 1)
     padding: u32 = 13 if mma.kind == TF32 else 0
     shift: u32 = shift_of(mma.zero_columns)
+    patterns: Pointer[u32] = scratch(u32, LONGEST)
     for n in range(tile.columns):
         b.memory = halves.first if n + shift < halves.columns else halves.second
         is_zero: u32 = is_zero_column(mma.zero_columns, n, tile.width)
+        fetch_row(b, (n + shift) % halves.columns, depth, patterns, 0)
         for k in range(depth):
-            pattern: u32 = fetch_element(b, (n + shift) % halves.columns, k) ^ sign
-            into[n * depth + k] = unpack(0 if is_zero != 0 else pattern >> padding, format)
+            patterns[k] = 0 if is_zero != 0 else (patterns[k] ^ sign) >> padding
+        decode(patterns, depth, format, into, n * depth)
 
 
 @native
-def unpack_a(mma: Pointer[TensorMma], a: Matrix, row: u32, lane: u32, sparsity: Sparsity, into: Pointer[u32]) -> None:
-    """A row of A; of a sparse one, half of the elements are not there."""
+def decode_a(mma: Pointer[TensorMma], tile: Tile, a: Matrix, first: u32, sparsity: Sparsity, into: Decoded) -> None:
+    """The rows of A that sixteen lanes of D are computed with; of a sparse one, half of the elements are not there."""
     bits: u32 = mma.instruction_descriptor
     format: u32 = format_of(a_code(bits), mma.kind)
     sign: u32 = (bits >> 13 & 1) << (a.bits - 1)
     padding: u32 = 13 if mma.kind == TF32 else 0
-    if sparsity.kept != 0:
-        for i in range(depth_of(mma.instruction_descriptor, mma.kind, 1)):
-            into[i] = NOTHING
-    for k in range(DEPTHS[mma.kind]):
-        pattern: u32 = (fetch_element(a, row, k) ^ sign) >> padding
-        into[column_in_row(sparsity, lane, k)] = unpack(pattern, format)
+    stored: u32 = DEPTHS[mma.kind]
+    patterns: Pointer[u32] = scratch(u32, TOGETHER * LONGEST)
+    for i in range(TOGETHER):
+        row: u32 = row_of(a, first + i, tile.rows)
+        for k in range(stored):
+            patterns[k * TOGETHER + i] = (fetch_element(a, row, k) ^ sign) >> padding
+    if sparsity.kept == 0:
+        decode(patterns, stored * TOGETHER, format, into, 0)
+        return
+    significands: Pointer[f32] = scratch(f32, TOGETHER * LONGEST)
+    exponents: Pointer[s32] = scratch(s32, TOGETHER * LONGEST)
+    decode(patterns, stored * TOGETHER, format, Decoded(significands=significands, exponents=exponents), 0)
+    leave_out(into, 2 * stored * TOGETHER)
+    for k in range(stored):
+        for i in range(TOGETHER):
+            to: u32 = column_in_row(sparsity, first + i, k) * TOGETHER + i
+            into.significands[to] = significands[k * TOGETHER + i]
+            into.exponents[to] = exponents[k * TOGETHER + i]

@@ -127,13 +127,18 @@ def _extents(mma: WarpMma) -> tuple[int, int, int]:
     return mma.fragments.a.rows, b.rows, b.columns
 
 
-def _positions(mma: WarpMma, chunk: int = 0) -> ElementPositions:
-    """The positions of all elements; with a `chunk`, the columns of A and B as `Layout.halves` orders them."""
+def _positions(mma: WarpMma, chunk: int = 0, by_columns: bool = False) -> ElementPositions:
+    """The positions of all elements; with a `chunk`, the columns of A and B as `Layout.halves` orders them.
+
+    Those of A, C and D are row after row, or else `by_columns`.
+    """
     a, b, c, d = mma.fragments.a, mma.fragments.b, mma.fragments.c, mma.fragments.d
     if chunk:
         a, b = a.halves(chunk), b.halves(2 * chunk if mma.sparse else chunk)
+    if by_columns:
+        a, c, d = a.by_columns, c.by_columns, d.by_columns
     first, second, third = mma.registers
-    kept, choices = _choices(mma, chunk)
+    kept, choices = _choices(mma, chunk, by_columns)
     return ElementPositions(
         a=constants(a.positions),
         b=constants(b.after(first)),
@@ -149,13 +154,14 @@ def _more(mma: WarpMma) -> int:
     return (1 if mma.sparse else 0) + (6 if mma.scale else 0)
 
 
-def _choices(mma: WarpMma, chunk: int = 0) -> tuple[int, tuple[int, ...]]:
+def _choices(mma: WarpMma, chunk: int, by_columns: bool) -> tuple[int, tuple[int, ...]]:
     """For a sparse A: how many elements of a chunk it keeps, and the positions of metadata."""
     if mma.sparse is None:
         return 0, UNUSED
     shape, selector = mma.sparse
     layout = metadata(shape, mma.atype, selector, mma.bits)
-    positions = (layout.halves(chunk) if chunk else layout).after(sum(mma.registers))
+    layout = layout.halves(chunk) if chunk else layout
+    positions = (layout.by_columns if by_columns else layout).after(sum(mma.registers))
     return kept_of(layout_bits(mma)), positions
 
 
@@ -211,7 +217,7 @@ def _floats(mma: WarpMma, model: Model) -> FloatMma:
         step=depth // 2 if step.as_f16 else min(products, depth),
         late=int(step.as_f16),
         accumulation=accumulation(step.fraction, a_format, b_format, result),
-        positions=_positions(mma, 2 if step.as_f16 else 0),
+        positions=_positions(mma, 2 if step.as_f16 else 0, by_columns=True),
     )
 
 
@@ -227,5 +233,5 @@ def _scaled(mma: WarpMma, model: Model) -> ScaledMma:
         scale_format=UE4M3 if type == "ue4m3" else UE8M0,
         scales=sum(mma.registers) + (1 if mma.sparse else 0),
         accumulation=accumulation(model.fp8.fraction, a_format, b_format, F32),
-        positions=_positions(mma),
+        positions=_positions(mma, by_columns=True),
     )

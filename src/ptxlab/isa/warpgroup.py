@@ -143,7 +143,7 @@ def _common(mma: WarpgroupMma, accumulators: int) -> SharedMma:
         results=held + registers + int(mma.selector is not None),
         kept=0 if mma.selector is None else kept_of(mma.bits),
         a_positions=constants(a_positions[::32] if in_words else a_positions),
-        d_positions=constants(d.positions),
+        d_positions=constants(d.by_columns.positions),
         choices=constants(choices),
     )
 

@@ -6,14 +6,16 @@ Each of four warps computes sixteen rows of D. B, and A if it is not in register
 
 from dataclasses import dataclass
 
-from ptxlab.native import Pointer, array, count_ones, native, s32, s64, struct, u8, u32, u64
-from ptxlab.numbers.tensor_core import NOTHING, Accumulation, add_products, unpack
+from ptxlab.native import Pointer, array, count_ones, f32, native, s32, s64, scratch, struct, u8, u32, u64
+from ptxlab.numbers.tensor_core import Accumulation
+from ptxlab.numbers.tensor_core_tiles import LANES, Decoded, Tile, decode, leave_out, multiply_tile
 
 from .descriptor import MN_MAJOR, chunk_offset
 from .multiplication import column_of, element, put
 
 ROWS = 16  # of A and D, in each warp
 LONGEST_ROW = 64
+MOST_COLUMNS = 256
 IN_REGISTERS = 2  # besides K_MAJOR and MN_MAJOR: how A is there
 
 
@@ -23,23 +25,39 @@ def descriptor_at(exchange: Pointer[u32], word: u32) -> u64:
     return u64(exchange[32 * word]) | u64(exchange[32 * (word + 1)]) << 32
 
 
+@native(inline=True)
+def value_at(memory: Pointer[u8], at: u64, size: u32) -> u32:
+    """The element of 1, 2 or 4 bytes at an address."""
+    value: u32 = u32(memory[at])
+    if size >= 2:
+        value = value | u32(memory[at + 1]) << 8
+    if size == 4:
+        value = value | u32(memory[at + 2]) << 16 | u32(memory[at + 3]) << 24
+    return value
+
+
 @native
 def fetch(
-    memory: Pointer[u8], descriptor: u64, row: u32, count: u32, bits: u32, major: u32, into: Pointer[u32]
+    memory: Pointer[u8], descriptor: u64, first: u32, rows: u32, count: u32, bits: u32, major: u32, into: Pointer[u32]
 ) -> None:
-    """The first `count` elements of a row of a matrix in shared memory, of 8, 16 or 32 bits each."""
+    """The first `count` elements of some rows of a matrix in shared memory, row after row, a chunk at a time.
+
+    Elements have 8, 16 or 32 bits; of 16 where the matrix is MN-major, and then `first` and `rows` are multiples of 8.
+    """
     size: u32 = bits // 8
     each: u32 = 128 // bits
-    for index in range(count):
-        at: u64 = 0
-        if major == MN_MAJOR:
-            at = chunk_offset(descriptor, index, row // each, major) + u64(row % each) * u64(size)
-        else:
-            at = chunk_offset(descriptor, row, index // each, major) + u64(index % each) * u64(size)
-        value: u32 = 0
-        for byte in range(size):
-            value = value | u32(memory[at + u64(byte)]) << (8 * byte)
-        into[index] = value
+    if major == MN_MAJOR:
+        for index in range(count):
+            for row in range(0, rows, each):
+                at: u64 = chunk_offset(descriptor, index, (first + row) // each, major)
+                for e in range(each):
+                    into[(row + e) * count + index] = value_at(memory, at + u64(e) * u64(size), size)
+        return
+    for row in range(rows):
+        for index in range(0, count, each):
+            start: u64 = chunk_offset(descriptor, first + row, index // each, major)
+            for e in range(each):
+                into[row * count + index + e] = value_at(memory, start + u64(e) * u64(size), size)
 
 
 @struct
@@ -56,7 +74,7 @@ class SharedMma:
     results: u32  # words before the new D
     kept: u32  # elements that a sparse A stores of a chunk, see `column_of`; 0: A is dense
     a_positions: Pointer[u32]  # of A in registers
-    d_positions: Pointer[u32]
+    d_positions: Pointer[u32]  # column by column
     choices: Pointer[u32]  # positions of the metadata of each stored element of a sparse A
 
 
@@ -67,24 +85,25 @@ def stored_of(mma: SharedMma) -> u32:
 
 
 @native
-def fetch_row(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedMma, row: u32, into: Pointer[u32]) -> None:
-    """The stored elements of one of sixteen rows of A, from registers or by its descriptor.
+def fetch_rows(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedMma, into: Pointer[u32]) -> None:
+    """The stored elements of the sixteen rows of A, row after row, from registers or by its descriptor.
 
     The number of the warp, which determines its rows, is after the descriptor.
     """
     count: u32 = stored_of(mma)
     if mma.a_major == IN_REGISTERS:
-        for index in range(count):
-            into[index] = element(exchange, mma.a_positions[row * count + index])
+        for index in range(ROWS * count):
+            into[index] = element(exchange, mma.a_positions[index])
     else:
         first: u32 = exchange[32 * (mma.words + 2)] % 4 * ROWS
-        fetch(memory, descriptor_at(exchange, mma.words), first + row, count, mma.bits, mma.a_major, into)
+        fetch(memory, descriptor_at(exchange, mma.words), first, ROWS, count, mma.bits, mma.a_major, into)
 
 
 @native(inline=True)
-def fetch_column(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedMma, column: u32, into: Pointer[u32]) -> None:
-    """The elements of a column of B, by its descriptor."""
-    fetch(memory, descriptor_at(exchange, mma.words + 3), column, mma.depth, mma.bits, mma.b_major, into)
+def fetch_columns(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedMma, into: Pointer[u32]) -> None:
+    """The elements of all columns of B, by its descriptor."""
+    descriptor: u64 = descriptor_at(exchange, mma.words + 3)
+    fetch(memory, descriptor, 0, mma.columns, mma.depth, mma.bits, mma.b_major, into)
 
 
 @native(inline=True)
@@ -116,38 +135,56 @@ class SharedFloatMma:
     accumulation: Accumulation
 
 
-@native(inline=True)
+@native
+def decode_rows(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedFloatMma, into: Decoded) -> None:
+    """Decode the sixteen rows of A, a column after the other; those that a sparse A does not store are not there."""
+    stored: u32 = stored_of(mma.common)
+    raw: Pointer[u32] = scratch(u32, ROWS * LONGEST_ROW)
+    patterns: Pointer[u32] = scratch(u32, ROWS * LONGEST_ROW)
+    fetch_rows(exchange, memory, mma.common, raw)
+    for k in range(stored):
+        for i in range(LANES):
+            patterns[k * LANES + i] = (raw[i * stored + k] ^ mma.a_sign) >> mma.padding
+    if mma.common.kept == 0:
+        decode(patterns, LANES * stored, mma.a_format, into, 0)
+        return
+    significands: Pointer[f32] = scratch(f32, ROWS * LONGEST_ROW)
+    exponents: Pointer[s32] = scratch(s32, ROWS * LONGEST_ROW)
+    decode(patterns, LANES * stored, mma.a_format, Decoded(significands=significands, exponents=exponents), 0)
+    leave_out(into, LANES * mma.common.depth)
+    for k in range(stored):
+        for i in range(LANES):
+            to: u32 = column_in_row(exchange, mma.common, i, k) * LANES + i
+            into.significands[to] = significands[k * LANES + i]
+            into.exponents[to] = exponents[k * LANES + i]
+
+
+@native
 def multiply_shared_floats(exchange: Pointer[u32], members: u32, memory: Pointer[u8], mma: SharedFloatMma) -> None:
     """D = A * B + D in one step for each element."""
     common = mma.common
     columns: u32 = common.columns
     depth: u32 = common.depth
-    stored: u32 = stored_of(common)
-    raw: Pointer[u32] = array(u32, LONGEST_ROW)
-    rows: Pointer[u32] = array(u32, ROWS * LONGEST_ROW)
-    column: Pointer[u32] = array(u32, LONGEST_ROW)
-    for i in range(ROWS):
-        fetch_row(exchange, memory, common, i, raw)
-        if common.kept != 0:
-            for n in range(depth):
-                rows[i * depth + n] = NOTHING
-        for k in range(stored):
-            pattern: u32 = (raw[k] ^ mma.a_sign) >> mma.padding
-            rows[i * depth + column_in_row(exchange, common, i, k)] = unpack(pattern, mma.a_format)
+    a = Decoded(significands=scratch(f32, ROWS * LONGEST_ROW), exponents=scratch(s32, ROWS * LONGEST_ROW))
+    b = Decoded(
+        significands=scratch(f32, MOST_COLUMNS * LONGEST_ROW), exponents=scratch(s32, MOST_COLUMNS * LONGEST_ROW)
+    )
+    patterns: Pointer[u32] = scratch(u32, MOST_COLUMNS * LONGEST_ROW)
+    sums: Pointer[u32] = scratch(u32, MOST_COLUMNS * LANES)
+    scales: Pointer[s32] = array(s32, MOST_COLUMNS)
+    decode_rows(exchange, memory, mma, a)
+    fetch_columns(exchange, memory, common, patterns)
+    for m in range(columns * depth):
+        patterns[m] = (patterns[m] ^ mma.b_sign) >> mma.padding
+    decode(patterns, columns * depth, mma.b_format, b, 0)
     adds: u32 = adds_to_d(exchange, common)
-    for j in range(columns):
-        fetch_column(exchange, memory, common, j, raw)
-        for m in range(depth):
-            column[m] = unpack((raw[m] ^ mma.b_sign) >> mma.padding, mma.b_format)
-        for i in range(ROWS):
-            position: u32 = common.d_positions[i * columns + j]
-            addend: u32 = 0
-            if adds != 0:
-                addend = element(exchange, position)
-                if mma.d_bits == 16:
-                    addend = addend & 0xFFFF
-            sum: u32 = add_products(rows, u64(i) * u64(depth), column, 0, u64(depth), addend, mma.accumulation)
-            put(exchange, position + (common.results << 10), mma.d_bits, sum)
+    mask: u32 = u32(0xFFFFFFFF) >> (32 - mma.d_bits)
+    for e in range(columns * LANES):
+        sums[e] = element(exchange, common.d_positions[e]) & mask if adds != 0 else u32(0)
+    tile = Tile(a=a, b=b, columns=columns, depth=depth, step=depth, row_scales=scales, column_scales=scales, sums=sums)
+    multiply_tile(tile, mma.accumulation)
+    for e in range(columns * LANES):
+        put(exchange, common.d_positions[e] + (common.results << 10), mma.d_bits, sums[e])
 
 
 @struct
@@ -161,28 +198,32 @@ class SharedIntegerMma:
     saturate: u32  # whether sums are clamped to 32 bits, and do not wrap around
 
 
-@native(inline=True)
+@native
 def multiply_shared_integers(exchange: Pointer[u32], members: u32, memory: Pointer[u8], mma: SharedIntegerMma) -> None:
     """D = A * B + D in bytes, wrapped around or clamped to 32 bits."""
     common = mma.common
     columns: u32 = common.columns
     depth: u32 = common.depth
-    raw: Pointer[u32] = array(u32, LONGEST_ROW)
+    stored: u32 = stored_of(common)
+    raw: Pointer[u32] = scratch(u32, MOST_COLUMNS * LONGEST_ROW)
     rows: Pointer[s32] = array(s32, ROWS * LONGEST_ROW)
+    others: Pointer[s32] = scratch(s32, MOST_COLUMNS * LONGEST_ROW)
+    fetch_rows(exchange, memory, common, raw)
     for i in range(ROWS):
-        fetch_row(exchange, memory, common, i, raw)
-        for k in range(depth):
-            rows[i * depth + k] = 0
-        for k in range(stored_of(common)):
-            rows[i * depth + column_in_row(exchange, common, i, k)] = byte_of(raw[k], mma.a_signed)
+        for k in range(stored):
+            to: u32 = i * depth + column_in_row(exchange, common, i, k)
+            rows[to] = byte_of(raw[i * stored + k], mma.a_signed)
+    fetch_columns(exchange, memory, common, raw)
+    for e in range(columns * depth):
+        others[e] = byte_of(raw[e], mma.b_signed)
     adds: u32 = adds_to_d(exchange, common)
     for j in range(columns):
-        fetch_column(exchange, memory, common, j, raw)
         for i in range(ROWS):
-            position: u32 = common.d_positions[i * columns + j]
-            sum: s64 = s64(s32(exchange[position >> 5])) if adds != 0 else s64(0)
+            position: u32 = common.d_positions[j * ROWS + i]
+            products: s32 = 0
             for k in range(depth):
-                sum = sum + s64(rows[i * depth + k]) * s64(byte_of(raw[k], mma.b_signed))
+                products = products + rows[i * depth + k] * others[j * depth + k]
+            sum: s64 = (s64(s32(exchange[position >> 5])) if adds != 0 else s64(0)) + s64(products)
             if mma.saturate != 0:
                 sum = min(max(sum, -0x80000000), 0x7FFFFFFF)
             put(exchange, position + (common.results << 10), 32, u32(sum))
@@ -195,23 +236,20 @@ def byte_of(value: u32, signed: u32) -> s32:
     return byte - 256 if signed != 0 and byte > 127 else byte
 
 
-@native(inline=True)
+@native
 def multiply_shared_bits(exchange: Pointer[u32], members: u32, memory: Pointer[u8], mma: SharedMma) -> None:
     """D = the number of ones in `a & b` of each row and column, added to D; an element is a word of 32 bits."""
     columns: u32 = mma.columns
     depth: u32 = mma.depth
-    rows: Pointer[u32] = array(u32, ROWS * 8)
-    column: Pointer[u32] = array(u32, 8)
-    for i in range(ROWS):
-        fetch_row(exchange, memory, mma, i, column)
-        for k in range(depth):
-            rows[i * depth + k] = column[k]
+    rows: Pointer[u32] = scratch(u32, ROWS * 8)
+    others: Pointer[u32] = scratch(u32, MOST_COLUMNS * 8)
+    fetch_rows(exchange, memory, mma, rows)
+    fetch_columns(exchange, memory, mma, others)
     adds: u32 = adds_to_d(exchange, mma)
     for j in range(columns):
-        fetch_column(exchange, memory, mma, j, column)
         for i in range(ROWS):
-            position: u32 = mma.d_positions[i * columns + j]
+            position: u32 = mma.d_positions[j * ROWS + i]
             sum: u32 = exchange[position >> 5] if adds != 0 else u32(0)
             for k in range(depth):
-                sum = u32(sum + count_ones(rows[i * depth + k] & column[k]))
+                sum = u32(sum + count_ones(rows[i * depth + k] & others[j * depth + k]))
             put(exchange, position + (mma.results << 10), 32, sum)

@@ -32,14 +32,22 @@ def _infer_array(e: Inference, node: ast.Call) -> Inferred:
     return pointer_to(element)
 
 
-def _array(e: Expressions, node: ast.Call) -> str:
+def _scratch(e: Expressions, node: ast.Call) -> str:
+    return e.stack(_bytes(e, node))
+
+
+def _bytes(e: Expressions, node: ast.Call) -> int:
+    """The size of an array."""
     type = e.type_of(node)
     length = e.infer(node.args[1])
     if not isinstance(length, Constant) or not isinstance(length.value, int):
         raise e.error(node, "the length of an array is a constant")
     assert isinstance(type, PointerType)
-    bytes = type.element.stride * length.value
-    pointer = e.stack(bytes)
+    return type.element.stride * length.value
+
+
+def _array(e: Expressions, node: ast.Call) -> str:
+    pointer, bytes = _scratch(e, node), _bytes(e, node)
     e.builder.emit(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {bytes}, i1 false)")
     return pointer
 
@@ -142,6 +150,7 @@ def _compare_exchange(e: Expressions, node: ast.Call) -> str:
 
 OPERATIONS: dict[Any, Operation] = {
     operations.array: Operation(_infer_array, _array),
+    operations.scratch: Operation(_infer_array, _scratch),
     operations.cast: Operation(_infer_cast, _cast),
     operations.address_of: Operation(_infer_address, _address),
     operations.function_pointer: Operation(fixed(pointer_to(U8)), _function_pointer),

@@ -90,6 +90,14 @@ def _fused(e: Expressions, node: ast.Call) -> str:
     return e.builder.value(intrinsic("fma", type, *arguments))
 
 
+def _truncate(e: Expressions, node: ast.Call) -> str:
+    source, to = e.type_of(node.args[1]), e.type_of(node)
+    if not isinstance(source, Float) or not isinstance(to, Integer):
+        raise e.error(node, f"`truncate` makes an integer of a float, not {to} of {source}")
+    how = "fptosi" if to.signed else "fptoui"
+    return e.builder.value(f"{how} {source.llvm} {e.raw(node.args[1])} to {to.llvm}")
+
+
 def _root(e: Expressions, node: ast.Call) -> str:
     type = e.type_of(node)
     return e.builder.value(intrinsic("sqrt", type, f"{type.llvm} {e.raw(node.args[0])}"))
@@ -136,6 +144,7 @@ OPERATIONS: dict[Any, Operation] = {
     operations.reverse_bits: Operation(_infer_given, _of_bits("bitreverse")),
     operations.float_bits: Operation(_infer_pattern, _pattern),
     operations.bits_float: Operation(_infer_given, _from_pattern),
+    operations.truncate: Operation(_infer_given, _truncate),
     operations.sqrt: Operation(of_argument(0), _root),
     operations.fma: Operation(_infer_given, _fused),
     operations.likely: Operation(fixed(BOOLEAN), _expect("true")),

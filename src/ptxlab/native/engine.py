@@ -20,6 +20,8 @@ from .types import Boolean, Float, Integer, PointerType, StructType, Type
 __all__ = ["Library", "build", "cached", "compile_kept", "compile_text", "compiled", "kept_as", "load", "verify_text"]
 
 
+VECTORS = 3  # the highest `speed`
+
 # Registers instead of memory, then what that makes simple.
 _FEW_PASSES = (
     "always_inliner",
@@ -42,13 +44,19 @@ def _llvm() -> Any:
     return llvm
 
 
+def _features(speed: int) -> str:
+    """What this machine's processor can do; LLVM thinks that vectors of 512 bits slow it down, which these do not."""
+    features: str = _llvm().get_host_cpu_features().flatten()
+    return f"{features},-prefer-256-bit" if speed == VECTORS and "+avx512f" in features else features
+
+
 def _machine(speed: int) -> Any:
     """A description of this machine."""
     llvm = _llvm()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(),
-        features=llvm.get_host_cpu_features().flatten(),
-        opt=speed,
+        features=_features(speed),
+        opt=min(speed, 2),
         jit=True,  # the code may end up anywhere: the large code model reaches everything from there
     )
 
@@ -57,14 +65,16 @@ def compile_text(text: str, *, speed: int = 2) -> bytes:
     """An object file for this machine.
 
     `speed` is how much to optimise, from 0 to 3; 1 does only what pays at once, for code that is large, and 0 nothing:
-    that takes time in proportion to the text.
+    that takes time in proportion to the text. 3 is for loops that become vectors, the widest that the processor has:
+    they are not unrolled before.
     """
     llvm = _llvm()
     module = llvm.parse_assembly(text, llvm.create_context())
     module.verify()
     machine = _machine(speed)
-    options = llvm.create_pipeline_tuning_options(speed_level=speed)
+    options = llvm.create_pipeline_tuning_options(speed_level=min(speed, 2))
     options.loop_vectorization = options.slp_vectorization = speed >= 2
+    options.loop_unrolling = speed < VECTORS
     passes = llvm.create_pass_builder(machine, options)
     if speed == 1:
         manager = llvm.create_new_module_pass_manager()

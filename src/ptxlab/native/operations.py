@@ -41,6 +41,11 @@ def array(type: type[T], length: int) -> Pointer[T]:
     return [0] * length  # type: ignore[return-value]
 
 
+def scratch(type: type[T], length: int) -> Pointer[T]:
+    """As `array`, for what is written before it is read: in machine code it holds anything."""
+    return [0] * length  # type: ignore[return-value]
+
+
 def count_ones(value: int) -> int:
     """How many bits are one; a `u32`, as the other counts are."""
     return value.bit_count()
@@ -81,6 +86,13 @@ def bits_float(type: type[float], bits: int) -> float:
 
 def _pattern(value: float) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+
+
+def truncate(type: type[int], value: float) -> int:
+    """A float cut towards zero, which the type holds: unlike a conversion, it is undefined where that is not so."""
+    assert isinstance(type, Integer)
+    assert type.holds(int(value)), f"{value} fits {type}"
+    return int(value)
 
 
 def sqrt(value: float) -> float:

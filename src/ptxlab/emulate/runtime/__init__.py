@@ -1,7 +1,7 @@
 """The part of the emulator that runs beside the code of a kernel, native like it: memory, scheduling, barriers.
 
 `RUNTIME` has what the code of a kernel may call, by name: all that the files here list in `CALLED`. Each function gets
-the thread first. `ENTRIES` the host calls.
+the thread first. `COLLECTIVES` are warp collectives that would make a kernel large. `ENTRIES` the host calls.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,6 +9,17 @@ from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
+
+from ptxlab.isa import (
+    multiplication,
+    multiplication_scaled,
+    tensor_mma,
+    tensor_mma_scaled,
+    tensor_tile,
+    undefined,
+    warpgroup_multiplication,
+)
+from ptxlab.numbers import tensor_core_tiles
 
 from .memory.block_independence import put_back, share_bytes
 from .memory.profile import settle_all
@@ -26,6 +37,20 @@ def _files() -> Iterator[ModuleType]:
 RUNTIME: dict[str, Callable[..., Any]] = {
     function.__name__: function for file in _files() for function in getattr(file, "CALLED", ())
 }
+COLLECTIVES: tuple[Callable[..., Any], ...] = (
+    multiplication.multiply_bits, multiplication.multiply_doubles, multiplication.multiply_floats,
+    multiplication.multiply_integers, multiplication.multiply_quarters, multiplication_scaled.multiply_scaled,
+    undefined.follow_mma, undefined.has_undefined, warpgroup_multiplication.multiply_shared_bits,
+    warpgroup_multiplication.multiply_shared_floats, warpgroup_multiplication.multiply_shared_integers,
+)  # fmt: skip
+# Modules of MMAs, whose loops become vectors.
+MULTIPLYING = frozenset(
+    module.__name__
+    for module in (
+        multiplication, multiplication_scaled, tensor_core_tiles, tensor_mma, tensor_mma_scaled, tensor_tile,
+        warpgroup_multiplication,
+    )
+)  # fmt: skip
 # Files whose functions few kernels call, or seldom: LLVM takes a quarter of the time for them, and makes slower code.
 RARE = frozenset("""
     asynchronous.async_accesses asynchronous.async_stores asynchronous.bulk_copies asynchronous.bulk_issue

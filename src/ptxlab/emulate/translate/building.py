@@ -10,7 +10,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.check.launch import registers_at_start
 from ptxlab.device.record import Recorded
-from ptxlab.emulate.runtime import ENTRIES, RARE, RUNTIME
+from ptxlab.emulate.runtime import COLLECTIVES, ENTRIES, MULTIPLYING, RARE, RUNTIME
 from ptxlab.emulate.runtime.memory.recording import is_launch_recorded
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic
@@ -18,6 +18,7 @@ from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.unit import Unit
 from ptxlab.native.apart import compile_at_once
 from ptxlab.native.cache import Provisional
+from ptxlab.native.engine import VECTORS
 from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
 
@@ -29,16 +30,16 @@ def compile_runtime(records: bool) -> bytes:
 
     Many changes of the source leave the LLVM IR as it was: what was made of that is kept as well.
     """
-    roots = [*RUNTIME.values(), *ENTRIES]
+    roots = [*RUNTIME.values(), *COLLECTIVES, *ENTRIES]
     everything = reachable(roots)
-    often = [function for function in everything if not _is_rare(function)]
-    rare = [function for function in everything if _is_rare(function)]
+    known = {} if records else {is_launch_recorded: False}
     texts = []
-    for own, others, speed in ((often, rare, 2), (rare, often, 1)):
+    for speed in (2, 1, VECTORS):
+        own = [function for function in everything if _effort(function) == speed]
+        others = [function for function in everything if _effort(function) != speed]
         called = _called(others)
         doors = [function for function in own if function in roots or function in called]
         elsewhere = [function for function in others if not signature(function).inline]
-        known = {} if records else {is_launch_recorded: False}
         texts.append((emit(doors, elsewhere=elsewhere, known=known), speed))
     return _packed(compile_at_once(texts))
 
@@ -56,12 +57,14 @@ def _called(functions: Iterable[Callable[..., Any]]) -> set[Callable[..., Any]]:
     return found
 
 
-def _is_rare(function: Callable[..., Any]) -> bool:
-    """Whether a function is one of those that few kernels call; those of other packages serve tensor memory."""
+def _effort(function: Callable[..., Any]) -> int:
+    """How much a function is optimised: less if few kernels call it, as those of other packages, which serve MMAs."""
     module = function.__module__
-    if not module.startswith("ptxlab.emulate."):
-        return True
-    return module.removeprefix("ptxlab.emulate.runtime.") in RARE
+    if module in MULTIPLYING:
+        return VECTORS
+    return (
+        2 if module.startswith("ptxlab.emulate.") and module.removeprefix("ptxlab.emulate.runtime.") not in RARE else 1
+    )
 
 
 def translate_kernel(

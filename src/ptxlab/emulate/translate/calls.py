@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.emulate.runtime import RUNTIME
+from ptxlab.emulate.runtime import COLLECTIVES, RUNTIME
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.records import OperationRecord, constant_record, fill
 from ptxlab.emulate.translate.values import LlvmValue, resize
@@ -93,9 +93,12 @@ class Calls:
         return f"call void @{self._native(action)}({', '.join(arguments)})"
 
     def _native(self, native: Callable[..., Any]) -> str:
-        """The symbol of a native function, whose code becomes part of the unit."""
+        """The symbol of a native function, whose code becomes part of the unit, unless the runtime has it."""
         symbol = signature(native).symbol
-        self.natives.setdefault(symbol, native)
+        if native in COLLECTIVES:
+            self.runtime_functions.setdefault(symbol, declaration_text(native))
+        else:
+            self.natives.setdefault(symbol, native)
         return f'"{symbol}"'
 
     def _constant(self, static: tuple[int, ...] | object) -> str:
