@@ -78,7 +78,9 @@ def run(command: list[str]) -> None:
 
 def start(command: list[str], output: int | None = None) -> subprocess.Popen[str]:
     """Start a program of the environment."""
-    environment = {**os.environ, "PATH": f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}"}
+    # Tests start Python hundreds of times: the bytecode of what is imported is kept, beside the environment.
+    bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ENVIRONMENT / "bytecode")}
+    environment = {**os.environ, **bytecode, "PATH": f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}"}
     program = [PROGRAMS / command[0], *command[1:]]
     return subprocess.Popen(program, cwd=ROOT, env=environment, stdout=output, stderr=output and subprocess.STDOUT,
                             text=True)  # fmt: skip

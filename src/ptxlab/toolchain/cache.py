@@ -54,6 +54,7 @@ def _open(use: Callable[[sqlite3.Connection], object]) -> None:
         return
     try:
         with closing(sqlite3.connect(folder / "answers.sqlite", timeout=60)) as database, database:
+            database.execute("PRAGMA synchronous = OFF")  # not to wait for the disk: answers can be asked again
             database.execute(
                 "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT NOT NULL) WITHOUT ROWID"
             )
