@@ -209,5 +209,6 @@ def test_an_array_where_a_tensor_map_belongs() -> None:
     (found,) = raised.value.diagnostics
     assert found.message.endswith("`source` is a tensor map, and got an array")
     assert [help.text for help in found.helps] == [
-        "describe the array and the box that is copied: `ptxlab.tensor_map(x, box=(rows, columns))`"
+        "describe the array and the box that is copied: `ptxlab.tensor_map(x, box=(rows, columns))`, on the command "
+        "line `map:f16[64,64]=random,box=8x64`"
     ]

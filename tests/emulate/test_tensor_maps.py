@@ -128,7 +128,7 @@ def test_a_prefetch_changes_nothing() -> None:
             {"box": (8, 64), "swizzle": "32B"},
             "a row of the box has 64 elements of type `.u8`, 64 bytes: a swizzle of 32B has room for 32",
         ),
-        ({"box": (8, 16), "swizzle": "16B"}, "swizzle='16B': there are None, '32B', '64B', '96B', '128B', "
+        ({"box": (8, 16), "swizzle": "16B"}, "swizzle='16B': expected one of None, '32B', '64B', '96B', '128B', "
          "'128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B', '128B_ATOM_64B'"),
         (
             {"box": (8, 16), "fill": "nan"},
@@ -188,8 +188,8 @@ def test_a_view_of_other_strides() -> None:
         ({"lower": (6, 0)}, "no pixel is between lower[0]=6 and upper[0]=0: the image has 6"),
         ({"lower": (0,)}, "lower has 1 dimensions, the array has 2"),
         ({"channels": 24}, "a row of the box has 24 elements of type `.u8`, 24 bytes: it must be a multiple of 16"),
-        ({"interleave": "8B"}, "interleave='8B': there are None, '16B', '32B'"),
-        ({"type": "f8"}, "type='f8': there are 'u8', 'u16', 'u32', 's32', 'u64', 's64', 'f16', 'f32', 'f32.ftz', "
+        ({"interleave": "8B"}, "interleave='8B': expected one of None, '16B', '32B'"),
+        ({"type": "f8"}, "type='f8': expected one of 'u8', 'u16', 'u32', 's32', 'u64', 's64', 'f16', 'f32', 'f32.ftz', "
          "'f64', 'bf16', 'tf32', 'tf32.ftz', 'b4x16', 'b4x16_p64', 'b6x16_p32'"),
     ],
 )  # fmt: skip

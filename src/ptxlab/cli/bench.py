@@ -69,7 +69,8 @@ def command(
     \b
     Examples:
       ptxlab bench
-      ptxlab bench sgemm --size m=4096,n=4096,k=4096 --json sgemm.json --plot sgemm.png
+      ptxlab bench sgemm --size m=4096,n=4096,k=4096 \\
+          --json sgemm.json --plot sgemm.png
       ptxlab bench --from sgemm.json --roofline roofline.png
       ptxlab bench --all --json records > page.md
     """

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument, arguments_for, parse_argument, parse_setting
+from ptxlab.cli.arguments import arguments_for, parse_argument, parse_setting
 from ptxlab.cli.compiling import Compiling
 from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
+from ptxlab.cli.plain_arguments import Argument
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import KernelError, PtxError
 
@@ -140,9 +141,10 @@ def command(context: click.Context, /, dap: bool, port: int | None, commands: Se
 
     \b
     Examples:
-      ptxlab debug saxpy.ptx --grid 4 --block 256 \\
-          --arg f32[1024]=random --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
-      ptxlab debug run.ptxtrace --command "break 12" --command continue --command registers
+      ptxlab debug saxpy.ptx --grid 4 --block 256 --arg f32[1024]=random \\
+          --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
+      ptxlab debug run.ptxtrace --command "break 12" \\
+          --command continue --command registers
       ptxlab debug --dap
     """
     names = {field.name for field in fields(Session)}

@@ -81,8 +81,8 @@ def command(
 
     \b
     Examples:
-      ptxlab lab saxpy.ptx --grid 4 --block 256 \\
-          --arg f32[1024]=random --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
+      ptxlab lab saxpy.ptx --grid 4 --block 256 --arg f32[1024]=random \\
+          --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
       ptxlab lab run.ptxtrace
       ptxlab lab mma_gemm --size type=bf16,m=64,n=128,k=256
       ptxlab lab tcgen05_gemm --blocks 0 --html tile.html

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ptxlab.cli.arguments import Argument, parse_argument, parse_setting
+from ptxlab.cli.arguments import parse_argument, parse_setting
 from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import LISTED
+from ptxlab.cli.plain_arguments import Argument
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.report.nearest import nearest
 

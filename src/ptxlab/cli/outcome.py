@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument, spell_shape, type_of
+from ptxlab.cli.composed_arguments import Again
 from ptxlab.cli.files import write_file
 from ptxlab.cli.findings import show_findings
+from ptxlab.cli.plain_arguments import Argument, spell_shape, type_of
 from ptxlab.report import Diagnostic, Format, render
 from ptxlab.report.terminal import printable_lines
 
@@ -59,15 +60,49 @@ class Observed:
         }
 
 
+def copy_arrays(value: Any) -> Any:
+    """An argument with arrays of its own."""
+    from dataclasses import replace
+
+    from ptxlab.device.structures import map_leaves
+    from ptxlab.device.tensor_maps import TensorMap
+
+    def copy(leaf: Any) -> Any:
+        if isinstance(leaf, TensorMap):
+            return replace(leaf, array=leaf.array.copy())
+        return leaf.copy() if hasattr(leaf, "ctypes") else leaf
+
+    return map_leaves(copy, value)
+
+
 def watched_arguments(
     kernel: Function, arguments: Sequence[Argument], before: Sequence[Any], after: Sequence[Any]
 ) -> list[Observed]:
-    """The arrays among the arguments of a kernel."""
-    return [
-        Observed(parameter.title, argument.type, *values)
-        for parameter, argument, *values in zip(kernel.parameters, arguments, before, after, strict=True)
-        if not isinstance(values[0], bytes | tuple)
-    ]
+    """The arrays among the arguments of a kernel, each once; one in a structure is named by its offset."""
+    from ptxlab.device.structures import leaves
+
+    found = []
+    for number, (argument, *values) in enumerate(zip(arguments, before, after, strict=True)):
+        names = _names(kernel, number, values[1])
+        for name, part, *states in zip(names, argument.parts, *map(leaves, values), strict=True):
+            arrays = [getattr(leaf, "array", leaf) for leaf in states]
+            if hasattr(arrays[0], "ctypes") and not isinstance(part, Again):
+                found.append(Observed(name, part.type, *arrays))
+    return found
+
+
+def _names(kernel: Function, number: int, value: Any) -> list[str]:
+    """What each leaf of an argument is called: by the parameter, and the offset in it."""
+    from ptxlab.device.parameter_fields import fields_of
+    from ptxlab.device.placing import place
+    from ptxlab.device.structures import is_container
+
+    parameter, module = kernel.parameters[number], kernel.module
+    assert module is not None
+    if not is_container(value):
+        return [parameter.title]
+    placed = place(parameter, fields_of(module, kernel)[number], value)
+    return [f"{parameter.title}+{one.field.offset}" for one in placed]
 
 
 def watched_variables(

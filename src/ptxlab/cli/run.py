@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument, arguments_for
+from ptxlab.cli.arguments import arguments_for
 from ptxlab.cli.compiling import CUDA, Compiling
 from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import cuda_target_option, name_of, path_argument, read_module
@@ -24,6 +24,7 @@ from ptxlab.cli.launching import (
     required_block,
     time_limit,
 )
+from ptxlab.cli.plain_arguments import Argument
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 
@@ -228,12 +229,26 @@ class Request:
 def command(context: click.Context, /, **given: Any) -> None:
     """Run a kernel, on a GPU or on the emulator, and show its results.
 
-    An argument is TYPE=VALUE for a number, TYPE[SHAPE]=VALUE for an array, where VALUE is a number, numbers with commas
-    between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE.npy (with TYPE[] the file says the shape);
-    TYPE[SHAPE] alone is zeros. TYPE is f16, bf16, f32, f64, e4m3, e5m2, or one of u s b with 8, 16, 32 or 64 bits. A
-    structure is (64, 64, 0.5), its numbers in their order, () if it has none, or bytes=HEX.
-    Some shells, such as zsh, want quotes: --arg 'f32[1024]=random'. After its name, a `.global` or `.const` variable
-    takes the same: --set filter=f32[3]=1,2,1.
+    An argument is a number, TYPE=VALUE for one of another type than its parameter, TYPE[SHAPE]=VALUE for an array,
+    where VALUE is a number, numbers with commas between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE, a
+    .npy file or the bytes themselves (with TYPE[] the file says the shape); TYPE[SHAPE] alone is zeros. TYPE is f16,
+    bf16, f32, f64, e4m3, e5m2, or one of u s i b with 8, 16, 32 or 64 bits. Some shells want quotes.
+
+    \b
+    Also an argument is:
+      null                               a null pointer
+      (f32[64]=ones, 64, 0.5)            a structure by its fields, () an empty
+                                         one, {0: 64, 8: 0.5} by offsets;
+                                         bytes=HEX, bytes=@FILE
+      map:f16[128,256]=random,box=64x64  a tensor map, with the keywords of
+                                         Python's tensor_map: swizzle=128B, ...
+      im2col:f16[8,14,14,64]=random,...  one for im2col: channels=64,pixels=128,
+                                         lower=-1x-1,upper=-1x-1, ...
+      x:f32[64]=ones, later =x           an array with a name, and the same one
+                                         again; =x,at=32 from an element on,
+                                         map:=x,box=... as a tensor map
+
+    After its name, a `.global` or `.const` variable takes a number or an array: --set filter=f32[3]=1,2,1.
 
     A .cu file is compiled first, for --target, by nvcc or else by NVRTC, which leaves host code out; options for that
     follow `--`, or are the `cuda-options` of `[tool.ptxlab]` in pyproject.toml. --entry is the name in C++, and
@@ -244,15 +259,21 @@ def command(context: click.Context, /, **given: Any) -> None:
 
     \b
     Examples:
-      ptxlab run saxpy.ptx --grid 4 --block 256 \\
-          --arg f32[1024]=random --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
-      ptxlab run reduce.ptx --block 128 --arg f32[128]=arange --arg f32[1]=zeros --seeds 20
+      ptxlab run saxpy.ptx --grid 4 --block 256 --arg f32[1024]=random \\
+          --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
+      ptxlab run reduce.ptx --block 128 --seeds 20 \\
+          --arg f32[128]=arange --arg f32[1]=zeros
       ptxlab run spin_lock.ptx --grid 3 --block 1 --arg u32[2]=zeros --explore
-      ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 --blocks "0,0 5,3" \\
-          --arg f16[1024,1024]=@a.npy --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros --profile
+      ptxlab run gemm.ptx --entry gemm --grid 64,64 --block 16,16 \\
+          --blocks "0,0 5,3" --profile --arg f16[1024,1024]=@a.npy \\
+          --arg f16[1024,1024]=@b.npy --arg f32[1024,1024]=zeros
       ptxlab run saxpy.ptx --estimate --gpu H200 --grid 65536 --block 256 \\
-          --arg f32[16777216]=zeros --arg f32[16777216]=zeros --arg f32=2.0 --arg u32=16777216
-      ptxlab run gemm.cu --target sm_90a --entry 'gemm<128, float>' --block 128 --arg f32[128]=ones -- -Iinclude
+          --arg f32[16777216]=zeros --arg f32[16777216]=zeros \\
+          --arg f32=2.0 --arg u32=16777216
+      ptxlab run gemm.cu --target sm_90a --entry 'gemm<128, float>' \\
+          --block 128 --arg f32[128]=ones -- -Iinclude
+      ptxlab run tma.ptx --block 128 --arg f16[64,64] \\
+          --arg map:f16[64,64]=random,box=64x64,swizzle=128B
     """
     request = Request(**given)
     request.refuse_contradictions()

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.arguments import Argument
+from ptxlab.cli.arguments import make_arguments
+from ptxlab.cli.plain_arguments import Argument
 from ptxlab.report import Diagnostic
 
 if TYPE_CHECKING:
@@ -38,20 +39,18 @@ class Inputs:
         variables.forget(module)  # each run begins with the same
         for name, value in self._values(seed):
             variables.set(module, name, value)
-        return self._arguments(seed)
+        return make_arguments(self.arguments, (seed,))
 
     def prepare(self, module: Module, seed: int) -> tuple[dict[str, bytes], list[Any]]:
         """As `make`, for a process that tries seeds: what variables are set to, and the arguments."""
         from ptxlab import variables
 
-        return {name: variables.given(module, name, value) for name, value in self._values(seed)}, self._arguments(seed)
+        values = {name: variables.given(module, name, value) for name, value in self._values(seed)}
+        return values, make_arguments(self.arguments, (seed,))
 
     def _values(self, seed: int) -> Iterator[tuple[str, Any]]:
         for number, (name, setting) in enumerate(self.settings.items(), len(self.arguments)):
             yield name, setting.make_typed((seed, number))
-
-    def _arguments(self, seed: int) -> list[Any]:
-        return [argument.make((seed, number)) for number, argument in enumerate(self.arguments)]
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,7 @@ class Tries:
 def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOptions, scheduler: str | None) -> Tries:
     """Run the kernel with each seed, until one finds something; `scheduler` is the address of a Dask cluster's."""
     from ptxlab import format, variables
+    from ptxlab.cli.outcome import copy_arrays
     from ptxlab.device.coverage import Coverage, Schedule
     from ptxlab.emulate.search.outputs import Outputs, differences, marks_of, order_of_atomics, outputs_of
     from ptxlab.emulate.search.remote import Job, Tried
@@ -81,7 +81,7 @@ def try_seeds(kernel: Function, inputs: Inputs, seeds: range, options: LaunchOpt
 
     def run(seed: int) -> Tried:
         given = inputs.make(module, seed)
-        before = [value if isinstance(value, bytes | tuple) else value.copy() for value in given]
+        before = [copy_arrays(value) for value in given]
         held = variables.written(module)
         with progress_bar(f"seed {seed}, " if len(seeds) > 1 else "") as progress:
             result = launch(kernel, given, replace(options, seed=seed, progress=progress))

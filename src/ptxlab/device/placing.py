@@ -80,7 +80,10 @@ _HELP = (
     "give one value for each field, in this order; or by offset, `{0: x, 8: 1.0}`, or the bytes of the whole structure"
 )
 
-_MAP_HELP = "describe the array and the box that is copied: `ptxlab.tensor_map(x, box=(rows, columns))`"
+_MAP_HELP = (
+    "describe the array and the box that is copied: `ptxlab.tensor_map(x, box=(rows, columns))`, on the command line "
+    "`map:f16[64,64]=random,box=8x64`"
+)
 
 _ARRAY_HELP = "a list is a structure here; pass an array, as `numpy.array(x, numpy.float32)` makes it"
 

@@ -47,7 +47,7 @@ def check_options(how: Options, rank: int) -> None:
         ("fill", how.fill, layout.FILLS), ("interleave", how.interleave, layout.INTERLEAVES),
     ):  # fmt: skip
         if value not in known:
-            raise ValueError(f"{name}={value!r}: there are {', '.join(map(repr, known))}")
+            raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, known))}")
     if how.fill == "nan" and how.type not in _FLOATS:
         raise ValueError(f"fill='nan' is for floats of 16, 32 or 64 bits, not for elements of type `.{how.type}`")
     if how.interleave and rank < 3:

@@ -240,7 +240,7 @@ def _layout(array: Any, wanted: str | None) -> tuple[str, int, tuple[int, ...]]:
     width = int(getattr(array, "itemsize", 0)) or int(array.element_size())
     if wanted is not None:
         if wanted not in layout.ELEMENT_TYPES:
-            raise ValueError(f"type={wanted!r}: there are {', '.join(map(repr, layout.ELEMENT_TYPES))}")
+            raise ValueError(f"type={wanted!r}: expected one of {', '.join(map(repr, layout.ELEMENT_TYPES))}")
         bits = layout.ELEMENT_TYPES[wanted].bits
         if width * 8 != max(bits, 8):
             packed = " that holds packed elements, as of uint8" if bits < 8 else ""

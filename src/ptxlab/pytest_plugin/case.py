@@ -9,10 +9,10 @@
     // check: warning divergent-barrier 30
 
 `run` names the launch: `grid`, `block`, `cluster` (`2` or `2,2`), `shared` (bytes), `entry` (if there are several),
-`args` (each as `ptxlab run --arg` takes it, `u32[64]=arange`, `f16[8,8]=random`, `u32=5`; `u32[64]` is an array of
-zeros, and `same` the array before it again), `checks=no` to run without detectors of races, `timeout` (60 seconds
-unless it says so), and `seeds`, how many schedules to try (3 unless it says so). The same options may be written as
-for `ptxlab run`: `--grid 2 --block 64 --arg u32[64]=zeros`. A file without `run` is only checked.
+`args` (each as `ptxlab run --arg` takes it, `u32[64]=arange`, `f16[8,8]=random`, `map:f16[8,8],box=8x8`, `u32=5`;
+`u32[64]` is an array of zeros, and `same` the array before it again), `checks=no` to run without detectors of races,
+`timeout` (60 seconds unless it says so), and `seeds`, how many schedules to try (3 unless it says so). The same options
+may be written as for `ptxlab run`: `--grid 2 --block 64 --arg u32[64]=zeros`. A file without `run` is only checked.
 
 `expect` names what a run finds, one line a finding: its level unless it is an error, its code, the line of its primary
 label, the lines of the others after `with`. Which of two accesses is the primary one depends on the schedule, so
@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,7 +48,9 @@ from click import Context, UsageError
 
 import ptxlab
 from ptxlab import ir
-from ptxlab.cli.arguments import parse_argument
+from ptxlab.cli.arguments import arguments_for, make_arguments, parse_argument, split_arguments
+from ptxlab.cli.plain_arguments import TYPES
+from ptxlab.device.structures import leaves
 from ptxlab.report import Diagnostic, render
 
 SEEDS = 3
@@ -57,7 +59,6 @@ _HEADER = re.compile(r"//\s*(run|expect|says|check):\s*(.*?)\s*$")
 _RESULTS = re.compile(r"results(?:\[(\d+)\])?\s+(.+)")
 _FINDING = re.compile(r"(?:(warning|note) )?([\w-]+)(?: (\d+))?(?: with ([\d, ]+?))?(?: within (\d+) seeds)?$")
 _OTHER = re.compile(r"\s*// or:\s*(.*)")
-_BETWEEN = re.compile(r",(?=[a-z]\w*(?:[\[=,]|$))")  # a comma before the next argument, not before a value
 
 
 class CaseError(Exception):
@@ -122,7 +123,17 @@ class Case:
 
     @property
     def how(self) -> dict[str, str]:
-        """The words of `run`."""
+        """The words of `run`, but for the arguments."""
+        return self._run[0]
+
+    @property
+    def arguments(self) -> list[str]:
+        """The arguments of `run`, as they are written."""
+        return self._run[1]
+
+    @cached_property
+    def _run(self) -> tuple[dict[str, str], list[str]]:
+        """The words of `run`, and the arguments."""
         line = " ".join(self.lines("run"))
         if line.startswith("-"):
             return _command_line(line)
@@ -133,7 +144,7 @@ class Case:
         found = {name: value for name, _, value in words}
         if found and not {"grid", "block"} <= found.keys():
             raise CaseError("`run` needs `grid=` and `block=`")
-        return found
+        return found, split_arguments(found.pop("args")) if "args" in found else []
 
     @property
     def seeds(self) -> int:
@@ -168,10 +179,11 @@ class Case:
 
     def launch(self, seed: int = 0, device: str = "cpu") -> Seen:
         """Run it once."""
-        how, args = self.how, list(_arguments(self.how.get("args", "")))
+        how = self.how
         if "entry" in how and how["entry"] not in self.module.entries:
             raise CaseError(f"there is no kernel `{how['entry']}`")
         kernel = self.module[how.get("entry") or self.module.entries[0]]
+        args = _arguments(kernel, self.arguments)
         options: dict[str, Any] = {"device": device, "on_error": "collect"}
         if device == "cpu":
             options |= {
@@ -187,7 +199,8 @@ class Case:
             found = kernel.launch(_shape(how["grid"]), _shape(how["block"]), args, **options).diagnostics
         except (ptxlab.KernelError, ptxlab.PtxError) as problem:
             found = list(problem.diagnostics)
-        arrays = [value for value in args if isinstance(value, np.ndarray)]
+        parts = [getattr(leaf, "array", leaf) for value in args for leaf in leaves(value)]
+        arrays = [part for part in parts if isinstance(part, np.ndarray)]
         return Seen([_finding(diagnostic) for diagnostic in found], arrays, render(found))
 
 
@@ -299,7 +312,7 @@ def _finding(diagnostic: Diagnostic) -> Finding:
     return Finding(diagnostic.level, diagnostic.code, tuple(dict.fromkeys(lines)))
 
 
-def _command_line(line: str) -> dict[str, str]:
+def _command_line(line: str) -> tuple[dict[str, str], list[str]]:
     """The words of `run` where it is written as options of `ptxlab run`."""
     from ptxlab.cli.run import command
 
@@ -308,8 +321,7 @@ def _command_line(line: str) -> dict[str, str]:
     except (UsageError, ValueError) as problem:
         raise CaseError(f"`run`: {problem.message if isinstance(problem, UsageError) else problem}") from None
     del given["path"]
-    if "arguments" in given:
-        given["args"] = ",".join(given.pop("arguments"))
+    args = given.pop("arguments", [])
     if "checks" in given:
         given["checks"] = "yes" if given["checks"] else "no"
     wrong = [*rest, *(f"--{name}" for name in given if name not in WORDS)]
@@ -317,7 +329,7 @@ def _command_line(line: str) -> dict[str, str]:
         raise CaseError(f"`run` has `{wrong[0]}`, which is not for tests")
     if "block" not in given:
         raise CaseError("`run` needs `--block`")
-    return {"grid": "1", **given}
+    return {"grid": "1", **given}, args
 
 
 def _shape(text: str) -> tuple[int, ...]:
@@ -337,14 +349,10 @@ def _seconds(text: str) -> float:
         raise CaseError(f"`{text}` is not a time in seconds") from None
 
 
-def _arguments(text: str) -> Iterator[Any]:
-    """The arguments that `args=` names."""
-    before: Any = None
-    for number, word in enumerate(_BETWEEN.split(text) if text else ()):
-        if word != "same":
-            filled = word if "=" in word else f"{word}=" + ("zeros" if "[" in word else "0")
-            try:
-                before = parse_argument(filled, "args").make((number,))
-            except UsageError as problem:
-                raise CaseError(problem.message) from None
-        yield before
+def _arguments(kernel: ir.Function, given: Sequence[str]) -> list[Any]:
+    """The values of the arguments; a type alone is 0."""
+    try:
+        parsed = [parse_argument(f"{word}=0" if word in TYPES else word, "args") for word in given]
+        return make_arguments(arguments_for(kernel, parsed), ())
+    except UsageError as problem:
+        raise CaseError(problem.message) from None
