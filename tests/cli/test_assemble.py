@@ -39,17 +39,16 @@ def saxpy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @needs_tools
-def test_assemble_writes_an_object_and_reports_what_it_needs() -> None:
+def test_assemble_reports_what_a_kernel_needs_and_leaves_nothing() -> None:
     result = run("assemble", "--threads", 128, "saxpy.ptx")
     assert result.exit_code == 0
-    assert Path("saxpy.cubin").read_bytes().startswith(b"\x7fELF")
-    said, _, header, row, _, wrote = result.stdout.splitlines()
+    assert [path.name for path in Path().iterdir()] == ["saxpy.ptx"]
+    said, _, header, row = result.stdout.splitlines()
     assert said.startswith("ptxas ")
     assert said.endswith(" for sm_80")
     assert header.split() == ["function", "registers", "spilled", "shared", "stack", "barriers", "occupancy"]
     assert row.startswith("saxpy ")
     assert row.endswith("100%: 16 blocks of 128 threads, limited by warps")
-    assert wrote == "wrote saxpy.cubin"
 
 
 @needs_tools
@@ -84,7 +83,6 @@ def test_assemble_shows_what_ptxas_refuses() -> None:
 def test_assemble_standard_input_writes_only_the_named_file() -> None:
     result = run("assemble", "-", input=SAXPY)
     assert result.exit_code == 0
-    assert result.stdout.endswith("wrote no object: `--output` says where to\n")
     assert os.listdir() == ["saxpy.ptx"]  # noqa: PTH208
 
 

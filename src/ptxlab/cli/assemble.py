@@ -12,7 +12,6 @@ import click
 
 from ptxlab.cli.compiling import Compiling, ptxas_options, show_compiler_warnings
 from ptxlab.cli.files import (
-    STANDARD_INPUT,
     name_of,
     path_argument,
     ptx_name_of,
@@ -32,7 +31,7 @@ ptxas_option = click.option("--ptxas", metavar="PATH", help="The ptxas to run, i
 @click.command("assemble", cls=Compiling)
 @path_argument
 @target_option
-@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="The file to write.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Write the object to this file.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="Size of a block in threads, for the occupancy.")
 @ptxas_option
 @format_option
@@ -48,11 +47,12 @@ def command(
 ) -> None:
     """Assemble PTX, and report what each kernel uses.
 
-    kernel.ptx becomes kernel.cubin, unless --output names another file. `-` is standard input.
+    The object is kept only where --output says. `-` is standard input.
 
     \b
     Examples:
       ptxlab assemble kernel.ptx
+      ptxlab assemble kernel.ptx --output kernel.cubin
       ptxlab assemble --target sm_90a --threads 384 kernel.ptx
       ptxlab assemble kernel.ptx -- -O1 -maxrregcount 32
       ptxlab assemble kernel.cu -- -Iinclude -Xptxas -O1
@@ -65,8 +65,6 @@ def command(
         show_failure(wrong.diagnostics, name_of(path), format)
         context.exit(status_of(wrong.diagnostics))
     found = assembly.diagnostics
-    if output is None and path != STANDARD_INPUT:
-        output = Path(path.with_suffix(".cubin").name)
     if assembly.cubin is not None and output is not None:
         write_file(output, assembly.cubin)
     if format == "json":
@@ -78,7 +76,8 @@ def command(
             show_findings(found, name_of(path), format)
             click.echo()
         click.echo("\n".join(describe(assembly, text, threads)))
-        click.echo(f"wrote {output}" if output else "wrote no object: `--output` says where to")
+        if output is not None:
+            click.echo(f"wrote {output}")
     context.exit(0 if assembly.cubin is not None else 1)
 
 
@@ -92,15 +91,17 @@ def run_ptxas(text: str, target: str | None, name: str, options: Sequence[str], 
 def describe(assembly: Assembly, text: str, threads: int | None) -> list[str]:
     """What each function needs, as a table, and which tool said so."""
     from ptxlab.cli.table import table
+    from ptxlab.ir.mangled import titles
 
+    names = titles([needs.function for needs in assembly.resources])
     rows = [["function", "registers", "spilled", "shared", "stack", "barriers", "occupancy"]]
-    for needs in assembly.resources:
+    for name, needs in zip(names, assembly.resources, strict=True):
         spilled = needs.spill_stores + needs.spill_loads
         sizes = [f"{size} B" for size in (spilled, needs.shared, needs.stack)]
         registers = "-" if needs.registers is None else str(needs.registers)
         held = spell_occupancy(*occupancy_of(assembly, needs, text, threads))
-        rows.append([needs.function, registers, *sizes, str(needs.barriers), held])
-    return [f"{assembly.tool.name} {assembly.tool.version} for {assembly.target}", "", *table(rows), ""]
+        rows.append([name, registers, *sizes, str(needs.barriers), held])
+    return [f"{assembly.tool.name} {assembly.tool.version} for {assembly.target}", "", *table(rows)]
 
 
 def occupancy_of(
@@ -126,11 +127,13 @@ def spell_occupancy(held: Occupancy | None, threads: int, assumed: bool) -> str:
 
 def as_object(assembly: Assembly, text: str, threads: int | None) -> dict[str, Any]:
     """All that is known of an assembly, for programs."""
+    from ptxlab.ir.mangled import plain
+
     functions = []
     for needs in assembly.resources:
         held, count, assumed = occupancy_of(assembly, needs, text, threads)
         occupancy = None if held is None else {**asdict(held), "threads": count, "threads_assumed": assumed}
-        functions.append({**asdict(needs), "occupancy": occupancy})
+        functions.append({**asdict(needs), "title": plain(needs.function), "occupancy": occupancy})
     return {
         "assembled": assembly.cubin is not None,
         "target": assembly.target,

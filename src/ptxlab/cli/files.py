@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from ptxlab.ir import Module
+    from ptxlab.toolchain import Part
 
 # Work that is over in a moment needs no bar.
 MANY_FILES, MANY_BYTES = 20, 4_000_000
@@ -63,6 +64,12 @@ cuda_target_option = click.option(
     metavar="TARGET",
     callback=_known_target,
     help="Compile CUDA C++ for this target, such as sm_90a; PTX names its own.",
+)
+chosen_target_option = click.option(
+    "--target",
+    metavar="TARGET",
+    callback=_known_target,
+    help="Compile CUDA C++ for this target, such as sm_90a, or choose what a built file has for it.",
 )
 targets_option = click.option(
     "--target",
@@ -128,6 +135,19 @@ def read_text(path: Path) -> str:
     if path == STANDARD_INPUT:
         return syntax.decode(syntax.read_bytes(sys.stdin.buffer, name_of(path)), name_of(path))
     return syntax.read_text(path)
+
+
+def read_object(path: Path) -> list[Part] | None:
+    """The PTX and the cubins in a file that nvcc built; None for one that is not such a file."""
+    from ptxlab.toolchain import is_object, parts_of
+
+    if path == STANDARD_INPUT:
+        return None
+    try:
+        with path.open("rb") as file:
+            return parts_of(path.read_bytes()) if path.is_file() and is_object(file.read(8)) else None
+    except OSError:
+        return None  # which is said where it is read as text
 
 
 def write_file(file: Path, data: bytes) -> None:

@@ -16,6 +16,7 @@ SUBCOMMANDS = (
     "debug",
     "lab",
     "format",
+    "ptx",
     "assemble",
     "sass",
     "python",

@@ -146,20 +146,21 @@ def choose(module: Module, entry: str | None, path: Path | None = None) -> Funct
         raise click.UsageError("there is no kernel in the file: none of its functions is an `.entry`")
     own = [name for name in names if not plain(name).startswith(_LIBRARIES)] or names
     if entry is None and len(own) != 1:
-        raise click.UsageError(f"`--entry` is required: the kernels are {_listed(own)}")
+        raise click.UsageError(f"`--entry` is required: the kernels are {listed(own)}")
     if entry is None or entry in names:
         return module[entry or own[0]]
     meant = matches(entry, names)  # the name in C++, of which PTX has the mangled one
     if len(meant) > 1:
-        raise click.UsageError(f"`{entry}` is one of several kernels: {_listed(meant)}")
+        raise click.UsageError(f"`{entry}` is one of several kernels: {listed(meant)}")
     if not meant:
         close = nearest(entry, titles(names))
-        other = f"did you mean `{close}`?" if close else f"the kernels are {_listed(own)}"
+        other = f"did you mean `{close}`?" if close else f"the kernels are {listed(own)}"
         raise click.UsageError(f"there is no kernel `{entry}`; {other}")
     return module[meant[0]]
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names of kernels as people write them, the first of many."""
     from ptxlab.ir.mangled import titles
 
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""

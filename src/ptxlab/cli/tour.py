@@ -148,6 +148,16 @@ PTX MP
 ~exists (P1:r0 == 1 /\\ P1:r1 == 0)
 """
 
+SCALE = """\
+from ptxlab.author import f32, kernel, pointer, ptx
+
+
+@kernel(target="sm_80")
+def scale(x: pointer[f32], a: f32):
+    i = ptx.ctaid.x * ptx.ntid.x + ptx.tid.x
+    x[i] = ptx.mul.rn.f32(x[i], a)
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -166,6 +176,7 @@ STEPS = (
     Step("A safe fix can be applied:", ("check", "--fix", "typo.ptx")),
     Step("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
     Step("And become Python that writes it:", ("python", "saxpy.ptx")),
+    Step("A kernel in Python, CUDA C++ or a built program shows its PTX:", ("ptx", "scale.py")),
     Step(
         "A kernel runs on this machine, without a GPU:",
         ("run", "saxpy.ptx", "--grid", "4", "--block", "256", "--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros",
@@ -223,6 +234,7 @@ def command() -> None:
         for name, text in texts.items():
             Path(f"{name}.ptx").write_text(text)
         Path("mp.litmus").write_text(LITMUS)
+        Path("scale.py").write_text(SCALE)
         for step in STEPS:
             show(step)
         try:

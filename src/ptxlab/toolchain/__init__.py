@@ -5,7 +5,8 @@ from ptxlab.toolchain.advisories import ADVISORIES, Advisory
 from ptxlab.toolchain.assembly import Assembly, assemble
 from ptxlab.toolchain.compilation import Compilation, compile_cuda, cuda, trace
 from ptxlab.toolchain.disassembly import Control, SassFunction, SassInstruction, disassemble
-from ptxlab.toolchain.lowering import Listing, Lowering, Row, lower_instructions, side_by_side
+from ptxlab.toolchain.lowering import Listing, Lowering, Row, beside_lines, lower_instructions, side_by_side
+from ptxlab.toolchain.objects import Part, is_object, parts_of
 from ptxlab.toolchain.oracle import Verdict, accepted, judge, judge_many
 from ptxlab.toolchain.resources import Resources
 from ptxlab.toolchain.tools import Tool, find, find_assembler
@@ -20,6 +21,7 @@ __all__ = [
     "Listing",
     "Lowering",
     "Occupancy",
+    "Part",
     "Resources",
     "Row",
     "SassFunction",
@@ -28,16 +30,19 @@ __all__ = [
     "Verdict",
     "accepted",
     "assemble",
+    "beside_lines",
     "block_threads",
     "compile_cuda",
     "cuda",
     "disassemble",
     "find",
     "find_assembler",
+    "is_object",
     "judge",
     "judge_many",
     "lower_instructions",
     "occupancy",
+    "parts_of",
     "side_by_side",
     "trace",
 ]

@@ -64,9 +64,11 @@ class SassFunction:
 
     name: str
     instructions: tuple[SassInstruction, ...]
+    target: str | None = None
 
 
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s]+)")
+_TARGET = re.compile(r"\s*\.target\s+(\w+)")
 _LINE = re.compile(r"\s*//## File \"([^\"]*)\", line (\d+)")
 _SYMBOL = re.compile(r"([\w$][^\s:]*):$")
 _LABEL = re.compile(r"(\.L_x_\d+):")
@@ -122,7 +124,9 @@ def read_listing(listing: str) -> list[SassFunction]:
             address, text, low = pending
             functions[-1][1].append(SassInstruction(address, text, int(half[1], 16) << 64 | low, line, label))
             pending, label = None, None
-    return [SassFunction(name, _without_padding(instructions)) for name, instructions in functions]
+    stated = _TARGET.match(listing)
+    target = stated[1] if stated else None
+    return [SassFunction(name, _without_padding(instructions), target) for name, instructions in functions]
 
 
 def _clean(text: str) -> str:

@@ -15,7 +15,7 @@ from functools import partial
 from ptxlab.isa.targets import TARGETS
 from ptxlab.report import Diagnostic, PtxError
 from ptxlab.toolchain.assembly import DEFAULT_TIMEOUT, Assembly, assemble
-from ptxlab.toolchain.disassembly import SassInstruction, disassemble
+from ptxlab.toolchain.disassembly import SassFunction, SassInstruction, disassemble
 from ptxlab.toolchain.header import stated_target, stated_version
 from ptxlab.toolchain.process import run_together
 from ptxlab.toolchain.tools import Tool
@@ -62,14 +62,19 @@ def side_by_side(
     assembly = assemble(text, target, name, ["-lineinfo", *options], tool=tool, timeout=timeout)
     if assembly.cubin is None:
         raise PtxError(assembly.diagnostics)
+    return Listing(*beside_lines(text, disassemble(assembly.cubin, tool=disassembler, timeout=timeout)), assembly)
+
+
+def beside_lines(text: str, functions: Sequence[SassFunction]) -> tuple[tuple[Row, ...], tuple[SassInstruction, ...]]:
+    """The lines of `text` with the code of each, and the code that has none."""
     by_line: dict[int | None, list[SassInstruction]] = {}
-    for function in disassemble(assembly.cubin, tool=disassembler, timeout=timeout):
+    for function in functions:
         for instruction in function.instructions:
             by_line.setdefault(instruction.line, []).append(instruction)
     lines = text.split("\n")
     rows = [Row(number, line, tuple(by_line.pop(number, ()))) for number, line in enumerate(lines, 1)]
     elsewhere = [instruction for instructions in by_line.values() for instruction in instructions]
-    return Listing(tuple(rows), tuple(elsewhere), assembly)
+    return tuple(rows), tuple(elsewhere)
 
 
 def lower_instructions(

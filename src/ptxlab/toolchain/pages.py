@@ -47,6 +47,10 @@ PAGES = {
     "nvdisasm-error": (
         "nvdisasm refuses the object that ptxas made.\n\nMost often it is older than ptxas: take both from one release."
     ),
+    "damaged-object": (
+        "A program in an object, a library or an executable can't be decompressed.\n\n"
+        "The file is damaged, or cut off: build it again. `nvcc --compress-mode=none` compresses nothing."
+    ),
     "nvdisasm-crash": "nvdisasm was terminated by a signal: a bug in that release.",
     "nvdisasm-timeout": ("nvdisasm did not finish within the time limit.\n\nAssemble fewer functions at once."),
     "cuda-error": (
