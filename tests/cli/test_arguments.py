@@ -106,13 +106,20 @@ def test_a_map_of_padded_rows(tmp_path: Path) -> None:
     odd = "map:f32[8,30]=ones,box=8x32"
     assert run(file, "--block", 256, "--arg", odd, "--arg", "f32[256]").stderr.endswith(
         "dimension 0 of the array has a stride of 120 bytes: it must be a multiple of 16 below 2**40; pad the rows, as "
-        "with a view of a wider array: `pitch=128`\n"
+        "with a view of a wider array: `strides=128`\n"
     )
-    result = run(file, "--block", 256, "--arg", f"{odd},pitch=128", "--arg", "f32[256]", "--save", tmp_path / "out")
+    result = run(file, "--block", 256, "--arg", f"{odd},strides=128", "--arg", "f32[256]", "--save", tmp_path / "out")
     assert result.exit_code == 0, result.output
     tile = np.load(tmp_path / "out" / "out.npy").reshape(8, 32)
     assert (tile[:, :30] == 1).all()
     assert (tile[:, 30:] == 0).all()
+
+
+def test_a_map_of_another_tensor_in_the_memory_of_an_array() -> None:
+    given = ["x:f16[160,2,64]=random", "map:=x,shape=2x160x64,strides=128x256,box=1x64x64"]
+    x, made = make_arguments([parse_argument(text) for text in given], (0,))
+    assert made.encode(0) == ptxlab.tensor_map(x.transpose(1, 0, 2), (1, 64, 64)).encode(0)
+    assert np.shares_memory(made.array, x)
 
 
 def test_a_map_for_im2col() -> None:
@@ -136,6 +143,17 @@ def test_a_map_for_im2col() -> None:
         (["map:f32[16,32],box=8x32,box=8x32"], "`box=` is given twice\n"),
         (["map:u32=5,box=3"], "a tensor map is of an array, such as `map:f16[128,256]=random`\n"),
         (["map:f64[16,32],box=8x16,fill=nan,type=f16"], "type='f16' needs an array of 16-bit elements, not of float64"),
+        (["map:f32[16,32],box=8x32,shape=8x8"], "`shape=` is for the array of an argument before"),
+        (
+            ["map:f32[16,32],box=8x32,strides=126"],
+            "expected strides of 1 dimensions, all but the innermost, in multiples of 4 ",
+        ),
+        (["map:f32[16,32],box=8x32,strides=128x4"], "expected strides of 1 dimensions, all but the innermost, in "),
+        (
+            ["x:f32[8,8]", "map:=x,box=8x8x8x8,shape=999999999x999999999x99999x8,strides=0x0x0"],
+            "than there is memory for",
+        ),
+        (["x:f32[8,8]", "map:=x,box=8x8,shape=9x8"], "the tensor ends after 288 bytes, the array has 256\n"),
         (["=x"], "no argument before it is named `x`: name one, as `x:f32[64]=zeros`\n"),
         (["same"], "no argument before it is an array\n"),
         (["x:f32[4]", "=x,at=4"], "at=4: `x` has 4 elements, 0 to 3\n"),

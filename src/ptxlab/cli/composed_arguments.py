@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from ptxlab.cli.described_maps import read_numbers
@@ -11,17 +12,18 @@ from ptxlab.cli.plain_arguments import TYPES, Argument, Known, Seed
 
 NULL, AGAIN, MAP, IM2COL, STRUCTURE = "null", "an array again", "map", "im2col", "a structure"
 _COMMON = ("swizzle", "element_strides", "l2_promotion", "fill", "interleave", "type")
-# What may follow the array of a tensor map: the keywords of `tensor_map` and `im2col_map`, and the bytes of a row.
+# What may follow the array of a tensor map: the keywords of `tensor_map` and `im2col_map`, and where in memory the
+# tensor is, as the driver is given it: `strides` are bytes, of all dimensions but the innermost.
 OPTIONS = {
-    MAP: ("box", *_COMMON, "pitch"),
-    IM2COL: ("channels", "pixels", "lower", "upper", *_COMMON, "pitch"),
+    MAP: ("box", *_COMMON, "shape", "strides"),
+    IM2COL: ("channels", "pixels", "lower", "upper", *_COMMON, "shape", "strides"),
     AGAIN: ("at",),
 }
 _WORDS = ("swizzle", "l2_promotion", "fill", "interleave", "type")
 _COUNTS = ("channels", "pixels")
 _EXAMPLES = {
     "box": "64x64", "element_strides": "2x1", "lower": "-1x-1", "upper": "-1x-1", "channels": "64", "pixels": "128",
-    "pitch": "512", "at": "64",
+    "shape": "2x64x64", "strides": "512", "at": "64",
 }  # fmt: skip
 _REQUIRED = {MAP: ("box",), IM2COL: ("channels", "pixels", "lower", "upper")}
 
@@ -78,29 +80,43 @@ class Map(Argument):
         from ptxlab.device.tensor_maps import im2col_map, tensor_map
 
         given = {name: _option(self, name, value) for name, value in self.how}
-        pitch = given.pop("pitch", None)
-        array = self._array_of(seed, {} if known is None else known, pitch)
+        array = self._view(seed, {} if known is None else known, given.pop("shape", None), given.pop("strides", None))
         try:
             return (im2col_map if self.type == IM2COL else tensor_map)(array, **given)
         except (TypeError, ValueError) as wrong:
             row = array.strides[-2] if array.ndim > 1 else 0
-            raise self.problem(f"{wrong}{f': `pitch={-(-row // 32) * 32}`' if row % 16 else ''}") from None
+            padded = [-(-row // 32) * 32 * stride // row for stride in array.strides[:-1]] if row % 16 else ()
+            hint = f": `strides={'x'.join(map(str, padded))}`" if padded else ""
+            raise self.problem(f"{wrong}{hint}") from None
 
-    def _array_of(self, seed: Seed, known: Known, pitch: int | None) -> Any:
-        """The array, with its rows as many bytes apart as `pitch` says."""
+    def _view(self, seed: Seed, known: Known, shape: list[int] | None, strides: list[int] | None) -> Any:
+        """The array as the tensor: of another shape, or with dimensions as many bytes apart as `strides` says."""
         import numpy
 
         assert self.array is not None
         made = self.array.make(seed, known)
-        if pitch is None:
+        if shape is None and strides is None:
             return made
-        row, width = made.shape[-1], made.itemsize
-        if pitch % width or pitch < row * width:
-            raise self.problem(f"pitch={pitch}: a row has {row * width} bytes, and elements of {width} fill a pitch")
-        padded = numpy.zeros((*made.shape[:-1], pitch // width), made.dtype)
-        padded[..., :row] = made
-        known[self.array.name] = known[""] = padded
-        return padded[..., :row]
+        extents, width = shape or made.shape, made.itemsize
+        whole = [*(strides or [prod(extents[at + 1 :]) * width for at in range(len(extents) - 1)]), width]
+        if len(whole) != len(extents) or min(extents, default=0) < 1 or any(one < 0 or one % width for one in whole):
+            rank = len(extents) - 1
+            raise self.problem(
+                f"expected strides of {rank} dimensions, all but the innermost, in multiples of {width} bytes"
+            )
+        end = sum((extent - 1) * stride for extent, stride in zip(extents, whole, strict=True)) + width
+        is_again = isinstance(self.array, Again)
+        if is_again and end > made.nbytes:
+            raise self.problem(f"the tensor ends after {end:,} bytes, the array has {made.nbytes:,}")
+        try:
+            memory = made.reshape(-1) if is_again else numpy.zeros(end // width, made.dtype)
+            view = numpy.lib.stride_tricks.as_strided(memory, extents, whole)
+        except (MemoryError, ValueError):
+            raise self.problem(f"a tensor of {prod(extents):,} elements is more than there is memory for") from None
+        if not is_again:
+            view[...] = made
+            known[self.array.name] = known[""] = memory
+        return view
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +152,8 @@ def compose_map(text: str, kind: str, array: Argument, how: Options, option: str
     if missing:
         raise made.problem(f"a tensor map needs `{missing[0]}=`, such as `{missing[0]}={_EXAMPLES[missing[0]]}`")
     check_options(made, kind, how)
-    if isinstance(array, Again) and "pitch" in dict(how):
-        raise made.problem("`pitch=` is for an array that is made here")
+    if not isinstance(array, Again) and "shape" in dict(how):
+        raise made.problem("`shape=` is for the array of an argument before, `map:=x,shape=…`; this one has its own")
     return made
 
 
@@ -159,7 +175,7 @@ def _option(argument: Argument, name: str, value: str) -> Any:
     """The value of an option: a word, a number, or one for each dimension."""
     if name in _WORDS:
         return None if value == "none" else value
-    if name in _COUNTS or name in ("pitch", "at"):
+    if name in _COUNTS or name == "at":
         return _number(argument, name, value)
     try:
         return read_numbers(value.replace(",", "x"), "x")
