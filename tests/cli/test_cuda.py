@@ -421,6 +421,15 @@ def test_a_race_in_helpers_names_their_callers() -> None:
     assert result.stdout.endswith("1 error in helpers.cu\n")
 
 
+def test_lists_and_profiles_name_the_callers_of_helpers() -> None:
+    Path("helpers.cu").write_text(HELPERS)
+    given = ["helpers.cu", "--block", "64", "--arg", "s32[64]"]
+    race = "error[data-race]: unsynchronized: one thread reads shared memory that another writes"
+    assert run("run", *given, "--format", "concise").stdout == f"helpers.cu:4:5: {race} (called from line 14)\n"
+    assert f"helpers.cu:4 (called from line 14): {race}\n" in run("debug", *given, "--command", "where").stdout
+    assert "s[threadIdx.x] = v;  // called from line 11, line 14\n" in run("run", *given, "--profile").stdout
+
+
 def test_what_instances_of_a_template_say_is_said_once() -> None:
     instances = "".join(f"template __global__ void k<{n}>(int*);\n" for n in (1, 3, 4))
     Path("instances.cu").write_text(

@@ -46,11 +46,16 @@ class Origins:
 
     def caller(self, span: Span) -> str:
         """` (called from line 12)`, where the line of some PTX is in a function that is inlined."""
+        place = self.calling(span)
+        return f" (called from {place})" if place else ""
+
+    def calling(self, span: Span) -> str | None:
+        """`line 12`, which calls the inlined function that the line of some PTX is in."""
         frames = self.frames(span)
         number = self._own(frames)
         if number is None or number + 1 == len(frames):
-            return ""
-        return f" (called from {self._place(frames[number + 1], frames[number])})"
+            return None
+        return self._place(frames[number + 1], frames[number])
 
     def compiled_from(self, span: Span) -> str | None:
         """`compiled from kernel.cu:17`; of inlined code `compiled from a.h:5 in `copy`, called from b.cu:17 in `k``"""
@@ -140,4 +145,7 @@ def _moved(diagnostic: Diagnostic, origins: Origins) -> Diagnostic:
         calls += filter(None, [origins.calls(label.span)])
     if not labels:
         return diagnostic
-    return replace(diagnostic, labels=(*labels, *beside), notes=(*diagnostic.notes, *dict.fromkeys(calls)))
+    place = origins.calling(diagnostic.labels[0].span) if origins.span(diagnostic.labels[0].span) else None
+    facts = {**diagnostic.facts, "called_from": place} if place else diagnostic.facts
+    notes = (*diagnostic.notes, *dict.fromkeys(calls))
+    return replace(diagnostic, labels=(*labels, *beside), notes=notes, facts=facts)

@@ -49,7 +49,8 @@ def _concise(diagnostic: Diagnostic, color: bool) -> str:
     paint = colored if color else plain
     location = f"{printable(diagnostic.file)}:{diagnostic.line}:{diagnostic.column}: " if diagnostic.file else ""
     level = paint(diagnostic.level, f"{diagnostic.level}[{diagnostic.code}]")
-    return f"{location}{level}: {printable(diagnostic.message)}"
+    caller = f" (called from {diagnostic.facts['called_from']})" if "called_from" in diagnostic.facts else ""
+    return f"{location}{level}: {printable(diagnostic.message + caller)}"
 
 
 def _json(diagnostics: Iterable[Diagnostic]) -> str:

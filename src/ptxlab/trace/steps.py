@@ -43,7 +43,7 @@ class Finding:
     accesses: Sequence[dict[str, int]] = ()
     """The accesses that it is about: `line`, `block` and `thread` of each; of a race `address` and `bytes`, too."""
     place: str = ""
-    """Where it is shown: `gemm.cu:30`."""
+    """Where it is shown: `gemm.cu:30`, `gemm.cu:30 (called from line 42)`."""
 
 
 @dataclass(frozen=True)

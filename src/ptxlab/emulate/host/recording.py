@@ -211,6 +211,7 @@ def describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]
     above = [label.text for label in found.labels if label.span.source is not source]
     if len(above) != len(labels):
         above = [""] * len(labels)
+    caller = f" (called from {found.facts['called_from']})" if "called_from" in found.facts else ""
     return {
         "level": found.level,
         "code": found.code,
@@ -224,7 +225,7 @@ def describe_finding(found: Diagnostic, source: Source | None) -> dict[str, Any]
         "notes": list(found.notes),
         "helps": [one.text for one in found.helps],
         "accesses": list(found.facts.get("accesses", ())),
-        "place": f"{found.file}:{found.line}" if found.labels else "",
+        "place": f"{found.file}:{found.line}{caller}" if found.labels else "",
     }
 
 
