@@ -63,7 +63,7 @@ class Argument:
         import numpy
 
         if self.type == NUMBER:
-            return float(self.value) if _is_float(self.value) else int(self.value, 0)
+            return self._number()
         if self.type == "bytes":
             return self._bytes()
         kind = type_of(self.type)
@@ -73,6 +73,12 @@ class Argument:
         if known is not None:
             known[self.name] = known[""] = made  # without a name, it is the last
         return made
+
+    def _number(self) -> int | float:
+        try:
+            return float(self.value) if _is_float(self.value) else int(self.value, 0)
+        except ValueError:
+            raise self.problem(f"`{self.value}` is not a number") from None
 
     def _array(self, kind: dtype[Any], seed: Seed) -> ndarray[Any, Any]:
         assert self.shape is not None

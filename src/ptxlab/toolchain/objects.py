@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from ptxlab.report import PtxError, error
+from ptxlab.toolchain.elf import MALFORMED, sections_of
 
 _FAT_BINARY = b"\x50\xed\x55\xba"
 _ELF = b"\x7fELF"
@@ -61,8 +62,11 @@ class Part:
 
     @cached_property
     def sections(self) -> dict[str, bytes]:
-        """The sections of a cubin, by name."""
-        return dict(_sections(self.data))
+        """The sections of a cubin, by name; none of a damaged one."""
+        with suppress(*MALFORMED):
+            found = sections_of(self.data).items()
+            return {name: self.data[section.start : section.start + section.size] for name, section in found}
+        return {}
 
     @property
     def functions(self) -> list[str]:
@@ -106,18 +110,6 @@ def _entries(data: bytes, at: int) -> Iterator[Part]:
         if kind in _KINDS:
             yield Part(_KINDS[kind], packed, compression, full)
         at += own + length
-
-
-def _sections(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """The sections of an ELF file of 64 bits; those of a damaged file as far as they can be read."""
-    with suppress(struct.error, ValueError):
-        (start,) = struct.unpack_from("<Q", data, 0x28)
-        size, count, names = struct.unpack_from("<HHH", data, 0x3A)
-        rows = [struct.unpack_from("<IIQQQQ", data, start + size * number) for number in range(count)]
-        strings = rows[names][4] if names < len(rows) else 0
-        for name, _, _, _, offset, length in rows:
-            first = strings + name
-            yield data[first : data.index(b"\0", first)].decode("utf-8", "replace"), data[offset : offset + length]
 
 
 def _decompress_lz4(data: bytes, size: int) -> bytes:

@@ -7,6 +7,7 @@ import struct
 from ptxlab.frameworks.triton.cubin import needs_of
 from ptxlab.report import PtxError
 from ptxlab.toolchain.disassembly import disassemble, read_listing
+from ptxlab.toolchain.objects import parts_of
 from ptxlab.toolchain.tools import can_find
 from tests.fuzz.inputs.mutation import change_bytes
 
@@ -36,8 +37,18 @@ def elf() -> bytes:
     return start + parts + headers
 
 
+def fat_binary(cubin: bytes) -> bytes:
+    """A cubin as it is, and PTX that LZ4 has compressed, in a fat binary."""
+    parts = ((2, cubin, 0, 0), (1, b"\x40.tar" + b"\x04\x00\x10!", 0x2000, 9))
+    entries = [
+        struct.pack("<HHIQI8xI8xI12xQ", kind, 0x101, 64, len(data), len(data), 90, flags, size) + data
+        for kind, data, flags, size in parts
+    ]
+    return struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 16, sum(map(len, entries))) + b"".join(entries)
+
+
 def make(choose: random.Random) -> bytes:
-    data = choose.choice([elf(), LISTING])
+    data = choose.choice([elf(), LISTING, fat_binary(elf())])
     for _ in range(choose.choice([1, 1, 2, 5])):
         data = change_bytes(data, choose)
     return data
@@ -47,6 +58,10 @@ def examine(data: bytes) -> None:
     read_listing(data.decode("utf-8", "replace"))
     with contextlib.suppress(ValueError):
         needs_of(data, "k")
+    with contextlib.suppress(PtxError):
+        for part in parts_of(data):
+            read = [part.text] if part.kind == "ptx" else part.functions
+            assert all(isinstance(text, str) for text in read)
     if data[:4] == b"\x7fELF" and can_find("nvdisasm"):
         with contextlib.suppress(PtxError):
             disassemble(data, timeout=20)

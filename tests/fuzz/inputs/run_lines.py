@@ -16,6 +16,8 @@ LINES = (
     "// run: grid=1 block=64 args=u64=5,u32[2]=1,2 seeds=1",
     "// run: --grid 1 --block 64 --arg u32[64]=zeros --seeds 1",
     "// run: --block 64 --arg 'u32[]=@a.npy' --shared 16",
+    "// run: grid=1 block=64 args=map:f16[16,64],box=8x64,swizzle=128B,x:u32[64],=x,at=2 seeds=1",
+    "// run: --block 64 --arg '(u32[64]; 2; {0: 1.5, 8: null})' --arg 'map:=x,shape=2x8x8,strides=128x16,box=1x8x8'",
 )
 MORE = (
     "// expect: silent", "// expect: data-race 17 with 12 within 2 seeds", "// expect: warning unwritten-register 3",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 
+from ptxlab.toolchain.elf import MALFORMED, Section, sections_of
+
 _REGISTERS, _FRAME = 0x2F, 0x11  # attributes of `.nv.info` that have the number of a symbol and a value
 _SIZED = 4  # the form of an attribute that has a size
 _SYMBOLS = 2  # the type of a section
@@ -17,15 +19,15 @@ def needs_of(cubin: bytes, name: str) -> tuple[int, int, int]:
     """
     try:
         return _needs_of(cubin, name)
-    except (struct.error, LookupError, OverflowError, UnicodeDecodeError) as wrong:
+    except MALFORMED as wrong:
         raise ValueError(f"this is not a cubin: {wrong}") from None
 
 
 def _needs_of(cubin: bytes, name: str) -> tuple[int, int, int]:
     found = {_REGISTERS: 0, _FRAME: 0}
-    sections = _sections(cubin)
+    sections = sections_of(cubin)
     symbols = _symbols(cubin, sections)
-    for section, (_, start, size, _) in sections.items():
+    for section, (_, start, size) in sections.items():
         if section != ".nv.info":
             continue
         at = start
@@ -44,24 +46,11 @@ def _needs_of(cubin: bytes, name: str) -> tuple[int, int, int]:
     return registers, found[_FRAME] // 4, min(1024, _REGISTER_FILE // warp * 32)
 
 
-def _sections(cubin: bytes) -> dict[str, tuple[int, int, int, int]]:
-    """Sections by name: type, start, size, and the number of the section that it refers to."""
-    (offset,) = struct.unpack_from("<Q", cubin, 0x28)
-    entry, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQIIQQ", cubin, offset + entry * number) for number in range(count)]
-    table = headers[names][4]
-    found = {}
-    for header in headers:
-        end = cubin.index(b"\0", table + header[0])
-        found[cubin[table + header[0] : end].decode()] = (header[1], header[4], header[5], header[6])
-    return found
-
-
-def _symbols(cubin: bytes, sections: dict[str, tuple[int, int, int, int]]) -> list[str]:
+def _symbols(cubin: bytes, sections: dict[str, Section]) -> list[str]:
     """The names of symbols, by number."""
-    names = sections[".strtab"][1]
+    names = sections[".strtab"].start
     found = []
-    for type, start, size, _ in sections.values():
+    for type, start, size in sections.values():
         if type != _SYMBOLS:
             continue
         for at in range(start, start + size, 24):
