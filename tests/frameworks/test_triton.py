@@ -70,8 +70,6 @@ def test_copies_of_an_element_do_not_race_unless_they_are_used(kernels: Any) -> 
     np.testing.assert_array_equal(x, 2 * np.arange(64))
     assert not ptxlab.triton.run(kernels.count_in_place, 1, count := np.zeros(1, np.int32), 5, seeds=2).diagnostics
     assert count[0] == 5
-    everything = ptxlab.triton.run(kernels.in_place, 1, x, BLOCK=64, checks=True, on_error="collect")
-    assert [one.code for one in everything.diagnostics] == ["data-race"]
     reversed = ptxlab.triton.run(kernels.reverse_in_place, 1, x, BLOCK=64, on_error="collect")
     assert [one.code for one in reversed.diagnostics] == ["data-race"]
 

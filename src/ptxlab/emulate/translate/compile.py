@@ -59,8 +59,10 @@ class Compiled:
         return [match_of(instruction) for _, instruction in self.instructions]
 
 
-# Machine code depends on semantics (`isa`, `numbers`), the program (`ir`, `syntax`) and what translates it.
-_PACKAGES = tuple(f"ptxlab.{name}" for name in ("native", "numbers", "isa", "ir", "syntax", "device", "emulate"))
+# Machine code depends on semantics (`isa`, `numbers`), the program (`ir`, `syntax`), what is found out about it
+# (`check`), and what translates it.
+_NAMES = ("native", "numbers", "isa", "ir", "syntax", "check", "device", "emulate")
+_PACKAGES = tuple(f"ptxlab.{name}" for name in _NAMES)
 
 
 @cache

@@ -11,11 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
+from ptxlab.check.active_threads import Threads
+from ptxlab.check.program import FunctionFacts
 from ptxlab.device.trace_format import ENTERS, LEAVES
 from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.address_spaces import LOCAL_WINDOW, SHARED_WINDOW
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.control import HANDLERS
+from ptxlab.emulate.translate.dead_loads import dead_loads
 from ptxlab.emulate.translate.frame import Frame
 from ptxlab.emulate.translate.liveness import AlwaysLive, Liveness
 from ptxlab.emulate.translate.loops import Iterations
@@ -98,6 +101,11 @@ class Function:
     def labels(self) -> Mapping[str, ir.Statement]:
         """Its labels and lists of them by name."""
         return self.function.labels()
+
+    @cached_property
+    def dead_loads(self) -> dict[int, Threads]:
+        """The loads whose value makes no difference in some threads, which those are."""
+        return dead_loads(FunctionFacts(self.function, self.instructions, self.matches))
 
     @property
     def is_entry(self) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.check.active_threads import MOST_THREADS, Threads
 from ptxlab.emulate.abi import address_spaces, state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.translate.fragments import MAPPED, Fragments
 from ptxlab.emulate.translate.loops import loops_of
 from ptxlab.emulate.translate.preemption import takes_turns
 from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
+from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.undefined import DEFINED, passes_argument
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.ir.shapes import match_of
@@ -103,16 +106,23 @@ class Tracking:
         if space == "local" and (not self.is_alone or passes_argument(instruction)):
             return DEFINED
         builder = function.builder
-        roots = UNKNOWN
-        after = None
+        conditions = []
         if space in (None, "global"):
             roots = self.roots_of(function).of_addresses(instruction)
             if kind != address_spaces.LOAD:
                 self.written |= roots
             elif not roots & (UNKNOWN | WINDOW):
-                tracked, after = builder.new_label("tracked"), builder.new_label("noted")
-                builder.branch(self._is_tracked(function, roots), tracked, after)
-                builder.label(tracked)
+                conditions.append(self._is_tracked(function, roots))
+        if kind == address_spaces.LOAD and function.position in function.dead_loads:
+            conditions.append(self._is_alive(function, function.dead_loads[function.position]))
+        origin, last, after = (builder.new_label(name) for name in ("untracked", "tracked", "noted"))
+        if conditions:
+            holds = reduce(lambda a, b: builder.value(f"and i1 {a}, {b}"), conditions)
+            tracked = builder.new_label("tracked")
+            builder.jump(origin)
+            builder.label(origin)
+            builder.branch(holds, tracked, after)
+            builder.label(tracked)
         name = _NOTES[space]
         follows = kind == address_spaces.LOAD and function.undefined.is_source
         more = (shadow.FOLLOWED if self.is_alone else 0) | (shadow.FOLLOWS_VALUE if follows else 0)
@@ -130,9 +140,13 @@ class Tracking:
         found = builder.value(
             f"call i32 @{function.unit.calls.runtime(name)}(ptr %thread, i64 {address.value.text}, {flags})"
         )
-        if after is not None:
+        if conditions:
+            builder.jump(last)
+            builder.label(last)
             builder.jump(after)
             builder.label(after)
+            if follows:
+                found = builder.value(f"phi i32 [ {found}, %{last} ], [ 0, %{origin} ]")
         return found if follows else DEFINED
 
     def _note_lockstep(self, function: Function, address: LlvmAddress, bytes: int, kind: int) -> None:
@@ -186,6 +200,16 @@ class Tracking:
         if found is None:
             found = self._roots[function.number] = Roots(function)
         return found
+
+    def _is_alive(self, function: Function, dead: Threads) -> str:
+        """Whether what a thread loads makes a difference; in a block with rows, `dead` says nothing of it."""
+        builder = function.builder
+        table = function.unit.table(bytes(dead >> thread & 1 for thread in range(MOST_THREADS)))
+        at = builder.value(f"getelementptr i8, ptr {table}, i32 {function.load_field('number', 'i32')}")
+        is_dead = builder.value(f"trunc i8 {builder.value(f'load i8, ptr {at}, !invariant.load !2')} to i1")
+        y, z = (special_register(function, ir.SpecialRegister("%ntid", axis)) for axis in "yz")
+        is_flat = (y * z == 1).text
+        return builder.value(f"xor i1 {builder.value(f'and i1 {is_dead}, {is_flat}')}, true")
 
     def _is_tracked(self, function: Function, roots: int) -> str:
         builder = function.builder

@@ -71,6 +71,7 @@ class Unit:
         self.counting = Counting(profile)
         self.instructions: list[tuple[ir.Function, ir.Instruction]] = []
         self.hints = 0
+        self._tables: dict[bytes, str] = {}
         self.uses_stack = False
         self.undefined_sources = 0  # instructions that can give an undefined value
         self._signatures: dict[Signature, int] = {}
@@ -113,6 +114,7 @@ class Unit:
         ]
         natives = emit(list(calls.natives.values()), linkage="internal") if calls.natives else ""
         rows = {"@callees": f"[{len(callees)} x {_ROW}]", "@sites": f"[{len(calls.sites)} x {_ROW}]"}
+        tables += [_byte_table(name, content) for content, name in self._tables.items()]
         kernel = "\n".join([*tables, *bodies])
         runtime = "\n".join([*calls.runtime_functions.values(), *_INTRINSICS])
         if len(kernel) < LARGE and not self.flat:
@@ -149,6 +151,10 @@ class Unit:
     def hint(self, function: Function) -> str:
         self.hints += 1
         return access.hint_pointer(function, self.hints - 1)
+
+    def table(self, content: bytes) -> str:
+        """The name of a table of bytes beside the code of the kernel."""
+        return self._tables.setdefault(content, f"@table.{len(self._tables)}")
 
     def lay_out_locals(self, function: ir.Function) -> layout.Layout:
         return layout.locals_of(self.module, function)
@@ -255,6 +261,10 @@ def _is_loud(instruction: ir.Instruction) -> bool:
         return True
     outside = [access for access in match.effects.accesses if not (access.space or "").startswith("shared")]
     return any(access.kind == "update" or access.order not in ("weak", "constant") for access in outside)
+
+
+def _byte_table(name: str, content: bytes) -> str:
+    return f"{name} = internal constant [{len(content)} x i8] [ {', '.join(f'i8 {byte}' for byte in content)} ]"
 
 
 _INTRINSICS = (

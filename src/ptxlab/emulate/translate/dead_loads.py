@@ -1,0 +1,141 @@
+"""Loads whose value makes no difference in some threads of a block, which detectors therefore leave out.
+
+Where a tile has fewer elements than the block has threads, compilers have several threads load and compute the same
+element, and one of them store it: in the others, everything that depends on the value is off, by guards and branches
+that follow from the position of a thread in the block. Another thread may replace what they load at any time.
+
+This follows values backwards. What an instruction does to memory, to other threads and to the program makes a
+difference in the threads that can execute it (`check.active_threads`); what computes its operands, its guard, and the
+conditions of the branches that decide whether it runs, makes one in the same threads; and where the lanes of a warp
+exchange values, in those whose values they take. A value that no thread needs is not left out: no compiler would load
+it, so someone is still writing that kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.check.active_threads import LANES, Presence, Threads
+from ptxlab.check.control import Control
+from ptxlab.check.effort import Effort, ExhaustedError
+from ptxlab.check.program import FunctionFacts
+from ptxlab.emulate.translate.undefined import is_plain
+from ptxlab.ir.effects import registers_in
+from ptxlab.isa import Jump, Match, Operation
+from ptxlab.isa.effects import Effects
+from ptxlab.isa.undefined import ALL_LANES
+from ptxlab.isa.warp import SHUFFLES, shuffle
+
+
+def dead_loads(facts: FunctionFacts) -> dict[int, Threads]:
+    """The loads, by position, whose value makes no difference in some threads, and which those are."""
+    loads = [at for at, match in enumerate(facts.matches) if match is not None and _is_weak_load(match.effects)]
+    if not loads or facts.function.kind != "entry":
+        return {}
+    try:
+        needs = _Needs(facts)
+    except ExhaustedError:
+        return {}
+    found = {at: (needs.here(at), needs.threads.get(at, 0)) for at in loads}
+    return {at: here & ~needed for at, (here, needed) in found.items() if here & needed and here & ~needed}
+
+
+class _Needs:
+    """The threads in which the results of an instruction make a difference, or what a branch decides."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self._effort = Effort(facts.instructions)
+        self._control = Control(facts, self._effort)
+        self._presence = Presence(facts, self._control, self._effort)
+        self.threads: dict[int, Threads] = {}
+        self._pending: list[int] = []
+        for at, match in enumerate(facts.matches):
+            if match is None or not self._only_computes(at, match.effects):
+                self._find(at, None if match is None else match.effects)
+        while self._pending:
+            at = self._pending.pop()
+            self._need_operands(at, self.threads[at])
+
+    def here(self, at: int) -> Threads:
+        """The threads that can get to an instruction."""
+        return self._presence.of_block(self._facts.values.block_of(at))
+
+    def _only_computes(self, at: int, effects: Effects) -> bool:
+        """Whether all that an instruction does is to write its results; a load from a fixed address cannot fail."""
+        is_fixed = _is_weak_load(effects) and not effects.converges and not self._facts.effects.reads[at]
+        return is_fixed or (is_plain(effects) and not effects.carry)
+
+    def _find(self, at: int, effects: Effects | None) -> None:
+        """What an instruction that does not only compute needs."""
+        instruction = self._facts.instructions[at]
+        if instruction.opcode.jump in (Jump.BRANCH, Jump.INDEXED_BRANCH, Jump.RETURN, Jump.EXIT):
+            if self._decides_end(self._facts.values.block_of(at)):
+                self._need(at, self.here(at))
+            return
+        threads = self._presence.of_guard(at).true
+        if effects is None or effects.accesses or not _exchanges(effects):
+            self._need_operands(at, threads)
+            return
+        self._need_branches(at, threads)  # lanes wait for each other, whatever becomes of the values
+        if instruction.guard is not None:
+            self._need_registers(at, [one.index for one in registers_in(instruction.guard.register)], threads)
+
+    def _decides_end(self, block: int) -> bool:
+        """Whether the end of a block decides if a loop ends, or the program."""
+        ways = self._control.successors.get(block, [])
+        left_out = any(successor not in ways for successor in self._facts.flow.blocks[block].successors)
+        return left_out or block in self._control.branches.get(block, ())
+
+    def _need(self, at: int, threads: Threads) -> None:
+        match = self._facts.matches[at]
+        if match is not None and _exchanges(match.effects):
+            threads = self._exchanged(at, match, threads)
+        known = self.threads.get(at, 0)
+        if threads & ~known:
+            self.threads[at] = known | threads
+            self._pending.append(at)
+
+    def _exchanged(self, at: int, match: Match, threads: Threads) -> Threads:
+        """The threads from which a warp collective brings values to some threads: all lanes, if it is not known."""
+        lanes = self._presence.lanes_of(self._presence.warps(threads))
+        numbers = [one.value for one in self._facts.instructions[at].operands[2:4] if isinstance(one, ir.Immediate)]
+        if match.effects.computes is not Operation.SHUFFLE or len(numbers) < 2:
+            return lanes
+        offset, bound = numbers
+        buffer: Any = [*range(LANES), *[offset] * LANES, *[bound] * LANES, *[0] * 2 * LANES]
+        shuffle(buffer, ALL_LANES, SHUFFLES.split().index(match.candidate.modifiers.mode))
+        sources: list[int] = buffer[3 * LANES : 4 * LANES]
+        number = range(lanes.bit_length())
+        found = [thread // LANES * LANES + sources[thread % LANES] for thread in number if threads >> thread & 1]
+        return lanes & sum(1 << thread for thread in set(found))
+
+    def _need_operands(self, at: int, threads: Threads) -> None:
+        self._need_registers(at, self._facts.effects.reads[at], threads)
+        self._need_branches(at, threads)
+
+    def _need_registers(self, at: int, registers: Iterable[int], threads: Threads) -> None:
+        values = self._facts.values
+        for register in registers:
+            before = values.steps
+            for definition in values.definitions(at, register):
+                self._need(definition, threads)
+            self._effort.spend(1 + values.steps - before)
+
+    def _need_branches(self, at: int, threads: Threads) -> None:
+        """Need the conditions of the branches that decide whether an instruction runs."""
+        for block in self._control.branches.get(self._facts.values.block_of(at), ()):
+            self._need(self._facts.flow.blocks[block].end - 1, threads)
+
+
+def _exchanges(effects: Effects) -> bool:
+    """Whether lanes of a warp exchange values, in registers or from memory, and do nothing else."""
+    others = effects.steps or effects.barrier or any(access.kind != "load" for access in effects.accesses)
+    return effects.converges and not others
+
+
+def _is_weak_load(effects: Effects) -> bool:
+    kinds = [(access.kind, access.order in ("weak", "constant"), access.is_async) for access in effects.accesses]
+    return bool(kinds) and not effects.steps and all(kind == ("load", True, False) for kind in kinds)
