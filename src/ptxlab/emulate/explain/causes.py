@@ -8,7 +8,8 @@ Two races have one cause if both are between threads of a block (or both are abo
 kind, and if one barrier would order both: some point of the function is between the two instructions of the one and
 between the two of the other. Where that is not so, they still have one cause if they are on the same two lines of the
 source that the kernel was compiled from: a helper that is used twice. The race that was found first represents all. The
-same goes for asynchronous operations of two kinds: the copies of a stage and the MMAs that read it.
+same goes for asynchronous operations of two kinds: the copies of a stage and the MMAs that read it. Two writes have the
+cause of reads that race with both: a thread that has read something wrong writes where it should not.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Cause:
 def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
     """The numbers of findings, those with one cause together, by when the first of each was found.
 
-    Two writes come after what reads too early or too late, if one of them is part of both: they follow from that.
+    Two writes follow from what reads too early or too late: with it, if both are part of it, after it if one is.
     """
     causes: list[Cause] = []
     sources = _sources(launch)
@@ -70,8 +71,17 @@ def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> 
         if source:
             cause.sources.add(source)
     groups = [sorted(cause.numbers, key=lambda one: _rank(found, one)) for cause in causes]
-    reading = {at for group in groups if not _rank(found, group[0])[1] for at in _instructions(found, group)}
-    return sorted(groups, key=lambda group: _rank(found, group[0])[1] and bool(reading & _instructions(found, group)))
+    reading = [(group, _instructions(found, group)) for group in groups if not _rank(found, group[0])[1]]
+    followed: list[list[int]] = []
+    for group in [group for group in groups if _rank(found, group[0])[1]]:
+        written = _instructions(found, group)
+        cause_of = next((other for other, instructions in reading if written <= instructions), None)
+        if cause_of is not None:
+            cause_of += group
+            groups.remove(group)
+        elif any(written & instructions for _, instructions in reading):
+            followed.append(group)
+    return sorted(groups, key=lambda group: group in followed)
 
 
 def _instructions(found: StructArray, numbers: list[int]) -> set[int]:
@@ -143,7 +153,8 @@ def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -
     beside = parties_of(found, numbers[0])[1].instruction
     numbered = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
     named = {(low, high): tuple(launch.name_line(number, beside) for number in (low, high)) for low, high in numbered}
-    pairs = [f"{low} and {high}" for low, high in dict.fromkeys(named.values())][1:]
+    lines = list(dict.fromkeys(named.values()))[1:]
+    pairs = [f"{low} and {high}{' of another thread' * (low == high)}" for low, high in lines]
     alike = len(named) - len(pairs) - 1
     texts = pairs[:MOST]
     if len(pairs) > MOST:
