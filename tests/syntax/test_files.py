@@ -60,6 +60,15 @@ def test_missing_file_and_directory(tmp_path: Path) -> None:
         load("a\0b")
 
 
+@pytest.mark.parametrize("text", [GOOD, GOOD * 100])
+def test_text_is_not_a_path(text: str) -> None:
+    with pytest.raises(PtxError) as raised:
+        load(text)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.message) == ("missing-file", f"there is no file `{GOOD.splitlines()[0]} …`")
+    assert "`ptxlab.parse`" in found.helps[0].text
+
+
 def code_of(path: Path) -> str:
     with pytest.raises(PtxError) as raised:
         load(path)

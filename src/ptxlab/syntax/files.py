@@ -41,10 +41,12 @@ def read_text(path: str | os.PathLike[str]) -> str:
     try:
         data = _read(path, name)
     except FileNotFoundError:
-        _refuse("missing-file", f"there is no file `{name}`", "check the path")
+        _refuse_missing(name)
     except IsADirectoryError:
         _refuse("is-a-directory", f"`{name}` is a directory", "name a `.ptx` file inside of it")
     except (OSError, ValueError) as problem:
+        if "\n" in name:
+            _refuse_missing(name)
         reason = getattr(problem, "strerror", None) or str(problem)
         _refuse("unreadable-file", f"`{name}` cannot be read: {reason.lower()}", "check the path and its permissions")
     return decode(data, name)
@@ -96,6 +98,13 @@ def decode(data: bytes, name: str) -> str:
     except UnicodeDecodeError:
         # Any single byte is a character in Latin-1; the reader then points at the first that is not ASCII.
         return data.decode("latin-1")
+
+
+def _refuse_missing(name: str) -> NoReturn:
+    first, *more = name.strip().split("\n")
+    if more:
+        _refuse("missing-file", f"there is no file `{first:.60} …`", "`ptxlab.load` takes a path, `ptxlab.parse` text")
+    _refuse("missing-file", f"there is no file `{name}`", "check the path")
 
 
 def _refuse(code: str, message: str, help: str) -> NoReturn:
