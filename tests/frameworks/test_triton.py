@@ -64,6 +64,17 @@ def test_findings_are_on_lines_of_triton(kernels: Any) -> None:
     assert result.diagnostics[0].line == line_of("    tl.store(out_ptr, tl.program_id(0))")
 
 
+def test_what_a_newer_triton_cures(kernels: Any) -> None:
+    version = pytest.importorskip("triton").__version__
+    a, b, out = np.ones((64, 64), np.float16), np.ones((64, 64), np.float16), np.zeros((64, 64), np.float32)
+    result = ptxlab.triton.run(kernels.matmul, 1, a, b, out, 64, DEPTH=32, on_error="collect")
+    assert (out == 64).all()
+    helps = {help.text for one in result.diagnostics for help in one.helps}
+    is_old = tuple(map(int, version.split(".")[:2])) <= (3, 6)
+    expected = f"Triton {version} leaves this fence out: upgrade to 3.9 or later, which writes it"
+    assert helps == ({expected} if is_old else set())
+
+
 def test_copies_of_an_element_do_not_race_unless_they_are_used(kernels: Any) -> None:
     x = np.arange(64, dtype=np.float32)
     assert not ptxlab.triton.run(kernels.in_place, 1, x, BLOCK=64).diagnostics
@@ -112,6 +123,47 @@ def test_the_first_configuration_that_fits_runs_or_all_of_them(kernels: Any) -> 
     assert not kernels.tuned.cache
 
 
+@pytest.mark.filterwarnings("ignore:warmup, rep")
+def test_nothing_is_timed(kernels: Any) -> None:
+    """A tuner with a `run` of its own gets to the benchmark of configurations, and so does a program by itself."""
+    triton = pytest.importorskip("triton")
+
+    class Tuner(triton.runtime.autotuner.Autotuner):  # type: ignore[misc]
+        def run(self, *args: Any, **named: Any) -> Any:
+            self.nargs = dict(zip(self.arg_names, args, strict=False))
+            times = {config: self._bench(*args, config=config, **named) for config in self.configs}
+            return self.fn.run(*args, **named, **min(times, key=lambda config: times[config]).all_kwargs())
+
+    tuned = kernels.tuned
+    tuner = Tuner(tuned.fn, tuned.arg_names, tuned.configs, ["n"], None, None, warmup=1, rep=1)
+    x, grid = np.zeros(128, np.int32), lambda meta: (128 // meta["BLOCK"],)
+    with ptxlab.triton.emulated() as session:
+        tuner[grid](x, 128)
+        tuner[grid](x, 128)
+        assert np.isnan(triton.testing.do_bench(lambda: tuner[grid](x, 128), warmup=1, rep=1))
+        assert len(triton.testing.do_bench(lambda: None, quantiles=[0.5, 0.2, 0.8])) == 3
+    assert [one.grid[0] for one in session.launches] == [2, 2, 2]
+    assert (x == 65).all()
+
+
+@needs_torch
+def test_random_numbers_have_a_seed_and_an_offset() -> None:
+    import torch
+
+    pytest.importorskip("triton")
+    if torch.cuda.is_available():
+        pytest.skip("torch has the generator of a GPU")
+    with ptxlab.triton.emulated():
+        torch.cuda.manual_seed(5)
+        generator = torch.cuda.default_generators[torch.cuda.current_device()]
+        state = generator.get_state()
+        seed, offset = state.view(torch.int64)
+        assert (int(seed), int(offset), generator.initial_seed()) == (5, 0, 5)
+        offset += 8
+        generator.set_state(state)
+        assert generator.get_state().view(torch.int64).tolist() == [5, 8]
+
+
 def test_no_model_of_a_gpus_speed_is_asked(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     triton = pytest.importorskip("triton")
 
@@ -137,6 +189,10 @@ def test_wrong_arguments_are_explained(kernels: Any) -> None:
     x = np.zeros(32, np.float32)
     with pytest.raises(TypeError, match="`add` missing 2 required positional arguments: 'n' and 'BLOCK'"):
         ptxlab.triton.run(kernels.add, 1, x, x, x)
+    with ptxlab.triton.emulated():
+        compiled = kernels.add.warmup(x, x, x, 32, BLOCK=32, grid=(1,))
+        with pytest.raises(TypeError, match=r"`add` takes 5 arguments \(x_ptr, y_ptr, out_ptr, n, BLOCK\), .* not 4"):
+            compiled[(1, 1, 1)](x, x, x, 32)
     with pytest.raises(TypeError, match="`BLOK` is not a parameter of the kernel"):
         ptxlab.triton.run(kernels.add, 1, x, x, x, 32, BLOCK=32, BLOK=1)
     with pytest.raises(TypeError, match=r"`run` takes a kernel, a function with @triton\.jit"):

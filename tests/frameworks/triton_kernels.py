@@ -110,6 +110,17 @@ def copy_tile(source, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 
 
 @triton.jit
+def matmul(a_ptr, b_ptr, out_ptr, k, DEPTH: tl.constexpr):
+    i, j = tl.arange(0, 64), tl.arange(0, DEPTH)
+    total = tl.zeros((64, 64), tl.float32)
+    for start in range(0, k, DEPTH):
+        a = tl.load(a_ptr + i[:, None] * k + start + j[None, :])
+        b = tl.load(b_ptr + (start + j)[:, None] * 64 + i[None, :])
+        total += tl.dot(a, b)
+    tl.store(out_ptr + i[:, None] * 64 + i[None, :], total)
+
+
+@triton.jit
 def gather(table_ptr, out_ptr):
     address = tl.load(table_ptr + tl.program_id(0)).to(tl.pointer_type(tl.float32))
     tl.store(out_ptr + tl.program_id(0), tl.load(address))

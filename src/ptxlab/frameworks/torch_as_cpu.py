@@ -5,6 +5,7 @@ Where there is no GPU, tensors on `"cuda"` are in the host's memory, and every t
 
 from __future__ import annotations
 
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -59,7 +60,7 @@ def _under(mode: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _functions(torch: Any, target: str) -> dict[str, Any]:
-    """Functions of `torch.cuda` that programs call before they start kernels."""
+    """What programs ask of `torch.cuda` before they start kernels."""
     number, gpu = target_named(target).number, gpu_named(target)
     properties = SimpleNamespace(
         name=gpu.name,
@@ -75,6 +76,7 @@ def _functions(torch: Any, target: str) -> dict[str, Any]:
     stream = SimpleNamespace(
         cuda_stream=0, synchronize=_nothing, wait_stream=_nothing, wait_event=_nothing, record_event=_nothing
     )
+    generator = _Generator(torch)
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
@@ -87,15 +89,38 @@ def _functions(torch: Any, target: str) -> dict[str, Any]:
         "get_device_name": lambda device=None: properties.name,
         "synchronize": lambda *args, **named: None,
         "empty_cache": lambda *args, **named: None,
-        "manual_seed": lambda seed: torch.default_generator.manual_seed(seed),
-        "manual_seed_all": lambda seed: torch.default_generator.manual_seed(seed),
+        "manual_seed": lambda seed: generator.manual_seed(seed),
+        "manual_seed_all": lambda seed: generator.manual_seed(seed),
         "current_stream": lambda device=None: stream,
         "default_stream": lambda device=None: stream,
         "stream": lambda stream=None: nullcontext(),
         "device": lambda device=None: nullcontext(),
         "device_of": lambda tensor=None: nullcontext(),
         "is_current_stream_capturing": lambda: False,
+        "default_generators": (generator,),
     }
+
+
+class _Generator:
+    """The random numbers of a GPU: a state of a seed and an offset, from which kernels compute them."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._state = (torch.default_generator.initial_seed(), 0)
+
+    def get_state(self) -> Any:
+        return self._torch.frombuffer(bytearray(struct.pack("<QQ", *self._state)), dtype=self._torch.uint8)
+
+    def set_state(self, state: Any) -> _Generator:
+        self._state = struct.unpack("<QQ", bytes(state.tolist()))
+        return self
+
+    def initial_seed(self) -> int:
+        return self._state[0]
+
+    def manual_seed(self, seed: int) -> _Generator:
+        self._state = (self._torch.default_generator.manual_seed(seed).initial_seed(), 0)
+        return self
 
 
 def _forget_functions() -> None:

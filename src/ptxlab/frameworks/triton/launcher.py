@@ -65,7 +65,13 @@ class Launcher:
         clusters = int(getattr(metadata, "num_ctas", 1))
         signature = list(self.src.signature.items())
         descriptors = getattr(metadata, "tensordesc_meta", None)
-        values = list(parameters_of(_named(signature, self.src), args, descriptors, arrays))
+        named = _named(signature, self.src)
+        if len(args) != len(named):
+            names = (
+                f"{len(named)} arguments ({', '.join(name for name, _ in named)}), with those known when it is compiled"
+            )
+            raise TypeError(f"`{self.name}` takes {names}, not {len(args)}")
+        values = list(parameters_of(named, args, descriptors, arrays))
         blocks = grid[0] * clusters * grid[1] * grid[2]
         scratch = [_scratch(metadata, blocks, kind) for kind in ("global", "profile")]
         hidden = len(kernel.parameters) - len(values)

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
 from importlib import import_module
 from typing import Any
@@ -24,10 +24,11 @@ from ptxlab.frameworks.triton.copies import without_copies
 from ptxlab.frameworks.triton.driver import EmulatorDriver, UnknownPropertyError
 from ptxlab.frameworks.triton.launcher import Launcher
 from ptxlab.isa.targets import TARGETS
-from ptxlab.report import Diagnostic, KernelError, is_failure
+from ptxlab.report import Diagnostic, Help, KernelError, is_failure
 
 DEFAULT_TARGET = "sm_90a"
 LEAST = (3, 5)  # of Triton: the earliest that was tried
+FENCED = (3, 9)  # the earliest that was seen to write the fence between `cp.async` and an MMA
 _NOT_OURS = {"grid", "block", "shared", "cluster", "device", "cooperative", "overlap", "stream", "compile", "wait"}
 # Triton never writes `tcgen05.fence`: that is a matter of the compiler, and no change of a kernel cures it.
 CHECKS = DETECTORS - {"missing-tensor-fence"}
@@ -72,8 +73,11 @@ class Session:
         kernel = launcher.module[launcher.name]
         chosen = {"checks": CHECKS} | self.options | {"on_error": "collect"}
         result = launcher.launch(grid, args, self.arrays, **chosen)
+        self._found = False
         if "checks" not in self.options:
             result.diagnostics = without_copies(result.diagnostics, kernel, launcher.is_gluon)
+        if not launcher.is_gluon:
+            result.diagnostics = [_cured_by_upgrade(one) for one in result.diagnostics]
         self.launches.append(Launched(launcher.name, grid, result, kernel))
         if is_failure(result.diagnostics, self.options.get("on_error", "raise")):
             raise KernelError(result.diagnostics)
@@ -101,6 +105,15 @@ class Session:
 
     _tried: int = field(default=0, repr=False)
     _found: bool = field(default=False, repr=False)
+
+
+def _cured_by_upgrade(found: Diagnostic) -> Diagnostic:
+    """A finding, with what can be done about one that Triton's compiler causes, which writes the fences of a kernel."""
+    version = import_module("triton").__version__
+    if found.code != "missing-proxy-fence" or tuple(map(int, version.split(".")[:2])) >= FENCED:
+        return found
+    help = f"Triton {version} leaves this fence out: upgrade to {'.'.join(map(str, FENCED))} or later, which writes it"
+    return replace(found, helps=(Help(help),))
 
 
 @contextmanager
@@ -239,6 +252,8 @@ def _opened(session: Session, cuda: bool) -> Iterator[Session]:
         driver.set_active(emulator)
         stack.enter_context(patch.object(jit.JITFunction, "run", _with_arrays(jit.JITFunction.run, session)))
         stack.enter_context(patch.object(autotuner.Autotuner, "run", _with_choice(autotuner.Autotuner.run, session)))
+        stack.enter_context(patch.object(autotuner.Autotuner, "_bench", _untimed(autotuner.Autotuner._bench, session)))
+        stack.enter_context(patch.object(import_module("triton.testing"), "do_bench", run_once))
         stack.enter_context(torch_as_cpu(session.arrays, session.target, cuda))
         _open.append(session)
         stack.callback(_open.pop)
@@ -275,20 +290,45 @@ def _with_choice(run: Callable[..., Any], session: Session) -> Callable[..., Any
 
     @wraps(run)
     def replaced(self: Any, *args: Any, **named: Any) -> Any:
-        own = {"cache": session.chosen.setdefault(id(self), {}), "do_bench": session.tune, "cache_results": False}
+        own = {"cache": session.chosen.setdefault(id(self), {}), "cache_results": False}
         own |= {"perf_model": None, "early_config_prune": _without_clocks(self.early_config_prune)}
-        before = {name: vars(self)[name] for name in own if name in vars(self)}
-        vars(self).update(own)
         session._found = False
         arrays = [NumpyArray(one, session.arrays) if isinstance(one, numpy.ndarray) else one for one in args]
-        try:
+        with _having(self, own):
             return run(self, *arrays, **named)
-        finally:
-            for name in own:
-                vars(self).pop(name, None)
-            vars(self).update(before)
 
     return replaced
+
+
+def _untimed(bench: Callable[..., Any], session: Session) -> Callable[..., Any]:
+    """Triton's benchmark of one configuration, which tuners with a `run` of their own call, too."""
+
+    @wraps(bench)
+    def replaced(self: Any, *args: Any, **named: Any) -> Any:
+        with _having(self, {"do_bench": session.tune}):
+            return bench(self, *args, **named)
+
+    return replaced
+
+
+@contextmanager
+def _having(tuner: Any, own: dict[str, Any]) -> Iterator[None]:
+    """A tuner with other attributes than its own, but for what it sets meanwhile."""
+    before = {name: vars(tuner)[name] for name in own if name in vars(tuner)}
+    vars(tuner).update(own)
+    try:
+        yield
+    finally:
+        for name in own:
+            vars(tuner).pop(name, None)
+        vars(tuner).update(before)
+
+
+def run_once(call: Callable[[], Any], *how: Any, quantiles: Any = None, return_mode: str = "mean", **more: Any) -> Any:
+    """Instead of `triton.testing.do_bench`: the emulator can't say how long a call takes, but what is wrong with it."""
+    call()
+    times = [float("nan")] * len(quantiles or (0,))
+    return times if quantiles or return_mode == "all" else times[0]
 
 
 def _without_clocks(prune: Callable[..., Any] | None) -> Callable[..., Any] | None:
