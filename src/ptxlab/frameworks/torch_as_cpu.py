@@ -106,7 +106,7 @@ class _Generator:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._state = (torch.default_generator.initial_seed(), 0)
+        self._state: tuple[int, ...] = (torch.default_generator.initial_seed(), 0)
 
     def get_state(self) -> Any:
         return self._torch.frombuffer(bytearray(struct.pack("<QQ", *self._state)), dtype=self._torch.uint8)

@@ -9,6 +9,9 @@ difference in the threads that can execute it (`check.active_threads`); what com
 conditions of the branches that decide whether it runs, makes one in the same threads; and where the lanes of a warp
 exchange values, in those whose values they take. A value that no thread needs is not left out: no compiler would load
 it, so someone is still writing that kernel.
+
+What is known when a kernel runs counts where it is simple: `x[min(i, n - 1)]` is loaded before a branch on `i < n`, and
+only read after it.
 """
 
 from __future__ import annotations
@@ -40,6 +43,76 @@ def dead_loads(facts: FunctionFacts) -> dict[int, Threads]:
         return {}
     found = {at: (needs.here(at), needs.threads.get(at, 0)) for at in loads}
     return {at: here & ~needed for at, (here, needed) in found.items() if here & needed and here & ~needed}
+
+
+def branches_of_loads(facts: FunctionFacts) -> dict[int, tuple[int, bool]]:
+    """Loads whose value is only read where a branch goes one way, by a comparison of what is known before the load.
+
+    It is the position of the comparison, and its result there. All registers are written once, and each of these
+    positions is on every path to the next: operands, load, branch. So the operands are the same in all three.
+    """
+    known = _Dominance(facts)
+    loads = [at for at, match in enumerate(facts.matches) if match is not None and _is_weak_load(match.effects)]
+    try:
+        return {at: found for at in loads if (found := known.branch_of(at)) is not None}
+    except ExhaustedError:
+        return {}
+
+
+class _Dominance:
+    """Which instructions are on every path to which."""
+
+    def __init__(self, facts: FunctionFacts) -> None:
+        self._facts = facts
+        self._effort = Effort(facts.instructions)
+        self._nearest = facts.flow.dominators()
+
+    def _holds(self, at: int, other: int) -> bool:
+        """Whether an instruction is on every path to another."""
+        home, target = (self._facts.values.block_of(one) for one in (at, other))
+        return at < other if home == target else home in self._above(target)
+
+    def _above(self, block: int) -> list[int]:
+        """A block, and those on every path to it, the nearest first."""
+        found = [block]
+        while (above := self._nearest.get(found[-1], found[-1])) != found[-1]:
+            found.append(above)
+        self._effort.spend(len(found))
+        return found
+
+    def branch_of(self, load: int) -> tuple[int, bool] | None:
+        """The comparison that decides whether the value of a load is read, and its result where it is."""
+        values, blocks = self._facts.values, self._facts.flow.blocks
+        registers = self._facts.effects.writes[load]
+        uses = {values.block_of(use) for register in registers for use in values.reads.get(register, ())}
+        if not uses or any(values.only_write(register) != load for register in registers):
+            return None
+        together = set.intersection(*(set(self._above(use)) for use in uses))
+        for block in self._above(uses.pop()):
+            if len(blocks[block].predecessors) != 1 or block not in together:
+                continue
+            branch = blocks[blocks[block].predecessors[0]].end - 1
+            guard = self._facts.instructions[branch].guard
+            if not self._holds(load, branch):
+                return None
+            if guard is None or not isinstance(guard.register, ir.Register):
+                continue
+            comparison = values.only_write(guard.register.index)
+            if comparison is not None and self._is_known(comparison, load, branch):
+                return comparison, (block in self._facts.flow.targets.get(branch, ())) != guard.negated
+        return None
+
+    def _is_known(self, comparison: int, load: int, branch: int) -> bool:
+        """Whether a comparison before a branch has operands that are known at a load."""
+        facts, instruction = self._facts, self._facts.instructions[comparison]
+        if (
+            facts.operation(comparison) is not Operation.COMPARISON
+            or len(instruction.operands) > 3
+            or instruction.guard
+        ):
+            return False
+        operands = [facts.values.only_write(register) for register in facts.effects.reads[comparison]]
+        return self._holds(comparison, branch) and all(one is not None and self._holds(one, load) for one in operands)
 
 
 class _Needs:

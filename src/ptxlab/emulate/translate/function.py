@@ -18,7 +18,7 @@ from ptxlab.emulate.abi import state, thread_parts
 from ptxlab.emulate.abi.address_spaces import LOCAL_WINDOW, SHARED_WINDOW
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.control import HANDLERS
-from ptxlab.emulate.translate.dead_loads import dead_loads
+from ptxlab.emulate.translate.dead_loads import branches_of_loads, dead_loads
 from ptxlab.emulate.translate.frame import Frame
 from ptxlab.emulate.translate.liveness import AlwaysLive, Liveness
 from ptxlab.emulate.translate.loops import Iterations
@@ -70,6 +70,7 @@ class Function:
         self.uses_carry = any(match.effects.carry for match in self.matches if match is not None)
         self.locals = unit.lay_out_locals(function)
         self.iterations = Iterations(self) if unit.counting.profile else None
+        self.is_read: LlvmValue | None = None  # what is loaded, where that is known before the load
         self.block_counter = 0
         self.guard_counter = (-1, 0)
         self._sizes: dict[str, str] = {}
@@ -104,8 +105,16 @@ class Function:
 
     @cached_property
     def dead_loads(self) -> dict[int, Threads]:
-        """The loads whose value makes no difference in some threads, which those are."""
-        return dead_loads(FunctionFacts(self.function, self.instructions, self.matches))
+        """The loads whose value makes no difference in some threads, and which those are."""
+        return dead_loads(self._facts)
+
+    @cached_property
+    def _branches_of_loads(self) -> dict[int, tuple[int, bool]]:
+        return branches_of_loads(self._facts) if self.unit.tracking.checks else {}
+
+    @cached_property
+    def _facts(self) -> FunctionFacts:
+        return FunctionFacts(self.function, self.instructions, self.matches)
 
     @property
     def is_entry(self) -> bool:
@@ -299,6 +308,15 @@ class Function:
 
     def _execute(self, instruction: ir.Instruction, match: Match) -> None:
         """Run the semantics of an instruction on its operands, and write down its results."""
+        comparison, result = self._branches_of_loads.get(self.position, (-1, True))
+        compares, self.is_read = self.matches[comparison], None
+        if comparison >= 0 and compares is not None:
+            _, (compared, *_) = self._run(self.instructions[comparison], compares)
+            self.is_read = compared if result else ~compared
+        results, returned = self._run(instruction, match)
+        write(self, results, returned)
+
+    def _run(self, instruction: ir.Instruction, match: Match) -> tuple[list[Result], Any]:
         semantics = match.form.semantics
         assert semantics is not None, instruction.opcode.text
         given: dict[str, Any] = {}
@@ -308,8 +326,7 @@ class Function:
         names = semantics.__code__.co_varnames[2 : semantics.__code__.co_argcount]
         self.undefined.begin(instruction, match, given)
         self.machine.begin(instruction, match)
-        returned = semantics(self.machine, match.candidate.modifiers, *(given.get(name) for name in names))
-        write(self, results, returned)
+        return results, semantics(self.machine, match.candidate.modifiers, *(given.get(name) for name in names))
 
     # Control flow.
 

@@ -115,6 +115,8 @@ class Tracking:
                 conditions.append(self._is_tracked(function, roots))
         if kind == address_spaces.LOAD and function.position in function.dead_loads:
             conditions.append(self._is_alive(function, function.dead_loads[function.position]))
+        if kind == address_spaces.LOAD and function.is_read is not None:
+            conditions.append(function.is_read.text)
         origin, last, after = (builder.new_label(name) for name in ("untracked", "tracked", "noted"))
         if conditions:
             holds = reduce(lambda a, b: builder.value(f"and i1 {a}, {b}"), conditions)
