@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.ir.origin import Origins
+from ptxlab.ir.origin import Origins, line_span
 from ptxlab.report import Source, Span
 
 if TYPE_CHECKING:
@@ -23,32 +23,21 @@ def by_source_line(module: Module, counters: dict[str, Any]) -> dict[str, Any]:
         return counters
     origins = Origins(module)
     lines: dict[int, Counter[str]] = {}
-    callers: dict[int, dict[str, None]] = {}
+    spans: dict[int, list[Span]] = {}
     patterns: dict[int, tuple[int, Any]] = {}
     for ptx_line, counted in counters["lines"].items():
-        line, caller = _line(module.source, origins, ptx_line)
-        if line is None:
+        span = line_span(module.source, ptx_line)
+        own = origins.span(span)
+        if own is None or own.source is not source_of(module):
             continue
-        if caller is not None:
-            callers.setdefault(line, {})[caller] = None
+        line = own.source.position(own.start)[0]
+        spans.setdefault(line, []).append(span)
         lines.setdefault(line, Counter()).update(counted)
         cost = counted.get("sectors", 0) + counted.get("wavefronts", 0)
         if ptx_line in counters.get("patterns", ()) and cost >= patterns.get(line, (0,))[0]:
             patterns[line] = cost, counters["patterns"][ptx_line]
     found = counters | {"lines": {line: dict(counted) for line, counted in sorted(lines.items())}}
-    if callers:
-        found["callers"] = {line: list(places) for line, places in sorted(callers.items())}
+    found["callers"] = {line: text for line in found["lines"] if (text := origins.calling(*spans[line]))}
     if "patterns" in counters:
         found["patterns"] = {line: pattern for line, (_, pattern) in sorted(patterns.items())}
     return found
-
-
-def _line(source: Source, origins: Origins, ptx_line: int) -> tuple[int | None, str | None]:
-    """The line of the source that a line of PTX was compiled from, and what calls it where it is inlined."""
-    start, end = source.line_bounds(ptx_line)
-    text = source.text[start:end]
-    ptx = Span(source, start + len(text) - len(text.lstrip()), end)
-    span = origins.span(ptx)
-    if span is None or span.source is not source_of(origins.module):
-        return None, None
-    return span.source.position(span.start)[0], origins.calling(ptx)

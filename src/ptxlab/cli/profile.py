@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.cli.origins import source_of
@@ -38,7 +38,7 @@ def profile_lines(kernel: Function, counters: dict[str, Any]) -> Iterator[str]:
     if requests["split_requests"]:
         yield f"{requests['split_requests']:,} requests may be counted in parts: lanes of a warp were far apart"
     yield ""
-    yield from table(list(_rows(kernel, counters["lines"], counters.get("callers", {}))))
+    yield from table(list(_rows(kernel, counters)))
     yield ""
 
 
@@ -61,8 +61,10 @@ def _units(counters: dict[str, Any]) -> Iterator[str]:
         )
 
 
-def _rows(kernel: Function, lines: dict[int, dict[str, int]], callers: dict[int, list[str]]) -> Iterator[list[str]]:
+def _rows(kernel: Function, counters: dict[str, Any]) -> Iterator[list[str]]:
     """The lines with most instructions, those that move most and those that waste most, in the order of the text."""
+    lines: dict[int, dict[str, int]] = counters["lines"]
+    callers: dict[int, str] = counters.get("callers", {})
     module = kernel.module
     source = source_of(module) if module is not None else None
     language = "PTX" if module is None or source is module.source else "CUDA C++"
@@ -72,21 +74,15 @@ def _rows(kernel: Function, lines: dict[int, dict[str, int]], callers: dict[int,
         chosen.update(sorted((line for line in lines if cost(lines[line])), key=lambda line: -cost(lines[line]))[:MOST])
     text = source.text.split("\n") if source is not None else []
     for line in sorted(chosen):
-        found = lines[line]
+        found, called = lines[line], f" (called from {callers[line]})" if line in callers else ""
         yield [
             str(line),
             f"{found['instructions']:,}",
             f"{found['bytes']:,}" if "bytes" in found else "-",
             _rate(found, "sectors", "global_requests"),
             _rate(found, "wavefronts", "shared_requests"),
-            (_shorten(text[line - 1]) if 0 < line <= len(text) else "") + _called(callers.get(line, ())),
+            _shorten(text[line - 1]) + called if 0 < line <= len(text) else "",
         ]
-
-
-def _called(callers: Sequence[str]) -> str:
-    """`  // called from line 9, line 12`: a line of inlined code costs what all of its calls do."""
-    more = f" and {len(callers) - MOST} more" if len(callers) > MOST else ""
-    return f"  // called from {', '.join(callers[:MOST])}{more}" if callers else ""
 
 
 def _waste(found: dict[str, int]) -> int:

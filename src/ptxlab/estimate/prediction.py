@@ -17,8 +17,8 @@ from ptxlab.estimate.hardware import Hardware, hardware_of
 from ptxlab.estimate.sampling import Work, sample
 from ptxlab.estimate.traffic import traffic_of
 from ptxlab.estimate.units import DRAM, L2, LAUNCH
-from ptxlab.ir.origin import Origins
-from ptxlab.report import KernelError, PtxError, Span, error
+from ptxlab.ir.origin import Origins, line_span
+from ptxlab.report import KernelError, PtxError, error
 from ptxlab.syntax import format, parse
 from ptxlab.toolchain import (
     Occupancy,
@@ -65,6 +65,8 @@ class HotLine:
     """The costliest of its SASS instructions."""
     instructions: int
     """How many there are."""
+    callers: str = ""
+    """Of a line in a function that is inlined: `called from line 12`."""
 
 
 @dataclass(frozen=True)
@@ -249,26 +251,27 @@ def _hot(module: ir.Module, blocks: Sequence[BasicBlock], found: Bounds) -> list
     whole = sum(costs.values())
     shares = {at: sum(costs[one.address] for one in group) / whole for at, group in lines.items()}
     chosen = sorted(shares, key=lambda at: -shares[at])[:MOST_LINES]
-    return [_hot_line(module, at, lines[at], shares[at], costs) for at in chosen if shares[at] >= LEAST_SHARE]
+    return [_hot_line(origins, at, lines[at], shares[at], costs) for at in chosen if shares[at] >= LEAST_SHARE]
 
 
 def _origin(module: ir.Module, origins: Origins, line: int) -> tuple[str, int]:
     """The line that was written: of Python or CUDA C++ with the name of its file, or of the PTX with no name."""
     source = module.source
     assert source is not None
-    start, end = source.line_bounds(line)
-    text = source.text[start:end]
-    span = origins.span(Span(source, start + len(text) - len(text.lstrip()), end))
+    span = origins.span(line_span(source, line))
     if span is None or span.source is source:
         return "", line
     return span.source.name, span.source.position(span.start)[0]
 
 
 def _hot_line(
-    module: ir.Module, at: tuple[str, int], group: Sequence[SassInstruction], share: float, costs: Mapping[int, float]
+    origins: Origins, at: tuple[str, int], group: Sequence[SassInstruction], share: float, costs: Mapping[int, float]
 ) -> HotLine:
+    module = origins.module
+    assert module.source is not None
     costliest = max(group, key=lambda one: costs[one.address])
     name, line = at
     source = next((one for one in module.origins.values() if one.name == name), None) if name else module.source
     text = source.text.split("\n")[line - 1].strip() if source is not None else ""
-    return HotLine(share, name, line, text, costliest.text, len(group))
+    callers = origins.caller(*(line_span(module.source, one.line) for one in group if one.line is not None))
+    return HotLine(share, name, line, text, costliest.text, len(group), callers.strip(" ()") if name else "")

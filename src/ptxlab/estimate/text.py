@@ -59,6 +59,7 @@ def describe(found: Estimate) -> Iterator[str]:
         yield "where it is spent:"
     for hot in found.hot:
         where = f"{PurePath(hot.file).name}:{hot.line}" if hot.file else f"line {hot.line}"
+        where += f" ({hot.callers})" if hot.callers else ""
         more = f" and {hot.instructions - 1} more" if hot.instructions > 1 else ""
         yield f"{hot.share:5.0%}  {where}: {hot.text}"[:WIDTH]
         yield f"         {hot.sass}"[: WIDTH - len(more)] + more

@@ -44,18 +44,16 @@ class Origins:
             return f"line {own.line} {called[0]}" if called else None
         return f"line {own.line} {', '.join(parts)}{', and ' if called else ''}{''.join(called)}"
 
-    def caller(self, span: Span) -> str:
-        """` (called from line 12)`, where the line of some PTX is in a function that is inlined."""
-        place = self.calling(span)
+    def caller(self, *spans: Span) -> str:
+        """` (called from line 12)`, where lines of PTX are of one line in a function that is inlined."""
+        place = self.calling(*spans)
         return f" (called from {place})" if place else ""
 
-    def calling(self, span: Span) -> str | None:
+    def calling(self, *spans: Span) -> str | None:
         """`line 12`, which calls the inlined function that the line of some PTX is in."""
-        frames = self.frames(span)
-        number = self._own(frames)
-        if number is None or number + 1 == len(frames):
-            return None
-        return self._place(frames[number + 1], frames[number])
+        found = [(frames, number) for frames in map(self.frames, spans) if (number := self._own(frames)) is not None]
+        calls = [(frames[number + 1], frames[number]) for frames, number in found if number + 1 < len(frames)]
+        return ", ".join(dict.fromkeys(self._place(*call) for call in calls)) or None
 
     def compiled_from(self, span: Span) -> str | None:
         """`compiled from kernel.cu:17`; of inlined code `compiled from a.h:5 in `copy`, called from b.cu:17 in `k``"""
