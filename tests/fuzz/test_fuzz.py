@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.fuzz import examine as examining
-from tests.fuzz import workers
+from tests.fuzz import loop, workers
 from tests.fuzz.__main__ import main
 from tests.fuzz.examine import HAS_PTXAS, Finding, examine
 from tests.fuzz.minimise import minimise
@@ -62,6 +62,9 @@ class Stub(Worker):
         text = self.question[2]
         return text, Finding("traceback", "") if self.word in text else None
 
+    def stop(self) -> None:
+        pass
+
 
 def test_what_is_found_becomes_small() -> None:
     text = "\n".join(f"line {number}" for number in range(100))
@@ -87,7 +90,19 @@ def test_a_process_that_dies_or_hangs_is_a_finding(monkeypatch: pytest.MonkeyPat
         worker.stop()
 
 
+def test_what_is_found_is_printed_and_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(loop, "ready", lambda workers: workers)
+    options = loop.options_of(["--minutes", "0", "--keep", str(tmp_path)], "", KINDS)
+    worker = Stub("line 1")
+    worker.ask("wild", "0.1", "line 1")
+    assert loop.fuzz(options, iter(()), [worker], lambda worker, *found: found[2].encode(), ".txt") == 1
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("traceback-wild-0.1.txt", "line 1")]
+    assert "1 examined {'wild': 1}, 1 findings {'wild: traceback': 1}\n" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--minutes", "0.01", "--seed", "0", "--kinds", "table", "--keep", str(tmp_path)]) == 0
-    assert "seed 0: 1 programs {'table': 1}, 0 findings {}" in capsys.readouterr().out
+    assert "seed 0: 1 examined {'table': 1}, 0 findings {}" in capsys.readouterr().out
