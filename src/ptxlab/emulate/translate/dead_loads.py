@@ -52,9 +52,10 @@ def branches_of_loads(facts: FunctionFacts) -> dict[int, tuple[int, bool]]:
     positions is on every path to the next: operands, load, branch. So the operands are the same in all three.
     """
     known = _Dominance(facts)
-    loads = [at for at, match in enumerate(facts.matches) if match is not None and _is_weak_load(match.effects)]
+    found = [(at, match.effects) for at, match in enumerate(facts.matches) if match is not None]
+    loads = [at for at, effects in found if _is_weak_load(effects) and not effects.converges]  # by a thread for itself
     try:
-        return {at: found for at in loads if (found := known.branch_of(at)) is not None}
+        return {at: branch for at in loads if (branch := known.branch_of(at)) is not None}
     except ExhaustedError:
         return {}
 
@@ -139,7 +140,7 @@ class _Needs:
     def _only_computes(self, at: int, effects: Effects) -> bool:
         """Whether all that an instruction does is to write its results; a load from a fixed address cannot fail."""
         is_fixed = _is_weak_load(effects) and not effects.converges and not self._facts.effects.reads[at]
-        return is_fixed or (is_plain(effects) and not effects.carry)
+        return is_fixed or (is_plain(effects) and not (effects.carry or effects.uniform))
 
     def _find(self, at: int, effects: Effects | None) -> None:
         """What an instruction that does not only compute needs."""
@@ -206,7 +207,7 @@ class _Needs:
 def _exchanges(effects: Effects) -> bool:
     """Whether lanes of a warp exchange values, in registers or from memory, and do nothing else."""
     others = effects.steps or effects.barrier or any(access.kind != "load" for access in effects.accesses)
-    return effects.converges and not others
+    return (effects.converges or effects.uniform) and not others
 
 
 def _is_weak_load(effects: Effects) -> bool:
