@@ -129,13 +129,14 @@ def pages() -> dict[str, str]:
     from ptxlab.gpu.pages import PAGES as OF_GPUS
     from ptxlab.litmus.pages import PAGES as OF_LITMUS
     from ptxlab.measure.pages import PAGES as OF_MEASURING
+    from ptxlab.programs.pages import PAGES as OF_PROGRAMS
     from ptxlab.syntax.pages import PAGES as OF_FILES
     from ptxlab.toolchain import ADVISORIES
     from ptxlab.toolchain.pages import PAGES as OF_TOOLS
 
     own = {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
     advised = {advisory.code: advisory_page(advisory) for advisory in ADVISORIES}
-    others = IN_PYTHON | OF_ESTIMATES | OF_GPUS | OF_LITMUS | OF_MEASURING | OF_TOOLS | OF_FILES
+    others = IN_PYTHON | OF_ESTIMATES | OF_GPUS | OF_LITMUS | OF_MEASURING | OF_PROGRAMS | OF_TOOLS | OF_FILES
     return advised | others | findings() | own
 
 

@@ -13,6 +13,7 @@ from ptxlab.report.nearest import nearest
 SUBCOMMANDS = (
     "check",
     "run",
+    "exec",
     "debug",
     "lab",
     "format",

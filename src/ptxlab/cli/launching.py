@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isnan
 from pathlib import Path
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -83,6 +84,64 @@ _OPTIONS = [
         help="Seed of the schedule and of random data.",
     ),
 ]
+
+
+def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and isnan(value):
+        raise click.BadParameter("nan is not a time")
+    return value
+
+
+def _gpu(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    from ptxlab.isa.gpus import gpu_named
+
+    if value is not None:
+        try:
+            gpu_named(value)
+        except ValueError as wrong:
+            raise click.BadParameter(str(wrong).partition(": ")[2]) from None
+    return value
+
+
+checks_option = click.option(
+    "--checks/--no-checks",
+    default=True,
+    help="Run the detectors: races, uninitialized reads and others. Bounds are always checked.",
+)
+check_option = click.option(
+    "--check",
+    "only",
+    metavar="CODE",
+    multiple=True,
+    type=click.Choice(
+        [
+            "data-race",
+            "unordered-collective",
+            "missing-proxy-fence",
+            "missing-tensor-fence",
+            "mismatched-descriptor",
+            "one-sided-synchronization",
+            "stale-phase",
+            "unread-accumulators",
+            "undefined-shuffle",
+            "uninitialised-read",
+        ]
+    ),
+    help="Run only the detector of this code; may be repeated.",
+)
+timeout_option = click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=_seconds,
+    help="Stop the kernel after this time; reading and checking it has as much.",
+)
+gpu_option = click.option(
+    "--gpu",
+    metavar="NAME",
+    callback=_gpu,
+    help="Compute as this GPU, such as H200; by default as that of the module's target.",
+)
 
 
 def launch_options(command: Decorated) -> Decorated:

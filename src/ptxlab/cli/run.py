@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,18 @@ from ptxlab.cli.findings import format_option, show_failure, status_of
 from ptxlab.cli.launching import (
     block_indices,
     check_first,
+    check_option,
+    checks_option,
     choose,
+    gpu_option,
     kernel_warnings,
     launch_options,
     required_block,
     time_limit,
+    timeout_option,
 )
 from ptxlab.cli.plain_arguments import Argument
+from ptxlab.cli.programs import is_program, nvcc_option, run_source
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 
@@ -38,12 +42,6 @@ if TYPE_CHECKING:
 TIMELINES = (".pftrace", ".svg", ".txt", ".json")
 
 
-def _seconds(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    if value is not None and isnan(value):
-        raise click.BadParameter("nan is not a time")
-    return value
-
-
 def _drawn(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, Path | None] | None:
     if value is None:
         return None
@@ -51,17 +49,6 @@ def _drawn(context: click.Context, parameter: click.Parameter, value: str | None
     if not line.isdecimal():
         raise click.BadParameter(f"`{value}` is not like 12 or 12=banks.svg")
     return int(line), Path(file) if file else None
-
-
-def _gpu(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from ptxlab.isa.gpus import gpu_named
-
-    if value is not None:
-        try:
-            gpu_named(value)
-        except ValueError as wrong:
-            raise click.BadParameter(str(wrong).partition(": ")[2]) from None
-    return value
 
 
 def _expectations(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Expectation]:
@@ -185,18 +172,9 @@ class Request:
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000, show_default=True,
               help="Executions that --explore tries at most.")  # fmt: skip
 @click.option("--blocks", metavar="'X,Y X,Y'", callback=block_indices, help="Run only these blocks of the grid.")
-@click.option(
-    "--checks/--no-checks",
-    default=True,
-    help="Run the detectors: races, uninitialized reads and others. Bounds are always checked.",
-)
-@click.option("--check", "only", metavar="CODE", multiple=True,
-              type=click.Choice(["data-race", "unordered-collective", "missing-proxy-fence", "missing-tensor-fence",
-                                 "mismatched-descriptor", "one-sided-synchronization", "stale-phase",
-                                 "unread-accumulators", "undefined-shuffle", "uninitialised-read"]),
-              help="Run only the detector of this code; may be repeated.")  # fmt: skip
-@click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), callback=_seconds,
-              help="Stop the kernel after this time; reading and checking it has as much.")  # fmt: skip
+@checks_option
+@check_option
+@timeout_option
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda", "both"]), default="auto", show_default=True,
               help="Where to run; `both` compares the two bit for bit.")  # fmt: skip
 @click.option(
@@ -205,8 +183,7 @@ class Request:
     help="Launch cooperatively: all blocks run at once, as CUDA's `grid.sync()` requires.",
 )
 @click.option("--profile", is_flag=True, help="Show the costliest lines.")
-@click.option("--gpu", metavar="NAME", callback=_gpu,
-              help="Compute as this GPU, such as H200; by default as that of the module's target.")  # fmt: skip
+@gpu_option
 @click.option("--contract", type=click.Choice(["none", "all", "ptxas"]),
               help="Which `mul` and `add` become one `fma`: none, all that may, or as ptxas does it.")  # fmt: skip
 @click.option("--report", is_flag=True, help="Say which instructions were measured on hardware, which are modelled.")
@@ -224,10 +201,11 @@ class Request:
               help="What an array should hold; shows where the first wrong element comes from.")  # fmt: skip
 @click.option("--tolerance", metavar="X", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
               help="How much floats may differ for --expect, as a part of the largest.")  # fmt: skip
+@nvcc_option
 @format_option
 @click.pass_context
-def command(context: click.Context, /, **given: Any) -> None:
-    """Run a kernel, on a GPU or on the emulator, and show its results.
+def command(context: click.Context, /, nvcc: str, **given: Any) -> None:
+    """Run a kernel, on a GPU or on the emulator, and show its results; or a whole program.
 
     An argument is a number, TYPE=VALUE for one of another type than its parameter, TYPE[SHAPE]=VALUE for an array,
     where VALUE is a number, numbers with commas between them, zeros, ones, arange, random, random:LOW:HIGH, or @FILE, a
@@ -254,6 +232,10 @@ def command(context: click.Context, /, **given: Any) -> None:
     follow `--`, or are the `cuda-options` of `[tool.ptxlab]` in pyproject.toml. --entry is the name in C++, and
     `--entry 'gemm<128, float>'` makes the kernel of its template.
 
+    A .cu file with a `main()` is run as a program where no kernel is asked for by --entry, --grid, --block or --arg:
+    its host code runs on this machine, its kernels on the emulator. What follows `--` is then its arguments, and --nvcc
+    has options for the compiler. `ptxlab exec` does the same with a program that is built already.
+
     What `ptxlab check` warns of in the kernel is among the findings. Exits 1 if there is an error or a warning, each of
     which is something to act on, 0 if there is none, 2 if it could not be run as asked, 130 after Ctrl-C.
 
@@ -274,7 +256,12 @@ def command(context: click.Context, /, **given: Any) -> None:
           --block 128 --arg f32[128]=ones -- -Iinclude
       ptxlab run tma.ptx --block 128 --arg f16[64,64] \\
           --arg map:f16[64,64]=random,box=64x64,swizzle=128B
+      ptxlab run program.cu --nvcc '-O2 -Iinclude' -- --size 64
     """
+    if is_program(context, given["path"]):
+        context.exit(run_source(context, nvcc, given))
+    if nvcc:
+        raise click.UsageError("`--nvcc` is for whole programs: options for the compiler of a kernel follow `--`")
     request = Request(**given)
     request.refuse_contradictions()
     name, format = name_of(request.path), request.format

@@ -11,7 +11,7 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
-from ptxlab.device.host_memory import Pointer, RawParameter
+from ptxlab.device.host_memory import HostMemory, Pointer, RawArguments, RawParameter
 from ptxlab.device.multicast import MULTICAST, STEP, Multicast, PlacedMulticast
 from ptxlab.device.parameter_fields import POINTER, Field, fields_of
 from ptxlab.device.placed_objects import PlacedObjects, objects_of
@@ -75,6 +75,8 @@ def pack(
         raise KernelError(at_origin(module, [_count_problem(module, kernel, len(args))]))
     packing = _Packing(kernel, space or AddressSpace())
     packing.parameters.objects = objects_of(module, bound or {})
+    if isinstance(args, RawArguments):
+        packing.take(args)
     for number, (parameter, value) in enumerate(zip(kernel.parameters, args, strict=True)):
         try:
             if _is_structure(parameter, value):
@@ -106,6 +108,15 @@ class _Packing:
         self.kernel, self.space = kernel, space
         self.area = layout.block_of(kernel.parameters)
         self.parameters = Parameters(bytearray(self.area.size))
+        self.raw: HostMemory | None = None  # all of which can be reached already
+
+    def take(self, args: RawArguments) -> None:
+        """Let the kernel reach what arguments that are bytes may refer to; `add` then writes the bytes."""
+        self.parameters.regions += args.memory.regions.values()
+        self.raw = args.memory
+        for number, value in args.objects.items():
+            self.parameters.objects.place(value, number, f"the {value.__class__.__name__.lower()} object {number}")
+            self.parameters.objects.count = max(self.parameters.objects.count, number + 1)
 
     def add(self, number: int, field: Field, value: Any, where: str = "") -> None:
         """Write a value to a field of a parameter."""
@@ -123,7 +134,8 @@ class _Packing:
             value = handle.to_bytes(field.size, "little")
             self.parameters.slots.append(Slot(offset, is_handle=True))
         elif isinstance(value, RawParameter):
-            self._reach(value.regions(), "")
+            if value.memory is not self.raw:
+                self._reach(value.regions(), "")
             value = value.data
         elif isinstance(value, Pointer):
             value = self._pointer(value, field)

@@ -6,6 +6,7 @@ on a GPU: arrays whose addresses the host wrote into another array, and what sur
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,17 @@ class RawParameter:
     def regions(self) -> list[Region]:
         """All memory that can be reached."""
         return list(self.memory.regions.values())
+
+
+class RawArguments(list[RawParameter]):
+    """All arguments of a launch as the bytes of its parameters; `objects` are textures and surfaces by their numbers.
+
+    The kernel can reach the memory even where it has no parameters: variables may hold addresses of it.
+    """
+
+    def __init__(self, memory: HostMemory, data: Iterable[bytes], objects: Mapping[int, Any]) -> None:
+        super().__init__(RawParameter(memory, one) for one in data)
+        self.memory, self.objects = memory, objects
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,7 @@ def run_nvcc(
     whose name a shell would run as a command is refused.
     """
     whole = str(Path(source if isinstance(source, Path) else name).absolute())
-    if SHELL_CHARACTERS & {*whole}:
-        raise PtxError([_unsafe_name(whole)])
+    refuse_unsafe_name(whole)
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         place = Path(folder)
         beside = Path(name).absolute().parent
@@ -48,6 +47,12 @@ def run_nvcc(
         outcome = run(command, Path.cwd(), temporary=place)
         text = output.read_text("utf-8", "replace") if outcome.status == 0 and output.is_file() else None
     return text, outcome.text, str(file)
+
+
+def refuse_unsafe_name(path: str) -> None:
+    """Refuse a name that nvcc would pass to a shell as commands."""
+    if SHELL_CHARACTERS & {*path}:
+        raise PtxError([_unsafe_name(path)])
 
 
 def _unsafe_name(path: str) -> Diagnostic:

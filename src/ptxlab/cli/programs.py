@@ -1,0 +1,130 @@
+"""Whole programs on the command line: what `ptxlab run program.cu` and `ptxlab exec ./program` share."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlab.cli.compiling import CUDA, Project, options_given
+from ptxlab.cli.files import STANDARD_INPUT
+from ptxlab.cli.findings import show_failure, show_findings, status_of
+from ptxlab.cli.outcome import ALIKE
+from ptxlab.report import Diagnostic, Format, PtxError, render
+
+if TYPE_CHECKING:
+    from ptxlab.programs.program import ProgramResult
+
+_OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
+_OF_BOTH = ("path", "target", "seed", "checks", "only", "timeout", "gpu", "format", "nvcc", "device")
+_NOT_RUN = ("unsupported-call", "no-ptx")
+
+nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
+
+
+def is_program(context: click.Context, path: Path) -> bool:
+    """Whether a file is to run as a program: it has a `main()`, and no kernel of it is asked for."""
+    if path == STANDARD_INPUT or path.suffix != CUDA or _given(context, _OF_KERNELS):
+        return False
+    from ptxlab.programs.building import has_main
+
+    return has_main(path)
+
+
+def _given(context: click.Context, names: Sequence[str]) -> list[str]:
+    """Those of the options that are on the command line."""
+    said = click.core.ParameterSource.COMMANDLINE
+    return [name for name in names if context.get_parameter_source(name) is said]
+
+
+def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
+    """Build a file and run it; the exit status."""
+    from ptxlab.programs.building import build
+
+    path: Path = given["path"]
+    others = [one for one in context.params if one not in _OF_BOTH]
+    if wrong := _given(context, others):
+        raise click.UsageError(
+            f"`--{wrong[0]}` is for one kernel, and `{path}` runs as a program: name it by `--entry`"
+        )
+    if given["device"] not in ("auto", "cpu"):
+        raise click.UsageError("`--device` is for one kernel: a program runs on the emulator")
+    project = Project.of(path)
+    try:
+        options = [*project.options, *shlex.split(nvcc)]
+    except ValueError as problem:
+        raise click.UsageError(f"`--nvcc {nvcc}`: {problem}") from None
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        program = Path(folder) / path.stem
+        try:
+            warnings = build(path, program, given["target"] or project.target, options)
+        except PtxError as wrong_source:
+            show_failure(wrong_source.diagnostics, str(path), given["format"])
+            return status_of(wrong_source.diagnostics)
+        command = [str(program), *options_given()]
+        return run_and_show(command, given, str(path), [path.absolute().parent], warnings)
+
+
+def run_and_show(
+    command: Sequence[str],
+    given: dict[str, Any],
+    name: str,
+    folders: Sequence[Path],
+    warnings: Sequence[Diagnostic] = (),
+) -> int:
+    """Run a program and show what was found; the exit status."""
+    from ptxlab.programs.program import ProgramOptions, run_program
+
+    format: Format = given["format"]
+    launch = {"seed": given["seed"], "timeout": given["timeout"],
+              "checks": (given["only"] or True) if given["checks"] else False}  # fmt: skip
+    sys.stdout.flush()
+    try:
+        result = run_program(command, ProgramOptions(given["gpu"], launch, folders, format != "full"))
+    except PtxError as wrong:
+        show_failure(wrong.diagnostics, name, format)
+        return status_of(wrong.diagnostics)
+    found = [*warnings, *result.findings]
+    if format == "json":
+        click.echo(json.dumps(_as_object(result, found), indent=2))
+    else:
+        if format == "full":
+            click.echo(_summary(result))
+            click.echo()
+        show_findings(found, name, format, alike=ALIKE)
+    return _status(found, result)
+
+
+def _status(found: Sequence[Diagnostic], result: ProgramResult) -> int:
+    """2 where the program could not run as it is, 1 with findings, else the program's own."""
+    if any(one.code in _NOT_RUN for one in found):
+        return 2
+    return status_of(found) or (result.status if result.status >= 0 else 1)
+
+
+def _summary(result: ProgramResult) -> str:
+    """`the program ended with status 0: 3 launches of 2 kernels in 0.5 s, as on an H200`"""
+    launches = sum(one.count for one in result.launches.values())
+    seconds = sum(one.seconds for one in result.launches.values())
+    kernels = f" of {len(result.launches)} kernels" if len(result.launches) > 1 else ""
+    from ptxlab.programs.program import signal_name
+
+    ended = f"ended with status {result.status}" if result.status >= 0 else f"was ended by {signal_name(result.status)}"
+    work = f"{launches:,} launch{'es' * (launches != 1)}{kernels} in {seconds:.2f} s, as {result.gpu}"
+    return f"the program {ended}: {work}"
+
+
+def _as_object(result: ProgramResult, found: Sequence[Diagnostic]) -> dict[str, Any]:
+    return {
+        "status": result.status,
+        "gpu": result.gpu,
+        "seconds": result.seconds,
+        "kernels": {name: {"launches": one.count, "seconds": one.seconds} for name, one in result.launches.items()},
+        "diagnostics": json.loads(render(found, "json")),
+    }

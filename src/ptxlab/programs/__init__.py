@@ -1,0 +1,1 @@
+"""Whole programs: host code and all, with the emulator as their GPU."""

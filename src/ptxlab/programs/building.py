@@ -1,0 +1,49 @@
+"""A `.cu` file as an executable, by nvcc: with PTX, which the emulator runs, and with lines of host and device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ptxlab.report import Diagnostic, PtxError, Source, error
+from ptxlab.syntax import read_text
+from ptxlab.toolchain.compiler_messages import read_log
+from ptxlab.toolchain.nvcc import has_host_compiler, refuse_unsafe_name
+from ptxlab.toolchain.process import run
+from ptxlab.toolchain.tools import find
+
+DEFAULT_TARGET = "sm_90"
+_MAIN = re.compile(r"^[ \t]*(?:extern\s+\"C\"\s+)?(?:int|auto|void)\s+main\s*\(", re.MULTILINE)
+_IGNORED = re.compile(r"//[^\n]*|/\*[\s\S]*?\*/|\"(?:\\.|[^\"\\\n])*\"")
+_ARCHITECTURE = ("--gpu-architecture", "-arch", "-gencode", "--generate-code", "--gpu-code", "-code")
+
+
+def has_main(path: Path) -> bool:
+    """Whether a file of CUDA C++ is a whole program."""
+    text = _IGNORED.sub(lambda found: " " if found[0].startswith("/") else '"C"' * (found[0] == '"C"'), read_text(path))
+    return _MAIN.search(text) is not None
+
+
+def build(path: Path, program: Path, target: str | None, options: Sequence[str]) -> list[Diagnostic]:
+    """Compile and link a file; what nvcc warns of. Raises `PtxError` where it is wrong."""
+    if not has_host_compiler(options):
+        helps = ["install g++, which nvcc compiles host code with"]
+        raise PtxError([error("missing-tool", "no C++ compiler was found", None, helps=helps)])
+    refuse_unsafe_name(str(path.absolute()))
+    nvcc = find("nvcc")
+    number = (target or DEFAULT_TARGET).removeprefix("sm_")
+    architecture = [f"-gencode=arch=compute_{number},code=compute_{number}"]
+    if any(option.startswith(_ARCHITECTURE) for option in options):
+        architecture = []
+    command = [nvcc.path, "-g", "-lineinfo", *architecture, "-I", path.absolute().parent, *options, path.absolute(),
+               "-o", program]  # fmt: skip
+    outcome = run(command, Path.cwd(), temporary=program.parent)
+    source = Source(str(path), read_text(path))
+    found = read_log(outcome.text, source, [str(path.absolute())], ())
+    if outcome.status and not any(one.level == "error" for one in found):
+        said = [line for line in outcome.text.strip().split("\n") if line][:4] or ["it said nothing"]
+        found.append(error("cuda-error", "nvcc could not build the program", None, notes=said))
+    if outcome.status:
+        raise PtxError(found)
+    return found

@@ -1,0 +1,129 @@
+"""The CUDA runtime that programs are given: C, compiled once by the system's compiler, under the names they ask for.
+
+What a program needs of NVIDIA's libraries and the runtime does not have becomes a function that says so when it is
+called.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+
+from ptxlab.native.cache import cached
+from ptxlab.programs.elf import Elf
+from ptxlab.report import PtxError, error
+from ptxlab.toolchain.process import on_path, run
+from ptxlab.toolchain.tools import find
+
+_SOURCES = Path(__file__).parent / "runtime"
+_OPTIONS = ("-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
+_COMPILERS = ("cc", "gcc", "clang")
+OURS = re.compile(r"lib(cudart|cuda|nvrtc|cublas|cublasLt|curand)\.so[.\d]*$")
+_NVIDIA = re.compile(r"lib(cu|nv|npp)\w*\.so[.\d]*$")
+_CALL = re.compile(r"_*(cu[A-Z]|cuda|cublas|curand|cufft|cusparse|cusolver|cudnn|nvrtc|nvjpeg|npp|nccl)\w*$")
+PRELOADED = "libptxlab_cuda.so"
+
+
+def make_library(folder: Path, needed: Iterable[Elf]) -> Path:
+    """Write the runtime to a folder, under each name by which these files ask for it, and stubs for what it lacks."""
+    data = runtime()
+    library = folder / PRELOADED
+    library.write_bytes(data)
+    have = {symbol.name for symbol in Elf(data).symbols if symbol.is_defined}
+    for file in needed:
+        lacking = sorted({name for name in file.undefined if _CALL.match(name)} - have)
+        aliases = {name: name[:-5] for name in lacking if name.endswith(("_ptsz", "_ptds")) and name[:-5] in have}
+        for name in file.libraries:
+            if _NVIDIA.match(name) and not (folder / name).exists():
+                _write_stubs(folder, name, [one for one in lacking if one not in aliases], aliases, file.versions(name))
+    return library
+
+
+def runtime() -> bytes:
+    """The library, compiled on this machine now or before."""
+    include = headers()
+    sources = sorted(_SOURCES.glob("*.[ch]"))
+    digest = hashlib.sha256()
+    for part in (*sources, include / "cuda_runtime_api.h", include / "driver_types.h"):
+        digest.update(part.read_bytes())
+    key = f"programs {include} {digest.hexdigest()} {_OPTIONS}"
+    return cached(key, lambda: _compile(include, [one for one in sources if one.suffix == ".c"]))
+
+
+@cache
+def headers() -> Path:
+    """The folder of CUDA's headers, as nvcc says it."""
+    nvcc = find("nvcc")
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        said = run([nvcc.path, "--dryrun", "-x", "cu", "-c", os.devnull], Path(folder)).text
+    found = [Path(name).resolve() for name in re.findall(r'^#\$ INCLUDES="-I([^"]+)"', said, re.MULTILINE)]
+    if not found or not (found[0] / "cuda_runtime_api.h").is_file():
+        notes = [f"asked {nvcc}"]
+        raise PtxError([error("missing-tool", "the headers of the CUDA runtime were not found", None, notes=notes)])
+    return found[0]
+
+
+def compiler() -> str:
+    """The C compiler of the system."""
+    found = next(filter(None, map(on_path, _COMPILERS)), None)
+    if found is None:
+        helps = ["install gcc or clang"]
+        raise PtxError([error("missing-tool", "no C compiler was found, which running programs needs", None,
+                              helps=helps)])  # fmt: skip
+    return found
+
+
+def _compile(include: Path, sources: Sequence[Path], options: Sequence[str] = ()) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        made = Path(folder) / "made.so"
+        command = [
+            compiler(),
+            "-shared",
+            *_OPTIONS,
+            f"-I{include}",
+            *sources,
+            *options,
+            "-o",
+            made,
+            "-ldl",
+            "-lpthread",
+            "-lm",
+        ]
+        outcome = run(command, Path(folder))
+        if outcome.status or not made.is_file():
+            said = outcome.text.strip().split("\n")
+            raise PtxError([error("missing-tool", "the CUDA runtime for programs could not be compiled", None,
+                                  notes=said[:4])])  # fmt: skip
+        return made.read_bytes()
+
+
+def _write_stubs(
+    folder: Path, name: str, lacking: Sequence[str], aliases: dict[str, str], versions: Sequence[str]
+) -> None:
+    """A library of that name, with the functions that are lacking; what the runtime has is preloaded."""
+    lines = ["extern void ptxlab_unsupported(const char*);"]
+    if OURS.match(name) or not versions:
+        chosen = [one for one in lacking if name.startswith("libcudart") or not one.startswith("cuda")]
+        lines += [f'void {one}(void) {{ ptxlab_unsupported("{one}"); }}' for one in chosen]
+        if name.startswith("libcudart"):
+            jump = "jmp {}@PLT" if platform.machine() == "x86_64" else "b {}"
+            lines += [
+                f'asm(".globl {one}\\n.type {one},%function\\n{one}: {jump.format(to)}");'
+                for one, to in aliases.items()
+            ]
+    source = folder / f"{name}.c"
+    source.write_text("\n".join(lines) + "\n", "utf-8")
+    script = folder / f"{name}.map"
+    script.write_text("".join(f"{version} {{ global: *; }};\n" for version in versions) or "{ global: *; };\n", "utf-8")
+    command = [compiler(), "-shared", "-fPIC", "-w", source, "-o", folder / name, f"-Wl,-soname,{name}",
+               f"-Wl,--version-script={script}", folder / PRELOADED]  # fmt: skip
+    outcome = run(command, folder)
+    if outcome.status:
+        raise PtxError([error("missing-tool", f"a library in place of `{name}` could not be made", None,
+                              notes=outcome.text.strip().split("\n")[:3])])  # fmt: skip

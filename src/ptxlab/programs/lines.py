@@ -1,0 +1,110 @@
+"""Where the host code is: return addresses as lines of its sources, by `addr2line`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ptxlab.programs.session import Frames
+from ptxlab.report import Source, Span
+from ptxlab.toolchain.compiler_messages import near
+from ptxlab.toolchain.process import on_path, run
+
+_SYSTEM = re.compile(
+    r"^/usr/(include|lib)|/(cuda|cu\d\d|cccl)[^/]*/.*include/|/crt/|\.stub\.c$|/tmpxft_|<built-in>|^\?\?"
+)
+_MOST = 2000  # addresses in one call of `addr2line`
+_SMALL = 4 << 20
+
+
+@dataclass(frozen=True)
+class HostLine:
+    """A line of the host code, and the function that it is in."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass
+class HostLines:
+    """The lines of addresses that have been asked for; `folders` hold sources whose text may be shown."""
+
+    folders: Sequence[Path]
+    _known: dict[tuple[str, int], tuple[HostLine, ...]] = field(default_factory=dict)
+    _sources: dict[str, Source | None] = field(default_factory=dict)
+
+    def read(self, frames: Iterable[Frames]) -> None:
+        """Look up all of these at once."""
+        wanted: dict[str, set[int]] = {}
+        for file, offset in {one for each in frames for one in each}:
+            if (file, offset) not in self._known and file:
+                wanted.setdefault(file, set()).add(offset)
+        tool = on_path("addr2line")
+        for file, offsets in wanted.items():
+            ordered = sorted(offsets)
+            for start in range(0, len(ordered) if tool and Path(file).is_file() else 0, _MOST):
+                self._ask(str(tool), file, ordered[start : start + _MOST])
+
+    def _ask(self, tool: str, file: str, offsets: Sequence[int]) -> None:
+        command = [tool, "-a", "-f", "-i", "-C", "-e", file, *map(hex, offsets)]
+        said = run(command, Path("/"), 120).text.split("\n")
+        at, current, found = 0, -1, []  # type: int, int, list[HostLine]
+        while at < len(said):
+            if re.fullmatch(r"0x[0-9a-f]+", said[at]):
+                current, found = int(said[at], 16), []
+                self._known[file, current] = ()
+                at += 1
+                continue
+            place = (
+                re.fullmatch(r"(.*):(\d+|\?)(?: \(discriminator \d+\))?", said[at + 1]) if at + 1 < len(said) else None
+            )
+            if place is not None and place[2] not in ("?", "0"):
+                found.append(HostLine(place[1], int(place[2]), said[at]))
+                self._known[file, current] = tuple(found)
+            at += 2
+
+    def of(self, frames: Frames) -> HostLine | None:
+        """The innermost line of the user's own: not of a header of CUDA or the system, nor of a kernel's stub."""
+        self.read([frames])
+        lines = [line for one in frames for line in self._known.get(one, ())]
+        own = [line for line in lines if not _SYSTEM.search(line.file)]
+        calls = [line for line in own if not self._is_kernel(line)]
+        return (calls or own or [None])[0]
+
+    def _is_kernel(self, line: HostLine) -> bool:
+        """Whether a line is the declaration of a kernel, which a launch passes through."""
+        source = self.source(line.file)
+        if source is None or line.function.startswith("__device_stub"):
+            return line.function.startswith("__device_stub")
+        name = re.split(r"[(<]", line.function)[0].rpartition("::")[2].split(" ")[-1]
+        text = "\n".join(
+            source.line(one) for one in range(max(1, line.line - 3), min(line.line + 1, source.line_count + 1))
+        )
+        return bool(re.search(rf"__global__[\s\S]*\b{re.escape(name)}\s*\(", text)) and name != "main"
+
+    def source(self, file: str) -> Source | None:
+        """The text of a file that is in the program's folders."""
+        if file not in self._sources:
+            path = Path(file)
+            inside = any(path.resolve().is_relative_to(folder) for folder in self.folders)
+            usable = inside and path.is_file() and path.stat().st_size < _SMALL
+            self._sources[file] = Source(near(file), path.read_text("utf-8", "replace")) if usable else None
+        return self._sources[file]
+
+    def span(self, frames: Frames) -> Span | None:
+        """The line as a span, where its text is known."""
+        line = self.of(frames)
+        source = None if line is None else self.source(line.file)
+        if line is None or source is None or line.line > source.line_count:
+            return None
+        start, end = source.line_bounds(line.line)
+        text = source.text[start:end]
+        return Span(source, start + len(text) - len(text.lstrip()), start + max(len(text.rstrip()), 1))
+
+    def spell(self, frames: Frames) -> str | None:
+        """`gemm.cu:12`"""
+        line = self.of(frames)
+        return None if line is None else f"{near(line.file)}:{line.line}"

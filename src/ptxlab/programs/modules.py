@@ -1,0 +1,134 @@
+"""What a program loads and launches: its modules on the emulator, with memory at the program's own addresses."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ptxlab import ir
+from ptxlab.device import layout
+from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
+from ptxlab.launch.contexts import context_of
+from ptxlab.programs.fatbinaries import FatbinaryError, ptx_of
+from ptxlab.report import KernelError, PtxError, Source, error
+from ptxlab.syntax import read
+from ptxlab.toolchain import assemble, occupancy
+from ptxlab.toolchain.compiler_messages import near
+from ptxlab.toolchain.parameter_names import name_parameters
+from ptxlab.toolchain.tools import can_find
+
+DEFAULT_GPU = "H200"
+_TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[af]?)", re.MULTILINE)
+_TALKS = re.compile(r"\.(sys|volatile|mmio)\b")
+_ASSUMED_REGISTERS = 32  # a thread, where there is no ptxas to ask
+_LARGEST_SOURCE = 4 << 20
+
+
+@dataclass(frozen=True)
+class LoadedModule:
+    """A module of the program."""
+
+    module: ir.Module
+    resources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """Registers, local and constant memory by kernel, once they were asked for."""
+
+    def kernel(self, name: str) -> ir.Function | None:
+        """The kernel of that name."""
+        return self.module[name] if name in self.module.entries else None
+
+    def variable(self, name: str) -> ir.Variable | None:
+        """The variable of that name, if the host can reach it."""
+        placed = layout.Variables(self.module, [])
+        found = placed.by_name.get(name)
+        return found if found is not None and id(found) in placed.global_addresses else None
+
+    def bind(self, variable: ir.Variable, memory: ctypes.Array[ctypes.c_char]) -> None:
+        """Let a variable be at this memory, which holds what it held."""
+        placed = layout.Variables(self.module, [])
+        held = context_of(self.module).memory
+        own = placed.by_name[variable.name]
+        memory.raw = held.of(placed, own).raw[: len(memory)]
+        held.variables[placed.keys[id(own)]] = memory
+
+    def talks_to_host(self, kernel: ir.Function) -> bool:
+        """Whether a kernel has accesses that the host may see while it runs, by system scope or as `volatile`."""
+        text = "" if self.module.source is None else self.module.source.text
+        functions = layout.reachable(self.module, kernel)
+        return any(_TALKS.search(text[one.start or 0 : one.end or 0]) for one in functions)
+
+
+class Modules:
+    """All modules of a program, for the GPU that it sees."""
+
+    def __init__(self, gpu: str | None, folders: Sequence[Path], name: str) -> None:
+        self._gpu = None if gpu is None else gpu_named(gpu)
+        self.folders, self.name = folders, name
+        self.loaded: list[LoadedModule] = []
+
+    @property
+    def gpu(self) -> GpuModel:
+        """The GPU that was asked for; else an H200, where it can run what was loaded."""
+        if self._gpu is not None:
+            return self._gpu
+        default = gpu_named(DEFAULT_GPU)
+        other = [one.module.target for one in self.loaded if default.architecture_for(one.module.target) is None]
+        return gpu_of_target(other[0]) if other else default
+
+    def load(self, image: bytes) -> int:
+        """The number of a module that the program has as a fatbinary or as PTX."""
+        try:
+            texts = [text for text in ptx_of(image) if _TARGET.search(text)]
+        except FatbinaryError as problem:
+            raise KernelError([error("no-ptx", f"a module of the program can't be used: {problem}", None)]) from None
+        if not texts:
+            helps = ["build it with PTX: `nvcc -gencode arch=compute_90,code=compute_90`"]
+            message = "the program has machine code only, and the emulator needs PTX"
+            raise KernelError([error("no-ptx", message, None, helps=helps)])
+        default = self._gpu or gpu_named(DEFAULT_GPU)
+        targets = [_target(text) for text in texts]
+        usable = [one for one in range(len(texts)) if default.architecture_for(targets[one]) is not None]
+        chosen = max(usable or range(len(texts)), key=lambda one: (_number(targets[one]), targets[one]))
+        module, faults = read(texts[chosen], f"{self.name}.ptx")
+        self._trace(module)
+        if faults:
+            raise PtxError(faults)
+        self.loaded.append(LoadedModule(module))
+        return len(self.loaded) - 1
+
+    def _trace(self, module: ir.Module) -> None:
+        """Have findings name the lines of sources that are in the program's folders."""
+        for item in module.items:
+            if not isinstance(item, ir.File):
+                continue
+            path = Path(item.name)
+            inside = any(path.resolve().is_relative_to(folder) for folder in self.folders)
+            if inside and path.is_file() and path.stat().st_size < _LARGEST_SOURCE:
+                module.origins[item.name] = Source(near(item.name), path.read_text("utf-8", "replace"))
+        name_parameters(module, {source.name: source for source in module.origins.values()}.values())
+
+    def resources(self, number: int, name: str) -> tuple[int, int, int]:
+        """Registers a thread, and bytes of local and constant memory, as ptxas says."""
+        loaded = self.loaded[number]
+        if not loaded.resources and can_find("ptxas") and loaded.module.source is not None:
+            target = self.gpu.architecture_for(loaded.module.target)
+            for one in assemble(loaded.module.source.text, target, options=["-O3"]).resources:
+                bytes = one.stack or one.local
+                loaded.resources[one.function] = one.registers or 0, bytes, sum(one.constant.values())
+        return loaded.resources.get(name) or (_ASSUMED_REGISTERS, 0, 0)
+
+    def blocks_per_sm(self, threads: int, registers: int, shared: int) -> int:
+        """How many blocks an SM holds."""
+        found = occupancy(self.gpu.target, threads, registers, shared)
+        return 1 if found is None else found.blocks
+
+
+def _target(text: str) -> str:
+    found = _TARGET.search(text)
+    return found[1] if found else ""
+
+
+def _number(target: str) -> int:
+    return int(re.sub(r"\D", "", target) or 0)

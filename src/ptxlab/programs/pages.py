@@ -1,0 +1,44 @@
+"""The pages that `ptxlab explain` shows for what is found of the host code of programs."""
+
+PAGES = {
+    "bad-copy": (
+        "A copy or fill by the host reads or writes outside of an allocation.\n\n"
+        "The message has the bytes that the call asks for and those that the allocation has. Sizes are in bytes: "
+        "`n * sizeof(float)`. CUDA reports `cudaErrorInvalidValue`, or copies what happens to be there."
+    ),
+    "wrong-direction": (
+        "A pointer of a copy is on the other side than its `cudaMemcpyKind` says.\n\n"
+        "The destination is the first argument. `cudaMemcpyDefault` finds the direction by the pointers."
+    ),
+    "double-free": "The host frees memory that it has freed before.\n\nLabels show where it was allocated and freed.",
+    "host-access": (
+        "The host dereferences an address that is the device's.\n\n"
+        "Memory of `cudaMalloc` is for kernels and for copies. Copy it to the host by `cudaMemcpy`, or allocate it by "
+        "`cudaMallocManaged`, which both sides can access."
+    ),
+    "missing-synchronize": (
+        "The host accesses memory that a kernel or a copy still writes, or writes what a copy still reads.\n\n"
+        "Launches and `cudaMemcpyAsync` return before the work is done. Call `cudaDeviceSynchronize`, "
+        "`cudaStreamSynchronize` or `cudaEventSynchronize` first. An access is found where its bytes have changed; a "
+        "kernel with `volatile` or system-scope accesses, which may talk to the host, is not judged."
+    ),
+    "unchecked-error": (
+        "A launch failed, and the program never asked.\n\n"
+        "The kernel has not run. A launch returns nothing: `cudaGetLastError()` after it has the error, for example "
+        "of a block with more than 1024 threads."
+    ),
+    "leak": "Memory of CUDA was not freed when the program ended.\n\nThe system frees it; this is a note.",
+    "unsupported-call": (
+        "The program calls a function of CUDA that ptxlab does not have.\n\n"
+        "It is named, with the line of the call. The program is ended there."
+    ),
+    "no-ptx": (
+        "A program, or a module that it loads, has no PTX.\n\n"
+        "The emulator runs PTX. nvcc leaves it out with `code=sm_90` alone: build with "
+        "`-gencode arch=compute_90,code=compute_90`, or with `-arch=sm_90`, which has both."
+    ),
+    "program-crash": (
+        "The host code of the program was ended by a signal.\n\n"
+        "This is a mistake of the program, which would happen without ptxlab too; the line is that of the access."
+    ),
+}

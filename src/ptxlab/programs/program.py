@@ -1,0 +1,128 @@
+"""Running a program with the emulator as its GPU."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ptxlab.programs.elf import Elf
+from ptxlab.programs.findings import findings_of
+from ptxlab.programs.library import make_library
+from ptxlab.programs.lines import HostLines
+from ptxlab.programs.modules import Modules
+from ptxlab.programs.session import LaunchCount, Log, Process
+from ptxlab.report import Diagnostic
+from ptxlab.toolchain.process import absolute_entries
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """How a program ended: its status, negative where a signal ended it; what was found; what it launched."""
+
+    status: int
+    findings: list[Diagnostic]
+    launches: dict[str, LaunchCount]
+    seconds: float
+    gpu: str
+
+
+@dataclass(frozen=True)
+class ProgramOptions:
+    """How a program runs: the GPU that it sees, options of each launch, and where its sources may be."""
+
+    gpu: str | None = None
+    launch: dict[str, Any] | None = None
+    folders: Sequence[Path] = ()
+    output_to_stderr: bool = False
+
+
+def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResult:
+    """Run an executable; its calls of CUDA go to the emulator."""
+    program = Path(command[0])
+    log = Log()
+    folders = [*options.folders, program.absolute().parent, Path.cwd()]
+    lines = HostLines([folder.resolve() for folder in folders])
+    modules = Modules(options.gpu, lines.folders, program.name)
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
+        library = make_library(Path(folder), _files(program))
+        address = str(Path(folder) / "s")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
+            server.bind(address)
+            server.listen(8)
+            environment = _environment(Path(folder), library, address)
+            output = sys.stderr.fileno() if options.output_to_stderr else None
+            child = subprocess.Popen([str(program.absolute()), *command[1:]], env=environment, stdout=output)
+            try:
+                _serve(server, child, modules, options.launch or {}, log)
+            except BaseException:
+                child.terminate()
+                try:
+                    child.wait(2)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                raise
+        found = findings_of(log, lines, child.returncode)
+    return ProgramResult(child.returncode, found, log.launches, time.perf_counter() - started, modules.gpu.name)
+
+
+def _files(program: Path) -> list[Elf]:
+    """The executable, and libraries beside it, as far as they are files of 64-bit Linux."""
+    found = []
+    for path in (program, *sorted(program.absolute().parent.glob("*.so*"))):
+        try:
+            found.append(Elf(path.read_bytes()))
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _environment(folder: Path, library: Path, address: str) -> dict[str, str]:
+    """The program's variables, with which the loader finds the runtime."""
+    preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]
+    return os.environ | {
+        "LD_PRELOAD": " ".join(preloaded),
+        "LD_LIBRARY_PATH": os.pathsep.join([str(folder), *absolute_entries("LD_LIBRARY_PATH")]),
+        "PTXLAB_SESSION": address,
+    }
+
+
+def _serve(
+    server: socket.socket, child: subprocess.Popen[bytes], modules: Modules, options: dict[str, Any], log: Log
+) -> None:
+    """Answer requests until the program has ended."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(server, selectors.EVENT_READ)
+        ended = os.pidfd_open(child.pid)
+        try:
+            selector.register(ended, selectors.EVENT_READ)
+            while True:
+                ready = selector.select()
+                for key, _ in ready:
+                    if isinstance(key.data, Process):
+                        if not key.data.serve_one():
+                            selector.unregister(key.fileobj)
+                    elif key.fileobj is server:
+                        connection, _ = server.accept()
+                        process = Process(connection, modules, options, log)
+                        selector.register(connection, selectors.EVENT_READ, process)
+                if all(key.fileobj == ended for key, _ in ready) and ready:
+                    child.wait()
+                    return
+        finally:
+            os.close(ended)
+
+
+def signal_name(status: int) -> str:
+    """`SIGSEGV`, for the status of a program that a signal ended."""
+    return signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"

@@ -1,0 +1,383 @@
+// Streams, events, and what the host may not touch yet: memory that a kernel or a copy writes, until it has waited.
+//
+// Everything runs when it is issued. What was issued on which stream is counted, as in a vector clock: the host's says
+// what it has waited for. Until then, pages that were written are closed to the host; an access is a fault, and a finding
+// if what it touches was written.
+#include "runtime.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+typedef struct { uint32_t *counts; int size; } Clock;
+struct Stream { int number; unsigned flags; int priority; bool destroyed; Clock clock; cudaGraph_t capture; int capture_mode; };
+struct Event { Clock clock; double time; bool recorded, destroyed; unsigned flags; cudaGraph_t capture; };
+typedef struct Pending Pending;
+struct Pending {
+  Pending *next;
+  Stream *stream;
+  uint32_t count;
+  uint64_t start, size;
+  char *before;  // what was there; null where every byte is written
+  bool is_read;
+  char what[160];
+  void *frames[FRAMES];
+  int frame_count;
+};
+
+static Stream first = {0}, per_thread = {.number = 1};
+static Stream **streams;
+static int stream_count;
+static Clock host;
+static Pending *pending;
+static char *output;
+static size_t output_size;
+
+static void join(Clock *into, const Clock *from) {
+  if (from->size > into->size) {
+    into->counts = realloc(into->counts, from->size * sizeof *into->counts);
+    memset(into->counts + into->size, 0, (from->size - into->size) * sizeof *into->counts);
+    into->size = from->size;
+  }
+  for (int i = 0; i < from->size; i++)
+    if (into->counts[i] < from->counts[i]) into->counts[i] = from->counts[i];
+}
+
+static void all_streams(void) {
+  if (stream_count) return;
+  streams = malloc(2 * sizeof *streams);
+  streams[0] = &first, streams[1] = &per_thread;
+  stream_count = 2;
+}
+
+Stream *stream_of(cudaStream_t stream) {
+  all_streams();
+  return !stream || stream == cudaStreamLegacy ? &first : stream == cudaStreamPerThread ? &per_thread : (Stream *)stream;
+}
+
+// The next operation on a stream: what it comes after.
+static uint32_t advance(Stream *stream) {
+  all_streams();
+  if (!(stream->flags & cudaStreamNonBlocking)) {
+    if (stream == &first) {
+      for (int i = 1; i < stream_count; i++)
+        if (!(streams[i]->flags & cudaStreamNonBlocking)) join(&first.clock, &streams[i]->clock);
+    } else join(&stream->clock, &first.clock);
+  }
+  if (stream->clock.size <= stream->number) {
+    uint32_t *counts = calloc(stream->number + 1, sizeof *counts);
+    Clock more = {counts, stream->number + 1};
+    join(&stream->clock, &more);
+    free(counts);
+  }
+  return ++stream->clock.counts[stream->number];
+}
+
+static void protect(const Pending *one, bool open) {
+  uint64_t from = one->start & ~4095ull, to = (one->start + one->size + 4095) & ~4095ull;
+  if (!one->before) { mprotect((void *)from, to - from, open ? PROT_READ | PROT_WRITE : one->is_read ? PROT_READ : PROT_NONE); return; }
+  for (uint64_t page = from; page < to; page += 4096) {
+    uint64_t low = page < one->start ? one->start : page, high = page + 4096;
+    if (high > one->start + one->size) high = one->start + one->size;
+    if (open || memcmp(mine(low), one->before + (low - one->start), high - low))
+      mprotect((void *)page, 4096, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+}
+
+static void drop(Pending **at) {
+  Pending *one = *at;
+  *at = one->next;
+  Allocation *whole = allocation_at(one->start);
+  if (whole && !whole->freed) protect(one, true);
+  free(one->before);
+  free(one);
+  for (Pending *other = pending; other; other = other->next) protect(other, false);
+}
+
+static void waited(const Clock *clock) {
+  LOCKED;
+  join(&host, clock);
+  for (Pending **at = &pending; *at;) {
+    Pending *one = *at;
+    if (one->stream->number < host.size && one->count <= host.counts[one->stream->number]) drop(at);
+    else at = &one->next;
+  }
+  print_output();
+}
+
+void synchronized(cudaStream_t stream) {
+  LOCKED;
+  Stream *one = stream_of(stream);
+  if (one == &first)
+    for (int i = 1; i < stream_count; i++)
+      if (!(streams[i]->flags & cudaStreamNonBlocking)) join(&first.clock, &streams[i]->clock);
+  waited(&one->clock);
+}
+
+void synchronized_all(void) {
+  LOCKED;
+  all_streams();
+  for (int i = 0; i < stream_count; i++) waited(&streams[i]->clock);
+}
+
+static void add_pending(cudaStream_t stream, uint64_t start, uint64_t size, char *before, bool is_read, const char *what) {
+  Pending *one = calloc(1, sizeof *one);
+  Stream *on = stream_of(stream);
+  *one = (Pending){.next = pending, .stream = on, .start = start, .size = size, .before = before, .is_read = is_read};
+  one->count = on->clock.counts[on->number];
+  snprintf(one->what, sizeof one->what, "%s", what);
+  one->frame_count = frames_here(one->frames);
+  pending = one;
+  protect(one, false);
+}
+
+// Memory that the host may touch, as it is before a launch.
+typedef struct { Allocation *one; char *before; } Kept;
+typedef struct { Kept *kept; size_t count; uint64_t bytes; } Snapshot;
+#define MOST_KEPT (256ull << 20)
+
+static void keep(Allocation *one, void *with) {
+  Snapshot *all = with;
+  if (!host_may_touch(one) || one->kind == REGISTERED || all->bytes + one->size > MOST_KEPT) return;
+  all->kept = realloc(all->kept, (all->count + 1) * sizeof *all->kept);
+  char *before = malloc(one->size ? one->size : 1);
+  memcpy(before, mine(one->base), one->size);
+  all->kept[all->count++] = (Kept){one, before};
+  all->bytes += one->size;
+}
+
+void *snapshot_of_shared(uint64_t *size) {
+  Snapshot *made = calloc(1, sizeof *made);
+  each_allocation(keep, made);
+  *size = made->bytes;
+  return made;
+}
+
+void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel) {
+  Snapshot *all = snapshot;
+  char what[160];
+  snprintf(what, sizeof what, "the kernel `%.140s`", kernel ? kernel : "");
+  for (size_t i = 0; i < all->count; i++) {
+    Kept *one = &all->kept[i];
+    if (kernel && !one->one->freed && memcmp(one->before, mine(one->one->base), one->one->size))
+      add_pending(stream, one->one->base, one->one->size, one->before, false, what);
+    else free(one->before);
+  }
+  free(all->kept);
+  free(all);
+}
+
+// --- Faults of the host.
+
+static Pending *stepped;
+
+static void give_up(int number) {
+  signal(number, SIG_DFL);  // the instruction runs again, and ends the program as it would without ptxlab
+}
+
+static void fault(int number, siginfo_t *info, void *context) {
+  ucontext_t *state = context;
+  uint64_t address = (uint64_t)info->si_addr;
+  Allocation *one = is_device_address(address) ? allocation_at(address) : 0;
+  char message[400];
+  if (!one || address >= one->base + one->size || one->freed || !host_may_touch(one)) {
+    if (one) {
+      const char *what = one->freed ? "memory that was freed" : host_may_touch(one) ? "memory after the end of an allocation" : "memory of the device";
+      snprintf(message, sizeof message, "the host accesses %s, which ends the program", what);
+      finding(one->freed ? "use-after-free" : "host-access", message, address,
+              one->freed || host_may_touch(one) ? 0 : "copy it to the host by `cudaMemcpy`, or allocate it by `cudaMallocManaged`");
+    }
+    print_output();
+    give_up(number);
+    return;
+  }
+#if defined(__x86_64__)
+  bool writes = state->uc_mcontext.gregs[REG_ERR] & 2;
+#else
+  bool writes = false;
+#endif
+  for (Pending **at = &pending; *at; at = &(*at)->next) {
+    Pending *wait = *at;
+    uint64_t word = address & ~3ull;
+    if (word + 4 <= wait->start || word >= wait->start + wait->size) continue;
+    uint64_t from = word < wait->start ? wait->start : word, to = word + 4;
+    if (to > wait->start + wait->size) to = wait->start + wait->size;
+    if (wait->before && !memcmp(mine(from), wait->before + (from - wait->start), to - from)) continue;
+    if (wait->is_read && !writes) continue;
+    snprintf(message, sizeof message, "the host %s memory that %s %s, without waiting for it",
+             writes ? "writes" : "reads", wait->what, wait->is_read ? "reads" : "writes");
+    finding("missing-synchronize", message, address, "call `cudaDeviceSynchronize()` or `cudaStreamSynchronize()` before");
+    drop(at);
+    return;
+  }
+#if defined(__x86_64__)
+  for (Pending *wait = pending; wait; wait = wait->next)
+    if (address < ((wait->start + wait->size + 4095) & ~4095ull) && address >= (wait->start & ~4095ull)) {
+      stepped = wait;
+      mprotect((void *)(address & ~4095ull), 8192, PROT_READ | PROT_WRITE);
+      state->uc_mcontext.gregs[REG_EFL] |= 0x100;  // the trap flag: one instruction, then `step`
+      return;
+    }
+#else
+  while (pending) drop(&pending);
+  return;
+#endif
+  give_up(number);
+}
+
+static void step(int number, siginfo_t *info, void *context) {
+  ucontext_t *state = context;
+  (void)info;
+#if defined(__x86_64__)
+  state->uc_mcontext.gregs[REG_EFL] &= ~0x100;
+#endif
+  if (!stepped) { give_up(number); return; }
+  stepped = 0;
+  for (Pending *one = pending; one; one = one->next) protect(one, false);
+}
+
+void watch_faults(void) {
+  struct sigaction action = {.sa_sigaction = fault, .sa_flags = SA_SIGINFO | SA_NODEFER};
+  sigaction(SIGSEGV, &action, 0);
+  action.sa_sigaction = step;
+  sigaction(SIGTRAP, &action, 0);
+}
+
+// --- What kernels print appears when the host waits, as on a GPU.
+
+void keep_output(const char *text, size_t size) {
+  output = realloc(output, output_size + size);
+  memcpy(output + output_size, text, size);
+  output_size += size;
+}
+
+void print_output(void) {
+  if (!output_size) return;
+  fwrite(output, 1, output_size, stdout);
+  output_size = 0;
+}
+
+// --- The order of operations.
+
+bool is_capturing(cudaStream_t stream) { return stream_of(stream)->capture != 0; }
+cudaGraph_t capture_of(cudaStream_t stream) { return stream_of(stream)->capture; }
+void set_capture(cudaStream_t stream, cudaGraph_t graph) { stream_of(stream)->capture = graph; }
+void end_captures(cudaGraph_t graph) {
+  for (int i = 0; i < stream_count; i++)
+    if (streams[i]->capture == graph) streams[i]->capture = 0;
+}
+
+// Runs an operation as one of a stream.
+cudaError_t run_on(const Operation *operation, cudaStream_t stream) {
+  LOCKED;
+  Stream *on = stream_of(stream);
+  CHECKED(!on->destroyed, cudaErrorInvalidResourceHandle);
+  advance(on);
+  cudaError_t error = perform(operation, stream);
+  if (error || operation->kind != COPY || operation->height * operation->depth != 1) return error;
+  Allocation *to = is_device_address((uint64_t)operation->to) ? allocation_at((uint64_t)operation->to) : 0;
+  Allocation *from = is_device_address((uint64_t)operation->from) ? allocation_at((uint64_t)operation->from) : 0;
+  if (to && to->kind == PINNED) add_pending(stream, (uint64_t)operation->to, operation->width, 0, false, "`cudaMemcpyAsync`");
+  else if (from && from->kind == PINNED)
+    add_pending(stream, (uint64_t)operation->from, operation->width, 0, true, "`cudaMemcpyAsync`");
+  else if (!from || !to) synchronized(stream);  // from or to pageable memory, which is staged: the host waits
+  return cudaSuccess;
+}
+
+API cudaError_t cudaStreamCreateWithPriority(cudaStream_t *into, unsigned flags, int priority) {
+  ALIVE;
+  LOCKED;
+  all_streams();
+  Stream *made = calloc(1, sizeof *made);
+  made->number = stream_count;
+  made->flags = flags, made->priority = priority;
+  streams = realloc(streams, (stream_count + 1) * sizeof *streams);
+  streams[stream_count++] = made;
+  *into = (cudaStream_t)made;
+  return cudaSuccess;
+}
+API cudaError_t cudaStreamCreateWithFlags(cudaStream_t *into, unsigned flags) { return cudaStreamCreateWithPriority(into, flags, 0); }
+API cudaError_t cudaStreamCreate(cudaStream_t *into) { return cudaStreamCreateWithPriority(into, 0, 0); }
+API cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  ALIVE;
+  CHECKED(stream && !stream_of(stream)->destroyed, cudaErrorInvalidResourceHandle);
+  stream_of(stream)->destroyed = true;
+  return cudaSuccess;
+}
+API cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) { ALIVE; *flags = stream_of(stream)->flags; return cudaSuccess; }
+API cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *into) { ALIVE; *into = stream_of(stream)->priority; return cudaSuccess; }
+API cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *into) { ALIVE; (void)stream; *into = 0; return cudaSuccess; }
+API cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) { ALIVE; *id = stream_of(stream)->number; return cudaSuccess; }
+API cudaError_t cudaDeviceSynchronize(void) { ALIVE; synchronized_all(); return settled(); }
+API cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  ALIVE;
+  CHECKED(!stream_of(stream)->destroyed, cudaErrorInvalidResourceHandle);
+  CHECKED(!is_capturing(stream), cudaErrorStreamCaptureUnsupported);
+  synchronized(stream);
+  return settled();
+}
+API cudaError_t cudaStreamQuery(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+
+API cudaError_t cudaEventCreateWithFlags(cudaEvent_t *into, unsigned flags) {
+  ALIVE;
+  Event *made = calloc(1, sizeof *made);
+  made->flags = flags;
+  *into = (cudaEvent_t)made;
+  return cudaSuccess;
+}
+API cudaError_t cudaEventCreate(cudaEvent_t *into) { return cudaEventCreateWithFlags(into, 0); }
+API cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  ALIVE;
+  CHECKED(event && !((Event *)event)->destroyed, cudaErrorInvalidResourceHandle);
+  ((Event *)event)->destroyed = true;
+  return cudaSuccess;
+}
+cudaError_t event_recorded(cudaEvent_t event, cudaStream_t stream) {
+  LOCKED;
+  Event *one = (Event *)event;
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  advance(stream_of(stream));
+  one->clock.size = 0;
+  join(&one->clock, &stream_of(stream)->clock);
+  one->time = now.tv_sec * 1e3 + now.tv_nsec / 1e6;
+  one->recorded = true;
+  return cudaSuccess;
+}
+API cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  ALIVE;
+  (void)flags;
+  Event *one = (Event *)event;
+  CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
+  one->capture = capture_of(stream);
+  return one->capture ? cudaSuccess : event_recorded(event, stream);
+}
+API cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return cudaEventRecordWithFlags(event, stream, 0); }
+API cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  ALIVE;
+  Event *one = (Event *)event;
+  CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
+  waited(&one->clock);
+  return settled();
+}
+API cudaError_t cudaEventQuery(cudaEvent_t event) { return cudaEventSynchronize(event); }
+API cudaError_t cudaEventElapsedTime(float *into, cudaEvent_t start_, cudaEvent_t end_) {
+  ALIVE;
+  Event *from = (Event *)start_, *to = (Event *)end_;
+  CHECKED(from && to && from->recorded && to->recorded, cudaErrorInvalidResourceHandle);
+  CHECKED(!((from->flags | to->flags) & cudaEventDisableTiming), cudaErrorInvalidResourceHandle);
+  *into = (float)(to->time - from->time);
+  return cudaSuccess;
+}
+API cudaError_t cudaEventElapsedTime_v2(float *into, cudaEvent_t from, cudaEvent_t to) { return cudaEventElapsedTime(into, from, to); }
+API cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+  ALIVE;
+  LOCKED;
+  (void)flags;
+  Event *one = (Event *)event;
+  CHECKED(one && !one->destroyed, cudaErrorInvalidResourceHandle);
+  if (one->capture) set_capture(stream, one->capture);
+  else join(&stream_of(stream)->clock, &one->clock);
+  return cudaSuccess;
+}

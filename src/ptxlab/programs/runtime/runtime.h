@@ -1,0 +1,155 @@
+// The CUDA runtime of a program that ptxlab runs: what its files share.
+//
+// Device memory is one file in memory, mapped by the program and by the session (Python, with the emulator). The program
+// has two views of it: `VIEW`, at the addresses of the device, where only what the host may touch is accessible, and
+// one of the library's own, through which it copies. Launches and what else needs the emulator are requests.
+#pragma once
+#define _GNU_SOURCE
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#undef cudaGetDeviceProperties
+
+#define API __attribute__((visibility("default")))
+#define VIEW 0x740000000000ull
+#define VIEW_SIZE (4ull << 40)
+#define FRAMES 12
+
+// Requests, in the order of `session.REQUESTS`.
+enum {
+  REQUEST_ALLOCATE, REQUEST_FREE, REQUEST_MODULE, REQUEST_FUNCTION, REQUEST_VARIABLE, REQUEST_BIND, REQUEST_LAUNCH,
+  REQUEST_FINDING, REQUEST_DEVICE, REQUEST_OCCUPANCY, REQUEST_RESOURCES, REQUEST_TEXTURE, REQUEST_TENSOR_MAP,
+  REQUEST_COMPILE, REQUEST_LIBRARY, REQUEST_NO_TEXTURE, REQUEST_ALIAS,
+};
+
+// session.c: bytes of a request or an answer
+typedef struct { char *data; size_t size, capacity, at; } Bytes;
+void put(Bytes *bytes, const void *data, size_t size);
+void put_number(Bytes *bytes, uint64_t number);
+void put_text(Bytes *bytes, const char *text);
+void put_frames(Bytes *bytes, void *const *frames, int count);
+uint64_t take_number(Bytes *bytes);
+char *take_text(Bytes *bytes);  // valid as long as the answer
+// Sends a request; the answer's status, and the rest of it in `answer` if that is not null (free its data).
+int ask(int request, Bytes *bytes, Bytes *answer);
+void notify(int request, Bytes *bytes);  // without an answer
+int frames_here(void **frames);
+void start(void);
+extern pthread_mutex_t lock;
+#define LOCKED __attribute__((cleanup(unlock_library))) int locked_here = lock_library(); (void)locked_here
+int lock_library(void);
+void unlock_library(int *);
+
+// Findings about the host code. `about` is an address of device memory, or 0.
+void finding(const char *code, const char *message, uint64_t about, const char *help);
+void finding_at(const char *code, const char *message, uint64_t about, const char *help, void *const *frames, int count);
+void unsupported(const char *name) __attribute__((noreturn));
+
+// errors.c
+cudaError_t fail(cudaError_t error);  // notes the last error of this thread
+void fail_later(cudaError_t error);  // of a kernel: found by the next call that synchronizes, and by all after it
+cudaError_t settled(void);  // the error of kernels that have run, for a call that synchronizes
+extern cudaError_t sticky;
+#define CHECKED(condition, error) do { if (!(condition)) return fail(error); } while (0)
+#define ALIVE do { start(); if (sticky) return fail(sticky); } while (0)
+bool was_seen(void);
+void launch_failed(cudaError_t error, const char *kernel);
+void note_unchecked(void);
+
+// memory.c
+typedef enum { DEVICE, PINNED, MANAGED, REGISTERED, VARIABLE, ARRAY } Kind;
+typedef struct {
+  uint64_t base, size;
+  Kind kind;
+  bool freed, is_async;
+  void *frames[FRAMES];
+  int count;
+  unsigned flags;
+} Allocation;
+Allocation *allocate(uint64_t size, Kind kind);
+Allocation *allocation_at(uint64_t address);  // that contains it, freed or not; null if none
+void *mine(uint64_t address);  // where the library reads and writes device memory
+bool is_device_address(uint64_t address);
+bool host_may_touch(const Allocation *allocation);
+cudaError_t release(void *pointer, const char *call, unsigned kinds);
+cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, const char *call);
+cudaError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                      enum cudaMemcpyKind kind, const char *call);
+cudaError_t fill_rows(void *to, size_t pitch, unsigned value, int element, size_t width, size_t height, const char *call);
+void each_allocation(void (*use)(Allocation *, void *), void *with);
+uint64_t memory_free(void);
+void note_leaks(void);
+
+// order.c: what has been started and not been waited for
+typedef struct Stream Stream;
+typedef struct Event Event;
+bool is_capturing(cudaStream_t stream);
+void pending_write(cudaStream_t stream, uint64_t start, const void *before, uint64_t size, const char *what);
+void synchronized(cudaStream_t stream);  // the host has waited for a stream
+void synchronized_all(void);
+void *snapshot_of_shared(uint64_t *size);
+void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel);
+void print_output(void);
+void keep_output(const char *text, size_t size);
+void watch_faults(void);
+
+// launch.c
+typedef struct Module Module;
+typedef struct {
+  const void *host;
+  Module *module;
+  char *name;
+  bool is_known;
+  int count;
+  uint32_t *sizes, *offsets;
+  uint32_t parameters;  // bytes of all
+  int static_shared, local, constant, largest_block, registers;
+  int dynamic_limit;
+  unsigned cluster[3];
+  bool no_cluster_limit;
+  int carveout;
+} Function;
+typedef struct {
+  unsigned grid[3], block[3], cluster[3];
+  uint64_t shared;
+  bool cooperative, overlap;
+} Shape;
+Function *function_of(const void *host);
+cudaError_t know(Function *function);
+Module *module_of_image(const void *image);
+Function *function_named(Module *module, const char *name);
+bool variable_named(Module *module, const char *name, uint64_t *address, uint64_t *size);
+cudaError_t launch(Function *function, const Shape *shape, void **arguments, cudaStream_t stream);
+cudaError_t run(Function *function, const Shape *shape, const void *parameters, cudaStream_t stream);
+cudaError_t symbol(const void *host, uint64_t *address, uint64_t *size);
+void *pack(Function *function, void **arguments, void **extra);
+int occupancy(Function *function, int block, size_t shared);
+
+// device.c
+int device_number(const char *name);  // a property of the GPU that the session emulates
+uint64_t memory_limit(void);
+const char *device_name(void);
+
+// graphs.c: an operation on a stream, which runs now or becomes a node of a graph
+typedef struct Operation Operation;
+struct Operation {
+  enum { EMPTY, LAUNCH, COPY, FILL, CALL, CALL_GRAPH, RECORD, WAIT, ALLOCATE, FREE } kind;
+  Function *function;
+  Shape shape;
+  void *parameters;
+  void *to; const void *from;
+  size_t to_pitch, from_pitch, width, height, depth, to_slice, from_slice;
+  enum cudaMemcpyKind direction;
+  unsigned value; int element;
+  cudaHostFn_t call; void *data;
+  cudaGraph_t graph; cudaEvent_t event;
+  const char *name;
+};
+cudaError_t issue(Operation *operation, cudaStream_t stream);
+cudaError_t perform(const Operation *operation, cudaStream_t stream);
+cudaError_t event_recorded(cudaEvent_t event, cudaStream_t stream);

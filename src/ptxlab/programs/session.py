@@ -1,0 +1,319 @@
+"""The other side of a running program: its requests, answered by the emulator.
+
+A program connects when it first calls CUDA, and sends the file that its device memory is in. Requests are an operation
+and its bytes; the operations are in the order of the enumeration in `runtime/runtime.h`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy
+
+from ptxlab.device import layout
+from ptxlab.device.host_memory import HostMemory, RawArguments
+from ptxlab.device.limits import available
+from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.regions import Region
+from ptxlab.emulate.launch import launch
+from ptxlab.isa.gpus import SMS
+from ptxlab.isa.occupancy import limits_of
+from ptxlab.isa.targets import target_named
+from ptxlab.launch.contexts import context_of
+from ptxlab.programs.messages import Reader, Writer
+from ptxlab.programs.modules import LoadedModule, Modules
+from ptxlab.report import Diagnostic, KernelError, PtxError
+
+VIEW, VIEW_SIZE = 0x7400_0000_0000, 4 << 40
+KINDS = ("device", "pinned", "managed", "registered", "variable", "array")
+_INVALID_VALUE, _INVALID_FUNCTION, _INVALID_SYMBOL, _NO_IMAGE, _INVALID_PTX = 1, 98, 13, 209, 218
+_FAILURE, _NOT_SUPPORTED = 719, 801
+# What a GPU reports of a kernel that has stopped; of other faults, an unspecified failure.
+_FAULTS = {"out-of-bounds": 700, "use-after-free": 700, "read-only-write": 700, "misaligned": 716, "trap": 719,
+           "assertion-failed": 710, "hang": 702, "timeout": 702}  # fmt: skip
+
+Frames = tuple[tuple[str, int], ...]
+"""Where the host is: files and offsets in them, innermost first."""
+
+
+@dataclass(frozen=True)
+class HostFinding:
+    """What the runtime has found of the host code."""
+
+    code: str
+    message: str
+    help: str
+    frames: Frames
+    allocation: int | None = None
+
+
+@dataclass
+class AllocationRecord:
+    """An allocation: how large, where it was made, and where it was freed."""
+
+    base: int
+    size: int
+    kind: str
+    made: Frames
+    freed: Frames = ()
+
+
+@dataclass
+class LaunchCount:
+    """Launches of one kernel, and how long they took."""
+
+    count: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Log:
+    """What is known at the end."""
+
+    host: list[HostFinding] = field(default_factory=list)
+    device: list[Diagnostic] = field(default_factory=list)
+    launches: dict[str, LaunchCount] = field(default_factory=dict)
+    launched_at: dict[int, Frames] = field(default_factory=dict)
+    """Where the launch was in which a finding of the device was made, by its position."""
+    allocations: list[AllocationRecord] = field(default_factory=list)
+
+
+class Process:
+    """One process of the program: its device memory, its modules, and answers to its requests."""
+
+    def __init__(self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log) -> None:
+        self.connection, self.modules, self.options, self.log = connection, modules, options, log
+        _, received, _, _ = socket.recv_fds(connection, 1, 1)
+        self._view = mmap.mmap(received[0], VIEW_SIZE, mmap.MAP_SHARED)
+        os.close(received[0])
+        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._view))
+        self.memory = HostMemory()
+        self.numbers: dict[int, int] = {}  # of allocations, by their addresses
+        self.objects: dict[int, Any] = {}
+        self._next_object = 0
+        self._handlers: tuple[Callable[[Reader], Writer | None], ...] = (
+            self._allocate, self._free, self._module, self._function, self._variable, self._bind, self._launch,
+            self._finding, self._device, self._occupancy, self._resources, self._texture, self._tensor_map,
+            self._compile, self._library, self._no_texture, self._alias,
+        )  # fmt: skip
+
+    def serve_one(self) -> bool:
+        """Answer a request; false where the program has ended."""
+        head = self._receive(16)
+        if head is None:
+            return False
+        request, size = struct.unpack("<QQ", head)
+        body = self._receive(size)
+        if body is None:
+            return False
+        answer = self._handlers[request](Reader(body))
+        if answer is not None:
+            self.connection.sendall(answer.finished())
+        return True
+
+    def _receive(self, size: int) -> bytes | None:
+        parts = bytearray()
+        while len(parts) < size:
+            got = self.connection.recv(min(size - len(parts), 1 << 20))
+            if not got:
+                return None
+            parts += got
+        return bytes(parts)
+
+    def bytes_at(self, address: int, size: int) -> numpy.ndarray[Any, Any]:
+        """Device memory as an array of bytes."""
+        memory = (ctypes.c_uint8 * size).from_address(self._start + address - VIEW)
+        return numpy.frombuffer(memory, numpy.uint8) if size else numpy.zeros(0, numpy.uint8)
+
+    # Memory.
+
+    def _allocate(self, given: Reader) -> None:
+        base, size, kind = given.number(), given.number(), KINDS[given.number()]
+        self.log.allocations.append(AllocationRecord(base, size, kind, given.frames()))
+        number = self.numbers[base] = len(self.log.allocations)
+        name = f"allocation {number}" if kind != "variable" else f"the variable of allocation {number}"
+        if kind != "array":
+            self.memory.regions[base] = Region(base, size, self._start + base - VIEW, name)
+
+    def _free(self, given: Reader) -> None:
+        base = given.number()
+        self.memory.regions.pop(base, None)
+        self.log.allocations[self.numbers[base] - 1].freed = given.frames()
+
+    def _alias(self, given: Reader) -> None:
+        """Memory of the host's own that was registered: kernels reach it by the host's address."""
+        address, base, size = given.number(), given.number(), given.number()
+        self.memory.regions[address] = Region(address, size, self._start + base - VIEW, "registered memory of the host")
+
+    # Modules.
+
+    def _module(self, given: Reader) -> Writer:
+        try:
+            return Writer().number(self.modules.load(given.bytes()))
+        except KernelError as wrong:
+            return self._refused(wrong.diagnostics, _NO_IMAGE)
+        except PtxError as wrong:
+            return self._refused(wrong.diagnostics, _INVALID_PTX)
+
+    def _refused(self, found: list[Diagnostic] | tuple[Diagnostic, ...], status: int, at: Frames = ()) -> Writer:
+        """An answer that reports an error of CUDA, with findings that say why."""
+        self._note(found, at)
+        return Writer(status)
+
+    def _note(self, found: list[Diagnostic] | tuple[Diagnostic, ...], at: Frames) -> None:
+        for one in found:
+            if one not in self.log.device:
+                self.log.launched_at[len(self.log.device)] = at
+                self.log.device.append(one)
+
+    def _loaded(self, given: Reader) -> LoadedModule:
+        return self.modules.loaded[given.number()]
+
+    def _function(self, given: Reader) -> Writer:
+        loaded = self._loaded(given)
+        kernel = loaded.kernel(given.text())
+        if kernel is None:
+            return Writer(_INVALID_FUNCTION)
+        area = layout.block_of(kernel.parameters)
+        variables = layout.Variables(loaded.module, layout.reachable(loaded.module, kernel))
+        cluster = kernel.required_cluster or (0, 0, 0)
+        stated = kernel.directive("maxntid") or kernel.directive("reqntid")
+        largest = 1
+        for extent in stated.arguments if stated is not None else ():
+            largest *= int(extent)
+        answer = Writer().number(variables.dynamic_offset).number(largest if stated is not None else 0)
+        for extent in cluster:
+            answer.number(extent)
+        answer.number(area.size).number(len(kernel.parameters))
+        for parameter in kernel.parameters:
+            answer.number(layout.size_of_variable(parameter)).number(area.offsets[id(parameter)])
+        return answer
+
+    def _variable(self, given: Reader) -> Writer:
+        variable = self._loaded(given).variable(given.text())
+        return Writer(_INVALID_SYMBOL) if variable is None else Writer().number(layout.size_of_variable(variable))
+
+    def _bind(self, given: Reader) -> Writer:
+        loaded = self._loaded(given)
+        variable = loaded.variable(given.text())
+        assert variable is not None
+        address, size = given.number(), layout.size_of_variable(variable)
+        loaded.bind(variable, (ctypes.c_char * size).from_address(self._start + address - VIEW))
+        return Writer()
+
+    def _resources(self, given: Reader) -> Writer:
+        answer = Writer()
+        for number in self.modules.resources(given.number(), given.text()):
+            answer.number(number)
+        return answer
+
+    def _occupancy(self, given: Reader) -> Writer:
+        return Writer().number(self.modules.blocks_per_sm(given.number(), given.number(), given.number()))
+
+    # Launches.
+
+    def _launch(self, given: Reader) -> Writer:
+        loaded = self._loaded(given)
+        kernel = loaded.module[given.text()]
+        grid, block, cluster = ((given.number(), given.number(), given.number()) for _ in range(3))
+        shared, cooperative, _ = given.number(), bool(given.number()), given.number()
+        data, frames = given.bytes(), given.frames()
+        area = layout.block_of(kernel.parameters)
+        parts = [(area.offsets[id(one)], layout.size_of_variable(one)) for one in kernel.parameters]
+        args = RawArguments(self.memory, [data[at : at + size] for at, size in parts], self.objects)
+        options = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
+                                cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
+                                **self.options)  # fmt: skip
+        started = time.perf_counter()
+        status, output = 0, ""
+        context = context_of(loaded.module)
+        try:
+            context.refuse_wrong(loaded.module)
+            result = launch(context.emulated(loaded.module), kernel, args, options)
+            self._note(result.diagnostics, frames)
+            output, status = result.output, _status_of(result.diagnostics)
+        except (KernelError, PtxError) as wrong:
+            self._note(wrong.diagnostics, frames)
+            status = _NOT_SUPPORTED if any(one.code == "not-emulated" for one in wrong.diagnostics) else _FAILURE
+        spent = self.log.launches.setdefault(kernel.title, LaunchCount())
+        spent.count += 1
+        spent.seconds += time.perf_counter() - started
+        return Writer(status).number(int(loaded.talks_to_host(kernel))).text(kernel.title).text(output)
+
+    # The rest.
+
+    def _finding(self, given: Reader) -> None:
+        code, message, help, frames, about = given.text(), given.text(), given.text(), given.frames(), given.number()
+        self.log.host.append(HostFinding(code, message, help, frames, self._number_at(about)))
+
+    def _number_at(self, address: int) -> int | None:
+        """The number of the allocation that contains an address, or ends right before it."""
+        below = [base for base in self.numbers if base <= address]
+        return self.numbers[max(below)] if address and below else None
+
+    def _device(self, given: Reader) -> Writer:
+        gpu = self.modules.gpu
+        target, limits = target_named(gpu.target), limits_of(gpu.target)
+        memory, clock, bus, l2 = _MODELS.get(gpu.name, (24, 1_500_000, 384, 40))
+        facts = {
+            "major": target.number // 10, "minor": target.number % 10, "sms": SMS.get(gpu.name, 128),
+            "shared_block": target.shared_memory, "shared_sm": 65536 if limits is None else limits.shared,
+            "blocks_sm": 16 if limits is None else limits.blocks,
+            "threads_sm": 1024 if limits is None else 32 * limits.warps,
+            "memory": memory << 10, "memory_available": min(memory << 30, available() // 2), "clock": clock,
+            "memory_clock": 2_600_000, "bus": bus, "l2": l2 << 20, "clusters": int(target.number >= 90),
+        }  # fmt: skip
+        answer = Writer().text(f"NVIDIA {gpu.name} (ptxlab)").number(len(facts))
+        for name, value in facts.items():
+            answer.text(name).number(value)
+        return answer
+
+    def _texture(self, given: Reader) -> Writer:
+        from ptxlab.programs.textures import object_of
+
+        try:
+            made = object_of(given, self.bytes_at)
+        except (TypeError, ValueError) as problem:
+            self.log.host.append(HostFinding("bad-texture", str(problem), "", ()))
+            return Writer(_INVALID_VALUE).number(0)
+        number, self._next_object = self._next_object, self._next_object + 1
+        self.objects[number] = made
+        from ptxlab.device.textures import HANDLE_BYTES, HANDLES
+
+        return Writer().number(HANDLES + HANDLE_BYTES * number)
+
+    def _no_texture(self, given: Reader) -> None:
+        from ptxlab.device.textures import HANDLE_BYTES, HANDLES
+
+        self.objects.pop((given.number() - HANDLES) // HANDLE_BYTES, None)
+
+    def _tensor_map(self, given: Reader) -> Writer:
+        raise NotImplementedError
+
+    def _compile(self, given: Reader) -> Writer:
+        raise NotImplementedError
+
+    def _library(self, given: Reader) -> Writer:
+        raise NotImplementedError
+
+
+# Gigabytes of memory, clock in kHz, bits of the memory's bus, megabytes of L2: by NVIDIA's data sheets.
+_MODELS = {
+    "V100": (32, 1_530_000, 4096, 6), "T4": (16, 1_590_000, 256, 4), "A100": (80, 1_410_000, 5120, 40),
+    "H100": (80, 1_980_000, 5120, 50), "H200": (141, 1_980_000, 6144, 50), "B200": (180, 1_965_000, 8192, 126),
+    "RTX 4090": (24, 2_520_000, 384, 72), "RTX 5090": (32, 2_407_000, 512, 96), "L4": (24, 2_040_000, 192, 48),
+}  # fmt: skip
+
+
+def _status_of(found: list[Diagnostic]) -> int:
+    """The error that a GPU would report of a kernel, if it stopped."""
+    stopped = [one for one in found if one.level == "error" and one.code not in DETECTORS]
+    return next((_FAULTS.get(one.code, _FAILURE) for one in stopped), 0)
