@@ -29,9 +29,11 @@ nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Option
 
 
 def is_program(context: click.Context, path: Path) -> bool:
-    """Whether a file is to run as a program: it has a `main()`, and no kernel of it is asked for."""
+    """Whether a file is to run as a program: it has a `main()`, or `--nvcc` adds one, and no kernel is asked for."""
     if path == STANDARD_INPUT or path.suffix != CUDA or _given(context, _OF_KERNELS):
         return False
+    if _given(context, ["nvcc"]):
+        return True
     from ptxlab.programs.building import has_main
 
     return has_main(path)

@@ -12,19 +12,13 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.device import layout
+from ptxlab.device.driver_maps import encode_tiled
 from ptxlab.device.host_memory import HostMemory, RawParameter
 from ptxlab.device.result import Result
-from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.isa.gpus import SMS, gpu_named
 from ptxlab.isa.targets import target_named
 from ptxlab.isa.tensor_map import ALIGNMENT, BYTES, FLAGS
 
-_TYPES = (
-    "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz", "b4x16",
-    "b4x16_p64", "b6x16_p32",
-)  # fmt: skip
-_SWIZZLES = (None, "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B")
-_PROMOTIONS, _INTERLEAVES, _FILLS = (None, "64B", "128B", "256B"), (None, "16B", "32B"), ("zeros", "nan")
 _CLUSTER, _COOPERATIVE = 4, 2  # launch attributes, as `cudaLaunchAttributeID` numbers them
 # Of the flags of a tensor map, bits 1 and 21: the DSL sets them, the driver does not, and copies do not read them.
 _MARKS = (1 << 1, 1 << 21 - 16)
@@ -187,20 +181,14 @@ class CudaCalls:
     def _encode(self, into: int, type: int, rank: int, address: int, *rest: int) -> int:
         """`cuTensorMapEncodeTiled`: the map has the host's address, which a launch translates."""
         sizes, strides, box, steps, interleave, swizzle, promotion, fill = rest
-        map = TensorMap(
-            array=None,
-            offset=0,
-            type=_TYPES[type],
-            sizes=_numbers(sizes, rank, 8),
-            strides=_numbers(strides, rank - 1, 8),
-            box=_numbers(box, rank, 4),
-            steps=_numbers(steps, rank, 4),
-            swizzle=_SWIZZLES[swizzle],
-            l2_promotion=_PROMOTIONS[promotion],
-            fill=_FILLS[fill],
-            interleave=_INTERLEAVES[interleave],
+        extents = (
+            _numbers(sizes, rank, 8),
+            _numbers(strides, rank - 1, 8),
+            _numbers(box, rank, 4),
+            _numbers(steps, rank, 4),
         )
-        ctypes.memmove(into, map.encode(address), 128)
+        map = encode_tiled(address, type, *extents, (interleave, swizzle, promotion, fill))
+        ctypes.memmove(into, map, 128)
         return 0
 
 

@@ -24,7 +24,6 @@ from ptxlab.toolchain.tools import find
 _SOURCES = Path(__file__).parent / "runtime"
 _OPTIONS = ("-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
 _COMPILERS = ("cc", "gcc", "clang")
-OURS = re.compile(r"lib(cudart|cuda|nvrtc|cublas|cublasLt|curand)\.so[.\d]*$")
 _NVIDIA = re.compile(r"lib(cu|nv|npp)\w*\.so[.\d]*$")
 _CALL = re.compile(r"_*(cu[A-Z]|cuda|cublas|curand|cufft|cusparse|cusolver|cudnn|nvrtc|nvjpeg|npp|nccl)\w*$")
 PRELOADED = "libptxlab_cuda.so"
@@ -108,15 +107,9 @@ def _write_stubs(
 ) -> None:
     """A library of that name, with the functions that are lacking; what the runtime has is preloaded."""
     lines = ["extern void ptxlab_unsupported(const char*);"]
-    if OURS.match(name) or not versions:
-        chosen = [one for one in lacking if name.startswith("libcudart") or not one.startswith("cuda")]
-        lines += [f'void {one}(void) {{ ptxlab_unsupported("{one}"); }}' for one in chosen]
-        if name.startswith("libcudart"):
-            jump = "jmp {}@PLT" if platform.machine() == "x86_64" else "b {}"
-            lines += [
-                f'asm(".globl {one}\\n.type {one},%function\\n{one}: {jump.format(to)}");'
-                for one, to in aliases.items()
-            ]
+    lines += [f'void {one}(void) {{ ptxlab_unsupported("{one}"); }}' for one in lacking]
+    jump = "jmp {}@PLT" if platform.machine() == "x86_64" else "b {}"
+    lines += [f'asm(".globl {one}\\n.type {one},%function\\n{one}: {jump.format(to)}");' for one, to in aliases.items()]
     source = folder / f"{name}.c"
     source.write_text("\n".join(lines) + "\n", "utf-8")
     script = folder / f"{name}.map"

@@ -112,6 +112,7 @@ def _serve(
                     if isinstance(key.data, Process):
                         if not key.data.serve_one():
                             selector.unregister(key.fileobj)
+                            key.data.connection.close()
                     elif key.fileobj is server:
                         connection, _ = server.accept()
                         process = Process(connection, modules, options, log)
@@ -121,6 +122,9 @@ def _serve(
                     return
         finally:
             os.close(ended)
+            for key in list(selector.get_map().values()):
+                if isinstance(key.data, Process):
+                    key.data.connection.close()
 
 
 def signal_name(status: int) -> str:

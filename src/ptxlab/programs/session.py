@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import re
 import socket
 import struct
 import time
@@ -19,18 +20,23 @@ from typing import Any
 import numpy
 
 from ptxlab.device import layout
+from ptxlab.device.driver_maps import encode_tiled
 from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.limits import available
 from ptxlab.device.options import DETECTORS, LaunchOptions
 from ptxlab.device.regions import Region
+from ptxlab.device.textures import HANDLE_BYTES, HANDLES
 from ptxlab.emulate.launch import launch
+from ptxlab.ir.mangled import matches
 from ptxlab.isa.gpus import SMS
 from ptxlab.isa.occupancy import limits_of
 from ptxlab.isa.targets import target_named
 from ptxlab.launch.contexts import context_of
 from ptxlab.programs.messages import Reader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
-from ptxlab.report import Diagnostic, KernelError, PtxError
+from ptxlab.programs.textures import object_of
+from ptxlab.report import Diagnostic, KernelError, PtxError, render
+from ptxlab.toolchain import compile_cuda
 
 VIEW, VIEW_SIZE = 0x7400_0000_0000, 4 << 40
 KINDS = ("device", "pinned", "managed", "registered", "variable", "array")
@@ -277,8 +283,6 @@ class Process:
         return answer
 
     def _texture(self, given: Reader) -> Writer:
-        from ptxlab.programs.textures import object_of
-
         try:
             made = object_of(given, self.bytes_at)
         except (TypeError, ValueError) as problem:
@@ -286,20 +290,35 @@ class Process:
             return Writer(_INVALID_VALUE).number(0)
         number, self._next_object = self._next_object, self._next_object + 1
         self.objects[number] = made
-        from ptxlab.device.textures import HANDLE_BYTES, HANDLES
-
         return Writer().number(HANDLES + HANDLE_BYTES * number)
 
     def _no_texture(self, given: Reader) -> None:
-        from ptxlab.device.textures import HANDLE_BYTES, HANDLES
-
         self.objects.pop((given.number() - HANDLES) // HANDLE_BYTES, None)
 
     def _tensor_map(self, given: Reader) -> Writer:
-        raise NotImplementedError
+        type, rank, address = given.number(), given.number(), given.number()
+        counts = (rank, rank - 1, rank, rank, 4)
+        sizes, strides, box, steps, modes = ([given.number() for _ in range(count)] for count in counts)
+        try:
+            return Writer().raw(encode_tiled(address, type, sizes, strides, box, steps, modes))
+        except (ValueError, IndexError) as problem:
+            self.log.host.append(
+                HostFinding("bad-tensor-map", f"`cuTensorMapEncodeTiled`: {problem}", "", given.frames())
+            )
+            return Writer(_INVALID_VALUE)
 
     def _compile(self, given: Reader) -> Writer:
-        raise NotImplementedError
+        """What NVRTC is asked for; the names of templates as the compiler has them."""
+        source, name = given.text(), given.text()
+        options = [given.text() for _ in range(given.number())]
+        names = [given.text() for _ in range(given.number())]
+        made = compile_cuda(source, self.modules.gpu.target, ["-lineinfo", *options], name, instantiate=names)
+        log = render(made.diagnostics, "concise")
+        entries = re.findall(r"\.entry\s+([\w$]+)", made.text or "")
+        answer = Writer(int(made.text is None)).text(made.text or "").text(log)
+        for one in names:
+            answer.text(next(iter(matches(one, entries)), ""))
+        return answer
 
     def _library(self, given: Reader) -> Writer:
         raise NotImplementedError

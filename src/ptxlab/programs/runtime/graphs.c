@@ -43,7 +43,7 @@ cudaError_t perform(const Operation *o, cudaStream_t stream) {
   switch (o->kind) {
     case LAUNCH: return run(o->function, &o->shape, o->parameters, stream);
     case COPY: case FILL: return perform_memory(o);
-    case CALL: o->call(o->data); return cudaSuccess;
+    case CALL: synchronized(stream); o->call(o->data); return cudaSuccess;
     case CALL_GRAPH: return run_graph((Graph *)o->graph, stream);
     case RECORD: return event_recorded(o->event, stream);
     case FREE: return release(o->to, "cudaFreeAsync", 1u << DEVICE);
@@ -67,7 +67,8 @@ API cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void 
 API cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *data, unsigned flags) {
   ALIVE;
   (void)flags;
-  call(stream, cudaSuccess, data);
+  synchronized(stream);
+  call(stream, settled(), data);
   return cudaSuccess;
 }
 

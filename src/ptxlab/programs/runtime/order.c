@@ -176,7 +176,24 @@ static void give_up(int number) {
   signal(number, SIG_DFL);  // the instruction runs again, and ends the program as it would without ptxlab
 }
 
+static void crashed(int number) {
+  const char *name = number == SIGSEGV ? "SIGSEGV" : number == SIGABRT ? "SIGABRT" : number == SIGFPE ? "SIGFPE"
+                   : number == SIGILL ? "SIGILL" : "SIGBUS";
+  char message[100];
+  snprintf(message, sizeof message, "the host code of the program was ended by %s", name);
+  finding("program-crash", message, 0, 0);
+}
+
+static void ended(int number) {
+  crashed(number);
+  print_output();
+  fflush(stdout);
+  give_up(number);
+  raise(number);
+}
+
 static void fault(int number, siginfo_t *info, void *context) {
+  LOCKED;
   ucontext_t *state = context;
   uint64_t address = (uint64_t)info->si_addr;
   Allocation *one = is_device_address(address) ? allocation_at(address) : 0;
@@ -188,6 +205,7 @@ static void fault(int number, siginfo_t *info, void *context) {
       finding(one->freed ? "use-after-free" : "host-access", message, address,
               one->freed || host_may_touch(one) ? 0 : "copy it to the host by `cudaMemcpy`, or allocate it by `cudaMallocManaged`");
     }
+    else crashed(number);
     print_output();
     give_up(number);
     return;
@@ -221,9 +239,8 @@ static void fault(int number, siginfo_t *info, void *context) {
     }
 #else
   while (pending) drop(&pending);
-  return;
 #endif
-  give_up(number);
+  // Where nothing covers the page, another thread has opened it meanwhile.
 }
 
 static void step(int number, siginfo_t *info, void *context) {
@@ -242,6 +259,11 @@ void watch_faults(void) {
   sigaction(SIGSEGV, &action, 0);
   action.sa_sigaction = step;
   sigaction(SIGTRAP, &action, 0);
+  static const int others[] = {SIGABRT, SIGFPE, SIGILL, SIGBUS};
+  for (int i = 0; i < 4; i++) {
+    struct sigaction before, own = {.sa_handler = ended};
+    if (!sigaction(others[i], 0, &before) && before.sa_handler == SIG_DFL) sigaction(others[i], &own, 0);
+  }
 }
 
 // --- What kernels print appears when the host waits, as on a GPU.

@@ -1,0 +1,318 @@
+// The driver API, over what the runtime has: contexts are one, modules and functions the same as those of the runtime.
+#include "runtime.h"
+
+void *ours(const char *name);
+cudaError_t run_on(const Operation *operation, cudaStream_t stream);
+
+static CUresult result(cudaError_t error) {  // the numbers agree from 100 on
+  switch (error) {
+    case cudaSuccess: return CUDA_SUCCESS;
+    case cudaErrorMemoryAllocation: return CUDA_ERROR_OUT_OF_MEMORY;
+    case cudaErrorInvalidSymbol: case cudaErrorInvalidDeviceFunction: return CUDA_ERROR_NOT_FOUND;
+    case cudaErrorInvalidConfiguration: return CUDA_ERROR_INVALID_VALUE;
+    default: return (int)error < 100 ? CUDA_ERROR_INVALID_VALUE : (CUresult)error;
+  }
+}
+#define FROM(call) return result(call)
+#define WANTED(condition, error) do { if (!(condition)) return error; } while (0)
+
+API CUresult cuInit(unsigned flags) { start(); return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS; }
+API CUresult cuDriverGetVersion(int *into) { *into = CUDA_VERSION; return CUDA_SUCCESS; }
+API CUresult cuDeviceGetCount(int *into) { *into = 1; return CUDA_SUCCESS; }
+API CUresult cuDeviceGet(CUdevice *into, int number) { WANTED(number == 0, CUDA_ERROR_INVALID_DEVICE); *into = 0; return CUDA_SUCCESS; }
+API CUresult cuDeviceGetName(char *into, int size, CUdevice device) { (void)device; snprintf(into, size, "%s", device_name()); return CUDA_SUCCESS; }
+API CUresult cuDeviceTotalMem(size_t *into, CUdevice device) { (void)device; *into = (size_t)device_number("memory") << 20; return CUDA_SUCCESS; }
+API CUresult cuDeviceGetAttribute(int *into, CUdevice_attribute attribute, CUdevice device) {
+  FROM(cudaDeviceGetAttribute(into, (enum cudaDeviceAttr)attribute, device));  // the numbers are the same
+}
+API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
+  (void)device;
+  *major = device_number("major"), *minor = device_number("minor");
+  return CUDA_SUCCESS;
+}
+API CUresult cuDeviceGetUuid(CUuuid *into, CUdevice device) { (void)device; memcpy(into->bytes, "ptxlab emulator", 16); return CUDA_SUCCESS; }
+
+static int context_;
+#define CONTEXT ((CUcontext)&context_)
+static __thread CUcontext current = CONTEXT;
+#undef cuCtxCreate
+API CUresult cuCtxCreate_v2(CUcontext *into, unsigned flags, CUdevice device) { (void)flags, (void)device; start(); *into = current = CONTEXT; return CUDA_SUCCESS; }
+API CUresult cuCtxCreate_v4(CUcontext *into, CUctxCreateParams *params, unsigned flags, CUdevice device) { (void)params; return cuCtxCreate_v2(into, flags, device); }
+API CUresult cuCtxDestroy(CUcontext context) { (void)context; return CUDA_SUCCESS; }
+API CUresult cuCtxSetCurrent(CUcontext context) { current = context; return CUDA_SUCCESS; }
+API CUresult cuCtxGetCurrent(CUcontext *into) { *into = current; return CUDA_SUCCESS; }
+API CUresult cuCtxPushCurrent(CUcontext context) { current = context; return CUDA_SUCCESS; }
+API CUresult cuCtxPopCurrent(CUcontext *into) { if (into) *into = current; return CUDA_SUCCESS; }
+API CUresult cuCtxGetDevice(CUdevice *into) { *into = 0; return CUDA_SUCCESS; }
+API CUresult cuCtxSynchronize(void) { FROM(cudaDeviceSynchronize()); }
+API CUresult cuDevicePrimaryCtxRetain(CUcontext *into, CUdevice device) { (void)device; start(); *into = CONTEXT; return CUDA_SUCCESS; }
+API CUresult cuDevicePrimaryCtxRelease(CUdevice device) { (void)device; return CUDA_SUCCESS; }
+
+API CUresult cuGetErrorName(CUresult error, const char **into) { *into = error ? cudaGetErrorName((cudaError_t)error) : "CUDA_SUCCESS"; return CUDA_SUCCESS; }
+API CUresult cuGetErrorString(CUresult error, const char **into) { *into = cudaGetErrorString((cudaError_t)error); return CUDA_SUCCESS; }
+
+// --- Modules.
+
+API CUresult cuModuleLoadData(CUmodule *into, const void *image) {
+  start();
+  *into = (CUmodule)module_of_image(image);
+  return CUDA_SUCCESS;
+}
+API CUresult cuModuleLoadDataEx(CUmodule *into, const void *image, unsigned count, CUjit_option *options, void **values) {
+  for (unsigned i = 0; i < count; i++)
+    if ((options[i] == CU_JIT_INFO_LOG_BUFFER || options[i] == CU_JIT_ERROR_LOG_BUFFER) && values[i]) *(char *)values[i] = 0;
+  return cuModuleLoadData(into, image);
+}
+API CUresult cuModuleLoadFatBinary(CUmodule *into, const void *image) { return cuModuleLoadData(into, image); }
+API CUresult cuModuleLoad(CUmodule *into, const char *name) {
+  FILE *file = fopen(name, "rb");
+  WANTED(file, CUDA_ERROR_FILE_NOT_FOUND);
+  Bytes bytes = {0};
+  char part[65536];
+  for (size_t got; (got = fread(part, 1, sizeof part, file));) put(&bytes, part, got);
+  fclose(file);
+  put(&bytes, "", 1);
+  return cuModuleLoadData(into, bytes.data);
+}
+API CUresult cuModuleUnload(CUmodule module) { (void)module; return CUDA_SUCCESS; }
+API CUresult cuModuleGetFunction(CUfunction *into, CUmodule module, const char *name) {
+  *into = (CUfunction)function_named((Module *)module, name);
+  return *into ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+API CUresult cuModuleGetGlobal(CUdeviceptr *into, size_t *size, CUmodule module, const char *name) {
+  uint64_t address, bytes;
+  WANTED(variable_named((Module *)module, name, &address, &bytes), CUDA_ERROR_NOT_FOUND);
+  if (into) *into = address;
+  if (size) *size = bytes;
+  return CUDA_SUCCESS;
+}
+API CUresult cuLibraryLoadData(CUlibrary *into, const void *code, CUjit_option *a, void **b, unsigned c, CUlibraryOption *d, void **e, unsigned f) {
+  (void)a, (void)b, (void)c, (void)d, (void)e, (void)f;
+  return cuModuleLoadData((CUmodule *)into, code);
+}
+API CUresult cuLibraryGetKernel(CUkernel *into, CUlibrary library, const char *name) { return cuModuleGetFunction((CUfunction *)into, (CUmodule)library, name); }
+API CUresult cuLibraryGetGlobal(CUdeviceptr *into, size_t *size, CUlibrary library, const char *name) { return cuModuleGetGlobal(into, size, (CUmodule)library, name); }
+API CUresult cuLibraryUnload(CUlibrary library) { (void)library; return CUDA_SUCCESS; }
+API CUresult cuKernelGetFunction(CUfunction *into, CUkernel kernel) { *into = (CUfunction)kernel; return CUDA_SUCCESS; }
+
+API CUresult cuFuncGetAttribute(int *into, CUfunction_attribute attribute, CUfunction function) {
+  struct cudaFuncAttributes all;
+  cudaError_t error = cudaFuncGetAttributes(&all, function);
+  if (error) return result(error);
+  switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *into = all.maxThreadsPerBlock; break;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *into = (int)all.sharedSizeBytes; break;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *into = (int)all.constSizeBytes; break;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *into = (int)all.localSizeBytes; break;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: *into = all.numRegs; break;
+    case CU_FUNC_ATTRIBUTE_PTX_VERSION: case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *into = all.ptxVersion; break;
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *into = all.maxDynamicSharedSizeBytes; break;
+    default: *into = 0;
+  }
+  return CUDA_SUCCESS;
+}
+API CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  FROM(cudaFuncSetAttribute(function, (enum cudaFuncAttribute)attribute, value));  // the numbers are the same
+}
+API CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config) { (void)function, (void)config; return CUDA_SUCCESS; }
+API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *into, CUfunction function, int block, size_t shared) {
+  FROM(cudaOccupancyMaxActiveBlocksPerMultiprocessor(into, function, block, shared));
+}
+API CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, CUoccupancyB2DSize call, size_t shared, int limit) {
+  Function *one = function_of(function);
+  WANTED(one && !know(one), CUDA_ERROR_INVALID_HANDLE);
+  int most = limit > 0 && limit < 1024 ? limit : 1024, best = 0;
+  if (one->largest_block && one->largest_block < most) most = one->largest_block;
+  for (int size = most / 32 * 32; size; size -= 32) {
+    int found = occupancy(one, size, call ? call(size) : shared);
+    if (found * size > best) best = found * size, *block = size, *grid = found * device_number("sms");
+  }
+  return CUDA_SUCCESS;
+}
+
+// --- Memory.
+
+static CUresult allocated(CUdeviceptr *into, size_t size) { WANTED(size, CUDA_ERROR_INVALID_VALUE); FROM(cudaMalloc((void **)into, size)); }
+API CUresult cuMemAlloc(CUdeviceptr *into, size_t size) { return allocated(into, size); }
+API CUresult cuMemAllocAsync(CUdeviceptr *into, size_t size, CUstream stream) { (void)stream; return allocated(into, size); }
+API CUresult cuMemAllocManaged(CUdeviceptr *into, size_t size, unsigned flags) { FROM(cudaMallocManaged((void **)into, size, flags)); }
+API CUresult cuMemAllocPitch(CUdeviceptr *into, size_t *pitch, size_t width, size_t height, unsigned element) {
+  (void)element;
+  FROM(cudaMallocPitch((void **)into, pitch, width, height));
+}
+API CUresult cuMemFree(CUdeviceptr pointer) { FROM(cudaFree((void *)pointer)); }
+API CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) { FROM(cudaFreeAsync((void *)pointer, stream)); }
+API CUresult cuMemAllocHost(void **into, size_t size) { FROM(cudaMallocHost(into, size)); }
+API CUresult cuMemHostAlloc(void **into, size_t size, unsigned flags) { FROM(cudaHostAlloc(into, size, flags)); }
+API CUresult cuMemFreeHost(void *pointer) { FROM(cudaFreeHost(pointer)); }
+API CUresult cuMemHostGetDevicePointer(CUdeviceptr *into, void *host, unsigned flags) { FROM(cudaHostGetDevicePointer((void **)into, host, flags)); }
+API CUresult cuMemGetInfo(size_t *free_, size_t *total) { FROM(cudaMemGetInfo(free_, total)); }
+API CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t size) { FROM(cudaMemcpy((void *)to, from, size, cudaMemcpyHostToDevice)); }
+API CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t size) { FROM(cudaMemcpy(to, (void *)from, size, cudaMemcpyDeviceToHost)); }
+API CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t size) { FROM(cudaMemcpy((void *)to, (void *)from, size, cudaMemcpyDeviceToDevice)); }
+API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size) { FROM(cudaMemcpy((void *)to, (void *)from, size, cudaMemcpyDefault)); }
+API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t size, CUstream stream) { FROM(cudaMemcpyAsync((void *)to, from, size, cudaMemcpyHostToDevice, stream)); }
+API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t size, CUstream stream) { FROM(cudaMemcpyAsync(to, (void *)from, size, cudaMemcpyDeviceToHost, stream)); }
+API CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream) { FROM(cudaMemcpyAsync((void *)to, (void *)from, size, cudaMemcpyDeviceToDevice, stream)); }
+static CUresult filled(const char *name, CUdeviceptr to, unsigned value, int element, size_t count, CUstream stream) {
+  FROM(issue(&(Operation){.kind = FILL, .name = name, .to = (void *)to, .value = value, .element = element, .width = count * element,
+                          .height = 1, .depth = 1, .to_pitch = count * element}, stream));
+}
+API CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t count) { return filled("cuMemsetD8", to, value, 1, count, 0); }
+API CUresult cuMemsetD16(CUdeviceptr to, unsigned short value, size_t count) { return filled("cuMemsetD16", to, value, 2, count, 0); }
+API CUresult cuMemsetD32(CUdeviceptr to, unsigned value, size_t count) { return filled("cuMemsetD32", to, value, 4, count, 0); }
+API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) { return filled("cuMemsetD8Async", to, value, 1, count, stream); }
+API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) { return filled("cuMemsetD32Async", to, value, 4, count, stream); }
+
+// --- Streams, events, launches.
+
+API CUresult cuStreamCreate(CUstream *into, unsigned flags) { FROM(cudaStreamCreateWithFlags(into, flags)); }
+API CUresult cuStreamDestroy(CUstream stream) { FROM(cudaStreamDestroy(stream)); }
+API CUresult cuStreamSynchronize(CUstream stream) { FROM(cudaStreamSynchronize(stream)); }
+API CUresult cuStreamQuery(CUstream stream) { FROM(cudaStreamQuery(stream)); }
+API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) { FROM(cudaStreamWaitEvent(stream, event, flags)); }
+API CUresult cuEventCreate(CUevent *into, unsigned flags) { FROM(cudaEventCreateWithFlags(into, flags)); }
+API CUresult cuEventDestroy(CUevent event) { FROM(cudaEventDestroy(event)); }
+API CUresult cuEventRecord(CUevent event, CUstream stream) { FROM(cudaEventRecord(event, stream)); }
+API CUresult cuEventSynchronize(CUevent event) { FROM(cudaEventSynchronize(event)); }
+API CUresult cuEventQuery(CUevent event) { FROM(cudaEventQuery(event)); }
+API CUresult cuEventElapsedTime(float *into, CUevent from, CUevent to) { FROM(cudaEventElapsedTime(into, from, to)); }
+
+static CUresult started(CUfunction function, const Shape *shape, void **parameters, void **extra, CUstream stream) {
+  Function *one = function_of(function);
+  if (!one) return CUDA_ERROR_INVALID_HANDLE;
+  if (!extra) FROM(launch(one, shape, parameters, stream));
+  cudaError_t error = know(one);
+  if (error) return result(error);
+  void *packed = pack(one, 0, extra);
+  void *each[one->count + 1];
+  for (int i = 0; i < one->count; i++) each[i] = (char *)packed + one->offsets[i];
+  error = launch(one, shape, each, stream);
+  free(packed);
+  return result(error);
+}
+API CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
+                            CUstream stream, void **parameters, void **extra) {
+  Shape shape = {{gx, gy, gz}, {bx, by, bz}, {0}, shared, false, false};
+  return started(function, &shape, parameters, extra, stream);
+}
+API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                                       unsigned shared, CUstream stream, void **parameters) {
+  Shape shape = {{gx, gy, gz}, {bx, by, bz}, {0}, shared, true, false};
+  return started(function, &shape, parameters, 0, stream);
+}
+API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
+  Shape shape = {{config->gridDimX, config->gridDimY, config->gridDimZ}, {config->blockDimX, config->blockDimY, config->blockDimZ}, {0},
+                 config->sharedMemBytes, false, false};
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    const CUlaunchAttributeValue *value = &config->attrs[i].value;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      shape.cluster[0] = value->clusterDim.x, shape.cluster[1] = value->clusterDim.y, shape.cluster[2] = value->clusterDim.z;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) shape.cooperative = value->cooperative;
+    if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) shape.overlap = value->programmaticStreamSerializationAllowed;
+  }
+  return started(function, &shape, parameters, extra, config->hStream);
+}
+
+// --- Tensor maps, and functions by their names.
+
+API CUresult cuTensorMapEncodeTiled(CUtensorMap *into, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *sizes,
+                                    const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                                    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  start();
+  WANTED(into && rank && rank <= 5 && sizes && box && steps && (strides || rank == 1), CUDA_ERROR_INVALID_VALUE);
+  Bytes bytes = {0}, answer;
+  put_number(&bytes, type), put_number(&bytes, rank), put_number(&bytes, (uint64_t)address);
+  for (unsigned i = 0; i < rank; i++) put_number(&bytes, sizes[i]);
+  for (unsigned i = 0; i + 1 < rank; i++) put_number(&bytes, strides[i]);
+  for (unsigned i = 0; i < rank; i++) put_number(&bytes, box[i]);
+  for (unsigned i = 0; i < rank; i++) put_number(&bytes, steps[i]);
+  put_number(&bytes, interleave), put_number(&bytes, swizzle), put_number(&bytes, promotion), put_number(&bytes, fill);
+  void *frames[FRAMES];
+  put_frames(&bytes, frames, frames_here(frames));
+  int status = ask(REQUEST_TENSOR_MAP, &bytes, &answer);
+  if (!status) memcpy(into, answer.data, sizeof *into);
+  free(answer.data);
+  return status ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static void *by_name(const char *name) {
+  char versioned[200];
+  for (int version = 4; version >= 2; version--) {
+    snprintf(versioned, sizeof versioned, "%s_v%d", name, version);
+    void *found = ours(versioned);
+    if (found) return found;
+  }
+  return ours(name);
+}
+API CUresult cuGetProcAddress_v2(const char *name, void **into, int version, cuuint64_t flags, CUdriverProcAddressQueryResult *how) {
+  (void)version, (void)flags;
+  *into = by_name(name);
+  if (how) *how = *into ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  return *into ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+static cudaError_t entry_point(const char *name, void **into, enum cudaDriverEntryPointQueryResult *how) {
+  start();
+  *into = by_name(name);
+  if (!*into) unsupported(name);
+  if (how) *how = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+API cudaError_t cudaGetDriverEntryPoint(const char *name, void **into, unsigned long long flags, enum cudaDriverEntryPointQueryResult *how) {
+  (void)flags;
+  return entry_point(name, into, how);
+}
+API cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **into, unsigned version, unsigned long long flags,
+                                                 enum cudaDriverEntryPointQueryResult *how) {
+  (void)version, (void)flags;
+  return entry_point(name, into, how);
+}
+
+// --- NVRTC.
+
+typedef struct { char *source, *name, *ptx, *log; char *names[64], *lowered[64]; int count; } Compiled;
+typedef int nvrtcResult;
+enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_COMPILATION = 6, NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID = 10 };
+
+API nvrtcResult nvrtcVersion(int *major, int *minor) { *major = CUDA_VERSION / 1000, *minor = CUDA_VERSION % 1000 / 10; return 0; }
+API const char *nvrtcGetErrorString(nvrtcResult error) {
+  return error == NVRTC_SUCCESS ? "NVRTC_SUCCESS" : error == NVRTC_ERROR_COMPILATION ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR_INVALID_INPUT";
+}
+API nvrtcResult nvrtcCreateProgram(Compiled **into, const char *source, const char *name, int count, const char *const *headers,
+                                   const char *const *names) {
+  (void)headers, (void)names;
+  if (count) unsupported("nvrtcCreateProgram with headers");
+  *into = calloc(1, sizeof **into);
+  (*into)->source = strdup(source), (*into)->name = strdup(name ? name : "default_program");
+  return NVRTC_SUCCESS;
+}
+API nvrtcResult nvrtcDestroyProgram(Compiled **program) { free((*program)->source); free(*program); *program = 0; return NVRTC_SUCCESS; }
+API nvrtcResult nvrtcAddNameExpression(Compiled *program, const char *name) {
+  if (program->count == 64) return NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID;
+  program->names[program->count++] = strdup(name);
+  return NVRTC_SUCCESS;
+}
+API nvrtcResult nvrtcCompileProgram(Compiled *program, int count, const char *const *options) {
+  Bytes bytes = {0}, answer;
+  put_text(&bytes, program->source), put_text(&bytes, program->name);
+  put_number(&bytes, count);
+  for (int i = 0; i < count; i++) put_text(&bytes, options[i]);
+  put_number(&bytes, program->count);
+  for (int i = 0; i < program->count; i++) put_text(&bytes, program->names[i]);
+  int status = ask(REQUEST_COMPILE, &bytes, &answer);
+  program->ptx = take_text(&answer), program->log = take_text(&answer);
+  for (int i = 0; i < program->count; i++) program->lowered[i] = take_text(&answer);
+  return status ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS;
+}
+API nvrtcResult nvrtcGetPTXSize(Compiled *program, size_t *into) { *into = strlen(program->ptx) + 1; return NVRTC_SUCCESS; }
+API nvrtcResult nvrtcGetPTX(Compiled *program, char *into) { strcpy(into, program->ptx); return NVRTC_SUCCESS; }
+// The PTX is the machine code here: what takes one takes the other.
+API nvrtcResult nvrtcGetCUBINSize(Compiled *program, size_t *into) { return nvrtcGetPTXSize(program, into); }
+API nvrtcResult nvrtcGetCUBIN(Compiled *program, char *into) { return nvrtcGetPTX(program, into); }
+API nvrtcResult nvrtcGetProgramLogSize(Compiled *program, size_t *into) { *into = strlen(program->log) + 1; return NVRTC_SUCCESS; }
+API nvrtcResult nvrtcGetProgramLog(Compiled *program, char *into) { strcpy(into, program->log); return NVRTC_SUCCESS; }
+API nvrtcResult nvrtcGetLoweredName(Compiled *program, const char *name, const char **into) {
+  for (int i = 0; i < program->count; i++)
+    if (!strcmp(program->names[i], name)) { *into = program->lowered[i]; return NVRTC_SUCCESS; }
+  return NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID;
+}

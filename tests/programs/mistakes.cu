@@ -1,0 +1,298 @@
+// Programs with a mistake each, and their right twins: `mistakes NAME` runs one. A comment `expect: CODE` is on the line
+// that a finding names; what has no such comment must be silent.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+constexpr int n = 256;
+constexpr size_t bytes = n * sizeof(int);
+
+__device__ int table[16];
+
+__global__ void fill(int* x, int value, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) x[i] = value;
+}
+
+__global__ void fill_unchecked(int* x, int value) {
+    x[blockIdx.x * blockDim.x + threadIdx.x] = value;  // expect out_of_bounds_kernel: out-of-bounds  // expect freed_in_kernel: out-of-bounds
+}
+
+__global__ void reverse(int* x) {
+    __shared__ int tile[n];
+    tile[threadIdx.x] = x[threadIdx.x];
+    x[threadIdx.x] = tile[n - 1 - threadIdx.x];  // expect race: data-race
+}
+
+__global__ void reverse_right(int* x) {
+    __shared__ int tile[n];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = tile[n - 1 - threadIdx.x];
+}
+
+__global__ void wide(int* x) {
+    extern __shared__ int more[];
+    more[threadIdx.x] = 1;
+    x[threadIdx.x] = more[threadIdx.x];
+}
+
+__global__ void signal_host(volatile int* flag) { *flag = 1; }
+
+static int* device() {
+    int* d;
+    cudaMalloc(&d, bytes);
+    return d;
+}
+
+static int host[2 * n];
+
+void copy_too_large() {
+    int* d = device();
+    cudaMemcpy(d, host, bytes + 4, cudaMemcpyHostToDevice);  // expect copy_too_large: bad-copy
+    cudaFree(d);
+}
+void copy_elements_for_bytes() {
+    int* d = device();
+    cudaMemcpy(host, d, bytes * sizeof(int), cudaMemcpyDeviceToHost);  // expect copy_elements_for_bytes: bad-copy
+    cudaFree(d);
+}
+void copy_right() {
+    int* d = device();
+    cudaMemcpy(d, host, bytes, cudaMemcpyHostToDevice);
+    cudaMemcpy(host, d + 16, bytes - 64, cudaMemcpyDeviceToHost);
+    cudaMemcpy(host, d, bytes, cudaMemcpyDefault);
+    cudaFree(d);
+}
+void memset_too_large() {
+    int* d = device();
+    cudaMemset(d + 1, 0, bytes);  // expect memset_too_large: bad-copy
+    cudaFree(d);
+}
+void rows_too_many() {
+    int* d;
+    size_t pitch;
+    cudaMallocPitch(&d, &pitch, 100, 4);
+    cudaMemcpy2D(d, pitch, host, 100, 100, 5, cudaMemcpyHostToDevice);  // expect rows_too_many: bad-copy
+    cudaFree(d);
+}
+void rows_right() {
+    int* d;
+    size_t pitch;
+    cudaMallocPitch(&d, &pitch, 100, 4);
+    cudaMemcpy2D(d, pitch, host, 100, 100, 4, cudaMemcpyHostToDevice);
+    cudaMemset2D(d, pitch, 7, 100, 4);
+    cudaFree(d);
+}
+void symbol_too_large() {
+    cudaMemcpyToSymbol(table, host, sizeof(table) + 4);  // expect symbol_too_large: bad-copy
+}
+void symbol_right() {
+    int found[16] = {};
+    for (int i = 0; i < 16; i++) host[i] = i;
+    cudaMemcpyToSymbol(table, host, sizeof(table));
+    cudaMemcpyFromSymbol(found, table, 8, 8);
+    printf("%d %d\n", found[0], found[1]);
+}
+void wrong_direction() {
+    int* d = device();
+    cudaMemcpy(host, d, bytes, cudaMemcpyHostToDevice);  // expect wrong_direction: wrong-direction
+    cudaFree(d);
+}
+void host_for_device() {
+    cudaMemcpy(host + n, host, bytes, cudaMemcpyHostToDevice);  // expect host_for_device: wrong-direction
+}
+void copy_after_free() {
+    int* d = device();
+    cudaFree(d);
+    cudaMemcpy(host, d, bytes, cudaMemcpyDeviceToHost);  // expect copy_after_free: use-after-free
+}
+void freed_in_kernel() {
+    int* d = device();
+    cudaFree(d);
+    fill_unchecked<<<1, n>>>(d, 1);
+    cudaDeviceSynchronize();
+}
+void double_free() {
+    int* d = device();
+    cudaFree(d);
+    cudaFree(d);  // expect double_free: double-free
+}
+void free_inside() {
+    int* d = device();
+    cudaFree(d + 64);  // expect free_inside: bad-free
+    cudaFree(d);
+}
+void free_of_pinned() {
+    int* p;
+    cudaMallocHost(&p, bytes);
+    cudaFree(p);  // expect free_of_pinned: bad-free
+    cudaFreeHost(p);
+}
+void host_access() {
+    int* d = device();
+    printf("%d\n", d[0]);  // expect host_access: host-access
+}
+void null_access() {
+    volatile int* nothing = nullptr;
+    cudaFree(0);
+    *nothing = 1;  // expect null_access: program-crash
+}
+void managed_unsynchronized() {
+    int* m;
+    cudaMallocManaged(&m, bytes);
+    fill<<<1, n>>>(m, 3, n);
+    printf("%d\n", m[5]);  // expect managed_unsynchronized: missing-synchronize
+    cudaDeviceSynchronize();
+    cudaFree(m);
+}
+void managed_right() {
+    int* m;
+    cudaMallocManaged(&m, 2 * bytes);
+    for (int i = 0; i < 2 * n; i++) m[i] = i;
+    fill<<<1, n>>>(m, 3, n);
+    for (int i = n; i < 2 * n; i++) m[i] += 1;  // what the kernel does not touch
+    cudaDeviceSynchronize();
+    printf("%d %d\n", m[5], m[n]);
+    cudaFree(m);
+}
+void event_unsynchronized() {
+    int* m;
+    cudaEvent_t event;
+    cudaMallocManaged(&m, bytes);
+    cudaEventCreate(&event);
+    fill<<<1, n>>>(m, 3, n);
+    cudaEventRecord(event);
+    m[7]++;  // expect event_unsynchronized: missing-synchronize
+    cudaEventSynchronize(event);
+    cudaFree(m);
+}
+void event_right() {
+    int* m;
+    cudaEvent_t event;
+    cudaStream_t one, other;
+    cudaMallocManaged(&m, bytes);
+    cudaEventCreate(&event);
+    cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking);
+    cudaStreamCreate(&other);
+    fill<<<1, n, 0, one>>>(m, 3, n);
+    cudaEventRecord(event, one);
+    cudaStreamWaitEvent(other, event);
+    cudaStreamSynchronize(other);
+    printf("%d\n", m[7]);
+    cudaFree(m);
+}
+void other_stream() {
+    int* m;
+    cudaStream_t one;
+    cudaMallocManaged(&m, bytes);
+    cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking);
+    fill<<<1, n, 0, one>>>(m, 3, n);
+    cudaStreamSynchronize(0);
+    printf("%d\n", m[7]);  // expect other_stream: missing-synchronize
+    cudaFree(m);
+}
+void pinned_unsynchronized() {
+    int *p, *d = device();
+    cudaMallocHost(&p, bytes);
+    fill<<<1, n>>>(d, 3, n);
+    cudaMemcpyAsync(p, d, bytes, cudaMemcpyDeviceToHost);
+    printf("%d\n", p[3]);  // expect pinned_unsynchronized: missing-synchronize
+    cudaFreeHost(p);
+    cudaFree(d);
+}
+void pinned_source() {
+    int *p, *d = device();
+    cudaMallocHost(&p, bytes);
+    memset(p, 1, bytes);
+    cudaMemcpyAsync(d, p, bytes, cudaMemcpyHostToDevice);
+    if (p[4] == 0) return;  // reading is right
+    p[4] = 0;  // expect pinned_source: missing-synchronize
+    cudaFreeHost(p);
+    cudaFree(d);
+}
+void pinned_right() {
+    int *p, *d = device();
+    cudaMallocHost(&p, 2 * bytes);
+    fill<<<1, n>>>(d, 3, n);
+    cudaMemcpyAsync(p, d, bytes, cudaMemcpyDeviceToHost);
+    p[n + 5] = 1;  // beside what is copied
+    cudaStreamSynchronize(0);
+    printf("%d\n", p[3]);
+    cudaFreeHost(p);
+    cudaFree(d);
+}
+void polled() {
+    volatile int* flag;
+    cudaMallocHost((void**)&flag, 4);
+    *flag = 0;
+    signal_host<<<1, 1>>>(flag);
+    while (!*flag) {
+    }
+    cudaFreeHost((void*)flag);
+}
+void large_block() {
+    int* d = device();
+    fill<<<1, 2048>>>(d, 1, n);  // expect large_block: unchecked-error
+    cudaFree(d);
+}
+void large_shared() {
+    int* d = device();
+    wide<<<1, n, 100 * 1024>>>(d);  // expect large_shared: unchecked-error
+    cudaFree(d);
+}
+void checked_errors() {
+    int* d = device();
+    fill<<<1, 2048>>>(d, 1, n);
+    printf("%d ", cudaGetLastError());
+    fill<<<0, 1>>>(d, 1, n);
+    printf("%d ", cudaGetLastError());
+    wide<<<1, n, 100 * 1024>>>(d);
+    printf("%s ", cudaGetErrorName(cudaPeekAtLastError()));
+    printf("%d ", cudaGetLastError());
+    printf("%d ", cudaGetLastError());
+    cudaFuncSetAttribute(wide, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 * 1024);
+    wide<<<1, n, 100 * 1024>>>(d);
+    printf("%d ", cudaGetLastError());
+    printf("%d\n", cudaDeviceSynchronize());
+    cudaFree(d);
+}
+void out_of_bounds_kernel() {
+    int* d = device();
+    fill_unchecked<<<2, n>>>(d, 1);
+    printf("%d ", cudaGetLastError());
+    printf("%d ", cudaDeviceSynchronize());
+    printf("%d\n", cudaGetLastError());
+}
+void race() {
+    int* d = device();
+    cudaMemset(d, 0, bytes);
+    reverse<<<1, n>>>(d);
+    cudaFree(d);
+}
+void race_right() {
+    int* d = device();
+    cudaMemset(d, 0, bytes);
+    reverse_right<<<1, n>>>(d);
+    cudaFree(d);
+}
+void leak() {
+    int* d = device();
+    cudaMemset(d, 0, bytes);
+}
+
+#define CASE(name) {#name, name}
+int main(int argc, char** argv) {
+    static const struct { const char* name; void (*run)(); } cases[] = {
+        CASE(copy_too_large), CASE(copy_elements_for_bytes), CASE(copy_right), CASE(memset_too_large), CASE(rows_too_many),
+        CASE(rows_right), CASE(symbol_too_large), CASE(symbol_right), CASE(wrong_direction), CASE(host_for_device),
+        CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
+        CASE(host_access), CASE(null_access), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
+        CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(pinned_right),
+        CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(race),
+        CASE(race_right), CASE(leak),
+    };
+    for (auto& one : cases)
+        if (argc > 1 && !strcmp(one.name, argv[1])) one.run();
+    return 0;
+}

@@ -1,0 +1,56 @@
+"""Mistakes of host and device in a whole program: each is found on its line, and its right twin is silent."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ptxlab.programs.building import build
+from ptxlab.programs.program import ProgramOptions, ProgramResult, run_program
+from tests.programs.tools import needs_compilers
+
+pytestmark = needs_compilers
+
+SOURCE = Path(__file__).parent / "mistakes.cu"
+TEXT = SOURCE.read_text()
+CASES = re.findall(r"CASE\((\w+)\)", TEXT)[1:]
+OUTPUT = {
+    "symbol_right": "2 3\n",
+    "managed_right": f"3 {256 + 1}\n",
+    "event_right": "3\n",
+    "pinned_right": "3\n",
+    "checked_errors": "9 9 cudaErrorInvalidValue 1 0 0 0\n",
+    "out_of_bounds_kernel": "0 700 700\n",
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("programs") / "mistakes"
+    assert not build(SOURCE, made, "sm_80", [])
+    return made
+
+
+def _run(program: Path, case: str) -> ProgramResult:
+    return run_program([str(program), case], ProgramOptions(folders=[SOURCE.parent]))
+
+
+def _expected(case: str) -> set[tuple[str, int]]:
+    lines = enumerate(TEXT.split("\n"), 1)
+    return {(found[1], number) for number, line in lines for found in re.finditer(rf"// expect {case}: ([\w-]+)", line)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_mistake(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    result = _run(program, case)
+    found = [(one.code, one.line) for one in result.findings if one.level != "note"]
+    assert set(found) == _expected(case)
+    assert len(found) == len(_expected(case))
+    printed = capfd.readouterr().out
+    assert printed == OUTPUT.get(case, printed)
+
+
+def test_leak_is_a_note(program: Path) -> None:
+    (found,) = _run(program, "leak").findings
+    assert (found.level, found.code) == ("note", "leak")
+    assert found.message == "1 allocation, 1024 bytes in all, not freed when the program ended"
