@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.compiling import CUDA, Project, options_given
+from ptxlab.cli.compiling import CUDA, Project, options_given, show_compiler_warnings
 from ptxlab.cli.files import STANDARD_INPUT
 from ptxlab.cli.findings import show_failure, show_findings, status_of
 from ptxlab.cli.outcome import ALIKE
@@ -69,17 +69,11 @@ def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
         except PtxError as wrong_source:
             show_failure(wrong_source.diagnostics, str(path), given["format"])
             return status_of(wrong_source.diagnostics)
-        command = [str(program), *options_given()]
-        return run_and_show(command, given, str(path), [path.absolute().parent], warnings)
+        show_compiler_warnings(warnings, str(path))
+        return run_and_show([str(program), *options_given()], given, str(path), [path.absolute().parent])
 
 
-def run_and_show(
-    command: Sequence[str],
-    given: dict[str, Any],
-    name: str,
-    folders: Sequence[Path],
-    warnings: Sequence[Diagnostic] = (),
-) -> int:
+def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folders: Sequence[Path]) -> int:
     """Run a program and show what was found; the exit status."""
     from ptxlab.programs.program import ProgramOptions, run_program
 
@@ -92,7 +86,7 @@ def run_and_show(
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name, format)
         return status_of(wrong.diagnostics)
-    found = [*warnings, *result.findings]
+    found = result.findings
     if format == "json":
         click.echo(json.dumps(_as_object(result, found), indent=2))
     else:

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ptxlab.ir.mangled import plain
 from ptxlab.programs.lines import HostLines
 from ptxlab.programs.session import AllocationRecord, HostFinding, Log
 from ptxlab.report import Diagnostic, Label, error, warning
@@ -57,7 +58,8 @@ def _of_host(one: HostFinding, log: Log, lines: HostLines) -> Diagnostic:
                 notes.append(f"{words.replace(' here', '')} at {lines.spell(frames)}")
     if span is None and (where := lines.spell(one.frames)):
         notes.insert(0, f"at {where}")
-    made = make(one.code, one.message, span, "", others=others, notes=notes[:2], helps=[one.help] if one.help else [])
+    message = re.sub(r"`(_Z\w+)`", lambda found: f"`{plain(found[1])}`", one.message)
+    made = make(one.code, message, span, "", others=others, notes=notes[:2], helps=[one.help] if one.help else [])
     return replace(made, level="note") if one.code in _NOTES else made
 
 

@@ -184,6 +184,9 @@ void *pack(Function *function, void **arguments, void **extra) {
   return made;
 }
 
+// Whether a launch is written `<<<...>>>`, which returns nothing that the program could check.
+static __thread bool by_chevrons;
+
 static cudaError_t shape_error(Function *function, const Shape *s) {
   static const unsigned grids[3] = {0x7fffffff, 65535, 65535}, blocks[3] = {1024, 1024, 64};
   uint64_t threads = 1, blocks_in_grid = 1;
@@ -210,9 +213,11 @@ cudaError_t launch(Function *function, const Shape *shape, void **arguments, cud
   cudaError_t error = function ? know(function) : cudaErrorInvalidDeviceFunction;
   if (!error) error = shape_error(function, shape);
   if (error) {
-    launch_failed(error, function ? function->name : "?");
+    if (by_chevrons) launch_failed(error, function ? function->name : "?");
+    by_chevrons = false;
     return fail(error);
   }
+  by_chevrons = false;
   void *parameters = pack(function, arguments, 0);
   error = issue(&(Operation){.kind = LAUNCH, .function = function, .shape = *shape, .parameters = parameters}, stream);
   free(parameters);
@@ -260,6 +265,7 @@ API unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, s
 API cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream) {
   if (!depth) return cudaErrorMissingConfiguration;
   Configuration *top = &stack[--depth];
+  by_chevrons = true;
   *grid = top->grid, *block = top->block, *shared = top->shared, *(cudaStream_t *)stream = top->stream;
   return cudaSuccess;
 }

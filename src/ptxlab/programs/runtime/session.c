@@ -209,9 +209,9 @@ static void *stub_of(const char *name) {  // calls `unsupported(name)`
   unsigned char *at = page + used;
   const char *kept = strdup(name);
 #if defined(__x86_64__)
-  memcpy(at, "\x55\x48\xbf", 3);  // push %rbp, so that the stack is aligned; mov $name, %rdi
-  memcpy(at + 3, &kept, 8);
-  write_jump(at + 11, (void *)unsupported);
+  memcpy(at, "\x48\xbf", 2);  // mov $name, %rdi
+  memcpy(at + 2, &kept, 8);
+  write_jump(at + 10, (void *)unsupported);
 #else
   static const uint32_t load = 0x58000060;  // ldr x0, #12
   memcpy(at, &load, 4);

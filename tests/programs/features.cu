@@ -1,0 +1,187 @@
+// A program that uses much of the CUDA runtime, each part with an answer that is known: `features NAME` runs one.
+#include <cooperative_groups.h>
+#include <cstdio>
+#include <cstring>
+#include <cuda.h>
+
+namespace cg = cooperative_groups;
+constexpr int n = 128;
+
+#define CHECK(call) \
+    do { \
+        cudaError_t error = (call); \
+        if (error) printf("line %d: %s\n", __LINE__, cudaGetErrorString(error)); \
+    } while (0)
+
+__constant__ float factor = 2.0f;
+__device__ float* pointer;
+__managed__ int total = 5;
+
+__global__ void scale(float* x, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) x[i] *= factor;
+}
+__global__ void through_variable() { pointer[threadIdx.x] += 1.0f; }
+__global__ void add_total() { atomicAdd(&total, 1); }
+__global__ void speak() { printf("thread %d says %s\n", threadIdx.x, "hello"); }
+__global__ void sum_grid(int* x) {
+    cg::grid_group grid = cg::this_grid();
+    atomicAdd(&x[0], 1);
+    grid.sync();
+    if (grid.thread_rank() == 0) x[1] = x[0];
+}
+__global__ void cluster_rank(unsigned* x) { x[blockIdx.x] = cg::this_cluster().block_rank(); }
+__global__ void sample(cudaTextureObject_t texture, float* x) { x[threadIdx.x] = tex2D<float>(texture, threadIdx.x + 0.5f, 1.5f); }
+__global__ void paint(cudaSurfaceObject_t surface) { surf2Dwrite(float(threadIdx.x), surface, threadIdx.x * 4, 1); }
+
+void memory() {
+    float host[n], back[n], *d;
+    for (int i = 0; i < n; i++) host[i] = i;
+    CHECK(cudaMalloc(&d, sizeof host));
+    CHECK(cudaMemcpy(d, host, sizeof host, cudaMemcpyHostToDevice));
+    scale<<<1, n>>>(d, n);
+    float other = 10.0f;
+    CHECK(cudaMemcpyToSymbol(factor, &other, sizeof other));
+    scale<<<1, n>>>(d, n);
+    CHECK(cudaMemcpyToSymbol(pointer, &d, sizeof d));
+    through_variable<<<1, n>>>();
+    CHECK(cudaMemcpy(back, d, sizeof back, cudaMemcpyDeviceToHost));
+    size_t size;
+    CHECK(cudaGetSymbolSize(&size, pointer));
+    cudaPointerAttributes attributes;
+    CHECK(cudaPointerGetAttributes(&attributes, d));
+    printf("%g %g %zu %d\n", back[1], back[n - 1], size, attributes.type == cudaMemoryTypeDevice);
+    CHECK(cudaFree(d));
+}
+void managed() {
+    add_total<<<2, 32>>>();
+    CHECK(cudaDeviceSynchronize());
+    total += 1;
+    add_total<<<1, 1>>>();
+    CHECK(cudaDeviceSynchronize());
+    printf("%d\n", total);
+}
+void output() {
+    speak<<<1, 2>>>();
+    printf("before\n");
+    CHECK(cudaDeviceSynchronize());
+    printf("after\n");
+}
+void cooperative() {
+    int* x;
+    int host[2];
+    CHECK(cudaMalloc(&x, 8));
+    CHECK(cudaMemset(x, 0, 8));
+    void* args[] = {&x};
+    CHECK(cudaLaunchCooperativeKernel((void*)sum_grid, dim3(4), dim3(32), args, 0, 0));
+    CHECK(cudaMemcpy(host, x, 8, cudaMemcpyDeviceToHost));
+    printf("%d %s\n", host[1], cudaGetErrorName(cudaLaunchCooperativeKernel((void*)sum_grid, dim3(1 << 20), dim3(32), args, 0, 0)));
+    CHECK(cudaFree(x));
+}
+void clusters() {
+    unsigned *x, host[4];
+    CHECK(cudaMalloc(&x, 16));
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute = {};
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim.x = 2, attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    config.gridDim = 4, config.blockDim = 1, config.attrs = &attribute, config.numAttrs = 1;
+    CHECK(cudaLaunchKernelEx(&config, cluster_rank, x));
+    CHECK(cudaMemcpy(host, x, 16, cudaMemcpyDeviceToHost));
+    printf("%u %u %u %u\n", host[0], host[1], host[2], host[3]);
+    CHECK(cudaFree(x));
+}
+void graphs() {
+    float *d, *pinned;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CHECK(cudaMalloc(&d, 4 * n));
+    CHECK(cudaMallocHost(&pinned, 4 * n));
+    CHECK(cudaStreamCreate(&stream));
+    for (int i = 0; i < n; i++) pinned[i] = 1;
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    CHECK(cudaMemcpyAsync(d, pinned, 4 * n, cudaMemcpyHostToDevice, stream));
+    scale<<<1, n, 0, stream>>>(d, n);
+    CHECK(cudaMemcpyAsync(pinned, d, 4 * n, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaStreamEndCapture(stream, &graph));
+    CHECK(cudaGraphInstantiate(&exec, graph, 0));
+    for (int i = 0; i < 3; i++) CHECK(cudaGraphLaunch(exec, stream));
+    CHECK(cudaStreamSynchronize(stream));
+    size_t nodes;
+    CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+    printf("%g %zu\n", pinned[5], nodes);
+    CHECK(cudaFree(d));
+    CHECK(cudaFreeHost(pinned));
+}
+void textures() {
+    float texels[4 * 8], found[8], *d;
+    for (int i = 0; i < 32; i++) texels[i] = i;
+    cudaChannelFormatDesc format = cudaCreateChannelDesc<float>();
+    cudaArray_t array;
+    CHECK(cudaMallocArray(&array, &format, 8, 4, cudaArraySurfaceLoadStore));
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, texels, 32, 32, 4, cudaMemcpyHostToDevice));
+    cudaResourceDesc resource = {};
+    resource.resType = cudaResourceTypeArray, resource.res.array.array = array;
+    cudaTextureDesc how = {};
+    how.addressMode[0] = how.addressMode[1] = cudaAddressModeClamp;
+    cudaTextureObject_t texture;
+    cudaSurfaceObject_t surface;
+    CHECK(cudaCreateTextureObject(&texture, &resource, &how, nullptr));
+    CHECK(cudaCreateSurfaceObject(&surface, &resource));
+    CHECK(cudaMalloc(&d, 32));
+    sample<<<1, 8>>>(texture, d);
+    CHECK(cudaMemcpy(found, d, 32, cudaMemcpyDeviceToHost));
+    printf("%g %g ", found[0], found[7]);
+    paint<<<1, 8>>>(surface);
+    sample<<<1, 8>>>(texture, d);
+    CHECK(cudaMemcpy(found, d, 32, cudaMemcpyDeviceToHost));
+    printf("%g %g\n", found[0], found[7]);
+    CHECK(cudaDestroyTextureObject(texture));
+    CHECK(cudaFreeArray(array));
+    CHECK(cudaFree(d));
+}
+void properties() {
+    cudaDeviceProp all;
+    int count, sms, blocks, grid, block;
+    CHECK(cudaGetDeviceCount(&count));
+    CHECK(cudaGetDeviceProperties(&all, 0));
+    CHECK(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0));
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, scale, 1024, 0));
+    CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, &block, scale, 0, 0));
+    printf("%d %d.%d %d %d %d %s\n", count, all.major, all.minor, sms, blocks, block, cudaGetErrorName(cudaSetDevice(1)));
+}
+void registered() {
+    float* own = (float*)malloc(4 * n);
+    for (int i = 0; i < n; i++) own[i] = 3;
+    CHECK(cudaHostRegister(own, 4 * n, cudaHostRegisterDefault));
+    scale<<<1, n>>>(own, n);
+    CHECK(cudaDeviceSynchronize());
+    printf("%g\n", own[n - 1]);
+}
+void driver() {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult how;
+    CHECK(cudaGetDriverEntryPointByVersion("cuDeviceGetCount", &found, 12000, cudaEnableDefault, &how));
+    int count = 0;
+    ((CUresult(*)(int*))found)(&count);
+    printf("%d\n", count);
+}
+void unsupported() {
+    cudaIpcMemHandle_t handle;
+    void* d;
+    CHECK(cudaMalloc(&d, 4));
+    CHECK(cudaIpcGetMemHandle(&handle, d));
+    printf("not reached\n");
+}
+
+#define CASE(name) {#name, name}
+int main(int argc, char** argv) {
+    static const struct { const char* name; void (*run)(); } cases[] = {
+        CASE(memory), CASE(managed), CASE(output), CASE(cooperative), CASE(clusters), CASE(graphs), CASE(textures),
+        CASE(properties), CASE(registered), CASE(driver), CASE(unsupported),
+    };
+    for (auto& one : cases)
+        if (argc > 1 && !strcmp(one.name, argv[1])) one.run();
+    return argc > 2 ? 7 : 0;
+}

@@ -1,0 +1,61 @@
+"""Calls of the CUDA runtime in a whole program, by what it prints."""
+
+from pathlib import Path
+
+import pytest
+
+from ptxlab.programs.building import build, has_main
+from ptxlab.programs.program import ProgramOptions, run_program
+from tests.programs.tools import needs_compilers
+
+pytestmark = needs_compilers
+
+SOURCE = Path(__file__).parent / "features.cu"
+OUTPUT = {
+    "memory": "21 2541 8 1\n",
+    "managed": "71\n",
+    "output": "before\nthread 0 says hello\nthread 1 says hello\nafter\n",
+    "cooperative": "128 cudaErrorCooperativeLaunchTooLarge\n",
+    "clusters": "0 1 0 1\n",
+    "graphs": "8 3\n",
+    "textures": "8 15 0 7\n",
+    "properties": "1 9.0 132 2 1024 cudaErrorInvalidDevice\n",
+    "registered": "6\n",
+    "driver": "1\n",
+}
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("programs") / "features"
+    assert not build(SOURCE, made, "sm_90", [])
+    return made
+
+
+@pytest.mark.parametrize("case", OUTPUT)
+def test_feature(program: Path, case: str, capfd: pytest.CaptureFixture[str]) -> None:
+    result = run_program([str(program), case, "status"], ProgramOptions(folders=[SOURCE.parent]))
+    assert capfd.readouterr().out == OUTPUT[case]
+    assert [str(one) for one in result.findings if one.level != "note"] == []
+    assert result.status == 7
+
+
+def test_unsupported_call_is_named(program: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    result = run_program([str(program), "unsupported"], ProgramOptions(folders=[SOURCE.parent]))
+    (found,) = [one for one in result.findings if one.level != "note"]
+    assert found.message == "the program calls `cudaIpcGetMemHandle`, which ptxlab does not have"
+    assert found.line == 1 + SOURCE.read_text().split("\n").index("    CHECK(cudaIpcGetMemHandle(&handle, d));")
+    assert capfd.readouterr().out == ""
+
+
+def test_main_is_found_in_code_only(tmp_path: Path) -> None:
+    file = tmp_path / "a.cu"
+    for text, expected in (
+        ("int main() {}", True),
+        ("// int main() {}\n", False),
+        ('const char* s = "int main()";', False),
+        ("int domain(int x);", False),
+        ("int\nmain(int argc, char** argv)\n{}", True),
+    ):
+        file.write_text(text)
+        assert has_main(file) == expected, text
