@@ -16,6 +16,7 @@ SECTIONS = {
         "docs/three-ways.md",
         "docs/pytest.md",
         "docs/cuda.md",
+        "docs/programs.md",
         "docs/frameworks.md",
         "docs/functions.md",
         "docs/textures.md",

@@ -17,7 +17,7 @@ _BUILD_OPTIONS = "-g -lineinfo"
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False})
-@click.argument("program", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("program", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--build", metavar="COMMAND", help="Run this first, such as `make`; nvcc then adds line numbers.")
 @click.option("--seed", metavar="N", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
@@ -49,4 +49,6 @@ def command(context: click.Context, /, program: Path, args: tuple[str, ...], bui
         ).returncode
         if status:
             raise click.UsageError(f"`{build}` ended with status {status}")
+    if not program.is_file():
+        raise click.UsageError(f"there is no program `{program}`")
     context.exit(run_and_show([str(program), *args], given, str(program), []))

@@ -36,7 +36,10 @@ def is_program(context: click.Context, path: Path) -> bool:
         return True
     from ptxlab.programs.building import has_main
 
-    return has_main(path)
+    try:
+        return has_main(path)
+    except PtxError:  # which reading the file reports
+        return False
 
 
 def _given(context: click.Context, names: Sequence[str]) -> list[str]:
@@ -86,6 +89,9 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name, format)
         return status_of(wrong.diagnostics)
+    except KeyboardInterrupt as interrupt:
+        show_failure(getattr(interrupt, "diagnostics", []), name, format)
+        return 130
     found = result.findings
     if format == "json":
         click.echo(json.dumps(_as_object(result, found), indent=2))

@@ -21,7 +21,7 @@ from ptxlab.programs.library import make_library
 from ptxlab.programs.lines import HostLines
 from ptxlab.programs.modules import Modules
 from ptxlab.programs.session import LaunchCount, Log, Process
-from ptxlab.report import Diagnostic
+from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.toolchain.process import absolute_entries
 
 
@@ -48,6 +48,8 @@ class ProgramOptions:
 
 def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResult:
     """Run an executable; its calls of CUDA go to the emulator."""
+    if sys.platform != "linux":
+        raise PtxError([error("missing-tool", "whole programs run on Linux only", None)])
     program = Path(command[0])
     log = Log()
     folders = [*options.folders, program.absolute().parent, Path.cwd()]
@@ -61,7 +63,7 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
             server.bind(address)
             server.listen(8)
             environment = _environment(Path(folder), library, address)
-            output = sys.stderr.fileno() if options.output_to_stderr else None
+            output = 2 if options.output_to_stderr else None
             child = subprocess.Popen([str(program.absolute()), *command[1:]], env=environment, stdout=output)
             try:
                 _serve(server, child, modules, options.launch or {}, log)

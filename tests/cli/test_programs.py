@@ -1,0 +1,101 @@
+"""Whole programs on the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ptxlab.cli.group import ptxlab
+from tests.programs.tools import needs_compilers
+
+pytestmark = needs_compilers
+
+PROGRAM = """\
+#include <cstdio>
+#include <cstdlib>
+__global__ void count(int* x, int n) {
+  if (threadIdx.x < n) x[threadIdx.x] = threadIdx.x;
+}
+__global__ void wait_for(volatile int* x) {
+  while (*x == 0) {
+  }
+}
+int main(int argc, char** argv) {
+  int *x, back[32];
+  cudaMalloc(&x, 128);
+  int n = atoi(argv[1]);
+  cudaMemset(x, 0, 128);
+  if (n == 0) {
+    printf("started\\n");
+    fflush(stdout);
+    wait_for<<<1, 1>>>(x);
+  }
+  count<<<1, 64>>>(x, n);
+  cudaMemcpy(back, x, 128, cudaMemcpyDeviceToHost);
+  printf("%d\\n", back[31]);
+  cudaFree(x);
+  return n == 33 ? 0 : 5;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("program.cu").write_text(PROGRAM)
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(ptxlab, args)
+
+
+def test_a_program_runs_with_its_arguments(capfd: pytest.CaptureFixture[str]) -> None:
+    result = run("run", "program.cu", "--", "32")
+    assert (result.exit_code, capfd.readouterr().out) == (5, "31\n")
+    first, *_, last = result.stdout.splitlines()
+    assert first.startswith("the program ended with status 5: 1 launch in ")
+    assert first.endswith("as H200")
+    assert last == "no errors or warnings in program.cu"
+    kernel = run("run", "program.cu", "--entry", "count", "--block", "4", "--arg", "s32[4]=zeros", "--arg", "s32=4")
+    assert (kernel.exit_code, "0 1 2 3" in kernel.stdout) == (0, True), kernel.stdout
+
+
+@pytest.mark.slow
+def test_a_built_program_runs(capfd: pytest.CaptureFixture[str]) -> None:
+    build = "nvcc -arch=sm_80 -cudart shared program.cu -o program"
+    result = run("exec", "--build", build, "--format", "json", "./program", "33")
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["status"]) == (1, 0)
+    assert [(one["code"], one["line"]) for one in found["diagnostics"]] == [("out-of-bounds", 4)]
+    assert found["kernels"]["count"]["launches"] == 1
+    assert capfd.readouterr().err.endswith("\n")  # what it printed
+    assert run("exec", "./program", "32").exit_code == 5
+
+
+def test_what_cannot_be_run_is_a_usage_error() -> None:
+    Path("kernel.cu").write_text("__global__ void k() {}\n")
+    assert "is for one kernel" in run("run", "program.cu", "--profile").stderr
+    assert "is for one kernel" in run("run", "program.cu", "--device", "cuda").stderr
+    Path("wrong.cu").write_text("int main() { return missing; }\n")
+    result = run("run", "wrong.cu", "--format", "concise")
+    assert result.exit_code == 1
+    assert result.stdout == "wrong.cu:1:21: error[cuda-error]: identifier `missing` is undefined\n"
+
+
+@pytest.mark.slow
+def test_interrupting_ends_the_program() -> None:
+    program = "from ptxlab.cli import main; main()"
+    command = [sys.executable, "-P", "-c", program, "run", "program.cu", "--", "0"]
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"started\n"
+    time.sleep(0.5)
+    os.killpg(child.pid, signal.SIGINT)
+    said, _ = child.communicate(timeout=60)
+    assert child.returncode == 130, said.decode()
