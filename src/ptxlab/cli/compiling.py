@@ -70,17 +70,24 @@ def ptxas_options(path: Path) -> list[str]:
     return [word for flag, word in pairwise(given) if flag in _TO_PTXAS]
 
 
-def compile_file(path: Path, target: str | None, entry: str | None) -> Compilation:
+def has_debug_info() -> bool:
+    """Whether the words after `--` of this command ask for debug information."""
+    from ptxlab.toolchain.compilation import DEBUG_INFO
+
+    return not DEBUG_INFO.isdisjoint(options_given())
+
+
+def compile_file(path: Path, target: str | None, entry: str | None, *, debug_info: bool = False) -> Compilation:
     """The PTX of a `.cu` file; raises `PtxError` where it is wrong.
 
-    `entry` with template arguments is made of its template.
+    `entry` with template arguments is made of its template; with `debug_info` it is not optimized, and names variables.
     """
     from ptxlab.ir.mangled import ELLIPSIS
     from ptxlab.toolchain import compile_cuda
     from ptxlab.toolchain.compilation import DEFAULT_TARGET
 
     project = Project.of(path)
-    options = ["-lineinfo", *project.options, *_without_ptxas(options_given())]
+    options = ["-G" if debug_info else "-lineinfo", *project.options, *_without_ptxas(options_given())]
     wanted = [entry] if entry is not None and entry.endswith(">") and ELLIPSIS not in entry else []
     compilation = compile_cuda(path, target or project.target or DEFAULT_TARGET, options, instantiate=wanted)
     if compilation.text is None:

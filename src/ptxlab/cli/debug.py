@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import arguments_for, parse_argument, parse_setting
-from ptxlab.cli.compiling import Compiling
+from ptxlab.cli.compiling import CUDA, Compiling, has_debug_info
 from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
@@ -22,11 +22,12 @@ from ptxlab.report import KernelError, PtxError
 
 if TYPE_CHECKING:
     from ptxlab.debug.adapter import Opened
+    from ptxlab.ir import Module
 
 TRACE = ".ptxtrace"
 _PROMPT = "(ptxlab) "
 REQUEST = ("program", "entry", "grid", "block", "cluster", "args", "set", "shared", "seed", "target", "blocks", "warps",
-           "limit")  # what a launch request of an editor may say  # fmt: skip
+           "limit", "deviceDebug")  # what a launch request of an editor may say  # fmt: skip
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -47,6 +48,7 @@ class Session:
     blocks: list[tuple[int, ...]] | None = None
     warps: tuple[int, ...] = ()
     limit: int = 10_000_000
+    device_debug: bool = False
 
     def with_request(self, given: dict[str, Any]) -> Session:
         """What a launch request of an editor says, where it says something."""
@@ -60,6 +62,8 @@ class Session:
         for name in ("target", "entry", "shared", "seed", "limit"):
             if name in given:
                 changed[name] = given[name]
+        if "deviceDebug" in given:
+            changed["device_debug"] = bool(given["deviceDebug"])
         if "args" in given:
             changed["arguments"] = [parse_argument(str(text)) for text in given["args"]]
         if "set" in given:
@@ -72,9 +76,8 @@ class Session:
 
     def open(self) -> Opened:
         """Run the kernel and record it, or read what was recorded."""
-        from ptxlab.debug import Debugger
+        from ptxlab.debug import Debugger, UnknownError
         from ptxlab.debug.adapter import Opened
-        from ptxlab.debug.values import UnknownError
         from ptxlab.device.trace_file import TraceError
         from ptxlab.emulate.host.recording import describe_finding
         from ptxlab.trace import Trace
@@ -90,7 +93,7 @@ class Session:
         from ptxlab.device.options import LaunchOptions
         from ptxlab.device.record import Record
 
-        module, warnings = read_module(self.path, self.target, self.entry)
+        module, warnings = read_module(self.path, self.target, self.entry, debug_info=self.device_debug)
         check_first(module)
         kernel = choose(module, self.entry, self.path)
         record = Record(blocks=self.blocks, warps=self.warps or None, limit=self.limit)
@@ -103,7 +106,18 @@ class Session:
         warnings += kernel_warnings(kernel)
         result.trace.findings += [Finding(**describe_finding(one, module.source)) for one in warnings]
         path = self.path if self.path.suffix == ".ptx" else None
-        return Opened(Debugger(result.trace, result.diagnostics), path, result.output, result)
+        debugger = Debugger(result.trace, result.diagnostics, self._with_debug_info)
+        return Opened(debugger, path, result.output, result)
+
+    def _with_debug_info(self) -> Module | None:
+        """The program compiled for its debug information alone; None where that is not there."""
+        assert self.path is not None
+        if self.path.suffix != CUDA or self.device_debug or has_debug_info():
+            return None
+        try:
+            return read_module(self.path, self.target, self.entry, debug_info=True)[0]
+        except PtxError:  # some code compiles with optimization only
+            return None
 
 
 def _numbers(name: str, given: Any) -> tuple[int, ...]:
@@ -115,6 +129,12 @@ def _numbers(name: str, given: Any) -> tuple[int, ...]:
         raise click.UsageError(f"`{name}` is {given!r}: whole numbers are wanted") from None
 
 
+device_debug_option = click.option(
+    "-G", "--device-debug", is_flag=True,
+    help="Compile CUDA C++ without optimization, so that its local variables are known, as for cuda-gdb.",
+)  # fmt: skip
+
+
 @click.command("debug", cls=Compiling, short_help="Step through a kernel, forwards and backwards.")
 @click.argument("path", type=_PATH, metavar="[PATH]", required=False)
 @cuda_target_option
@@ -124,6 +144,7 @@ def _numbers(name: str, given: Any) -> tuple[int, ...]:
               help="Record only this warp of each block; may be repeated.")  # fmt: skip
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000_000, show_default=True,
               help="Steps of threads that are recorded at most.")  # fmt: skip
+@device_debug_option
 @click.option("--dap", is_flag=True, help="Serve the Debug Adapter Protocol on standard input and output.")
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="With --dap: serve one client at this port.")
 @click.option("--command", "commands", metavar="COMMAND", multiple=True,
@@ -145,6 +166,8 @@ def command(context: click.Context, /, dap: bool, port: int | None, commands: Se
           --arg f32[1024]=zeros --arg f32=2.0 --arg u32=1024
       ptxlab debug run.ptxtrace --command "break 12" \\
           --command continue --command registers
+      ptxlab debug gemm.cu -G --grid 4,4 --block 16,16 --arg f32[64,64]=random \\
+          --arg f32[64,64]=random --arg f32[64,64]=zeros --arg u32=64
       ptxlab debug --dap
     """
     names = {field.name for field in fields(Session)}
@@ -214,7 +237,7 @@ def _lines_of(file: str, beside: Path) -> list[str] | None:
 
 def opener(session: Session) -> Callable[[dict[str, Any]], Opened]:
     """What answers launch requests; all that is wrong with one is said in one text."""
-    from ptxlab.debug.values import UnknownError
+    from ptxlab.debug import UnknownError
 
     def open(given: dict[str, Any]) -> Opened:
         try:

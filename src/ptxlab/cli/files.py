@@ -91,17 +91,24 @@ def ptx_name_of(path: Path) -> str:
     return name_of(path.with_suffix(".ptx") if path.suffix == CUDA else path)
 
 
-def read_module(path: Path, target: str | None = None, entry: str | None = None) -> tuple[Module, list[Diagnostic]]:
+def read_module(
+    path: Path, target: str | None = None, entry: str | None = None, *, debug_info: bool = False
+) -> tuple[Module, list[Diagnostic]]:
     """The program in a file or on standard input, and the compiler's warnings; raises `PtxError` where it is wrong."""
     refuse_options([path])
-    module, faults, warnings = read_program(path, target, entry=entry)
+    module, faults, warnings = read_program(path, target, entry=entry, debug_info=debug_info)
     if faults:
         raise PtxError(faults)
     return module, warnings
 
 
 def read_program(
-    path: Path, target: str | None = None, progress: Callable[[int], None] | None = None, entry: str | None = None
+    path: Path,
+    target: str | None = None,
+    progress: Callable[[int], None] | None = None,
+    entry: str | None = None,
+    *,
+    debug_info: bool = False,
 ) -> tuple[Module, list[Diagnostic], list[Diagnostic]]:
     """The program in a file as far as it can be read, every syntax error, and what the compiler of CUDA C++ warns of.
 
@@ -110,7 +117,7 @@ def read_program(
     from ptxlab.ir.origin import at_origin
     from ptxlab.syntax import read
 
-    text, warnings = read_ptx(path, target, entry)
+    text, warnings = read_ptx(path, target, entry, debug_info=debug_info)
     module, faults = read(text, ptx_name_of(path), progress)
     if path.suffix == CUDA:
         from ptxlab.toolchain import trace
@@ -119,11 +126,13 @@ def read_program(
     return module, at_origin(module, faults), warnings
 
 
-def read_ptx(path: Path, target: str | None = None, entry: str | None = None) -> tuple[str, list[Diagnostic]]:
+def read_ptx(
+    path: Path, target: str | None = None, entry: str | None = None, *, debug_info: bool = False
+) -> tuple[str, list[Diagnostic]]:
     """PTX from a file or from standard input; CUDA C++ is compiled for `target`, with the warnings of its compiler."""
     if path.suffix != CUDA:
         return read_text(path), []
-    compilation = compile_file(path, target, entry)
+    compilation = compile_file(path, target, entry, debug_info=debug_info)
     assert compilation.text is not None
     return compilation.text, list(compilation.diagnostics)
 

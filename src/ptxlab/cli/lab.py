@@ -15,7 +15,7 @@ import click
 from ptxlab.cli import lessons
 from ptxlab.cli.bench import read_size
 from ptxlab.cli.compiling import Compiling
-from ptxlab.cli.debug import Session
+from ptxlab.cli.debug import Session, device_debug_option
 from ptxlab.cli.files import cuda_target_option
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, launch_options
@@ -57,6 +57,7 @@ def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) ->
               help="Record only this warp of each block; may be repeated.")  # fmt: skip
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=_LIMIT, show_default=True,
               help="Steps of threads that are recorded at most.")  # fmt: skip
+@device_debug_option
 @click.option("--variant", metavar="NAME", help="Of a kernel of the gallery, or the launch of a lesson.")
 @click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
               help="Of a kernel of the gallery; by default the first that its tests have.")  # fmt: skip

@@ -5,6 +5,7 @@ the position; `terminal.py` and `adapter.py` are front ends: commands, and the D
 """
 
 from ptxlab.debug.debugger import Debugger, Frame, Stop
-from ptxlab.debug.values import Scope, UnknownError
+from ptxlab.debug.objects import UnknownError
+from ptxlab.debug.values import Scope
 
 __all__ = ["Debugger", "Frame", "Scope", "Stop", "UnknownError"]

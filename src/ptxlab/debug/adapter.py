@@ -8,13 +8,17 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ptxlab.debug.absence import why_no_code
 from ptxlab.debug.debugger import Debugger, Kind, Stop, Unit
+from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.protocol import read_message, write_message
 from ptxlab.debug.stops import Finding
-from ptxlab.debug.values import UnknownError, shown
+from ptxlab.debug.terminal import Terminal
+from ptxlab.debug.values import Scope
 from ptxlab.debug.variables import Variables
 
 Fields = dict[str, Any]
@@ -22,7 +26,8 @@ CAPABILITIES = (
     "supportsConfigurationDoneRequest supportsConditionalBreakpoints supportsHitConditionalBreakpoints "
     "supportsStepBack supportsEvaluateForHovers supportsSteppingGranularity supportsDataBreakpoints "
     "supportsReadMemoryRequest supportsDisassembleRequest supportsInstructionBreakpoints "
-    "supportsExceptionInfoRequest supportsTerminateRequest"
+    "supportsExceptionInfoRequest supportsTerminateRequest supportsLogPoints supportsFunctionBreakpoints "
+    "supportsValueFormattingOptions"
 ).split()
 _MOST_INSTRUCTIONS = 100_000  # of an answer to `disassemble`
 _REASONS = {"watchpoint": "data breakpoint", "finding": "exception", "end": "pause", "start": "pause"}
@@ -56,6 +61,8 @@ class Adapter:
     is_done: bool = False
     wants_entry: bool = True
     _numbers: dict[str, list[int]] = field(default_factory=dict)
+    _frames: list[tuple[int, int]] = field(default_factory=list)
+    """What numbers of frames mean: a thread, and a function of its stack."""
 
     def serve(self) -> None:
         """Answer requests until the client ends the session."""
@@ -162,14 +169,21 @@ class Adapter:
         return path is None or not source.get("path") or Path(str(source["path"])).absolute() == path.absolute()
 
     def _line(self, file: str, given: Fields) -> Fields:
-        line = self.debugger.lines.next_line(file, int(given["line"]))
-        if line is None:
-            raise UnknownError(f"there is no instruction at line {given['line']} or below")
-        hits = str(given.get("hitCondition") or "1").strip(" >=")
-        made = self.debugger.break_at(
-            file, line, condition=str(given.get("condition") or ""), hit_count=int(hits) if hits.isdecimal() else 1
-        )
-        return {"id": made.number, "verified": True, "line": line}
+        asked = int(given["line"])
+        line = self.debugger.lines.next_line(file, asked)
+        why = None if line == asked else why_no_code(file, asked)
+        if line is None or (why is not None and not why.moves):
+            raise UnknownError(f"line {asked} has no code: {why}")
+        made = self.debugger.break_at(file, line, message=str(given.get("logMessage") or ""), **_conditions(given))
+        note = {"message": f"line {asked} has no code: {why}"} if why else {}
+        return {"id": made.number, "verified": True, "line": line, **note}
+
+    def on_setFunctionBreakpoints(self, given: Fields) -> Fields:  # noqa: N802
+        def make(one: Fields) -> Fields:
+            made = self.debugger.break_in(str(one["name"]).strip(), **_conditions(one))
+            return {"id": made.number, "verified": True, "line": self.debugger.place(made.instructions[0]).line}
+
+        return self._replace("functions", given.get("breakpoints", ()), make)
 
     def on_setInstructionBreakpoints(self, given: Fields) -> Fields:  # noqa: N802
         def make(one: Fields) -> Fields:
@@ -214,18 +228,17 @@ class Adapter:
 
     def _move(self, given: Fields, kind: Kind, *, backwards: bool) -> None:
         unit: Unit = "instruction" if given.get("granularity") == "instruction" else "line"
-        self._focus(given)
+        self.debugger.focus(self._thread_of(given))
         self.stop = self.debugger.step(kind, unit, backwards=backwards)
 
-    def _focus(self, given: Fields) -> None:
-        """Inspect a warp: the thread of it that was inspected before, or its first."""
+    def _thread_of(self, given: Fields) -> int:
+        """The thread of a warp that is inspected: the one that was before, or its first."""
         warp = int(given.get("threadId", 0)) - 1
         warps = self.debugger.warps()
         if not 0 <= warp < len(warps):
             raise UnknownError(f"there is no warp {warp + 1}")
         lanes = self.debugger.lanes(warps[warp])
-        if self.debugger.thread not in lanes:
-            self.debugger.thread = lanes[0]
+        return self.debugger.thread if self.debugger.thread in lanes else lanes[0]
 
     def on_next(self, given: Fields) -> None:
         self._move(given, "over", backwards=False)
@@ -240,18 +253,20 @@ class Adapter:
         self._move(given, "over", backwards=True)
 
     def on_continue(self, given: Fields) -> Fields:
-        self._focus(given)
+        self.debugger.focus(self._thread_of(given))
         self.stop = self.debugger.run()
         return {"allThreadsContinued": True}
 
     def on_reverseContinue(self, given: Fields) -> None:  # noqa: N802
-        self._focus(given)
+        self.debugger.focus(self._thread_of(given))
         self.stop = self.debugger.run(backwards=True)
 
     def on_pause(self, given: Fields) -> None:
         self.stop = Stop("goto", "pause", self.debugger.thread)
 
     def _moved(self, stop: Stop) -> None:
+        for text in self.debugger.said():
+            self._event("output", category="console", output=f"{text}\n")
         self._stopped(stop, _REASONS.get(stop.reason, stop.reason))
         if stop.reason == "end" and self.debugger.position == self.debugger.trace.steps:
             self._event("output", category="console", output=f"{stop.description}; step back to see it again\n")
@@ -259,6 +274,7 @@ class Adapter:
     def _stopped(self, stop: Stop, reason: str) -> None:
         assert self.variables is not None
         self.variables.forget()
+        self._frames.clear()
         numbers = [stop.number] if stop.number is not None and stop.number > 0 else []
         warp = self.debugger.warps().index(self.debugger.lanes(stop.thread)[0])
         self._event("stopped", reason=reason, description=stop.description, text=stop.description, threadId=warp + 1,
@@ -282,22 +298,36 @@ class Adapter:
         return f"block ({','.join(map(str, scope.block_index))}) warp {scope.warp}"
 
     def on_stackTrace(self, given: Fields) -> Fields:  # noqa: N802
-        self._focus(given)
         debugger = self.debugger
+        thread = self._thread_of(given)
+        lane = debugger.scope_of(thread).lane
+        stack = debugger.stack(thread)
+        start, count = int(given.get("startFrame") or 0), int(given.get("levels") or len(stack))
         frames = [
             {
-                "id": number,
-                "name": f"{frame.place.function} · lane {debugger.scope.lane}",
+                "id": self._frame_number(thread, number),
+                "name": f"{frame.place.function} · lane {lane}",
                 "line": frame.place.line,
                 "column": 1,
                 "source": self._source(frame.place.file),
                 "instructionPointerReference": hex(frame.instruction),
                 "presentationHint": "normal" if frame.is_own else "subtle",  # editors open the first that is normal
             }
-            for number, frame in enumerate(debugger.stack())
+            for number, frame in [*enumerate(stack)][start : start + count]
         ]
-        start, count = int(given.get("startFrame") or 0), int(given.get("levels") or len(frames))
-        return {"stackFrames": frames[start : start + count], "totalFrames": len(frames)}
+        return {"stackFrames": frames, "totalFrames": len(stack)}
+
+    def _frame_number(self, thread: int, frame: int) -> int:
+        if (thread, frame) not in self._frames:
+            self._frames.append((thread, frame))
+        return self._frames.index((thread, frame)) + 1
+
+    def _scope(self, given: Fields) -> Scope:
+        """The function that a request is about; by default the innermost of the thread that is inspected."""
+        number = int(given.get("frameId") or 0)
+        if not 1 <= number <= len(self._frames):
+            return self.debugger.scope
+        return self.debugger.scope_of(*self._frames[number - 1])
 
     def _source(self, file: str) -> Fields:
         assert self.session is not None
@@ -311,32 +341,55 @@ class Adapter:
 
     def on_scopes(self, given: Fields) -> Fields:
         assert self.variables is not None
-        return {"scopes": self.variables.scopes()}
+        return {"scopes": self.variables.scopes(self._scope(given))}
 
     def on_variables(self, given: Fields) -> Fields:
         assert self.variables is not None
         start, count = int(given.get("start") or 0), int(given.get("count") or 0)
+        self.variables.style = _style(given)
         found = self.variables.children(int(given["variablesReference"]))
         return {"variables": found[start : start + count if count else None]}
 
     def on_evaluate(self, given: Fields) -> Fields:
-        text = str(given.get("expression", "")).strip()
-        word, _, rest = text.partition(" ")
-        if word == "origin" and rest:
-            return {"result": str(self.debugger.origin(rest.strip())), "variablesReference": 0}
-        if word in ("lane", "thread") and rest.strip().isdecimal():
-            return {"result": self._focus_thread(word, int(rest)), "variablesReference": 0}
-        return {"result": shown(self.debugger.scope.evaluate(text)), "variablesReference": 0}
+        """The value of an expression; in the console also what a command of the terminal says."""
+        assert self.variables is not None
+        expression = str(given.get("expression", "")).strip()
+        if given.get("context") == "repl" and self._is_command(expression):
+            return {"result": self._command(expression), "variablesReference": 0}
+        found = self.variables.of(self._scope(given), expression, _style(given))
+        found["result"] = found.pop("value")
+        return found
 
-    def _focus_thread(self, word: str, number: int) -> str:
-        scope = self.debugger.scope
-        own = number if word == "thread" else scope.own // 32 * 32 + number
-        thread = self.debugger.trace.number_of(own, scope.block)
-        if thread not in self.debugger.trace.columns.threads:
-            raise UnknownError(f"{word} {number} is not recorded")
-        self.stop = Stop("goto", self.debugger.name(thread), thread)
-        self.debugger.thread = thread
-        return self.debugger.name(thread)
+    def _is_command(self, text: str) -> bool:
+        """Whether a text is a command: one of a single word may be a variable, which is meant then."""
+        word, _, rest = text.partition(" ")
+        named = any(word.partition("/")[0] in one.names for one in self.terminal.commands)
+        if not rest and named:
+            try:
+                self.debugger.scope.operand(text)
+            except UnknownError:
+                return True
+        return named and bool(rest)
+
+    def _command(self, text: str) -> str:
+        """What the terminal says to a command; where it moves the debugger, or to another thread, an event follows."""
+        debugger = self.debugger
+        before = debugger.position, debugger.thread
+        said = "\n".join(self.terminal.answer(text))
+        if (debugger.position, debugger.thread) != before:
+            self.stop = Stop("goto", debugger.name(debugger.thread), debugger.thread)
+        return said
+
+    @cached_property
+    def terminal(self) -> Terminal:
+        """What answers commands in the console."""
+        return Terminal(self.debugger, self._text)
+
+    def _text(self, file: str) -> list[str] | None:
+        if not file:
+            return str(self.debugger.trace.description["text"]).splitlines()
+        path = Path(file)
+        return path.read_text("utf-8", "replace").splitlines() if path.is_file() else None
 
     def on_readMemory(self, given: Fields) -> Fields:  # noqa: N802
         space, _, start = str(given["memoryReference"]).rpartition(":")
@@ -361,3 +414,14 @@ class Adapter:
             found.append({"address": hex(number), "instruction": text, "line": lines.ptx[number].line,
                           "location": self._source("")})  # fmt: skip
         return {"instructions": found}
+
+
+def _conditions(given: Fields) -> Fields:
+    """The condition and the hit count of a breakpoint."""
+    hits = str(given.get("hitCondition") or "1").strip(" >=")
+    return {"condition": str(given.get("condition") or ""), "hit_count": int(hits) if hits.isdecimal() else 1}
+
+
+def _style(given: Fields) -> str:
+    form = given.get("format")
+    return "x" if isinstance(form, dict) and form.get("hex") else ""

@@ -6,18 +6,31 @@ there on, which it executes next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
+from ptxlab.debug.declarations import Declarations
 from ptxlab.debug.lines import Lines, Place
 from ptxlab.debug.machine_code import MachineCode
-from ptxlab.debug.stops import Breakpoint, Finding, Watchpoint, stop_at_finding, watch_memory, watch_register
-from ptxlab.debug.values import Scope, UnknownError
+from ptxlab.debug.objects import UnknownError, UnwrittenError
+from ptxlab.debug.stops import (
+    Breakpoint,
+    Finding,
+    Watchpoint,
+    stop_at_finding,
+    watch_memory,
+    watch_register,
+    watch_value,
+)
+from ptxlab.debug.values import Scope, index_text
+from ptxlab.ir import Module
 from ptxlab.report import Diagnostic
 from ptxlab.trace import Trace
-from ptxlab.trace.accesses import GLOBAL, NAMES, SHARED
+from ptxlab.trace.accesses import GLOBAL, LOCAL, NAMES, SHARED
 from ptxlab.trace.program import Value
 from ptxlab.trace.thread_steps import ThreadSteps, steps_of
 
@@ -28,6 +41,7 @@ Kind = Literal["in", "over", "out"]
 Unit = Literal["line", "instruction"]
 
 
+_MOST_SAID = 1000  # messages of breakpoints in one move
 Reason = Literal["step", "breakpoint", "watchpoint", "finding", "end", "start", "goto"]
 _REASONS: dict[type, Reason] = {Breakpoint: "breakpoint", Watchpoint: "watchpoint", Finding: "finding"}
 
@@ -51,21 +65,36 @@ class Frame:
     instruction: int
     ptx_line: int
     is_own: bool = True  # not in a header of a library
+    level: int = 0
+    """How many functions are inlined inside of it."""
+    step: int | None = None
+    """The step of the call that it waits for; None of the innermost function."""
 
 
 class Debugger:
     """A recorded launch, a position in it, and a thread that is inspected."""
 
-    def __init__(self, trace: Trace, findings: Sequence[Diagnostic] = ()) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        findings: Sequence[Diagnostic] = (),
+        compile: Callable[[], Module | None] = lambda: None,
+    ) -> None:
+        """Start before the first step; `compile` makes the program with debug information, if names are asked for."""
         self.trace = trace
         self.lines = Lines(trace.program)
+        self.declarations = Declarations(trace.program, compile)
         self.findings = findings
         self.stops: dict[int, Breakpoint | Watchpoint | Finding] = {}
         self.position = 0
         self.in_ptx = not self.lines.has_sources
         """Whether lines are those of the PTX; otherwise of what `.loc` names."""
         self.thread = int(trace.columns.thread[0]) if trace.steps else 0
+        self.frame = 0
+        """Which function of the stack is inspected, from the innermost."""
         self._numbers = 0
+        self._said: list[str] = []
+        self._stopped = -1, 0  # the position and the number of the last stop
         self._steps = lru_cache(maxsize=64)(lambda thread: steps_of(trace.columns, thread))
         for number, diagnostic in enumerate(findings, 1):
             found = stop_at_finding(trace, -number, diagnostic)
@@ -76,12 +105,30 @@ class Debugger:
 
     @property
     def scope(self) -> Scope:
-        """The thread that is inspected, and what it sees."""
-        return self.scope_of(self.thread)
+        """The thread and the function that are inspected, and what they see."""
+        return self.scope_of(self.thread, self.frame)
 
-    def scope_of(self, thread: int) -> Scope:
-        """A thread of the grid at this position."""
-        return Scope(self.trace, thread, self.position)
+    def scope_of(self, thread: int, frame: int = 0) -> Scope:
+        """A thread of the grid at this position, in a function of its stack."""
+        frames = self.stack(thread)
+        if not frames or self.instruction(thread) is None:
+            return Scope(self.trace, thread, self.position, self.declarations)
+        chosen = frames[min(frame, len(frames) - 1)]
+        depth = len(self.lines.places(chosen.instruction))
+        level = depth - 1 if self.in_ptx else chosen.level
+        return Scope(
+            self.trace, thread, self.position, self.declarations, chosen.instruction, chosen.step, level, depth
+        )
+
+    def scope_at(self, thread: int, position: int, frames: int | None = None) -> Scope:
+        """A thread that executes the step at a position, in its innermost function; or in that of `frames`.
+
+        That counts from the function itself to the one among those inlined there.
+        """
+        instruction = self.trace.instruction_at(position)
+        depth = len(self.lines.places(instruction))
+        level = 0 if frames is None else max(depth - frames, 0)
+        return Scope(self.trace, thread, position, self.declarations, instruction, level=level, depth=depth)
 
     @cached_property
     def machine_code(self) -> MachineCode:
@@ -105,6 +152,21 @@ class Debugger:
         index = steps.next(self.position)
         return int(steps.instructions[index]) if index < len(steps.numbers) else None
 
+    def instructions(self) -> dict[int, int]:
+        """The instructions that all recorded threads execute next; those that have ended have none."""
+        columns = self.trace.columns
+        if self.position >= self.trace.steps:
+            return {}
+        first, index = columns.locate(self.position)
+        entries = np.arange(first, len(columns.thread))
+        entries = entries[columns.first_step[entries + 1] > columns.first_step[entries]]
+        _, found = np.unique(columns.thread[entries], return_index=True)
+        return {
+            int(columns.thread[entry]): columns.segment_of(entry).steps[index if entry == first else 0][0]
+            for entry in entries[found].tolist()
+            if columns.first_step[entry] < self.trace.steps
+        }
+
     def ending(self, thread: int) -> str:
         """What is known of a thread that has no next step: it has ended, or its last step was recorded."""
         if self.trace.is_complete:
@@ -125,14 +187,12 @@ class Debugger:
         size = self.trace.accesses.threads_in_block
         first = thread - thread % size % 32
         last = min(first + 32, (thread // size + 1) * size)
-        known = set(self.trace.columns.threads)
-        return [one for one in range(first, last) if one in known]
+        return [one for one in range(first, last) if one in self._recorded]
 
     def name(self, thread: int) -> str:
         """`block (1,0,0) thread (5,0,0)`."""
-        scope = self.scope_of(thread)
-        block, own = (",".join(map(str, index)) for index in (scope.block_index, scope.index))
-        return f"block ({block}) thread ({own})"
+        block, own = divmod(thread, self.trace.accesses.threads_in_block)
+        return f"block {index_text(block, self.trace.grid)} thread {index_text(own, self.trace.block)}"
 
     def stack(self, thread: int | None = None) -> list[Frame]:
         """The functions that a thread is in, the innermost first; code that is inlined has frames of its own."""
@@ -140,16 +200,20 @@ class Debugger:
         if not len(steps.numbers):
             return []
         index = min(steps.next(self.position), len(steps.numbers) - 1)
-        return [frame for at in (index, *steps.callers(index)) for frame in self._frames(int(steps.instructions[at]))]
+        return [
+            frame
+            for at in (index, *steps.callers(index))
+            for frame in self._frames(int(steps.instructions[at]), None if at == index else int(steps.numbers[at]))
+        ]
 
     def place(self, instruction: int) -> Place:
         """The line that an instruction is shown at: the innermost of the user's own."""
         return self.lines.own_places(instruction, in_ptx=self.in_ptx)[0]
 
-    def _frames(self, instruction: int) -> Iterator[Frame]:
+    def _frames(self, instruction: int, step: int | None) -> Iterator[Frame]:
         own = 0 if self.in_ptx else self.lines.own[instruction]
         for number, place in enumerate(self.lines.places(instruction, in_ptx=self.in_ptx)):
-            yield Frame(place, instruction, self.lines.ptx[instruction].line, number >= own)
+            yield Frame(place, instruction, self.lines.ptx[instruction].line, number >= own, number, step)
 
     def when_lanes_are_here(self, thread: int | None = None) -> dict[int, int]:
         """For each thread of a warp, the position at which it comes to this instruction as often as the thread has.
@@ -171,13 +235,20 @@ class Debugger:
                 found[lane] = int(same[times - 1])
         return found
 
-    def across_lanes(self, register: str, thread: int | None = None) -> dict[int, Value]:
-        """A register in all threads of a warp, each when it comes to this instruction; see `when_lanes_are_here`."""
+    def scopes_across_lanes(self, thread: int | None = None) -> dict[int, Scope]:
+        """What all threads of a warp see, each when it comes to this instruction; see `when_lanes_are_here`."""
+        when = self.when_lanes_are_here(thread).items()
+        if self.instruction(self.thread if thread is None else thread) is None:
+            return {lane: self.scope_of(lane) for lane, _ in when}
+        return {lane: self.scope_at(lane, at) for lane, at in when}
+
+    def across_lanes(self, expression: str, thread: int | None = None) -> dict[int, Value]:
+        """A register or another number in all threads of a warp; lanes that have none are left out."""
         found: dict[int, Value] = {}
-        for lane, at in self.when_lanes_are_here(thread).items():
+        for lane, scope in self.scopes_across_lanes(thread).items():
             try:
-                found[lane] = Scope(self.trace, lane, at).register(register)
-            except UnknownError:  # a lane that has not written it has no value
+                found[lane] = scope.evaluate(expression)
+            except UnwrittenError:  # a lane that has not written it has no value
                 continue
         return found
 
@@ -190,21 +261,25 @@ class Debugger:
         scope = self.scope
         if name.startswith("%"):
             return self.trace.origin(name, scope.own, block=scope.block, step=self.position - 1)
-        space, address, size = scope.address_of(name)
+        space, _, address, size = scope.location_of(name)
         return self.trace.origin(address, size=size, space=NAMES[space], block=scope.block, step=self.position - 1)
 
     # Breakpoints.
 
-    def break_at(
-        self, file: str, line: int, *, condition: str = "", hit_count: int = 1, thread: int | None = None
-    ) -> Breakpoint:
+    def break_at(self, file: str, line: int, **given: Any) -> Breakpoint:
         """Stop at a line of the PTX (`file` is "") or of a source; `UnknownError` where it has no instruction."""
         instructions = self.lines.instructions_at(file, line)
         if not instructions:
             raise UnknownError(f"there is no instruction at line {line}" + (f" of `{file}`" if file else ""))
-        return self.break_before(
-            instructions, condition=condition, hit_count=hit_count, thread=thread, is_line=bool(file)
-        )
+        return self.break_before(instructions, is_line=bool(file), line=line, **given)
+
+    def break_in(self, function: str, **given: Any) -> Breakpoint:
+        """Stop where a function is entered, after its prologue; also where it is inlined."""
+        instructions = self.lines.instructions_in(function)
+        if not instructions:
+            known = ", ".join(sorted({one.title for one in self.trace.program.functions}))
+            raise UnknownError(f"there is no function `{function}` in the recorded program, which has {known}")
+        return self.break_before(instructions, is_line=True, **given)
 
     def break_before(
         self,
@@ -214,31 +289,81 @@ class Debugger:
         hit_count: int = 1,
         thread: int | None = None,
         is_line: bool = False,
+        line: int = 0,
+        message: str = "",
     ) -> Breakpoint:
-        """Stop before instructions, by their numbers in the program; if they are a line, where a thread enters it."""
+        """Stop before instructions, by their numbers in the program; if they are a line, where a thread enters it.
+
+        With a `message`, it is said there instead, with values of the expressions in its braces.
+        """
+        found = Breakpoint(
+            self.trace, self._numbers + 1, instructions, self.scope_at, thread, condition, hit_count, is_line, line,
+            message,
+        )  # fmt: skip
+        found.check()
         self._numbers += 1
-        found = Breakpoint(self.trace, self._numbers, instructions, thread, condition, hit_count, is_line)
         self.stops[found.number] = found
         return found
 
     def watch(self, name: str) -> Watchpoint:
-        """Stop where a register, an element such as `c[3, 5]`, or `shared.f32[8]` changes."""
+        """Stop where a register, a variable, an element such as `c[3, 5]`, or another expression changes."""
         scope, number = self.scope, self._numbers + 1
-        if name.startswith("%"):
+        if name.startswith("%") and name in {known for names in self.trace.program.registers for known in names}:
             found = watch_register(self.trace, number, name, self.thread)
+        elif scope.is_in_memory(name):
+            space, owner, address, size = scope.location_of(name)
+            if space not in (GLOBAL, SHARED, LOCAL):
+                raise UnknownError(f"`{name}`: only registers, global, shared and local memory can be watched")
+            found = watch_memory(self.trace, number, name, space, owner, address, size)
         else:
-            space, address, size = scope.address_of(name)
-            if space not in (GLOBAL, SHARED):
-                raise UnknownError(f"`{name}`: only registers, global and shared memory can be watched")
-            found = watch_memory(number, name, scope, space, address, size)
+            found = watch_value(self.trace, number, name, self._same_function(scope), self.thread)
         self._numbers = number
         self.stops[number] = found
         return found
 
+    def _same_function(self, scope: Scope) -> Iterator[Scope]:
+        """What a function of a thread sees at each of its steps."""
+        steps = self.steps(scope.thread)
+        now = steps.next(self.position if scope.step is None else scope.step)
+        depth = int(steps.depths[min(now, len(steps.depths) - 1)])
+        function = self.trace.program.instructions[scope.instruction or 0][0]
+        for at, instruction, deep in zip(steps.numbers, steps.instructions, steps.depths, strict=True):
+            if deep == depth and self.trace.program.instructions[instruction][0] is function:
+                yield self.scope_at(scope.thread, int(at), scope.depth - scope.level)
+
+    def said(self) -> list[str]:
+        """What breakpoints with a message have said since it was asked last."""
+        found, self._said = self._said, []
+        return found
+
+    def _log(self, start: int, stop: int) -> None:
+        """Collect the messages of breakpoints between two positions."""
+        found: list[tuple[int, str]] = []
+        for one in self.stops.values():
+            if isinstance(one, Breakpoint) and one.message:
+                for hit in one.hits.around(start, backwards=False):
+                    at = int(one.hits.positions[hit])
+                    if at >= stop or len(found) >= _MOST_SAID:
+                        break
+                    if one.holds(hit):
+                        found.append((at, one.said(hit)))
+        self._said += [text for _, text in sorted(found)]
+
     # Moving.
+
+    def focus(self, thread: int) -> None:
+        """Inspect a thread, in its innermost function."""
+        if thread not in self._recorded:
+            raise UnknownError(f"{self.name(thread)} is not recorded")
+        self.thread, self.frame = thread, 0
+
+    @cached_property
+    def _recorded(self) -> set[int]:
+        return set(self.trace.columns.threads)
 
     def go_to(self, position: int, thread: int | None = None) -> Stop:
         """Go to a position; from the end if it is negative."""
+        self.frame, self._stopped = 0, (-1, 0)
         steps = self.trace.steps
         self.position = max(0, min(steps, position + steps + 1 if position < 0 else position))
         self.thread = self.thread if thread is None else thread
@@ -246,6 +371,13 @@ class Debugger:
 
     def run(self, *, backwards: bool = False) -> Stop:
         """Run to the next stop, or backwards to the one before; else to the end, or the start."""
+        start = self.position
+        stop = self._run(backwards=backwards)
+        self._log(start, self.position)
+        return stop
+
+    def _run(self, *, backwards: bool) -> Stop:
+        self.frame = 0
         limit = 0 if backwards else self.trace.steps
         found = self._nearest(limit, backwards=backwards)
         if found is not None:
@@ -261,11 +393,18 @@ class Debugger:
 
     def step(self, kind: Kind = "in", unit: Unit = "line", *, backwards: bool = False) -> Stop:
         """Let the thread execute a line or an instruction, or take it back, unless something stops it before that."""
+        start = self.position
+        stop = self._step(kind, unit, backwards=backwards)
+        self._log(start, self.position)
+        return stop
+
+    def _step(self, kind: Kind, unit: Unit, *, backwards: bool) -> Stop:
+        self.frame = 0
         steps = self.steps(self.thread)
         index = steps.next(self.position)
         target = self._before(steps, index, kind, unit) if backwards else self._after(steps, index, kind, unit)
         if target is None:
-            return self.run(backwards=backwards)
+            return self._run(backwards=backwards)
         found = self._nearest(target, backwards=backwards)
         if found is not None:
             return found
@@ -321,20 +460,28 @@ class Debugger:
         here = int(steps.numbers[index]) if index < len(steps.numbers) else -1
         best: tuple[int, int, int] | None = None
         for number, one in self.stops.items():
+            if isinstance(one, Breakpoint) and one.message:
+                continue
             for hit in one.hits.around(self.position, backwards=backwards):
                 at, thread = int(one.hits.positions[hit]), int(one.hits.threads[hit])
                 is_watch = not isinstance(one, Breakpoint)
                 beyond = at < limit if backwards else at > limit if is_watch else at >= limit
                 if beyond or (best is not None and _nearer(best[0], at, backwards)):
                     break
-                is_here = at == (self.position if is_watch else here)
+                is_here = at == (self.position if is_watch else here) or (at, number, at) == (
+                    *self._stopped,
+                    self.position,
+                )
                 if not is_here and one.holds(hit):
                     best = at, thread, number
                     break
         if best is None:
             return None
         self.position, self.thread, number = best
+        self._stopped = best[0], number
         found = self.stops[number]
+        if isinstance(found, Breakpoint) and found.is_once:
+            del self.stops[number]
         return Stop(_REASONS[type(found)], found.description, self.thread, number)
 
 

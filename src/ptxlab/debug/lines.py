@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ptxlab import ir
 from ptxlab.ir.inlining import Inlining, own_frame
+from ptxlab.ir.mangled import last_part
 from ptxlab.trace.program import Program
 
 
@@ -54,6 +55,22 @@ class Lines:
             for number, places in enumerate(self.sources)
             if any(place.line == line and place.file in names for place in places)
         ]
+
+    def instructions_in(self, function: str) -> list[int]:
+        """The instructions of a function by its name in C++ or PTX, after its prologue; of inlined ones all."""
+        found: list[int] = []
+        start = 0
+        for one in self.program.functions:
+            numbers = range(start, start := start + sum(1 for _ in one.instructions()))
+            if function in (one.name, one.title, last_part(one.title), last_part(one.title).partition("<")[0]):
+                first = [self.places(number)[-1] for number in numbers]
+                found += [number for number in numbers if first[number - numbers.start] != first[0]] or numbers
+        inlined = [
+            number
+            for number, places in enumerate(self.sources)
+            if any(function in (place.function, place.function.partition("<")[0]) for place in places[:-1])
+        ]
+        return found or inlined
 
     def next_line(self, file: str, line: int) -> int | None:
         """The first line with instructions, there or below."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ptxlab.debug.values import Scope, UnknownError
+from ptxlab.debug.expressions import compiled
+from ptxlab.debug.objects import UnknownError, UnwrittenError, load
+from ptxlab.debug.values import Scope
 from ptxlab.report import Diagnostic
 from ptxlab.trace import Trace
 from ptxlab.trace import registers as registers_of
-from ptxlab.trace.accesses import GLOBAL, LOCAL, SHARED, unwritten
+from ptxlab.trace.accesses import GLOBAL, unwritten
 from ptxlab.trace.columns import Numbers
 
 
@@ -40,6 +44,8 @@ class Breakpoint:
     trace: Trace = field(repr=False)
     number: int
     instructions: Sequence[int]
+    scope_at: Callable[[int, int], Scope] = field(repr=False)
+    """What a thread sees at a position."""
     thread: int | None = None
     condition: str = ""
     hit_count: int = 1
@@ -47,9 +53,21 @@ class Breakpoint:
     is_line: bool = False
     """Whether the instructions are one line, where a thread stops when it enters it, and not again before it leaves."""
 
+    line: int = 0
+    """The line that was asked for."""
+    message: str = ""
+    """What is said there instead of stopping, with expressions in braces."""
+    is_once: bool = False
+    """Whether it is removed when it has stopped once."""
+
     @property
     def description(self) -> str:
         return f"breakpoint {self.number}"
+
+    @property
+    def times(self) -> int:
+        """How often a warp, or the thread, comes there, whatever the condition."""
+        return len(np.unique(self.hits.groups))
 
     @cached_property
     def hits(self) -> Hits:
@@ -82,7 +100,7 @@ class Breakpoint:
         program = self.trace.program.instructions
         at = steps[0][0]
         last = np.array([segment.steps[-1][0] if segment.steps else -1 for segment in columns.segments], np.int64)
-        before = _previous(columns.thread)[entries]
+        before = _previous(columns.thread, last[columns.segment] >= 0)[entries]
         came = np.where(before >= 0, last[columns.segment[before]], -1)
         returns = np.array([one >= 0 and program[one][0] is not program[at][0] for one in came.tolist()], bool)
         came = np.where(returns, at - 1, came)  # from a call, which is right before it
@@ -104,13 +122,43 @@ class Breakpoint:
         before = np.flatnonzero(warps[: hit + 1] == warps[hit])
         return len({int(hits.groups[one]) for one in before if self._condition(int(one))}) >= self.hit_count
 
+    def check(self) -> None:
+        """Raise `UnknownError` where the condition cannot be read, or names what is not there when it is first met."""
+        if not self.condition:
+            return
+        if not len(self.hits.positions):
+            compiled(self.condition.strip())
+            return
+        try:
+            self._value(0)
+        except UnwrittenError:  # what has no value yet may have one later
+            return
+
+    def _scope(self, hit: int) -> Scope:
+        return self.scope_at(int(self.hits.threads[hit]), int(self.hits.positions[hit]))
+
+    def said(self, hit: int) -> str:
+        """The message at a hit, with the values that are there."""
+        scope = self._scope(hit)
+
+        def value(found: re.Match[str]) -> str:
+            try:
+                return scope.text(found[1])
+            except UnknownError as wrong:
+                return f"<{wrong.args[0]}>"
+
+        return re.sub(r"\{([^{}]+)\}", value, self.message)
+
+    def _value(self, hit: int) -> bool:
+        scope = self._scope(hit)
+        return bool(load(scope.operand(self.condition), scope).value)
+
     def _condition(self, hit: int) -> bool:
         if not self.condition:
             return True
-        scope = Scope(self.trace, int(self.hits.threads[hit]), int(self.hits.positions[hit]))
         try:
-            return bool(scope.evaluate(self.condition))
-        except UnknownError:  # a register that is not written yet has no value
+            return self._value(hit)
+        except UnknownError:  # a register that is not written yet has no value, and a pointer may not point to anything
             return False
 
 
@@ -125,6 +173,11 @@ class Watchpoint:
     @property
     def description(self) -> str:
         return f"`{self.name}` changed"
+
+    @property
+    def times(self) -> int:
+        """How often it changes."""
+        return len(self.hits.positions)
 
     def holds(self, hit: int) -> bool:
         return True
@@ -141,6 +194,11 @@ class Finding:
     @property
     def description(self) -> str:
         return f"{self.diagnostic.code}: {self.diagnostic.message}"
+
+    @property
+    def times(self) -> int:
+        """How often it is found."""
+        return len(self.hits.positions)
 
     def holds(self, hit: int) -> bool:
         return True
@@ -172,10 +230,24 @@ def watch_register(trace: Trace, number: int, name: str, thread: int) -> Watchpo
     return Watchpoint(number, name, _in_order(found, [thread] * len(found)))
 
 
-def watch_memory(number: int, name: str, scope: Scope, space: int, address: int, size: int) -> Watchpoint:
+def watch_value(trace: Trace, number: int, name: str, scopes: Iterable[Scope], thread: int) -> Watchpoint:
+    """Stop when an expression has another value, as a function of a thread sees it at its steps."""
+    found: list[int] = []
+    before = None
+    for scope in scopes:
+        try:
+            value = scope.text(name)
+        except UnwrittenError:
+            continue
+        if value != before:
+            found.append(scope.position)
+        before = value
+    return Watchpoint(number, name, _in_order(found, [thread] * len(found)))
+
+
+def watch_memory(trace: Trace, number: int, name: str, space: int, owner: int, address: int, size: int) -> Watchpoint:
     """Stop when bytes of memory are written with other values."""
-    trace, accesses = scope.trace, scope.trace.accesses
-    owner = {GLOBAL: 0, SHARED: scope.block, LOCAL: scope.thread}[space]
+    accesses = trace.accesses
     rows = accesses.writes.touching(space, owner, address, size)
     content = unwritten(address, size)
     region = accesses.region_at(address) if space == GLOBAL else None
@@ -196,9 +268,10 @@ def watch_memory(number: int, name: str, scope: Scope, space: int, address: int,
     return Watchpoint(number, name, _in_order(positions, threads))
 
 
-def _previous(threads: Numbers) -> Numbers:
-    """For each entry the one before it of the same thread, or -1."""
-    order = np.argsort(threads, kind="stable")
+def _previous(threads: Numbers, has_steps: Any) -> Numbers:
+    """For each entry with steps the one before it of the same thread that has some, or -1."""
+    order = np.flatnonzero(has_steps)
+    order = order[np.argsort(threads[order], kind="stable")]
     found = np.full(len(threads), -1, np.int64)
     same = threads[order[1:]] == threads[order[:-1]]
     found[order[1:][same]] = order[:-1][same]

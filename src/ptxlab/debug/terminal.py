@@ -1,20 +1,23 @@
-"""The debugger in a terminal: commands as gdb has them, read line by line."""
+"""The debugger in a terminal: commands as gdb and cuda-gdb have them, read line by line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from textwrap import wrap
 
-import numpy as np
-
+from ptxlab.debug import inspection
 from ptxlab.debug.debugger import Debugger, Kind, Stop, Unit
+from ptxlab.debug.focus import focus_on, focus_text, view
+from ptxlab.debug.inspection import LISTED
 from ptxlab.debug.lines import Place
-from ptxlab.debug.matrices import matrices
-from ptxlab.debug.values import UnknownError, shown
+from ptxlab.debug.objects import UnknownError
+from ptxlab.debug.stops import Breakpoint
 
-LISTED = 5  # lines around the one that a thread is at
 Action = Callable[[str], Iterator[str]]
+_WIDTH = 80
 
 
 @dataclass(frozen=True)
@@ -34,30 +37,44 @@ class Terminal:
         self.debugger = debugger
         self.source = source
         self.last = ""
+        self.displayed: list[str] = []
+        inspect = {name: partial(function, debugger) for name, function in _INSPECTIONS.items()}
         self.commands = [
-            Command(("break", "b"), "[FILE:]LINE [if CONDITION]", "stop before a line", self._break),
-            Command(("watch", "w"), "%REGISTER | c[3, 5] | shared.f32[8]", "stop where a value changes", self._watch),
-            Command(("delete", "d"), "NUMBER", "remove a breakpoint or watchpoint", self._delete),
-            Command(("breakpoints", "info"), "", "the breakpoints and watchpoints", self._stops),
+            Command(("break", "b"), "[FILE:]LINE|FUNCTION [if CONDITION]", "stop where a line is entered", self._break),
+            Command(("tbreak", "tb"), "LINE [if CONDITION]", "the same, once", partial(self._break, is_once=True)),
+            Command(("watch", "w"), "EXPRESSION | %REGISTER", "stop where a value changes", self._watch),
+            Command(("delete", "d"), "[NUMBER]", "remove a breakpoint or watchpoint, or all", self._delete),
             Command(("continue", "c"), "", "run to the next stop", lambda _: self._went(self.debugger.run())),
             Command(("reverse-continue", "rc"), "", "run backwards to the stop before",
                     lambda _: self._went(self.debugger.run(backwards=True))),
             *self._steps(),
             Command(("goto", "g"), "STEP", "go to a number of steps; from the end, if negative", self._goto),
+            Command(("cuda",), "[block (X,Y,Z)] [thread (X,Y,Z)] [warp N] [lane N]", "inspect a thread", self._cuda),
             Command(("thread", "t"), "[BLOCK] THREAD", "inspect a thread, by its numbers", self._thread),
-            Command(("warps",), "", "where each warp is", self._warps),
-            Command(("where", "bt"), "", "the functions that the thread is in", self._where),
+            Command(("lane",), "NUMBER", "inspect a lane of the warp", lambda given: self._cuda(f"lane {given}")),
+            Command(("frame", "fr"), "[NUMBER]", "inspect a function of the stack", self._frame),
+            Command(("up",), "", "inspect the caller", lambda _: self._frame(str(self.debugger.frame + 1))),
+            Command(("down",), "", "inspect what it calls", lambda _: self._frame(str(self.debugger.frame - 1))),
+            Command(("info", "i"), "locals|args|shared|registers|stack|breakpoints|barriers|cuda VIEW",
+                    "views: kernels, blocks, warps, lanes, threads", self._info),
+            Command(("warps",), "", "where each warp is", lambda _: view(self.debugger, "warps")),
+            Command(("where", "bt", "backtrace"), "", "the functions that the thread is in",
+                    lambda _: inspection.stack(self.debugger)),
             Command(("list", "l"), "[LINE]", "the lines around", self._list),
-            Command(("print", "p"), "EXPRESSION", "%r5 + 1, c[3, 5], tile[7], shared.f32[%rd4]", self._print),
-            Command(("registers", "r"), "", "all registers of the thread", self._registers),
-            Command(("lanes",), "%REGISTER", "a register in all lanes of the warp", self._lanes),
-            Command(("matrix", "m"), "[OPERAND]", "fragments of the instruction as matrices: a, b, c, d", self._matrix),
-            Command(("barriers",), "", "barriers and mbarriers, with arrivals and bytes", self._barriers),
-            Command(("tmem",), "[LANE [COLUMN]]", "tensor memory of the block, as far as it is known", self._tmem),
-            Command(("origin", "o"), "%REGISTER | c[3, 5]", "where a value comes from", self._origin),
-            Command(("sass",), "", "the instructions around with their SASS", self._sass),
+            Command(("print", "p"), "[/FORMAT] EXPRESSION",
+                    "As[ty][k], *p, s.x, &A[3], sum + 1, %r5, shared.f32[8]; /x /d /u /o /t /f /c", inspect["print"]),
+            Command(("display",), "[EXPRESSION]", "print it at every stop; without one, no longer", self._display),
+            Command(("ptype", "whatis"), "EXPRESSION | TYPE", "the type of a value", inspect["ptype"]),
+            Command(("registers", "r"), "", "all registers of the thread", inspect["registers"]),
+            Command(("lanes",), "EXPRESSION | %REGISTER", "a value in all lanes of the warp", inspect["lanes"]),
+            Command(("matrix", "m"), "[OPERAND]", "fragments of the instruction as matrices: a, b, c, d",
+                    inspect["matrix"]),
+            Command(("barriers",), "", "barriers and mbarriers, with arrivals and bytes", inspect["barriers"]),
+            Command(("tmem",), "[LANE [COLUMN]]", "tensor memory of the block, as far as it is known", inspect["tmem"]),
+            Command(("origin", "o"), "EXPRESSION | %REGISTER", "where a value comes from", inspect["origin"]),
+            Command(("sass",), "", "the instructions around with their SASS", inspect["sass"]),
             Command(("ptx",), "", "show lines of the PTX, or again of the source", self._ptx),
-            Command(("help", "h"), "", "this list", self._help),
+            Command(("help", "h"), "[COMMAND]", "this list", self._help),
         ]  # fmt: skip
 
     def _steps(self) -> Iterator[Command]:
@@ -68,28 +85,41 @@ class Terminal:
             (("stepi", "si"), "an instruction", "in", "instruction"),
         ]
         for names, text, kind, unit in kinds:
-            yield Command(names, "", f"run {text}", self._stepping(kind, unit, backwards=False))
+            yield Command(names, "[TIMES]", f"run {text}", self._stepping(kind, unit, backwards=False))
             back = tuple(f"reverse-{name}" if len(name) > 2 else f"r{name}" for name in names)
-            yield Command(back, "", f"run backwards {text}", self._stepping(kind, unit, backwards=True))
+            yield Command(back, "[TIMES]", f"run backwards {text}", self._stepping(kind, unit, backwards=True))
 
     def _stepping(self, kind: Kind, unit: Unit, *, backwards: bool) -> Action:
-        return lambda _: self._went(self.debugger.step(kind, unit, backwards=backwards))
+        def step(given: str) -> Iterator[str]:
+            if given and not given.isdecimal():
+                raise UnknownError(f"`{given}` is not a number of times")
+            for _ in range(int(given or 1)):
+                stop = self.debugger.step(kind, unit, backwards=backwards)
+                if stop.reason != "step":
+                    break
+            yield from self._went(stop)
+
+        return step
+
+    def command(self, word: str) -> list[Command]:
+        """The commands that a word may mean."""
+        found = [command for command in self.commands if word in command.names]
+        return found or [command for command in self.commands if command.names[0].startswith(word)]
 
     def answer(self, line: str) -> Iterator[str]:
         """What a command says; an empty line repeats the one before."""
         line = line.strip() or self.last
         self.last = line
-        word, _, rest = line.partition(" ")
-        if not word:
+        word = re.match(r"[^\s/]*", line)
+        if not line or word is None:
             return
-        found = [command for command in self.commands if word in command.names]
-        found = found or [command for command in self.commands if command.names[0].startswith(word)]
+        found = self.command(word[0]) if word[0] else []
         if len(found) != 1:
             several = f"means one of {', '.join(command.names[0] for command in found)}"
-            yield f"`{word}` {several if found else 'is unknown; `help` lists all commands'}"
+            yield f"`{line.split()[0]}` {several if found else 'is unknown; `help` lists all commands'}"
             return
         try:
-            yield from found[0].run(rest.strip())
+            yield from found[0].run(line[word.end() :].strip())
         except (UnknownError, ValueError, KeyError, IndexError) as wrong:
             yield str(wrong.args[0] if wrong.args else wrong)
 
@@ -105,46 +135,75 @@ class Terminal:
             yield f"  {debugger.ending(debugger.thread)}"
             return
         place = debugger.place(instruction)
+        if len(frames) > 1 and place.file:
+            calls = [frame.place for frame in frames if frame.is_own and frame.place != place]
+            yield f"{place.function}" + "".join(f", called from line {one.line}" for one in calls[:3])
         text = self._text(place.file, place.line) if place.file else debugger.trace.program.text(instruction)
         yield f"{place.line:>6}  {text}"
         if place.file:
             yield f"        {debugger.trace.program.text(instruction)}"
+        for expression in self.displayed:
+            yield f"{expression} = {inspection.value_text(debugger.scope, expression)}"
 
     def _text(self, file: str, line: int) -> str:
         lines = self.source(file)
-        return lines[line - 1] if lines is not None and 1 <= line <= len(lines) else f"{file}:{line}"
+        return lines[line - 1] if lines is not None and 1 <= line <= len(lines) else f"{inspection.near(file)}:{line}"
 
     def _went(self, stop: Stop) -> Iterator[str]:
+        yield from self.debugger.said()
         if stop.reason != "step":
             yield stop.description
         yield from self.here()
 
     # Commands.
 
-    def _break(self, given: str) -> Iterator[str]:
-        found = re.fullmatch(r"(?:(.+):)?(\d+)(?:\s+if\s+(.+))?", given)
+    def _break(self, given: str, *, is_once: bool = False) -> Iterator[str]:
+        found = re.fullmatch(r"(?:(?:(.+):)?(\d+)|([A-Za-z_]\S*))(?:\s+if\s*(.+))?", given)
         if found is None:
-            raise UnknownError(f"`{given}` is not like 12, kernel.cu:12 or 12 if %r1 > 3")
-        file, line, condition = found[1] or "", int(found[2]), found[3] or ""
+            raise UnknownError(f"`{given}` is not like 12, kernel.cu:12, gemm or 12 if tx == 3")
+        condition = found[4] or ""
+        if found[3]:
+            made = self.debugger.break_in(found[3], condition=condition)
+        else:
+            file, line = found[1] or "", int(found[2])
+            if not file and not self.debugger.in_ptx:
+                file = self._file()
+            made = self.debugger.break_at(file, line, condition=condition)
+        made.is_once = is_once
+        at = self.debugger.place(made.instructions[0])
+        yield f"breakpoint {made.number} at line {found[2] or at.line}, reached {_times(made.times)}"
+
+    def _file(self) -> str:
+        """The source that a line without a file is of: where the thread is, or the kernel."""
         instruction = self.debugger.instruction(self.debugger.thread)
-        if not file and not self.debugger.in_ptx and instruction is not None:
-            file = self.debugger.place(instruction).file
-        made = self.debugger.break_at(file, line, condition=condition)
-        yield f"breakpoint {made.number} at line {line}, reached {_times(len(made.hits.positions))}"
+        own = [self.debugger.place(instruction).file] if instruction is not None else []
+        return next(iter([*own, *(place.file for places in self.debugger.lines.sources for place in places[-1:])]), "")
 
     def _watch(self, given: str) -> Iterator[str]:
         made = self.debugger.watch(given)
-        yield f"watchpoint {made.number}: `{given}` changes {_times(len(made.hits.positions))}"
+        yield f"watchpoint {made.number}: `{given}` changes {_times(made.times)}"
 
     def _delete(self, given: str) -> Iterator[str]:
-        if not given.isdecimal() or int(given) not in self.debugger.stops:
-            raise UnknownError(f"there is no breakpoint `{given}`")
-        del self.debugger.stops[int(given)]
+        numbers = [number for number in self.debugger.stops if number > 0] if not given else [int(given)]
+        for number in numbers:
+            if number not in self.debugger.stops:
+                raise UnknownError(f"there is no breakpoint `{given}`")
+            del self.debugger.stops[number]
         yield from ()
 
-    def _stops(self, given: str) -> Iterator[str]:
+    def _stops(self) -> Iterator[str]:
         for number, stop in self.debugger.stops.items():
-            yield f"{number}: {stop.description}, {_times(len(stop.hits.positions))}"
+            place, condition = "", ""
+            if isinstance(stop, Breakpoint):
+                at = self.debugger.place(stop.instructions[0])
+                place = f" at {f'{inspection.near(at.file)}:' if at.file else 'line '}{stop.line or at.line}"
+                condition = f" if {stop.condition}" if stop.condition else ""
+            yield f"{number}: {stop.description}{place}{condition}, {_times(stop.times)}"
+        if not self.debugger.stops:
+            yield "no breakpoints and watchpoints"
+
+    def _info(self, given: str) -> Iterator[str]:
+        return inspection.info(self.debugger, given, self._stops)
 
     def _goto(self, given: str) -> Iterator[str]:
         if not re.fullmatch(r"-?\d+", given):
@@ -152,99 +211,54 @@ class Terminal:
         self.debugger.go_to(int(given))
         yield from self.here()
 
-    def _thread(self, given: str) -> Iterator[str]:
-        words = [int(word) for word in given.split()]
-        if words:
-            block = words[0] if len(words) > 1 else self.debugger.scope.block
-            thread = self.debugger.trace.number_of(words[-1], block)
-            if thread not in self.debugger.trace.columns.threads:
-                raise UnknownError(f"thread {words[-1]} of block {block} is not recorded")
-            self.debugger.thread = thread
+    def _cuda(self, given: str) -> Iterator[str]:
+        if given.split()[:1] == ["kernels"]:
+            raise UnknownError("`info cuda kernels` lists them")
+        focus_on(self.debugger, given)
+        yield focus_text(self.debugger)
         yield from self.here()
 
-    def _warps(self, given: str) -> Iterator[str]:
-        program = self.debugger.trace.program
-        for first in self.debugger.warps():
-            instruction = self.debugger.instruction(first)
-            text = self.debugger.ending(first)
-            if instruction is not None:
-                text = f"{program.line(instruction):>6}  {program.text(instruction)}"
-            yield f"{self.debugger.name(first):<32} {text}"
+    def _thread(self, given: str) -> Iterator[str]:
+        words = given.replace("(", " ").replace(")", " ").split()
+        if any(not word.isdecimal() for word in words):
+            yield from self._cuda(f"thread {given}")
+            return
+        if words:
+            block = int(words[0]) if len(words) > 1 else self.debugger.scope.block
+            self.debugger.focus(self.debugger.trace.number_of(int(words[-1]), block))
+        yield from self.here()
 
-    def _where(self, given: str) -> Iterator[str]:
-        for number, frame in enumerate(self.debugger.stack()):
-            file = f"{frame.place.file}:" if frame.place.file else "line "
-            yield f"{number}  {frame.place.function}  {file}{frame.place.line}"
+    def _frame(self, given: str) -> Iterator[str]:
+        frames = self.debugger.stack()
+        number = int(given) if given else self.debugger.frame
+        if not 0 <= number < len(frames):
+            raise UnknownError(f"there is no frame {number}: `where` lists them")
+        self.debugger.frame = number
+        place = frames[number].place
+        yield f"#{number}  {inspection.frame_text(self.debugger, frames[number], number)}"
+        if place.file:
+            yield f"{place.line:>6}  {self._text(place.file, place.line)}"
 
     def _list(self, given: str) -> Iterator[str]:
         frames = self.debugger.stack()
-        place = self.debugger.place(frames[0].instruction) if frames else Place("", 1)
-        file, now = place.file, place.line
-        lines = self.source(file)
+        place = Place("", 1)
+        if frames:
+            own = self.debugger.frame or next((at for at, frame in enumerate(frames) if frame.is_own), 0)
+            place = frames[min(own, len(frames) - 1)].place
+        lines = self.source(place.file)
         if lines is None:
-            raise UnknownError(f"`{file}` cannot be read")
-        middle = int(given) if given else now
+            raise UnknownError(f"`{place.file}` cannot be read")
+        middle = int(given) if given else place.line
         for number in range(max(1, middle - LISTED), min(len(lines), middle + LISTED) + 1):
-            yield f"{'→' if number == now else ' '}{number:>5}  {lines[number - 1]}"
+            yield f"{'→' if number == place.line else ' '}{number:>5}  {lines[number - 1]}"
 
-    def _print(self, given: str) -> Iterator[str]:
-        yield shown(self.debugger.scope.evaluate(given))
-
-    def _registers(self, given: str) -> Iterator[str]:
-        for name, value in self.debugger.scope.registers().items():
-            yield f"{name:<8} {shown(value)}"
-
-    def _lanes(self, given: str) -> Iterator[str]:
-        found = [(self.debugger.scope_of(thread).lane, shown(value))
-                 for thread, value in self.debugger.across_lanes(given).items()]  # fmt: skip
-        width = max((len(text) for _, text in found), default=0)
-        each = 8 if width <= 8 else 4 if width <= 16 else 1
-        for start in range(0, len(found), each):
-            row = found[start : start + each]
-            yield f"lane {row[0][0]:>2}: " + "  ".join(text.rjust(width) for _, text in row)
-
-    def _matrix(self, given: str) -> Iterator[str]:
-        found = [one for one in matrices(self.debugger) if given in ("", one.operand)]
-        if not found:
-            raise UnknownError("the next instruction does not hold a matrix" + (f" `{given}`" if given else ""))
-        for one in found:
-            yield one.title
-            yield np.array2string(one.values, max_line_width=120, threshold=1024, floatmode="maxprec", precision=4)
-
-    def _barriers(self, given: str) -> Iterator[str]:
-        found = self.debugger.trace.barriers(step=self.debugger.position - 1)
-        yield from map(str, found) if found else ["no barrier has been used"]
-
-    def _tmem(self, given: str) -> Iterator[str]:
-        words = self.debugger.tensor_memory()
-        lane, column, *_ = (*map(int, given.split()), -1, -1)
-        known = np.flatnonzero(~words.mask.all(axis=1)).tolist()
-        if not known:
-            raise UnknownError("no word of tensor memory is known here: none was stored, or is loaded later")
-        for number in known if lane < 0 else [lane]:
-            columns = np.flatnonzero(~words.mask[number])
-            chosen = [at for at in columns.tolist() if column in (-1, at)]
-            yield (
-                f"lane {number:>3}, columns {chosen[0]} to {chosen[-1]}: "
-                + np.array2string(
-                    words[number, chosen].data, max_line_width=120, threshold=8 if lane < 0 else 512, precision=4
-                )
-                if chosen
-                else f"lane {number:>3}: not known"
-            )
-
-    def _origin(self, given: str) -> Iterator[str]:
-        yield from str(self.debugger.origin(given)).splitlines()
-
-    def _sass(self, given: str) -> Iterator[str]:
-        debugger, program = self.debugger, self.debugger.trace.program
-        if debugger.machine_code.absence:
-            raise UnknownError(f"there is no SASS: {debugger.machine_code.absence}")
-        now = debugger.instruction(debugger.thread) or 0
-        yield debugger.machine_code.target
-        for number in range(max(0, now - LISTED), min(len(program.instructions), now + LISTED + 1)):
-            yield f"{'→' if number == now else ' '}{program.line(number):>5}  {program.text(number)}"
-            yield from (f"{'':>11}{text}" for text in debugger.sass(number))
+    def _display(self, given: str) -> Iterator[str]:
+        if not given:
+            self.displayed.clear()
+            return
+        value = self.debugger.scope.text(given)
+        self.displayed.append(given)
+        yield f"{given} = {value}"
 
     def _ptx(self, given: str) -> Iterator[str]:
         if not self.debugger.lines.has_sources:
@@ -253,8 +267,20 @@ class Terminal:
         yield from self.here()
 
     def _help(self, given: str) -> Iterator[str]:
-        for command in self.commands:
-            yield f"{', '.join(command.names):<22} {command.given:<38} {command.help}"
+        for command in self.command(given) if given else self.commands:
+            head = f"{', '.join(command.names)} {command.given}".rstrip()
+            if len(head) < 30:
+                yield f"{head:<30} {command.help}"
+                continue
+            yield head
+            yield from (f"{'':<30} {row}" for row in wrap(command.help, _WIDTH - 31))
+
+
+_INSPECTIONS: dict[str, Callable[[Debugger, str], Iterator[str]]] = {
+    "print": inspection.print_value, "ptype": inspection.print_type, "registers": inspection.registers,
+    "lanes": inspection.lanes, "matrix": inspection.matrix, "barriers": inspection.barriers,
+    "tmem": inspection.tensor_memory, "origin": inspection.origin, "sass": inspection.sass,
+}  # fmt: skip
 
 
 def _times(count: int) -> str:

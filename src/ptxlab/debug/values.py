@@ -1,54 +1,60 @@
-"""What a user asks a debugger about: registers, elements of arrays, memory, and what Python makes of them.
-
-`%r5 + 1`, `%tid.x == 3`, `c[3, 5]` of an argument, `tile[7]` of a `.shared` variable, `shared.f32[%rd4 + 8]`.
-"""
+"""What a thread of a recorded launch sees at a position: registers, memory, and what the names in expressions mean."""
 
 from __future__ import annotations
 
-import ast
-import operator
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ptxlab import ir
+from ptxlab.debug.declarations import Declarations, Location, Variable
+from ptxlab.debug.expressions import compiled, of_ptx
+from ptxlab.debug.objects import (
+    Object,
+    Operand,
+    Result,
+    UnknownError,
+    UnwrittenError,
+    dereference,
+    element,
+    member,
+    plain,
+    text,
+)
+from ptxlab.debug.shared_arrays import declared_type
+from ptxlab.debug.types import Type, array_of, named, of_dtype, vector
 from ptxlab.device.layout import shared_variables, size_of_variable
-from ptxlab.isa.types import TYPES, Type
+from ptxlab.isa.types import TYPES
 from ptxlab.trace import Trace
 from ptxlab.trace import registers as registers_of
-from ptxlab.trace.accesses import NAMES, SPACES
-from ptxlab.trace.program import Value, typed
+from ptxlab.trace.accesses import NAMES, SPACES, Region, unwritten
+from ptxlab.trace.program import Value
 
-_NAME = re.compile(r"%[A-Za-z_$][\w$]*(?:\.[xyzw]\b)?|[A-Za-z_$][\w$]*")
 _IN_WARP = ("%laneid", "%warpid")
-
-_BINARY: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
-    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
-}  # fmt: skip
-_COMPARED: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
-    ast.Gt: operator.gt, ast.GtE: operator.ge,
-}  # fmt: skip
-_UNARY: dict[type[ast.AST], Callable[[Any], Any]] = {
-    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert, ast.Not: operator.not_,
-}  # fmt: skip
-
-
-class UnknownError(ValueError):
-    """What was asked for is not there, or cannot be read."""
+_INDICES = {"threadIdx": "tid", "blockIdx": "ctaid", "blockDim": "ntid", "gridDim": "nctaid"}
+_STACK = "%SPL"  # the register that holds the address of `__local_depot`
+DEBUG_INFO = "-G"
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A thread of the grid at a position of a recorded launch."""
+    """A thread of the grid at a position of a recorded launch, in one of the functions that it is in."""
 
     trace: Trace
     thread: int
     position: int
+    declarations: Declarations
+    """What the program declares in C++, as far as that is known."""
+    instruction: int | None = None
+    """The one that the function executes next."""
+    step: int | None = None
+    """Of a function that has called another, the step of the call."""
+    level: int = 0
+    """Of functions that are inlined at the instruction, how many are inside of this one."""
+    depth: int = 1
+    """How many are inlined there, with the function itself."""
 
     @property
     def block(self) -> int:
@@ -67,17 +73,17 @@ class Scope:
     @property
     def _key(self) -> int:
         """Up to where what was written counts: with what a call or a wait has returned before the next step."""
-        return 2 * self.position + 1
+        return 2 * (self.position if self.step is None else self.step) + 1
 
     @property
     def index(self) -> tuple[int, ...]:
         """The index of the thread in its block."""
-        return _index_of(self.own, self.trace.block)
+        return index_of(self.own, self.trace.block)
 
     @property
     def block_index(self) -> tuple[int, ...]:
         """The index of its block in the grid."""
-        return _index_of(self.block, self.trace.grid)
+        return index_of(self.block, self.trace.grid)
 
     @property
     def lane(self) -> int:
@@ -90,167 +96,252 @@ class Scope:
 
     def special(self) -> dict[str, int]:
         """What the thread is among others, by the special registers that say so."""
-        vectors = {"tid": self.index, "ntid": self.trace.block, "ctaid": self.block_index, "nctaid": self.trace.grid}
         found = {
-            f"%{name}.{axis}": at for name, index in vectors.items() for axis, at in zip("xyz", index, strict=True)
+            f"%{name}.{axis}": at
+            for name, index in self._vectors().items()
+            for axis, at in zip("xyz", index, strict=True)
         }
         return {**found, **dict(zip(_IN_WARP, (self.lane, self.warp), strict=True))}
+
+    def _vectors(self) -> dict[str, tuple[int, ...]]:
+        return {"tid": self.index, "ntid": self.trace.block, "ctaid": self.block_index, "nctaid": self.trace.grid}
 
     def register(self, name: str) -> Value:
         """One register, or an element of a vector."""
         special = self.special()
         if name in special:
             return special[name]
+        return self.trace.value_of(self._written(name))
+
+    def _written(self, name: str) -> registers_of.Written:
         written = registers_of.last_write(self.trace.columns, self.thread, name, self._key)
         if written is None:
             known = any(name in names for names in self.trace.program.registers)
-            raise UnknownError(f"`{name}` is not written yet" if known else f"there is no register `{name}`")
-        return self.trace.value_of(written)
+            if known:
+                raise UnwrittenError(f"`{name}` is not written yet")
+            raise UnknownError(f"there is no register `{name}`")
+        return written
 
-    def array(self, name: str) -> Any:
-        """An argument or variable of global memory, or a variable of shared memory, as elements of its type."""
-        for variable, start in shared_variables(self.trace.program.variables):
-            if name in (variable.name, variable.title):
-                return _elements(self.memory("shared")[start:][: size_of_variable(variable) or None], variable.type)
-        for region in self.trace.accesses.regions:
-            if region.short == name:
-                return self.memory("global")[name]
-        raise UnknownError(f"there is nothing called `{name}`: registers start with %")
+    # Memory.
 
     def memory(self, space: str) -> Any:
         """All of a state space, as `Trace.memory` has it."""
         return self.trace.memory(space, block=self.block, thread=self.own, step=self.position - 1)
 
-    def load(self, space: str, type: Type, address: int) -> Value:
-        """One value of a type at an address."""
+    def _resolved(self, space: str, address: int) -> tuple[int, int, int]:
+        """The state space of an address, whose memory that is, and the address there."""
+        found = self.trace.accesses.resolve(space, np.array([address], np.int64), np.array([self.thread]))
+        return int(found[0][0]), int(found[1][0]), int(found[2][0])
+
+    def read(self, space: str, address: int, size: int) -> bytes:
+        """Bytes of a state space; `UnknownError` where there is no memory."""
+        if not 0 <= address < 1 << 63:
+            raise UnknownError(f"there is no memory at {address & (1 << 64) - 1:#x}")
         accesses = self.trace.accesses
-        codes, _, addresses = accesses.resolve(space, np.array([address]), np.array([self.thread]))
-        at, size = int(addresses[0]), max(type.width // 8, 1)
-        named = NAMES[int(codes[0])]
-        if named in ("global", "const"):
+        code, owner, at = self._resolved(space, address)
+        name = NAMES[code]
+        if name in ("global", "const"):
             region = accesses.region_at(at)
             if region is None or at + size > region.base + region.size:
                 raise UnknownError(f"there is no memory at {address:#x}")
-            content = np.frombuffer(region.data, np.uint8).copy()
-            accesses.image(int(codes[0]), 0, region.base, content, 2 * self.position)
-            at -= region.base
+            content = np.frombuffer(region.data, np.uint8)[at - region.base :][:size].copy()
+            code = SPACES["global"]
         else:
-            content = self.memory(named)
-        if at < 0 or at + size > len(content):
-            raise UnknownError(f"there is no {named} memory at {address:#x}")
-        return typed(type, content[at : at + size].tobytes())
+            sizes = {"shared": accesses.shared_size, "local": accesses.local_size, "param": len(accesses.parameters)}
+            if at + size > sizes[name]:
+                raise UnknownError(f"there is no {name} memory at {address:#x}")
+            if name == "param":
+                return accesses.parameters[at : at + size]
+            content = unwritten(at, size)
+        accesses.image(code, owner, at, content, 2 * self.position)
+        return content.tobytes()
 
-    def address_of(self, text: str) -> tuple[int, int, int]:
-        """The state space, the address and the size of an element such as `c[3, 5]` or `shared.f32[8]`."""
-        tree, names = _parse(text)
-        if isinstance(tree, ast.Subscript):
-            name, index = ast.unparse(tree.value), _index(tree.slice, self, names)
-            for variable, start in shared_variables(self.trace.program.variables):
-                if name in (variable.name, variable.title):
-                    size = variable.type.width // 8
-                    return SPACES["shared"], start + int(index) * size, size
-            for region in self.trace.accesses.regions:
-                if region.short == name:
-                    at = index if isinstance(index, tuple) else (index,)
-                    size = region.array(np.frombuffer(region.data, np.uint8)).itemsize
-                    return SPACES["global"], self.trace.address(name, *at), size
-            space, _, kind = name.rpartition(".")
-            if kind in TYPES:
-                found = self.trace.accesses.resolve(
-                    space.rstrip("_") or "generic", np.array([int(index)]), np.array([self.thread])
-                )
-                return int(found[0][0]), int(found[2][0]), max(TYPES[kind].width // 8, 1)
-        raise UnknownError(f"`{text}` is not an element: write `c[3, 5]`, or `shared.f32[address]`")
+    def place(self, space: str, address: int) -> str:
+        """What is at an address: `A[3]`, or nothing that has a name."""
+        code, _, at = self._resolved(space, address) if 0 <= address < 1 << 63 else (0, 0, 0)
+        if NAMES[code] in ("global", "const"):
+            region = self.trace.accesses.region_at(at)
+            return "" if region is None else region.element(at)
+        for variable, start in shared_variables(self.trace.program.variables) if NAMES[code] == "shared" else ():
+            if start <= at < start + (size_of_variable(variable) or self.trace.accesses.shared_size):
+                return variable.title + (f"+{at - start}" if at > start else "")
+        return ""
 
-    def evaluate(self, text: str) -> Any:
-        """The value of an expression; raises `UnknownError` where there is none."""
-        tree, names = _parse(text)
+    def shaped(self, address: int, index: tuple[int, ...]) -> Object:
+        """An element of the array that is at an address, by several indices."""
+        region = self.trace.accesses.region_at(address)
+        if region is None or region.base != address:
+            raise UnknownError("several indices are for an array that was an argument of the launch")
+        found = self.array(region)
+        for one in index:
+            found = element(found, one, self)
+        return found
+
+    def array(self, region: Region) -> Object:
+        """An array among the arguments, or a variable of the module, as it was given."""
+        content = region.array(np.frombuffer(region.data, np.uint8))
+        return Object(array_of(of_dtype(content.dtype), content.shape), "global", region.base)
+
+    # Names.
+
+    def variables(self) -> list[Variable]:
+        """The variables of the function in C++, parameters first, those of the innermost scope last."""
+        if self.instruction is None:
+            return []
+        function = self.trace.program.instructions[self.instruction][0].name
+        return self.declarations.variables(function, self.instruction, self.level, self.depth)
+
+    def find(self, name: str) -> Operand:
+        """What a name means: a variable in C++, an index of CUDA, an argument, a variable of the PTX."""
+        variables = {one.name: one for one in self.variables()}
+        if name in variables:
+            return self.object(variables[name])
+        if name in _INDICES:
+            data = b"".join(at.to_bytes(4, "little") for at in self._vectors()[_INDICES[name]])
+            return Object(vector("uint3" if name.endswith("Idx") else "dim3"), data=data)
+        if name == "warpSize":
+            return Result(32, named("int"))
+        if name in self.declarations.globals:
+            return self.object(self.declarations.globals[name])
+        if name in self.declarations.enumerators:
+            type, value = self.declarations.enumerators[name]
+            return Result(value, type)
+        found = self._of_ptx(name)
+        if found is None and "this" in variables:
+            this = dereference(self.object(variables["this"]), self)
+            found = member(this, name, self) if this.type.member(name) else None
+        if found is None:
+            raise self._unknown(name)
+        return found
+
+    def _unknown(self, name: str) -> UnknownError:
+        if self.declarations.is_name(name):
+            if not self.declarations.are_locals_known:
+                return UnknownError(f"`{name}` is not known in optimized code: start with `{DEBUG_INFO}`")
+            return UnwrittenError(f"`{name}` is not visible here: it is declared in another function or block")
+        return UnknownError(f"there is nothing called `{name}`: registers start with %")
+
+    def _of_ptx(self, name: str) -> Operand | None:
+        """A shared variable, an array among the arguments, or a parameter, by the name in PTX."""
+        for variable, start in shared_variables(self.trace.program.variables):
+            if name in (variable.name, variable.title):
+                return Object(self._type_of_shared(variable), "shared", start)
+        for region in self.trace.accesses.regions:
+            if region.short == name:
+                return self.array(region)
+        for parameter in self.trace.program.kernel.parameters:
+            if name in (parameter.name, parameter.title):
+                at = self.trace.program.parameters.offsets[id(parameter)]
+                return Object(self._type_in_ptx(parameter), "param", at)
+        return None
+
+    def _type_of_shared(self, variable: ir.Variable) -> Type:
+        """As C++ declares it, or else as PTX does."""
+        declared = self.declarations.statics.get(variable.name)
+        if declared is not None:
+            return declared.type
+        files = [item.name for item in self.trace.program.module.items if isinstance(item, ir.File)]
+        found = declared_type(variable.title, size_of_variable(variable), files, self.declarations.type)
+        return found or self._type_in_ptx(variable)
+
+    def _type_in_ptx(self, variable: ir.Variable) -> Type:
+        type = of_ptx(variable.type.name) if variable.type.name in TYPES else array_of(of_dtype(np.dtype("u1")), [8])
+        if variable.vector > 1:
+            type = array_of(type, [variable.vector])
+        shape = [one or None for one in variable.dimensions]
+        if variable.state_space == "shared" and shape[:1] == [None]:
+            shape[0] = None
+        return array_of(type, shape) if shape else type
+
+    def object(self, variable: Variable) -> Object:
+        """Where a variable in C++ is, with its type."""
+        if self.instruction is None and not variable.is_static:
+            raise UnwrittenError(f"`{variable.name}` has no value: the thread has ended")
+        location = self.declarations.location(variable, self.instruction or 0)
+        if location is None:
+            if not self.declarations.are_locals_known:
+                raise UnknownError(f"`{variable.name}` is not known in optimized code: start with `{DEBUG_INFO}`")
+            raise UnwrittenError(f"`{variable.name}` has no value at this line")
+        if location.constant is not None:
+            return Object(variable.type, data=(location.constant & (1 << 64) - 1).to_bytes(8, "little"))
+        if location.register:
+            return self._in_register(variable, location)
+        return self._in_memory(variable, location)
+
+    def _in_register(self, variable: Variable, location: Location) -> Object:
         try:
-            return _value(tree, self, names)
-        except (ZeroDivisionError, TypeError, IndexError, OverflowError, KeyError) as wrong:
-            raise UnknownError(f"`{text}`: {wrong}") from None
+            written = self._written(location.register)
+        except UnwrittenError:
+            raise UnwrittenError(f"`{variable.name}` is not written yet") from None
+        data = self.trace.columns.bytes_at(written.entry, written.slot)
+        if location.is_pointer:
+            return Object(variable.type, "generic", int.from_bytes(data, "little") + location.offset)
+        return Object(variable.type, data=data.ljust(variable.type.size, b"\0"))
+
+    def _in_memory(self, variable: Variable, location: Location) -> Object:
+        program, space = self.trace.program, variable.space
+        if space == "local" and location.symbol.startswith("__local_depot"):
+            base = self.register(_STACK)
+            code, owner, at = self._resolved("local", int(base) + location.offset)
+            rows = self.trace.accesses.writes.touching(code, owner, at, max(variable.type.size, 1))
+            if not (rows.key < 2 * self.position).any():
+                raise UnwrittenError(f"`{variable.name}` is not written yet")
+            return Object(variable.type, "local", int(base) + location.offset)
+        for parameter in program.kernel.parameters:
+            if parameter.name == location.symbol:
+                at = program.parameters.offsets[id(parameter)] + location.offset
+                return Object(variable.type, "param", at)
+        for shared, start in shared_variables(program.variables):
+            if shared.name == location.symbol:
+                return Object(variable.type, "shared", start + location.offset)
+        known = program.variables.by_name.get(location.symbol)
+        if known is not None and space in ("global", "const"):
+            return Object(variable.type, space, program.variables.address(known) + location.offset)
+        raise UnknownError(f"`{variable.name}` is not in the recorded program")
+
+    # Expressions.
+
+    def operand(self, expression: str) -> Operand:
+        """What an expression is: a number, or something of a type; raises `UnknownError` where there is nothing."""
+        try:
+            return compiled(expression.strip(), self.declarations.type)(self)
+        except (TypeError, OverflowError, MemoryError) as wrong:
+            raise UnknownError(f"`{expression}`: {wrong}") from None
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression for Python: a number, an array of NumPy, or an `Object` with its type."""
+        return plain(self.operand(expression), self)
+
+    def text(self, expression: str, style: str = "") -> str:
+        """The value of an expression as people read it; `style` is a letter of gdb's `print/x`."""
+        return text(self.operand(expression), self, style)
+
+    def is_in_memory(self, expression: str) -> bool:
+        """Whether an expression is something in memory, and not a number or a variable in a register."""
+        found = self.operand(expression)
+        return isinstance(found, Object) and found.data is None
+
+    def location_of(self, expression: str) -> tuple[int, int, int, int]:
+        """Where an element is, such as `c[3, 5]` or `As[ty][0]`: state space, whose it is, address and size."""
+        found = self.operand(expression)
+        if isinstance(found, Result) or found.data is not None:
+            raise UnknownError(f"`{expression}` is not in memory: write `c[3, 5]`, or `shared.f32[address]`")
+        return *self._resolved(found.space, found.address), found.type.size
 
 
-def _parse(text: str) -> tuple[ast.AST, dict[str, str]]:
-    """An expression as a tree, and the registers that names in it replace."""
-    names: dict[str, str] = {}
-
-    def hide(found: re.Match[str]) -> str:
-        if found[0] == "global":  # a Python keyword
-            return "global_"
-        return found[0] if found[0][0] != "%" else names.setdefault(found[0], f"register_{len(names)}")
-
-    hidden = _NAME.sub(hide, text.replace("&&", " and ").replace("||", " or "))
-    try:
-        tree = ast.parse(hidden.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        raise UnknownError(f"`{text}` cannot be read: write it as in Python, registers as in PTX") from None
-    return tree, {hidden: name for name, hidden in names.items()}
-
-
-def _value(node: ast.AST, scope: Scope, names: dict[str, str]) -> Any:
-    def of(one: ast.AST) -> Any:
-        return _value(one, scope, names)
-
-    match node:
-        case ast.Constant(value=value) if isinstance(value, int | float | bool):
-            return value
-        case ast.Name(id=name):
-            return scope.register(names[name]) if name in names else scope.array(name)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](of(left), of(right))
-        case ast.UnaryOp(op=op, operand=operand) if type(op) in _UNARY:
-            return _UNARY[type(op)](of(operand))
-        case ast.BoolOp(op=op, values=values):
-            return any(map(of, values)) if isinstance(op, ast.Or) else all(map(of, values))
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            chain = [of(one) for one in (left, *others)]
-            return all(_COMPARED[type(op)](a, b) for op, a, b in zip(ops, chain, chain[1:], strict=False))
-        case ast.Subscript(value=value, slice=index):
-            return _element(value, _index(index, scope, names), scope)
-        case _:
-            raise UnknownError("only registers, elements and arithmetic can be asked for")
-
-
-def _index(node: ast.AST, scope: Scope, names: dict[str, str]) -> Any:
-    if isinstance(node, ast.Tuple):
-        return tuple(_value(one, scope, names) for one in node.elts)
-    return _value(node, scope, names)
-
-
-def _element(node: ast.AST, index: Any, scope: Scope) -> Any:
-    """`c[3, 5]`, `f32[address]` in a generic address, or `shared.f32[address]`."""
-    space, name = "generic", ""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        space, name = node.value.id.rstrip("_"), node.attr
-    elif isinstance(node, ast.Name):
-        name = node.id
-    type = TYPES.get(name)
-    if space != "generic" and space not in SPACES:
-        raise UnknownError(f"there is no state space `{space}`")
-    if type is not None:
-        return scope.load(space, type, int(index))
-    if space != "generic" or not name:
-        raise UnknownError(f"`{name}` is not a type: write `{space}.f32[…]`")
-    return scope.array(name)[index]
-
-
-def _elements(content: Any, type: Type) -> Any:
-    """Bytes as elements of a type, where NumPy has it."""
-    kinds = {"f": "f", "s": "i", "u": "u", "b": "u"}
-    if type.kind not in kinds or (type.kind == "f" and type.width < 16):
-        return content
-    size = type.width // 8
-    return content[: len(content) // size * size].view(f"<{kinds[type.kind]}{size}")
-
-
-def _index_of(number: int, extents: Sequence[int]) -> tuple[int, ...]:
+def index_of(number: int, extents: Sequence[int]) -> tuple[int, ...]:
+    """The index of a block or a thread by its number."""
     x, y, _ = extents
     return number % x, number // x % y, number // x // y
 
 
+def index_text(number: int, extents: Sequence[int]) -> str:
+    """`(1,0,0)`."""
+    return f"({','.join(map(str, index_of(number, extents)))})"
+
+
 def shown(value: Any) -> str:
-    """A value as text: whole numbers also in hexadecimal where they are large."""
+    """A value of Python as text: whole numbers also in hexadecimal where they are large."""
     if isinstance(value, bool | np.bool_):
         return str(bool(value)).lower()
     if isinstance(value, int | np.integer):

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from ptxlab.debug.debugger import Debugger
+from ptxlab.debug.inspection import value_text
 from ptxlab.debug.matrices import matrices
-from ptxlab.debug.values import shown
+from ptxlab.debug.objects import Object, Operand, Result, UnknownError, resolve, text
+from ptxlab.debug.types import Type
+from ptxlab.debug.values import Scope, shown
 from ptxlab.device.layout import shared_variables
 from ptxlab.trace.tensor_view import TensorMemory
 
@@ -24,83 +27,144 @@ class Variables:
 
     def __init__(self, debugger: Debugger) -> None:
         self.debugger = debugger
-        self.branches: list[tuple[str, Branch]] = []
+        self.style = ""
+        """How numbers are shown: `x` in hexadecimal."""
+        self.branches: list[Branch] = []
+        self.expressions: dict[tuple[int, str], str] = {}
 
     def forget(self) -> None:
         """The debugger has moved: what was there is no longer so."""
         self.branches.clear()
+        self.expressions.clear()
 
-    def _open(self, kind: str, branch: Branch) -> int:
-        self.branches.append((kind, branch))
+    def _open(self, branch: Branch) -> int:
+        self.branches.append(branch)
         return len(self.branches)
 
-    def scopes(self) -> list[Fields]:
-        """The roots of the tree."""
-        roots: list[tuple[str, str, Branch, bool]] = [
-            ("Registers", "register", self._registers, False),
-            ("Thread", "special", self._special, False),
-            ("Lanes", "lanes", self._lanes, True),
-            ("Fragments", "fragments", self._fragments, True),
-            ("Arguments", "arrays", self._arrays, True),
-            ("Shared memory", "shared", self._shared, True),
-            ("Barriers", "barriers", self._barriers, True),
+    def scopes(self, scope: Scope | None = None) -> list[Fields]:
+        """The roots of the tree, as a function of a thread sees them."""
+        scope = self.debugger.scope if scope is None else scope
+        roots: list[tuple[str, Branch, bool, str]] = [
+            ("Registers", partial(self._registers, scope), False, "registers"),
+            ("Thread", partial(self._special, scope), False, ""),
+            ("Lanes", partial(self._lanes, scope), True, ""),
+            ("Fragments", self._fragments, True, ""),
+            ("Arguments", partial(self._arrays, scope), True, ""),
+            ("Shared memory", partial(self._shared, scope), True, ""),
+            ("Barriers", self._barriers, True, ""),
         ]
+        if self.debugger.lines.has_sources and self.debugger.declarations.is_known:
+            declared = [
+                ("Locals", partial(self._declared, scope, is_parameter=False), False, "locals"),
+                ("Parameters", partial(self._declared, scope, is_parameter=True), False, "arguments"),
+                ("Globals", partial(self._globals, scope), True, ""),
+            ]
+            roots = [*declared, *roots]
         if self._tensor_memory.is_used:
-            roots.append(("Tensor memory", "tensor memory", self._tensor_lanes, True))
+            roots.append(("Tensor memory", self._tensor_lanes, True, ""))
         return [
-            {"name": name, "variablesReference": self._open(kind, branch), "expensive": is_expensive,
-             **({"presentationHint": "registers"} if kind == "register" else {})}
-            for name, kind, branch, is_expensive in roots
+            {"name": name, "variablesReference": self._open(branch), "expensive": is_expensive,
+             **({"presentationHint": hint} if hint else {})}
+            for name, branch, is_expensive, hint in roots
         ]  # fmt: skip
 
     def children(self, reference: int) -> list[Fields]:
         """What a branch holds."""
         if not 1 <= reference <= len(self.branches):
             raise ValueError(f"there are no variables {reference}: the debugger has moved since")
-        return list(self.branches[reference - 1][1]())
+        found = list(self.branches[reference - 1]())
+        self.expressions.update(
+            {(reference, one["name"]): one["evaluateName"] for one in found if "evaluateName" in one}
+        )
+        return found
 
     def expression(self, reference: int, name: str) -> str | None:
         """How a variable is named where it is watched; None if it cannot be."""
-        kind = self.branches[reference - 1][0] if 1 <= reference <= len(self.branches) else ""
-        if name.startswith("%") and kind in ("", "register"):
-            return name
-        if kind.startswith("elements of "):
-            return kind.removeprefix("elements of ") + name
-        return name if kind == "" and "[" in name else None
+        return self.expressions.get((reference, name)) if reference else name
 
-    def _registers(self) -> Iterator[Fields]:
-        for name, value in self.debugger.scope.registers().items():
+    def of(self, scope: Scope, expression: str, style: str = "") -> Fields:
+        """The value of an expression, and a branch of what is in it."""
+        return self._node(scope, expression, expression, scope.operand(expression), style)
+
+    def _node(self, scope: Scope, name: str, expression: str, operand: Operand, style: str = "") -> Fields:
+        style = style or self.style
+        value = text(operand, scope, style)
+        found: Fields = {"name": name, "value": value, "evaluateName": expression, "variablesReference": 0}
+        if isinstance(operand, Result):
+            return {**found, "type": str(operand.type)} if operand.type is not None else found
+        operand = resolve(operand, scope)
+        found["type"] = str(operand.type)
+        if has_parts(operand.type):
+            found["variablesReference"] = self._open(partial(self._parts, scope, expression, operand))
+        if operand.data is None and operand.space in ("shared", "global", "local"):
+            found["memoryReference"] = f"{operand.space}:{operand.address:#x}"
+        return found
+
+    def _parts(self, scope: Scope, expression: str, object: Object) -> Iterator[Fields]:
+        """The elements of an array, the members of a structure, or what a pointer points to."""
+        type = object.type
+        if type.kind == "pointer":
+            yield self._named(scope, f"*{expression}", f"*({expression})")
+        elif type.kind == "structure":
+            for one in type.members:
+                if one.name:
+                    yield self._named(scope, one.name, f"({expression}).{one.name}")
+        else:
+            count = type.count or 0
+            for index in range(min(count, PAGE)):
+                yield self._named(scope, f"[{index}]", f"{expression}[{index}]")
+            if count > PAGE:
+                yield {"name": "…", "value": f"{count - PAGE:,} more: ask for {expression}[i]", "variablesReference": 0}
+
+    def _named(self, scope: Scope, name: str, expression: str) -> Fields:
+        """A part of the tree by its expression; why it has no value, if it has none."""
+        try:
+            return self._node(scope, name, expression, scope.operand(expression))
+        except UnknownError:
+            return {"name": name, "value": value_text(scope, expression), "variablesReference": 0,
+                    "presentationHint": {"attributes": ["failedEvaluation"]}}  # fmt: skip
+
+    def _declared(self, scope: Scope, *, is_parameter: bool) -> Iterator[Fields]:
+        for one in scope.variables():
+            if one.is_parameter == is_parameter and not one.is_hidden:
+                yield self._named(scope, one.name, one.name)
+
+    def _globals(self, scope: Scope) -> Iterator[Fields]:
+        for name, one in scope.declarations.globals.items():
+            if name == one.name:
+                yield self._named(scope, name, name)
+
+    def _registers(self, scope: Scope) -> Iterator[Fields]:
+        for name, value in scope.registers().items():
             yield _leaf(name, value)
 
-    def _special(self) -> Iterator[Fields]:
-        for name, value in self.debugger.scope.special().items():
+    def _special(self, scope: Scope) -> Iterator[Fields]:
+        for name, value in scope.special().items():
             yield _leaf(name, value)
 
-    def _lanes(self) -> Iterator[Fields]:
-        for name in self.debugger.scope.registers():
-            yield self._branch(name, "in each lane of the warp", "lanes", partial(self._in_lanes, name))
+    def _lanes(self, scope: Scope) -> Iterator[Fields]:
+        known = [one.name for one in scope.variables() if not one.is_hidden and not one.is_static]
+        for name in (*known, *scope.registers()):
+            yield self._branch(name, "in each lane of the warp", partial(self._in_lanes, name))
 
     def _in_lanes(self, name: str) -> Iterator[Fields]:
-        size = self.debugger.trace.accesses.threads_in_block
-        for thread, value in self.debugger.across_lanes(name).items():
-            yield _leaf(f"lane {thread % size % 32}", value)
+        for scope in self.debugger.scopes_across_lanes().values():
+            yield {"name": f"lane {scope.lane}", "value": value_text(scope, name), "variablesReference": 0}
 
     def _fragments(self) -> Iterator[Fields]:
         for one in matrices(self.debugger):
-            shape = partial(self._elements, one.operand, one.values, ())
-            yield self._branch(one.operand, one.title, "fragments", shape)
+            yield self._branch(one.operand, one.title, partial(self._rows, one.values, ()))
 
-    def _arrays(self) -> Iterator[Fields]:
-        for name, array in self.debugger.scope.memory("global").items():
-            yield self._array(name, array)
+    def _arrays(self, scope: Scope) -> Iterator[Fields]:
+        for region in self.debugger.trace.accesses.regions:
+            yield self._node(scope, region.short, region.short, scope.array(region))
 
-    def _shared(self) -> Iterator[Fields]:
-        scope = self.debugger.scope
+    def _shared(self, scope: Scope) -> Iterator[Fields]:
         for variable, _ in shared_variables(self.debugger.trace.program.variables):
-            yield self._array(variable.title, scope.array(variable.name))
-        memory = scope.memory("shared")
-        if len(memory):
-            yield {"name": "bytes", "value": f"{len(memory):,} bytes", "variablesReference": 0,
+            yield self._node(scope, variable.title, variable.title, scope.operand(variable.name))
+        size = self.debugger.trace.accesses.shared_size
+        if size:
+            yield {"name": "bytes", "value": f"{size:,} bytes", "variablesReference": 0,
                    "memoryReference": "shared:0x0"}  # fmt: skip
 
     @property
@@ -111,8 +175,8 @@ class Variables:
         words = self.debugger.tensor_memory()
         for lane in np.flatnonzero(~words.mask.all(axis=1)).tolist():
             known = np.flatnonzero(~words.mask[lane])
-            text = f"columns {known[0]} to {known[-1]}: {shown(words[lane, known[0]])} …"
-            yield self._branch(f"lane {lane}", text, "tensor memory", partial(self._tensor_columns, words[lane]))
+            value = f"columns {known[0]} to {known[-1]}: {shown(words[lane, known[0]])} …"
+            yield self._branch(f"lane {lane}", value, partial(self._tensor_columns, words[lane]))
 
     def _tensor_columns(self, words: Any) -> Iterator[Fields]:
         for column in np.flatnonzero(~words.mask).tolist():
@@ -122,27 +186,24 @@ class Variables:
         for number, barrier in enumerate(self.debugger.trace.barriers(step=self.debugger.position - 1)):
             yield {"name": str(number), "value": str(barrier), "variablesReference": 0}
 
-    def _branch(self, name: str, value: str, kind: str, branch: Branch) -> Fields:
-        return {"name": name, "value": value, "variablesReference": self._open(kind, branch)}
+    def _branch(self, name: str, value: str, branch: Branch) -> Fields:
+        return {"name": name, "value": value, "variablesReference": self._open(branch)}
 
-    def _array(self, name: str, array: Any) -> Fields:
-        shape = " × ".join(map(str, array.shape))
-        return self._branch(
-            name, f"{array.dtype} {shape}", f"elements of {name}", partial(self._elements, name, array, ())
-        )
+    def _rows(self, array: Any, index: tuple[int, ...]) -> Iterator[Fields]:
+        for number, part in enumerate(array[:PAGE]):
+            name = f"[{', '.join(map(str, (*index, number)))}]"
+            if array.ndim == 1:
+                yield {"name": name, "value": shown(part), "variablesReference": 0}
+            else:
+                value = np.array2string(part, threshold=8, edgeitems=3)
+                yield self._branch(name, value, partial(self._rows, part, (*index, number)))
 
-    def _elements(self, name: str, array: Any, index: tuple[int, ...]) -> Iterator[Fields]:
-        if array.ndim == 1:
-            for number, value in enumerate(array[:PAGE]):
-                yield _leaf(f"[{', '.join(map(str, (*index, number)))}]", value)
-            if len(array) > PAGE:
-                yield {"name": "…", "value": f"{len(array) - PAGE:,} more: ask for {name}[i]", "variablesReference": 0}
-            return
-        for number in range(min(len(array), PAGE)):
-            yield self._branch(
-                f"[{', '.join(map(str, (*index, number)))}]", np.array2string(array[number], threshold=8, edgeitems=3),
-                f"elements of {name}", partial(self._elements, name, array[number], (*index, number)),
-            )  # fmt: skip
+
+def has_parts(type: Type) -> bool:
+    """Whether a value of a type is opened to see what is in it."""
+    if type.kind == "pointer":
+        return type.element.kind in ("number", "structure", "array", "pointer", "enumeration")
+    return type.kind == "structure" or (type.kind == "array" and type.count is not None)
 
 
 def _leaf(name: str, value: Any) -> Fields:

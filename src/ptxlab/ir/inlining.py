@@ -1,5 +1,5 @@
 """The calls by which inlined code came to its place, as `.loc … inlined_at` says: up to the kernel, with their names.
-Of kernels in Python, `Module.calls` says it.
+Of kernels in Python, `Module.calls` says it, and of code compiled with `-G` its DWARF.
 
 A `.loc` of inlined code names the place of the call alone, and another `.loc` with that place, above it, says where
 that is inlined in turn. Compilers write the calls of an instruction once, the outermost first, right before its own
@@ -13,10 +13,11 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path, PurePath
 
 from ptxlab.ir import mangled
+from ptxlab.ir.inlined_entries import Call, InlinedEntries
 from ptxlab.ir.items import DataLine, File, Function, Section
 from ptxlab.ir.module import Module
 from ptxlab.ir.statements import Instruction, Label, Location
@@ -98,12 +99,18 @@ class Inlining:
         calls = self._module.calls
         first, last = (bisect_left(calls, at or 0, key=lambda one: one[0]) for at in (function.start, function.end))
         named = calls[first:last]
+        if not named and self._entries.chains(function) is not None:
+            starts = [one.start or 0 for one in function.instructions()]
+            return list(zip(starts, self.of_instructions(function), strict=True))
         return named or [(one.start or 0, self._frames(chain, function)) for one, chain in _chains(function)]
 
     def of_instructions(self, function: Function) -> Iterator[tuple[Frame, ...]]:
         """The frames of each instruction of a function, in their order."""
         if self._module.calls:
             yield from (self.at(one.start or 0) for one in function.instructions())
+            return
+        if (around := self._entries.chains(function)) is not None:
+            yield from self._with_calls(function, around)
             return
         chains = {id(location): chain for location, chain in _chains(function)} if self._files else {}
         chain: Chain = ()
@@ -112,6 +119,26 @@ class Inlining:
                 chain = chains.get(id(statement), ())
             elif isinstance(statement, Instruction):
                 yield self._frames(chain, function)
+
+    @cached_property
+    def _entries(self) -> InlinedEntries:
+        return InlinedEntries(self._module)
+
+    def _with_calls(self, function: Function, around: Sequence[tuple[Call, ...]]) -> Iterator[tuple[Frame, ...]]:
+        """The frames of each instruction of a function, given the calls around it."""
+        file = line = number = 0
+        for statement in function.statements():
+            if isinstance(statement, Location):
+                file, line = statement.file, statement.line
+            elif isinstance(statement, Instruction):
+                calls = around[number]
+                names = [function.title, *(call.function for call in calls)]
+                places = [*((call.file, call.line) for call in calls), (file, line)]
+                frames = [
+                    Frame(self._files.get(of, ""), at, name) for (of, at), name in zip(places, names, strict=True)
+                ]
+                yield tuple(reversed(frames)) if line and file in self._files else ()
+                number += 1
 
     def _frames(self, chain: Chain, function: Function) -> tuple[Frame, ...]:
         found = self._known.get((chain, function.name))

@@ -23,6 +23,7 @@ from ptxlab.toolchain.standard_headers import FOR_HOST
 from ptxlab.toolchain.tools import Tool, can_find, find
 
 DEFAULT_TARGET = "sm_80"
+DEBUG_INFO, _LINES = {"-G", "--device-debug"}, {"-lineinfo", "--generate-line-info"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,8 @@ def compile_cuda(
     chosen = tool or choose(isinstance(source, Path), options)
     if "\0" in text.text:
         return Compilation(None, (error("cuda-error", "the source holds a NUL character", None),), chosen)
+    if not DEBUG_INFO.isdisjoint(options):  # which has lines, too, and nvcc warns of both
+        options = [option for option in options if option not in _LINES]
     given = [*_architecture(target, options), *options]
     if chosen.name == "nvcc":
         ptx, log, called = run_nvcc(chosen, source, text.name, given, instantiate)

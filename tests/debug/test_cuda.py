@@ -1,0 +1,231 @@
+"""Kernels in CUDA C++ in their own words: names, types, expressions, and the functions that a thread is in."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ptxlab.cli.debug import Session
+from ptxlab.debug import Debugger, UnknownError
+from ptxlab.debug.terminal import Terminal
+from ptxlab.toolchain.tools import can_find
+
+pytestmark = pytest.mark.skipif(not can_find("nvrtc"), reason="no NVRTC")
+
+KERNEL = """\
+enum Color { RED, GREEN = 5 };
+struct Inner { short low, high; };
+struct Pair { int x; float y; Inner in; unsigned bits : 3, more : 5; Color color; };
+__constant__ float table[4] = {1, 2, 4, 8};
+__device__ int counter = 7;
+
+__device__ __forceinline__ int twice(int v) {
+  int doubled = v * 2;
+  return doubled + 1;
+}
+
+template <int N>
+__device__ __noinline__ float dot(const float (&row)[N], float factor) {
+  float sum = 0;
+  for (int k = 0; k < N; ++k)
+    sum += row[k] * factor;
+  return sum;
+}
+
+__global__ void scale(float* out, int n, Pair pair) {
+  __shared__ float tile[8][4];
+  int i = threadIdx.x;
+  bool is_even = n % 2 == i % 2;
+  char letter = 'a' + i;
+  Pair mine = pair;
+  mine.x += i;
+  for (int k = 0; k < 4; ++k)
+    tile[i][k] = table[k] + i;
+  __syncthreads();
+  const Pair* p = &mine;
+  float result = dot(tile[i], p->y);
+  int odd = twice(i);
+  out[i] = result + odd + n + is_even + letter;
+}
+"""
+FIRST, SUM, CALLED, STORE = 22, 16, 8, 33
+PAIR = (
+    np.array([3], "i4").tobytes()
+    + np.array([0.5], "f4").tobytes()
+    + bytes([1, 0, 255, 255, 0b10101, 0, 0, 0, 5, 0, 0, 0])
+)
+
+
+def opened(folder: Path, *, device_debug: bool) -> Debugger:
+    path = folder / "scale.cu"
+    path.write_text(KERNEL)
+    arguments = ["f32[8]=zeros", "s32=100", f"bytes={PAIR.hex()}"]
+    request = {"program": path, "block": 8, "args": arguments, "deviceDebug": device_debug}
+    session = Session().with_request(request).open()
+    session.debugger.owner = session  # type: ignore[attr-defined] # keeps the recording
+    return session.debugger
+
+
+@pytest.fixture(scope="module")
+def unoptimized(tmp_path_factory: pytest.TempPathFactory) -> Debugger:
+    return opened(tmp_path_factory.mktemp("scale"), device_debug=True)
+
+
+@pytest.fixture
+def debugger(unoptimized: Debugger) -> Debugger:
+    unoptimized.stops.clear()
+    unoptimized.go_to(0, 0)
+    return unoptimized
+
+
+def stop_at(debugger: Debugger, line: int, thread: int = 3) -> None:
+    debugger.break_at("scale.cu", line, thread=thread)
+    assert debugger.run().reason == "breakpoint"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("i", "3"),
+        ("i * 2 + 1", "7"),
+        ("letter", "100 'd'"),
+        ("n", "100"),
+        ("pair", "{x = 3, y = 0.5, in = {low = 1, high = -1}, bits = 5, more = 2, color = GREEN}"),
+        ("mine.x", "6"),
+        ("p->in.high", "-1"),
+        ("(*p).y * 4", "2.0"),
+        ("mine.color == GREEN && i != 4", "true"),
+        ("mine.color == Color::RED", "false"),
+        ("tile[3]", "{4.0, 5.0, 7.0, 11.0}"),
+        ("tile[i][1] - table[1]", "3.0"),
+        ("*(float2*)&tile[3][2]", "{x = 7.0, y = 11.0}"),
+        ("tile[3][0]@2", "{4.0, 5.0}"),
+        ("&tile[3][1]", "(float *) 0x34 <tile+52>"),
+        ("&tile[3][1] - &tile[0][0]", "13"),
+        ("counter + 1", "8"),
+        ("result", "13.5"),
+        ("result > 13.25f ? i : n", "3"),
+        ("(int) result / 2", "6"),
+        ("-7 / 2", "-3"),
+        ("0u - 1", "4294967295 (0xffffffff)"),
+        ("(unsigned char) 300", "44 ','"),
+        ("sizeof(Pair) + sizeof(i)", "24"),
+        ("threadIdx.x + 10 * blockDim.x", "83"),
+        ("0x10 | 1 << 2", "20"),
+        ("out == &out[0] and not i > 3", "true"),
+        ("%tid.x == i", "true"),
+    ],
+)
+def test_expressions(debugger: Debugger, text: str, value: str) -> None:
+    stop_at(debugger, STORE)
+    assert debugger.scope.text(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nothing", "there is nothing called `nothing`"),
+        ("k", "`k` is not visible here"),
+        ("doubled", "`doubled` is not visible here"),
+        ("mine.z", "`Pair` has no member `z`; it has x, y, in, bits, more, color"),
+        ("tile[8][0]", r"index 8 is out of bounds of `float \[8\]\[4\]`"),
+        ("*i", "only a pointer"),
+        ("&i", "is in a register"),
+        ("&mine.bits", "is a bit field"),
+        ("mine + 1", "`Pair` is not a number"),
+        ("i +", "cannot be read"),
+        ("twice(3)", "`twice` is not called"),
+        ("*(float *) 64", "no memory at 0x40"),
+        ("i / 0", "division by zero"),
+        ("1 << 5000", "cannot be shifted"),
+        ("(((" * 60, "too deep"),
+    ],
+)
+def test_what_cannot_be_asked(debugger: Debugger, text: str, message: str) -> None:
+    stop_at(debugger, STORE)
+    with pytest.raises(UnknownError, match=message):
+        debugger.scope.evaluate(text)
+
+
+def test_variables_have_values_where_they_are_set(debugger: Debugger) -> None:
+    debugger.break_at("scale.cu", SUM, condition="k == 2 && sum > 3.0f", thread=5)
+    sums = []
+    while debugger.run().reason == "breakpoint":
+        sums.append((debugger.scope.evaluate("k"), debugger.scope.evaluate("sum"), debugger.scope.evaluate("row[k]")))
+    assert sums == [(2, 6.5, 9.0)]
+
+
+def test_functions_of_the_stack_have_their_own_variables(debugger: Debugger) -> None:
+    terminal = Terminal(debugger, lambda _: None)
+    stop_at(debugger, SUM)
+    assert [frame.place.function for frame in debugger.stack()] == ["dot<4>", "scale"]
+    assert "factor = 0.5" in [*terminal.answer("info args")][1]
+    assert next(terminal.answer("up")).endswith("scale.cu:31")
+    assert debugger.scope.evaluate("mine.x") == 6
+    debugger.stops.clear()
+    stop_at(debugger, CALLED)
+    terminal_frames = [*terminal.answer("where")]
+    assert terminal_frames[0].startswith("→#0  twice(v=3) at ")
+    assert terminal_frames[0].endswith("scale.cu:8, inlined")
+    assert terminal_frames[1].startswith(" #1  scale(out=")
+    next(terminal.answer("up"))
+    assert debugger.scope.evaluate("result") == 13.5
+
+
+def test_a_condition_that_names_nothing_is_refused(debugger: Debugger) -> None:
+    with pytest.raises(UnknownError, match="nothing called `sums`"):
+        debugger.break_at("scale.cu", SUM, condition="sums > 1")
+    assert not debugger.stops
+
+
+def test_a_local_variable_is_watched(debugger: Debugger) -> None:
+    stop_at(debugger, SUM, thread=1)
+    debugger.stops.clear()
+    made = debugger.watch("sum")
+    assert made.times == 5  # 0, and after each of four additions
+    debugger.run()
+    assert debugger.scope.evaluate("sum") == 1.0
+
+
+def test_a_line_with_a_call_is_entered_once(debugger: Debugger) -> None:
+    debugger.break_at("scale.cu", 31, thread=2)
+    assert [debugger.run().reason for _ in range(2)] == ["breakpoint", "end"]
+
+
+def test_breakpoints_on_functions_and_messages(debugger: Debugger) -> None:
+    made = debugger.break_in("dot", thread=4)
+    assert debugger.run().reason == "breakpoint"
+    assert [frame.place.line for frame in debugger.stack()] == [14, 31]
+    del debugger.stops[made.number]
+    debugger.break_at("scale.cu", SUM, thread=4, message="k is {k}, {nothing}")
+    debugger.run()
+    assert debugger.said() == [
+        f"k is {k}, <there is nothing called `nothing`: registers start with %>" for k in range(4)
+    ]
+
+
+def test_focus_is_in_the_words_of_cuda_gdb(debugger: Debugger) -> None:
+    terminal = Terminal(debugger, lambda _: None)
+    stop_at(debugger, STORE)
+    assert next(terminal.answer("cuda thread (5,0,0)")) == "kernel 0, block (0,0,0), thread (5,0,0), warp 0, lane 5"
+    assert next(terminal.answer("cuda block 0 lane 1")).endswith("thread (1,0,0), warp 0, lane 1")
+    assert next(terminal.answer("cuda block (3,0,0)")) == "there is no block (3,0,0): there are 1 × 1 × 1"
+    threads = [*terminal.answer("info cuda threads")]
+    assert any("thread (3,0,0) " in row and "scale.cu:33" in row for row in threads)
+    assert next(terminal.answer("info cuda kernels")) == "→ kernel 0  scale  grid (1,1,1)  block (8,1,1)  seed 0"
+    next(terminal.answer("cuda thread 3"))
+    assert [*terminal.answer("print/x mine.x")] == ["0x6"]
+    assert [*terminal.answer("lanes i")] == ["lane  0: 0  1  2  3  4  5  6  7"]
+
+
+def test_optimized_code_has_parameters_and_shared_variables(tmp_path: Path) -> None:
+    """Their types come from compiling again; local variables are not known, and that is said."""
+    debugger = opened(tmp_path, device_debug=False)
+    debugger.break_at("scale.cu", STORE, thread=3)
+    debugger.run()
+    scope = debugger.scope
+    assert scope.text("tile[3]") == "{4.0, 5.0, 7.0, 11.0}"
+    assert scope.text("pair.in") == "{low = 1, high = -1}"
+    assert scope.text("n + table[3]") == "108.0"
+    with pytest.raises(UnknownError, match="`result` is not known in optimized code: start with `-G`"):
+        scope.evaluate("result")
