@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from ptxlab import ir
+from ptxlab.ir.inlining import is_toolkit_header
 from ptxlab.ir.origin import at_origin
 from ptxlab.report import Diagnostic, PtxError, Source, error, render
 from ptxlab.syntax import read, read_text
+from ptxlab.toolchain.asm_lines import with_asm_lines
 from ptxlab.toolchain.compiler_messages import near, read_log
 from ptxlab.toolchain.device_part import run_nvrtc
 from ptxlab.toolchain.nvcc import has_host_compiler, run_nvcc
@@ -64,11 +66,19 @@ def compile_cuda(
     if chosen.name == "nvrtc":
         called = text.name
         ptx, log = run_nvrtc(chosen, text.text, called, given, instantiate)
+    if ptx is not None:
+        ptx = with_asm_lines(ptx, lambda file: text.text if file == called else _text_of(file))
     found = read_log(log, text, [called], instantiate)
     if ptx is None and not any(one.level == "error" for one in found):
         said = log.strip().split("\n")[0] or "it said nothing"
         found.append(error("cuda-error", f"{chosen.name} failed: {said}", None, notes=[str(chosen)]))
     return Compilation(ptx, tuple(found), chosen)
+
+
+def _text_of(file: str) -> str | None:
+    """The text of a header of the user's, which may have inline PTX."""
+    path = Path(file)
+    return path.read_text("utf-8", "replace") if path.is_file() and not is_toolkit_header(file) else None
 
 
 def _lacks_host_library(log: str) -> bool:
