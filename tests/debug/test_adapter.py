@@ -122,8 +122,11 @@ def test_breakpoints_in_a_file_of_cuda(client: Client, tmp_path: Path, monkeypat
     client.body("continue", threadId=1)
     stopped = client.event("stopped")
     assert (stopped["reason"], stopped["threadId"]) == ("breakpoint", 1)
+    assert lines(client, 1) == [6]  # in front of the function that is inlined there
+    client.body("stepIn", threadId=1)
+    client.event("stopped")
     assert lines(client, 1) == [2, 6]
-    client.body("next", threadId=1)
+    client.body("stepOut", threadId=1)
     client.event("stopped")
     assert lines(client, 1) == [6]
 

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ptxlab.debug.absence import why_no_code
-from ptxlab.debug.debugger import Debugger, Kind, Stop, Unit
+from ptxlab.debug.debugger import Debugger, Stop
 from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.protocol import read_message, write_message
+from ptxlab.debug.stepping import Kind, Unit
 from ptxlab.debug.stops import Finding
 from ptxlab.debug.terminal import Terminal
 from ptxlab.debug.values import Scope

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ptxlab.debug.debugger import Debugger, Frame
+from ptxlab.debug.debugger import Debugger
 from ptxlab.debug.focus import view
 from ptxlab.debug.matrices import matrices
 from ptxlab.debug.objects import STYLES, Object, UnknownError, UnwrittenError, resolve, text
+from ptxlab.debug.position import Frame
 from ptxlab.debug.values import Scope, shown
 
 LISTED = 5  # lines around the one that a thread is at

@@ -56,6 +56,12 @@ class Lines:
             if any(place.line == line and place.file in names for place in places)
         ]
 
+    def level(self, instruction: int, file: str, line: int) -> int:
+        """How many functions are inlined inside of a line, where an instruction is of it."""
+        names = self._names(file) if file else set()
+        places = enumerate(self.sources[instruction])
+        return next((number for number, place in places if place.line == line and place.file in names), 0)
+
     def instructions_in(self, function: str) -> list[int]:
         """The instructions of a function by its name in C++ or PTX, after its prologue; of inlined ones all."""
         found: list[int] = []

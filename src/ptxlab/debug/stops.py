@@ -50,11 +50,12 @@ class Breakpoint:
     condition: str = ""
     hit_count: int = 1
     """At which time that a warp comes there, and the condition holds, it stops first."""
-    is_line: bool = False
-    """Whether the instructions are one line, where a thread stops when it enters it, and not again before it leaves."""
+    is_entered: bool = False
+    """Whether a thread stops where it comes from another instruction to one of these, as to those of one line."""
+    file: str = ""
 
     line: int = 0
-    """The line that was asked for."""
+    """The line of a source."""
     message: str = ""
     """What is said there instead of stopping, with expressions in braces."""
     is_once: bool = False
@@ -93,7 +94,7 @@ class Breakpoint:
         columns = self.trace.columns
         entries = columns.entries_of(number)
         steps = columns.segments[number].steps
-        if not self.is_line:
+        if not self.is_entered:
             return entries
         if index:
             return entries[:0] if steps[index - 1][0] in self.instructions else entries

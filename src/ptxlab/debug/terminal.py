@@ -9,11 +9,13 @@ from functools import partial
 from textwrap import wrap
 
 from ptxlab.debug import inspection
-from ptxlab.debug.debugger import Debugger, Kind, Stop, Unit
+from ptxlab.debug.absence import why_no_code
+from ptxlab.debug.debugger import Debugger, Stop
 from ptxlab.debug.focus import focus_on, focus_text, view
 from ptxlab.debug.inspection import LISTED
 from ptxlab.debug.lines import Place
 from ptxlab.debug.objects import UnknownError
+from ptxlab.debug.stepping import Kind, Unit
 from ptxlab.debug.stops import Breakpoint
 
 Action = Callable[[str], Iterator[str]]
@@ -134,7 +136,8 @@ class Terminal:
         if instruction is None or not frames:
             yield f"  {debugger.ending(debugger.thread)}"
             return
-        place = debugger.place(instruction)
+        place = debugger.here()
+        assert place is not None
         if len(frames) > 1 and place.file:
             calls = [frame.place for frame in frames if frame.is_own and frame.place != place]
             yield f"{place.function}" + "".join(f", called from line {one.line}" for one in calls[:3])
@@ -168,16 +171,32 @@ class Terminal:
             file, line = found[1] or "", int(found[2])
             if not file and not self.debugger.in_ptx:
                 file = self._file()
-            made = self.debugger.break_at(file, line, condition=condition)
+            made = self.debugger.break_at(file, self._line(file, line), condition=condition)
         made.is_once = is_once
         at = self.debugger.place(made.instructions[0])
-        yield f"breakpoint {made.number} at line {found[2] or at.line}, reached {_times(made.times)}"
+        moved = f": line {found[2]} has none" if found[2] and int(found[2]) != (made.line or at.line) else ""
+        yield f"breakpoint {made.number} at line {made.line or at.line}{moved}, reached {_times(made.times)}"
+
+    def _line(self, file: str, line: int) -> int:
+        """A line, or the next one that has code."""
+        found = self.debugger.lines.next_line(file, line)
+        why = None if found == line else why_no_code(file, line)
+        if found is None or (why is not None and not why.moves):
+            raise UnknownError(f"line {line} has no code: {why}")
+        return found
 
     def _file(self) -> str:
         """The source that a line without a file is of: where the thread is, or the kernel."""
-        instruction = self.debugger.instruction(self.debugger.thread)
-        own = [self.debugger.place(instruction).file] if instruction is not None else []
-        return next(iter([*own, *(place.file for places in self.debugger.lines.sources for place in places[-1:])]), "")
+        here = self.debugger.here()
+        return next(
+            iter(
+                [
+                    *([here.file] if here is not None else []),
+                    *(place.file for places in self.debugger.lines.sources for place in places[-1:]),
+                ]
+            ),
+            "",
+        )
 
     def _watch(self, given: str) -> Iterator[str]:
         made = self.debugger.watch(given)
