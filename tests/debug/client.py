@@ -24,6 +24,8 @@ class Client:
         self.events: list[Fields] = []
         self.sequence = 0
         self.thread = 1
+        self.adapter: Adapter | None = None
+        """What is at the other ends, if that is in this process."""
 
     def ask(self, command: str, **arguments: Any) -> Fields:
         """The answer to a request; events before it are kept."""
@@ -76,6 +78,7 @@ def client_in_thread() -> Iterator[Client]:
         server.start()
         with os.fdopen(answers, "rb") as received, os.fdopen(asks, "wb") as sent:
             client = Client(received, sent)
+            client.adapter = adapter
             try:
                 yield client
             finally:

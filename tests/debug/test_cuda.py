@@ -1,5 +1,6 @@
 """Kernels in CUDA C++ in their own words: names, types, expressions, and the functions that a thread is in."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,10 @@ import pytest
 from ptxlab.cli.debug import Session
 from ptxlab.debug import Debugger, UnknownError
 from ptxlab.debug.terminal import Terminal
+from ptxlab.lab import Views
 from ptxlab.toolchain.tools import can_find
+
+from . import agreement, printed
 
 pytestmark = pytest.mark.skipif(not can_find("nvrtc"), reason="no NVRTC")
 
@@ -55,12 +59,13 @@ PAIR = (
     + bytes([1, 0, 255, 255, 0b10101, 0, 0, 0, 5, 0, 0, 0])
 )
 
+ARGUMENTS = ["f32[8]=zeros", "s32=100", f"bytes={PAIR.hex()}"]
+
 
 def opened(folder: Path, *, device_debug: bool) -> Debugger:
     path = folder / "scale.cu"
     path.write_text(KERNEL)
-    arguments = ["f32[8]=zeros", "s32=100", f"bytes={PAIR.hex()}"]
-    request = {"program": path, "block": 8, "args": arguments, "deviceDebug": device_debug}
+    request = {"program": path, "block": 8, "args": ARGUMENTS, "deviceDebug": device_debug}
     session = Session().with_request(request).open()
     session.debugger.owner = session  # type: ignore[attr-defined] # keeps the recording
     return session.debugger
@@ -229,3 +234,30 @@ def test_optimized_code_has_parameters_and_shared_variables(tmp_path: Path) -> N
     assert scope.text("n + table[3]") == "108.0"
     with pytest.raises(UnknownError, match="`result` is not known in optimized code: start with `-G`"):
         scope.evaluate("result")
+
+
+def test_the_lab_shows_the_same(unoptimized: Debugger) -> None:
+    views = Views(unoptimized.trace, None, unoptimized.declarations)
+    end = views.steps.count - 3
+    (frame,) = views.get(f"variables/0/3/{end}")["frames"]
+    shown = {one["name"]: (one["type"], one["value"]) for one in frame["variables"]}
+    assert (frame["function"], shown["i"], shown["result"]) == ("scale", ("int", "3"), ("float", "13.5"))
+    encoded = b"tile[i][1]".hex()
+    assert views.get(f"value/0/3/{end}/x{encoded}") == {"value": "5.0", "type": "float"}
+    assert "nothing called" in views.get(f"value/0/3/{end}/x{b'nothing'.hex()}")["problem"]
+
+
+def test_random_lines_stop_where_the_line_table_says(tmp_path: Path) -> None:
+    path = tmp_path / "scale.cu"
+    path.write_text(KERNEL)
+    given = {"program": str(path), "block": 8, "args": ARGUMENTS}
+    assert agreement.agree(given, random.Random(5), 12) == (12, [])
+
+
+@pytest.mark.slow
+def test_values_at_random_lines_are_those_that_the_kernel_prints(tmp_path: Path) -> None:
+    path = tmp_path / "scale.cu"
+    path.write_text(KERNEL)
+    lines, values, wrong = printed.agree({"program": str(path), "block": 8, "args": ARGUMENTS}, random.Random(5), 6)
+    assert (lines, wrong) == (6, [])
+    assert values > 50

@@ -102,11 +102,13 @@ def command(
             raise click.UsageError("`--variant` and `--size` are for what opens by its name: see `--list`")
         trace, owner = _recorded(context, path, given)
     from ptxlab import kernels
+    from ptxlab.debug.adapter import Opened
     from ptxlab.lab import Views
 
     click.echo(repr(trace).strip("<>"))
     own = page.path.parent if page is not None else path.parent if path.is_file() else Path(kernels.__path__[0])
-    views = Views(trace, [own, *sources])
+    opened = owner if isinstance(owner, Opened) else None
+    views = Views(trace, [own, *sources], None if opened is None else opened.debugger.declarations)
     if html is not None:
         _write(views, html)
     else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxlab import ir
-from ptxlab.ir.inlining import Inlining, own_frame
+from ptxlab.ir.inlining import Frame, Inlining, own_frame
 from ptxlab.ir.mangled import last_part
 from ptxlab.trace.program import Program
 
@@ -29,7 +29,12 @@ class Lines:
             Place("", program.line(number), function.name) for number, (function, _) in enumerate(program.instructions)
         ]
         inlining = Inlining(program.module)
-        frames = [found for function in program.functions for found in inlining.of_instructions(function)]
+        frames: list[tuple[Frame, ...]] = []
+        for function in program.functions:
+            before: tuple[Frame, ...] = ()
+            for found in inlining.of_instructions(function):
+                before = found or before  # code without a line, as between the arguments of a call, is of the one above
+                frames.append(before)
         self.sources = [tuple(Place(one.file, one.line, one.function) for one in found) for found in frames]
         self.own = [own_frame(found) for found in frames]  # which of them is the user's
         self.has_sources = any(self.sources)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxlab import ir
 from ptxlab.debug.declarations import Declarations, Location, Variable
@@ -29,7 +30,7 @@ from ptxlab.device.layout import shared_variables, size_of_variable
 from ptxlab.isa.types import TYPES
 from ptxlab.trace import Trace
 from ptxlab.trace import registers as registers_of
-from ptxlab.trace.accesses import NAMES, SPACES, Region, unwritten
+from ptxlab.trace.accesses import NAMES, SPACES, Region, Rows, unwritten
 from ptxlab.trace.program import Value
 
 _IN_WARP = ("%laneid", "%warpid")
@@ -153,8 +154,13 @@ class Scope:
             if name == "param":
                 return accesses.parameters[at : at + size]
             content = unwritten(at, size)
-        accesses.image(code, owner, at, content, 2 * self.position)
+        rows = accesses.writes.touching(code, owner, at, size)
+        accesses.write(rows.take(self.is_before(rows)), at, content)
         return content.tobytes()
+
+    def is_before(self, rows: Rows) -> npt.NDArray[Any]:
+        """Which of some writes were made up to the position."""
+        return rows.key < 2 * self.position
 
     def place(self, space: str, address: int) -> str:
         """What is at an address: `A[3]`, or nothing that has a name."""
@@ -284,7 +290,7 @@ class Scope:
             base = self.register(_STACK)
             code, owner, at = self._resolved("local", int(base) + location.offset)
             rows = self.trace.accesses.writes.touching(code, owner, at, max(variable.type.size, 1))
-            if not (rows.key < 2 * self.position).any():
+            if not self.is_before(rows).any():
                 raise UnwrittenError(f"`{variable.name}` is not written yet")
             return Object(variable.type, "local", int(base) + location.offset)
         for parameter in program.kernel.parameters:

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from ptxlab.debug.declarations import Declarations
 from ptxlab.lab import windows
 from ptxlab.lab.barriers import Barriers
 from ptxlab.lab.copies import Copies
@@ -23,6 +24,7 @@ from ptxlab.lab.registers import Registers
 from ptxlab.lab.tensor_memory import TensorMemory
 from ptxlab.lab.tiles import Tiles
 from ptxlab.lab.timeline import Timeline
+from ptxlab.lab.variables import LaneVariables
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.report import PtxError
 from ptxlab.trace import Trace
@@ -32,10 +34,16 @@ from ptxlab.trace.accesses import SHARED, SPACES
 class Views:
     """A recorded launch as the answers that the page asks for."""
 
-    def __init__(self, trace: Trace, folders: Sequence[Path] | None = None) -> None:
-        """With `folders`, source that the kernel was compiled from is shown only where it is in one of them."""
+    def __init__(
+        self, trace: Trace, folders: Sequence[Path] | None = None, declarations: Declarations | None = None
+    ) -> None:
+        """With `folders`, source that the kernel was compiled from is shown only where it is in one of them.
+
+        `declarations` are those of its source in C++, if the recorded PTX has none.
+        """
         self.trace = trace
         self.folders = folders
+        self._declarations = declarations
         with ThreadPoolExecutor(1) as pool:  # views of memory need all writes, which take as long to find as the steps
             writes = pool.submit(lambda: trace.accesses.writes)
             self.steps = WarpSteps(trace)
@@ -54,6 +62,8 @@ class Views:
             "barriers": self._barriers,
             "sass": self._sass,
             "origin": self._origin,
+            "variables": lambda *given: self._variables_of.listed(*given),
+            "value": lambda *given: self._variables_of.value(*given),
             "tensor": lambda block: self._tensor_memory_of.uses(block),
             "words": lambda block, step: self._tensor_memory_of.words(block, step),
             "tiles": lambda step: self._tiles_of.read_by(step),
@@ -133,6 +143,10 @@ class Views:
             "memory": self._origins_of.of_memory,
         }  # fmt: skip
         return find[kind](*given)
+
+    @cached_property
+    def _variables_of(self) -> LaneVariables:
+        return LaneVariables(self.steps, self._declarations)
 
     @cached_property
     def _origins_of(self) -> Origins:

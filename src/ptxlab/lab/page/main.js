@@ -19,6 +19,7 @@ import { Tensor } from "lab/tensor.js";
 import { Tiles } from "lab/tiles.js";
 import { Time } from "lab/time.js";
 import { Timeline } from "lab/timeline.js";
+import { Variables } from "lab/variables.js";
 import { Warps } from "lab/warps.js";
 
 /** @typedef {{ title: string, element: HTMLElement, update: (now: import("lab/state.js").Looked) => void, prepare?: () => Iterable<void> }} View */
@@ -83,6 +84,7 @@ function viewsOf(run, state) {
   return {
     ...(run.findings.length ? { findings: new Findings(run, state) } : {}),
     registers: new Registers(run, state),
+    variables: new Variables(run, state),
     warps: new Warps(run, state),
     ...(hasMatrices ? { fragments: new Fragments(run, state) } : {}),
     ...(info.shared.size ? { shared: new Shared(run, state) } : {}),
