@@ -161,7 +161,7 @@ class Presence:
         pending = [(home, self.of_block(home))]
         while pending:
             number, threads = pending.pop()
-            for successor in self._control.successors[number]:
+            for successor in self._control.successors.get(number, ()):  # a block that is not reached has none
                 self._effort.spend(1)
                 going = threads & self.of_edge(number, successor)
                 if successor == END or not going & ~seen.get(successor, 0):
