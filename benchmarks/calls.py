@@ -51,6 +51,20 @@ def pairs(torch: Any) -> dict[str, Pair]:
     flash = torch.ops.aten._scaled_dot_product_flash_attention
     kept = flash(q, q, q)
     flat = q[0].transpose(0, 1).contiguous()
+
+    def trained(function: Callable[..., Any]) -> Callable[..., Any]:
+        """Its result, and the gradients of all that it is given."""
+
+        def step(*given: Any) -> Any:
+            with torch.enable_grad():
+                result = function(*given)
+                return torch.autograd.grad(result, given, result.detach())
+
+        return step
+
+    def leaves(*given: Any) -> tuple[Any, ...]:
+        return tuple(one.detach().clone().requires_grad_() for one in given)
+
     return {
         "matmul": (kernels.matmul, torch.matmul, (a, b)),
         "matmul, 3 dimensions": (kernels.matmul, torch.matmul, (normal(2, 32, 64), b)),
@@ -81,6 +95,17 @@ def pairs(torch: Any) -> dict[str, Pair]:
                 o, q, q, q, kept[0], kept[1], None, None, 128, 128, 0.0, False, kept[6], kept[7]
             ),
             (q,),
+        ),
+        "attention, and its gradients": (
+            trained(kernels.attention),
+            trained(of.scaled_dot_product_attention),
+            leaves(q, q, q),
+        ),
+        "matmul, and its gradients": (trained(kernels.matmul), trained(torch.matmul), leaves(a, b)),
+        "rms_norm, and its gradients": (
+            trained(kernels.rms_norm),
+            trained(lambda x, w: of.rms_norm(x, (64,), w)),
+            leaves(a, bias),
         ),
         "decode_attention": (
             lambda t: kernels.decode_attention(t, cache, cache, lengths),

@@ -22,6 +22,8 @@ BACKWARD = (
     " -> (Tensor, Tensor, Tensor)"
 )
 
+THREE = (None,) * 3  # results that are made
+
 
 def attention(
     q: Any,
@@ -104,15 +106,16 @@ def attention_backward(
     given, how = (do, q, k, v, o, lse), (causal, window, deterministic)
     if any_given(cu_seqlens_q, cu_seqlens_k):
         return packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), how)
-    if is_traced():
-        found = _backward.operator(*given, *how)
-    elif is_jax(q.__class__):
+    if not is_traced() and is_jax(q.__class__):
         return jax_functions.attention_backward(given, how)
-    else:
-        found = _backward((q, k, v, o, do, lse), (None,) * 3, how)
-        if found is None:
-            found = _backward.operator.differentiate(*given, *how)
-    dq, dk, dv = found
+    return _backward_of(given, how)
+
+
+def _backward_of(given: tuple[Any, ...], how: tuple[bool, int, bool]) -> tuple[Any, Any, Any]:
+    """The same of arrays that are not JAX's."""
+    do, q, k, v, o, lse = given
+    found = None if is_traced() else _backward((q, k, v, o, do, lse), THREE, how)
+    dq, dk, dv = _backward.operator.differentiate(*given, *how) if found is None else found
     return dq, dk, dv
 
 
@@ -128,7 +131,7 @@ def _of_tensors(q: Any, k: Any, v: Any, causal: bool = False, window: int = 0) -
 def _backward_of_tensors(
     do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, causal: bool = False, window: int = 0, ordered: bool = False
 ) -> tuple[Any, ...]:
-    return tuple(_backward.compute((q, k, v, o, do, lse), (None,) * 3, (causal, window, ordered)))
+    return tuple(_backward.compute((q, k, v, o, do, lse), THREE, (causal, window, ordered)))
 
 
 def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
@@ -142,16 +145,13 @@ def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return None, None, None, None, None
     is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
-    how = {"causal": ctx.causal, "window": ctx.window, "deterministic": is_ordered}
-    with once():
-        return (*attention_backward(in_rows(do), *ctx.saved_tensors, **how), None, None)
+    return *once(_backward_of, (in_rows(do), *ctx.saved_tensors), (ctx.causal, ctx.window, is_ordered)), None, None
 
 
 def in_rows(tensor: Any) -> Any:
     """A tensor that the kernels can read, without a copy where it is one."""
-    *steps, last = tensor.stride()
-    each = ROW // tensor.element_size()
-    is_aligned = not any(start % each for start in (*steps, tensor.storage_offset()))
+    batch, heads, rows, last = tensor.stride()
+    is_aligned = not (batch | heads | rows | tensor.storage_offset()) % (ROW // tensor.element_size())
     return tensor if last == 1 and is_aligned else tensor.contiguous()
 
 

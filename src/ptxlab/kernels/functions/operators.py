@@ -7,8 +7,7 @@ else at the first call with a tensor, or when `torch.compile` meets a call.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -49,18 +48,16 @@ def is_transformed() -> bool:
     return sys.modules["torch"]._C._functorch.peek_interpreter_stack() is not None
 
 
-@contextmanager
-def once() -> Iterator[None]:
-    """Where a gradient is computed that has no gradient itself; `torch.func` would ask for that of each."""
+def once(compute: Callable[..., Any], *given: Any) -> Any:
+    """Compute a gradient that has no gradient itself; `torch.func` would ask for that of each."""
     if not is_transformed():
-        yield
-        return
+        return compute(*given)
     torch: Any = sys.modules["torch"]
     functorch = torch._C._functorch
     if [one.key() for one in functorch.get_interpreter_stack()].count(functorch.TransformType.Grad) > 1:
         raise ValueError("this function has a gradient, and the gradient has none: differentiate once")
     with torch.no_grad():
-        yield
+        return compute(*given)
 
 
 def no_gradient(name: str) -> ValueError:
@@ -73,6 +70,8 @@ def has_no_memory(tensor: Any) -> bool:
     torch: Any = sys.modules["torch"]
     if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return True
+    if tensor.__class__ is torch.Tensor:
+        return False
     return isinstance(tensor, import_module("torch._subclasses.fake_tensor").FakeTensor)
 
 
@@ -106,6 +105,7 @@ class Operator:
         self.is_recording: Callable[[], bool] = bool
         self.is_compiling: Callable[[], bool] = bool
         self._differentiable: Any = None
+        self._record: Any = None
         _known[name] = self
         if hasattr(sys.modules.get("torch"), "compiler"):
             self.define()
@@ -149,13 +149,26 @@ class Operator:
         return getattr(torch.ops.ptxlab, name)
 
     def differentiate(self, *given: Any) -> Any:
-        """Compute it so that autograd knows its gradient; a call of the operator would cost more time than this."""
+        """Compute it so that autograd knows its gradient, which takes half the time of a call of the operator."""
         if self.gradient is None or any(map(has_no_memory, filter(_is_tensor, given))):
             return self(*given)
-        return self._function().apply(*given)
+        if self._record is None:
+            torch = import_module("torch")
+            # What `torch.autograd.Function.apply` does before that of its base is for transforms: as long as the rest.
+            base = getattr(torch.autograd.function, "_SingleLevelFunction", torch.autograd.Function)
+            parts = {"forward": self._keep, "backward": self.gradient.backward}
+            self._record = type(self.name, (base,), {at: staticmethod(one) for at, one in parts.items()}).apply
+        return self._record(*given)
+
+    def _keep(self, ctx: Any, *given: Any) -> Any:
+        """Compute it, and keep what its gradient needs."""
+        assert self.gradient is not None
+        found = self.function(*given)
+        self.gradient.keep(ctx, given, found)
+        return found
 
     def _function(self) -> Any:
-        """It as a `torch.autograd.Function`."""
+        """It as a `torch.autograd.Function`, which transforms can take apart."""
         if self._differentiable is None:
             assert self.gradient is not None
             parts = {

@@ -217,9 +217,8 @@ def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
         return (None,) * 7
     is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
     *kept, queries, keys = ctx.saved_tensors
-    with once():
-        found = differentiate((do.contiguous(), *kept), (queries, keys), (ctx.causal, ctx.window, is_ordered))
-    return (*found, *(None,) * 4)
+    how = ctx.causal, ctx.window, is_ordered
+    return *once(differentiate, (do.contiguous(), *kept), (queries, keys), how), *(None,) * 4
 
 
 _calls = Calls(

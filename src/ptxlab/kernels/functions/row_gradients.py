@@ -81,8 +81,7 @@ def _cross_entropy_backward(ctx: Any, grad: Any, _: Any) -> Any:
     x, targets, logarithms = ctx.saved_tensors
     factors = grad.float().contiguous()
     gradient = import_module("torch").ops.ptxlab.cross_entropy_gradient
-    with once():
-        return gradient(x, targets, logarithms, factors, ctx.ignored), None, None
+    return once(gradient, x, targets, logarithms, factors, ctx.ignored), None, None
 
 
 def _summed_cross_entropy_backward(ctx: Any, grad: Any, *others: Any) -> Any:
@@ -90,8 +89,7 @@ def _summed_cross_entropy_backward(ctx: Any, grad: Any, *others: Any) -> Any:
     factor = grad / count if ctx.is_mean else grad
     gradient = import_module("torch").ops.ptxlab.cross_entropy_gradient
     factors = factor.expand(targets.shape).contiguous()
-    with once():
-        return gradient(x, targets, logarithms, factors, ctx.ignored), None, None, None
+    return once(gradient, x, targets, logarithms, factors, ctx.ignored), None, None, None
 
 
 SOFTMAX = Gradient(_softmax_backward, _keep_output)
