@@ -75,6 +75,13 @@ def products(torch: Any, normal: Function) -> dict[str, Case]:
             a.to(f8), b.T.contiguous().to(f8).T,
         ),
         "grouped_matmul": Case(kernels.grouped_matmul, grouped, a, normal(4, 512, 128), ends),
+        "grouped_matmul along k": Case(
+            lambda a, b, ends: kernels.grouped_matmul(a.T, b, ends),
+            lambda a, b, ends: torch.stack([
+                a[x:y].double().T @ b[x:y].double() for x, y in zip([0, *ends.tolist()], ends.tolist())  # noqa: B905
+            ]),
+            normal(64, 512), normal(64, 136), ends,
+        ),
         "gated_matmul": Case(
             kernels.gated_matmul, lambda x, a, b: of.silu(x.double() @ a.double()) * (x.double() @ b.double()), a, b, w
         ),
@@ -135,7 +142,8 @@ def rows(torch: Any, normal: Function) -> dict[str, Case]:
 
 
 NAMES = [
-    "matmul", "matmul, split", "matmul, 3 dimensions", "scaled_matmul", "grouped_matmul", "gated_matmul",
+    "matmul", "matmul, split", "matmul, 3 dimensions", "scaled_matmul", "grouped_matmul",
+    "grouped_matmul along k", "gated_matmul",
     "quantized_matvec", "attention", "attention, packed", "attention of 8 bits", "attention_backward",
     "decode_attention", "softmax", "layer_norm", "rms_norm", "rms_norm, residual", "cross_entropy",
 ]  # fmt: skip

@@ -45,6 +45,14 @@ def test_it_takes_transposed_matrices_and_writes_into_a_part_of_another() -> Non
     assert not whole_of_d[:, [0, 1, 10]].any()
 
 
+@pytest.mark.parametrize("type", [np.float16, np.float32])
+def test_a_product_is_added_to_what_is_there(type: Any) -> None:
+    a, b, d = whole(24, 70).T, whole(24, 40), whole(70, 40).astype(type)
+    expected = (a.astype(np.float32) @ b + d).astype(type)
+    assert matmul(a, b, d, accumulate=True) is d
+    assert np.array_equal(d, expected)
+
+
 def test_more_dimensions_are_rows() -> None:
     a, b = whole(2, 3, 8), whole(8, 8)
     assert np.array_equal(matmul(a, b), a @ b)
@@ -69,7 +77,9 @@ def test_nothing_times_something_is_nothing() -> None:
         ((np.zeros((2, 2)), np.zeros((2, 2))), {}, "`a` has elements of type float64: this kernel is for float16, bfl"),
         ((wide(2, 2), wide(2, 2)), {}, "float32 is rounded to tf32 before it is multiplied: pass `allow_tf32=True` if"),
         ((bytes_of(2, 2), bytes_of(2, 2)), {"activation": "relu"}, "the product of int8 is int32: there is no bias, "),
-        ((whole(2, 2), whole(2, 2), wide(2, 2)), {}, "`out` has elements of type float32: this kernel is for float16"),
+        ((bytes_of(2, 2), bytes_of(2, 2), wide(2, 2)), {}, "`out` has elements of type float32: this kernel is for"),
+        ((whole(8, 8), whole(8, 8)), {"accumulate": True}, "`accumulate` adds to `out`: pass the array to add to"),
+        ((whole(8, 8), whole(8, 3), whole(8, 3)), {"accumulate": True}, "rows of `out` must be multiples of 16 bytes"),
         ((whole(2, 2), np.zeros((2, 2), ml_dtypes.bfloat16)), {}, "`b` is of type bf16, and `a` of f16"),
     ],
 )

@@ -10,6 +10,7 @@ from ptxlab.kernels import (
     attention,
     cross_entropy,
     gated_matmul,
+    grouped_matmul,
     layer_norm,
     matmul,
     rms_norm,
@@ -74,6 +75,18 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], Callable[..., Any],
             [(8, 16), (16, 8), (16, 8)],
             3e-2,
         ),
+        "grouped_matmul": (
+            lambda a, b: grouped_matmul(a, b, torch.tensor([3, 3, 14], dtype=torch.int32))[:14],
+            lambda a, b: torch.cat([a[:3] @ b[0], a[3:14] @ b[2]]),
+            [(16, 24), (3, 24, 16)],
+            2e-2,
+        ),
+        "grouped_matmul along k": (
+            lambda a, b: grouped_matmul(a.T, b, torch.tensor([3, 14], dtype=torch.int32)),
+            lambda a, b: torch.stack([a[:3].T @ b[:3], a[3:14].T @ b[3:14]]),
+            [(16, 24), (16, 16)],
+            2e-2,
+        ),
         "softmax": (softmax, lambda x: torch.softmax(x, -1), [(3, 64)], 2e-2),
         "layer_norm": (
             layer_norm,
@@ -93,7 +106,18 @@ def cases(torch: Any) -> dict[str, tuple[Callable[..., Any], Callable[..., Any],
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["matmul", "matmul with all", "gated_matmul", "softmax", "layer_norm", "rms_norm", "attention"]
+    "name",
+    [
+        "matmul",
+        "matmul with all",
+        "gated_matmul",
+        "grouped_matmul",
+        "grouped_matmul along k",
+        "softmax",
+        "layer_norm",
+        "rms_norm",
+        "attention",
+    ],
 )
 def test_gradients_and_batches_in_torch(name: str) -> None:
     torch: Any = pytest.importorskip("torch")

@@ -105,6 +105,27 @@ def test_it_multiplies_8_bit_floats_with_scales_of_rows_and_columns() -> None:
     assert np.array_equal(d[:68], expected.astype(ml_dtypes.bfloat16))
 
 
+def test_groups_along_k_have_results_of_their_own_and_are_added_to_what_is_there() -> None:
+    a, b, offsets = whole(110, 72), whole(110, 24), ends(*ROWS)
+    a[-4:] = np.inf  # of no group
+    expected = np.zeros((len(ROWS), 72, 24), np.float32)
+    for group, rows in parts_of(offsets):
+        expected[group] = a[rows].T.astype(np.float32) @ b[rows]
+    assert np.array_equal(grouped_matmul(np.ascontiguousarray(a.T), b, offsets), expected.astype(np.float16))
+    d = whole(*expected.shape).astype(np.float32)
+    expected += d
+    assert grouped_matmul(a.T, b, offsets, d, accumulate=True) is d
+    assert np.array_equal(d, expected)
+
+
+def test_rows_of_no_group_are_cleared_if_that_is_wanted() -> None:
+    a, b, offsets = whole(20, 24), whole(3, 24, 16), ends(5, 0, 13)
+    d = np.full((20, 16), np.nan, np.float16)
+    grouped_matmul(a, b, offsets, d, clear_rest=True)
+    assert np.array_equal(d[:18], multiplied(a, b, offsets)[:18])
+    assert not d[18:].any()
+
+
 def test_nothing_is_computed_of_nothing() -> None:
     assert grouped_matmul(whole(0, 8), whole(2, 8, 8), ends(0, 0)).shape == (0, 8)
 
@@ -112,7 +133,10 @@ def test_nothing_is_computed_of_nothing() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((whole(3, 8), whole(8, 8), ends(3)), "`b` is 8 by 8, and must have 3 dimensions"),
+        ((whole(3, 8), whole(8), ends(3)), "`b` is 8 long, and must have 3 dimensions"),
+        ((whole(8, 3), whole(3, 9), ends(3)), "rows of `out` must be multiples of 16 bytes, at such addresses"),
+        ((whole(8, 3), whole(4, 8), ends(3)), "`b` is 4 by 8, and must be 3 by 8"),
+        ((whole(8, 3), whole(3, 8), ends(4)), "`offsets` decrease, or are not between 0 and 3, the columns of `a`"),
         ((whole(3, 8), whole(1, 16, 8), ends(3)), "`a` has 8 columns and matrices of `b` have 16 rows: a product"),
         ((whole(3, 8), whole(1, 8, 8), ends(3, 0)), "`offsets` has 2 elements and `b` has 1 matrices: each has a"),
         (

@@ -63,6 +63,10 @@ def usual() -> dict[str, Usual]:
         "grouped_matmul": Usual(
             kernels.grouped_matmul, {"a": a, "b": drawn(2, 64, 32), "offsets": ends}, {}, ((16, 32), BF16)
         ),
+        "grouped_matmul along k": Usual(
+            kernels.grouped_matmul, {"a": drawn(64, 16).T.copy().T, "b": drawn(16, 32), "offsets": ends},
+            {}, ((2, 64, 32), f32),
+        ),
         "gated_matmul": Usual(kernels.gated_matmul, {"x": a, "w1": b, "w2": drawn(64, 32) + b}, {}, ((16, 32), BF16)),
         "quantized_matvec": Usual(
             multiply, {"x": drawn(2, 256), "weights": MATRIX.weights, "scales": MATRIX.scales}, {}, ((2, 4), BF16)

@@ -96,5 +96,31 @@ def _backward_gated(ctx: Any, grad: Any, *_: Any) -> tuple[Any, ...]:
     )
 
 
+def _keep_grouped(ctx: Any, inputs: Any, output: Any) -> None:
+    a, b, offsets, *_ = inputs
+    if a.dtype.itemsize == 1:
+        raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
+    ctx.save_for_backward(a, b, offsets)
+
+
+def _backward_grouped(ctx: Any, grad: Any) -> tuple[Any, ...]:
+    a, b, offsets = ctx.saved_tensors
+    grouped_matmul = import_module("ptxlab.kernels.functions.grouped_products").grouped_matmul
+    for_a, for_b, *_ = _needed(ctx, 3)
+    of_a = of_b = None
+    change = grad.contiguous()
+    if b.dim() == 2:  # groups along k
+        of_a = grouped_matmul(b, change.mT, offsets, clear_rest=True).T if for_a else None
+        of_b = grouped_matmul(a.T, change, offsets, clear_rest=True) if for_b else None
+    else:
+        of_a = grouped_matmul(change, b.mT, offsets, clear_rest=True) if for_a else None
+        if for_b and b.stride(-1) == 1:
+            of_b = grouped_matmul(a.T, change, offsets)
+        elif for_b:  # in memory as the weights are
+            of_b = grouped_matmul(change.T, a, offsets).mT
+    return of_a, of_b, *(None,) * 4
+
+
 PRODUCT = Gradient(_backward, _keep)
+GROUPED = Gradient(_backward_grouped, _keep_grouped)
 GATED = Gradient(_backward_gated, _keep_gated)

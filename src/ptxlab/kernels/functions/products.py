@@ -7,12 +7,13 @@ changes from call to call is a few addresses among its parameters.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ptxlab.kernels.functions import jax_functions
 from ptxlab.kernels.functions.calls import Call, Calls, Step
 from ptxlab.kernels.functions.checks import check_apart, check_extents, check_result, times
-from ptxlab.kernels.functions.matrices import Matrix, empty, look
+from ptxlab.kernels.functions.matrices import HALVES, Matrix, empty, look
 from ptxlab.kernels.functions.operators import Operator, is_traced
 from ptxlab.kernels.functions.packing import Packing, as_rows
 from ptxlab.kernels.functions.product_gradients import PRODUCT
@@ -56,7 +57,7 @@ def matmul_of_tensors(
 ) -> Any:
     """The operator: `matmul` without `out`."""
     given = (a, b) if bias is residual is None else (a, b, bias, residual)
-    return _calls.compute(given, (None,), (activation, allow_tf32))[0]
+    return _calls.compute(given, (None,), (activation, allow_tf32, False))[0]
 
 
 def describe(
@@ -75,6 +76,7 @@ def matmul(
     activation: str | None = None,
     residual: Any = None,
     allow_tf32: bool = False,
+    accumulate: bool = False,
 ) -> Any:
     """D = activation(a @ b + bias) + residual, in f16 or bf16 with f32 accumulators.
 
@@ -83,23 +85,26 @@ def matmul(
 
     `a` is m by k and `b` is k by n, each with its rows or its columns one after the other in memory. `bias` has n
     elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh". The result is a new array,
-    or `out`. Work starts on the stream that the framework uses now; arrays of the host run on the emulator. It has a
-    gradient in torch and JAX.
+    or `out`, which may be f32. With `accumulate` it is added to what is there, as gradients of weights are: rows of
+    `out` are multiples of 16 bytes then. Work starts on the stream that the framework uses now; arrays of the host run
+    on the emulator. It has a gradient in torch and JAX.
     """
+    if accumulate and out is None:
+        raise ValueError("`accumulate` adds to `out`: pass the array to add to")
     if out is None and is_traced():
         return _calls.operator(a, b, bias, activation, residual, allow_tf32)
     if is_jax(a.__class__):
         return jax_functions.matmul(a, b, bias, activation, residual, allow_tf32, out)
     given = (a, b) if bias is residual is None else (a, b, bias, residual)
-    found = _calls(given, (out,), (activation, allow_tf32))
+    found = _calls(given, (out,), (activation, allow_tf32, accumulate))
     if found is None:
         return _calls.operator.differentiate(a, b, bias, activation, residual, allow_tf32)
     return found[0]
 
 
-def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None, bool]) -> Call:
+def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None, bool, bool]) -> Call:
     """A call that was checked, and its launch."""
-    (a, b, *others), (activation, allow_tf32) = given, how
+    (a, b, *others), (activation, allow_tf32, accumulate) = given, how
     others = others or [None, None]
     left, right = look(a, "a", tuple(FORMATS)), look(b, "b", tuple(FORMATS))
     extents = *left.shape[:-1], *right.shape[1:]
@@ -109,9 +114,12 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
     formats = FORMATS[left.type]
     _check_options(formats, others, activation, allow_tf32)
     made = empty(a, extents, formats.out) if written[0] is None else written[0]
-    target = look(made, "out", [formats.out])
+    target = look(made, "out", [formats.out, "f32"][: 1 + (left.type in HALVES)])
+    formats = replace(formats, out=target.type)
     check_extents("out", target, extents)
     target = one_matrix("out", target)
+    if accumulate and not target.is_aligned:
+        raise ValueError("rows of `out` must be multiples of 16 bytes, at such addresses, to be added to")
     bias, residual = (
         None if one is None else look(one, name, [formats.out])
         for one, name in zip(others, ("bias", "residual"), strict=True)
@@ -129,11 +137,14 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
     shape = choose(problem, target.gpu is None, residual is not None, activation is not None)
     is_aligned = target.size == 2 and residual is not None and residual.is_aligned
     in_ring = is_aligned and shape.takes_residuals(problem.layout(shape))
-    extras = Extras(bias is not None, activation, residual is not None, paired=is_paired, in_ring=in_ring)
+    extras = Extras(
+        bias is not None, activation, residual is not None, paired=is_paired, in_ring=in_ring, adds=accumulate
+    )
     is_apart = target.gpu is None and not target.array.flags.c_contiguous  # a part of an array of the host
-    result = look(empty(target.array, (m, n)), "out", [formats.out]) if is_apart else target
+    result = look(target.array.copy(), "out", [formats.out]) if is_apart else target
     (_, along_k), (matrix, b_along_k) = sides
-    by_rows = extras == Extras() and along_k and is_for_gemv(left.type, m, matrix.strides[0], k, b_along_k)
+    is_plain = extras == Extras() and formats.out == left.type
+    by_rows = is_plain and along_k and is_for_gemv(left.type, m, matrix.strides[0], k, b_along_k)
     launched = (
         _gemv(problem, sides, result) if by_rows else _launch(formats, problem, shape, sides, result, added, extras)
     )

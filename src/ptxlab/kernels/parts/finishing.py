@@ -59,6 +59,7 @@ class Extras:
     paired: bool = False  # two neighbours in a row of the residual, and of the bias, are one aligned word
     boxed: bool = False  # columns are a multiple of a box of D: all of a box are in bounds, or none
     in_ring: bool = False  # the residual is a tensor map, and comes through the ring of stages: `RingResidual`
+    adds: bool = False  # the result is added to D, by TMA
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ WIDEST = 112  # columns of a box without a swizzle
 CHUNK = 8  # columns of D that a thread has two pairs of
 REGISTERS = 176  # of a thread, for accumulators and what is added to them; the rest is for addresses
 COPY_BACK = ptx.cp.async_.bulk.tensor["2d"]["global"]["shared::cta"].bulk_group
+ADD_BACK = ptx.cp.reduce.async_.bulk.tensor["2d"]["global"]["shared::cta"].add.bulk_group
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Boxes:
         return None if self.box % 16 else {128: "128B", 64: "64B", 32: "32B"}.get(self.size * self.extents[1])
 
     def map(self, d: Any) -> Any:
-        """The tensor map that copies are given."""
-        return ptxlab.tensor_map(d, box=self.extents, swizzle=self.swizzle)
+        """The tensor map that copies are given, of a matrix or of an array of them."""
+        return ptxlab.tensor_map(d, box=(*(1 for _ in d.shape[2:]), *self.extents), swizzle=self.swizzle)
 
 
 class TileStore:
@@ -211,10 +212,10 @@ class TileStore:
 
 
 class CopyBack:
-    """Boxes are stored by TMA copies, which skip what is out of bounds of D."""
+    """Boxes are stored by TMA copies, or added to D by such, which skip what is out of bounds of D."""
 
-    def __init__(self, d: Any) -> None:
-        self.d = d
+    def __init__(self, d: Any, adds: bool = False) -> None:
+        self.d, self.instruction = d, ADD_BACK if adds else COPY_BACK
 
     def start(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
         """One thread starts the copy of a box."""
@@ -225,7 +226,7 @@ class CopyBack:
     def copy(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
         """Start the copy of a box, by this thread."""
         row, column = first
-        COPY_BACK((self.d, (column.view(s32), row.view(s32))), of.tile.at(0, 0, copy))
+        self.instruction((self.d, (column.view(s32), row.view(s32))), of.tile.at(0, 0, copy))
 
 
 class PlainStore:

@@ -67,9 +67,10 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
         scale_b: pointer[f32],
     ) -> None:
         is_map = target is tensor_map
-        store = CopyBack(d.generic) if is_map else PlainStore(d, *((n, m) if shape.swapped else (m, n)), pitch)
+        adds = extras is not None and extras.adds
+        store = CopyBack(d.generic, adds) if is_map else PlainStore(d, *((n, m) if shape.swapped else (m, n)), pitch)
         finish = None
-        if extras is not None:
+        if extras is not None and extras != Extras(adds=True):
             added = (bias.view(element), residual if matrix is tensor_map else residual.view(element), residual_pitch)
             finish = Finish(formats.out, extras, shape.swapped, (m, n), *added, (scale_a, scale_b))
         product = Product(plan, store, (m, n, k), finish, (partial, counters))
