@@ -157,7 +157,8 @@ class Operator:
             # What `torch.autograd.Function.apply` does before that of its base is for transforms: as long as the rest.
             base = getattr(torch.autograd.function, "_SingleLevelFunction", torch.autograd.Function)
             parts = {"forward": self._keep, "backward": self.gradient.backward}
-            self._record = type(self.name, (base,), {at: staticmethod(one) for at, one in parts.items()}).apply
+            made: Any = type(self.name, (base,), {at: staticmethod(one) for at, one in parts.items()})
+            self._record = made.apply
         return self._record(*given)
 
     def _keep(self, ctx: Any, *given: Any) -> Any:
