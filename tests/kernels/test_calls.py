@@ -22,11 +22,12 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
     found: list[list[int]] = []
 
     class Ready:
-        def __init__(self, launch: Any, gpu: int, changing: Any, workspace: Any) -> None:
-            self.gpu, self.changing = gpu, changing
+        def __init__(self, gpu: int, launches: Any, workspace: Any) -> None:
+            self.gpu, self.launches = gpu, launches
 
         def start(self, addresses: list[int], stream: int) -> None:
-            found.append([addresses[number] for _, number in self.changing])
+            for _, changing, _ in self.launches:
+                found.append([addresses[number] for _, number in changing])
 
     monkeypatch.setattr(calls, "Ready", Ready)
     monkeypatch.setattr(operators, "_known", {})

@@ -49,7 +49,8 @@ def launch_with(prepared: dict[int, Prepared]) -> Any:
 
 def test_addresses_go_where_their_parameters_are(prepared: dict[int, Prepared]) -> None:
     like = np.zeros(1, np.uint8)
-    found = Ready(launch_with(prepared), 0, [(1, 0), (0, 2)], Workspace("test", like, 0, {3: 16}))
+    steps = [(launch_with(prepared), [(1, 0), (0, 2)], True)]
+    found = Ready(0, steps, Workspace("test", like, 0, {3: 16}))
     found.start([70, 99, 80], stream=5)
     found.start([71, 99, 81], stream=5)
     found.start([72, 99, 82], stream=6)
@@ -70,7 +71,7 @@ def test_memory_of_a_stream_grows_and_a_graph_has_its_own(
     assert first[0].keys() == {2, 3}
     assert [memory.nbytes for memory in grown[1]] == [64, 128]
     assert later == grown
-    found = Ready(launch_with(prepared), 0, [(0, 0)], small)
+    found = Ready(0, [(launch_with(prepared), [(0, 0)], True)], small)
     found.start([7], 5)
     monkeypatch.setattr(ready, "is_capturing", lambda array: True)
     for graph in (1, 1, 2):

@@ -107,7 +107,8 @@ class Prepared:
         """What starts the kernel with these parameters but for some addresses: where each goes, and its number."""
         offsets = [offset for offset, _ in self.signature.slots]
         driver = bindings()
-        if isinstance(driver, ModuleType) and can_start(len(data), len(offsets)):
+        most = max((number for _, number in changing), default=0)
+        if isinstance(driver, ModuleType) and can_start(len(data), len(offsets), most + 1):
             launch = self._context, int(self.config.getPtr()), int(self.function)
             return starting(launch, offsets, data, changing)
 

@@ -15,6 +15,10 @@ def PyBytes_AsString(given: Object) -> Pointer[u8]: ...  # noqa: N802
 
 
 @external
+def PyBytes_Size(given: Object) -> s64: ...  # noqa: N802
+
+
+@external
 def PyList_GetItem(given: Object, index: s64) -> Object: ...  # noqa: N802
 
 

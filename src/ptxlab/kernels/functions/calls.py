@@ -47,7 +47,7 @@ class Call(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    ready: Sequence[Ready]
+    ready: Ready
     is_recording: Callable[[], bool]
     """Whether torch records what is computed."""
     new: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], Any]]
@@ -100,9 +100,7 @@ class Calls:
             memory = make((scratch[-1],), (1,), byte)
             first = memory.data_ptr()
             addresses += [first + offset for offset in scratch[:-1]]
-        stream = stream_of_gpu(gpu)
-        for launch in ready:
-            launch.start(addresses, stream)
+        ready.start(addresses, stream_of_gpu(gpu))
         return results
 
     def compute(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any]:
@@ -141,10 +139,7 @@ class Calls:
             for step in found.steps:
                 step.launch.run(device="cpu")
             return found.results
-        ready = [
-            Ready(launch, gpu, changing, found.workspace if uses_workspace else None)
-            for launch, changing, uses_workspace in found.steps
-        ]
+        ready = Ready(gpu, found.steps, found.workspace)
         if key is not None:
             if len(self.kept) >= MOST:
                 self.kept.clear()
@@ -153,9 +148,7 @@ class Calls:
         memory = empty(read[0], (sum(found.scratch),), "u8") if found.scratch else None
         if memory is not None:
             addresses += [address_of(memory) + offset for offset in accumulate([0, *found.scratch[:-1]])]
-        stream = stream_of(read[0], gpu)
-        for one in ready:
-            one.start(addresses, stream)
+        ready.start(addresses, stream_of(read[0], gpu))
         return found.results
 
 
@@ -167,7 +160,7 @@ def needs_gradient(read: Sequence[Any]) -> bool:
     return False
 
 
-def _keep(found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Sequence[Any]) -> _Kept:
+def _keep(found: Call, ready: Ready, read: Sequence[Any], written: Sequence[Any]) -> _Kept:
     """What later calls need of one with tensors of torch, or arrays of XLA."""
     make, stream, byte, is_recording = makers(read[0])
     new = [
@@ -184,4 +177,4 @@ def _keep(found: Call, ready: Sequence[Ready], read: Sequence[Any], written: Seq
         if other != one and sizes[other]
     ]
     scratch = list(accumulate([0, *found.scratch])) if found.scratch else []
-    return _Kept(ready, is_recording, new, apart, scratch, make, byte, stream, ready[0].gpu)
+    return _Kept(ready, is_recording, new, apart, scratch, make, byte, stream, ready.gpu)

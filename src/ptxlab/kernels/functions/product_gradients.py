@@ -5,6 +5,7 @@ What the activation of `matmul` is of is not kept: it is computed again. The pro
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -13,10 +14,11 @@ from ptxlab.kernels.functions.operators import Gradient
 
 def multiply(a: Any, b: Any, allow_tf32: bool = False, residual: Any = None) -> Any:
     """A product; where there is nothing to add up, zeros."""
-    if 0 in (*a.shape, *b.shape):
+    if not a.numel() or not b.numel():
         return a.new_zeros((*a.shape[:-1], b.shape[1]))
-    matmul = import_module("ptxlab.kernels.functions.products").matmul
-    return matmul(a.contiguous() if a.dim() > 2 else a, b, allow_tf32=allow_tf32, residual=residual)
+    return _function("products.matmul")(
+        a.contiguous() if a.dim() > 2 else a, b, allow_tf32=allow_tf32, residual=residual
+    )
 
 
 def of_weights(rows: Any, change: Any, weights: Any, allow_tf32: bool = False) -> Any:
@@ -38,8 +40,15 @@ def of_activation(name: str, before: Any, change: Any) -> Any:
     return aten.gelu_backward(grad, x, approximate="tanh" if name == "gelu_tanh" else "none")
 
 
+@cache
+def _function(name: str) -> Any:
+    """What gradients are made of, from modules that import this one."""
+    module, _, function = name.partition(".")
+    return getattr(import_module(f"ptxlab.kernels.functions.{module}"), function)
+
+
 def _rows(tensor: Any) -> Any:
-    return tensor.reshape(-1, tensor.shape[-1])
+    return tensor if tensor.dim() == 2 else tensor.reshape(-1, tensor.shape[-1])
 
 
 def _needed(ctx: Any, count: int) -> list[bool]:
@@ -57,8 +66,7 @@ def _backward(ctx: Any, grad: Any) -> tuple[Any, ...]:
     for_a, for_b, for_bias, _, for_residual, _ = _needed(ctx, 6)
     of_sum = grad.contiguous()
     if ctx.activation is not None and 0 not in grad.shape:
-        matmul = import_module("ptxlab.kernels.functions.products").matmul
-        before = matmul(a, b, bias=bias, allow_tf32=ctx.allow_tf32)
+        before = _function("products.matmul")(a, b, bias=bias, allow_tf32=ctx.allow_tf32)
         of_sum = of_activation(ctx.activation, before, grad).to(grad.dtype)
     return (
         multiply(of_sum, b.T, ctx.allow_tf32) if for_a else None,
@@ -105,7 +113,7 @@ def _keep_grouped(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _backward_grouped(ctx: Any, grad: Any) -> tuple[Any, ...]:
     a, b, offsets = ctx.saved_tensors
-    grouped_matmul = import_module("ptxlab.kernels.functions.grouped_products").grouped_matmul
+    grouped_matmul = _function("grouped_products.grouped_matmul")
     for_a, for_b, *_ = _needed(ctx, 3)
     of_a = of_b = None
     change = grad.contiguous()

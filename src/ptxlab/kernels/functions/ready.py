@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 from ptxlab.frameworks.xla_calls import XlaArray
 from ptxlab.gpu.driver import bindings, call, current
 from ptxlab.gpu.prepared import Prepared
-from ptxlab.gpu.starting import Start
+from ptxlab.gpu.starting import Start, joined
 from ptxlab.kernels.functions.matrices import address_of, is_capturing, memory, zeros
 from ptxlab.measure import Launch
 
@@ -84,41 +84,46 @@ def recording_on(stream: int) -> int:
 
 class _OnStream(NamedTuple):
     start: Start
-    prepared: Prepared
+    prepared: Sequence[Prepared]
     memory: Any
 
 
 class Ready:
-    """A launch on a GPU that is given addresses: `changing` are numbers of parameters, each with the address's number.
+    """Launches on a GPU that are given addresses, one after the other.
 
-    Such a parameter is a pointer, or a tensor map, which begins with its address.
+    Each has numbers of parameters with the numbers of their addresses, and the workspace if it uses that. Such a
+    parameter is a pointer, or a tensor map, which begins with its address.
     """
 
     def __init__(
-        self, launch: Launch, gpu: int, changing: Sequence[tuple[int, int]], workspace: Workspace | None
+        self, gpu: int, launches: Sequence[tuple[Launch, Sequence[tuple[int, int]], bool]], workspace: Workspace | None
     ) -> None:
-        self.launch, self.gpu, self.changing, self.workspace = launch, gpu, changing, workspace
+        self.gpu, self.launches, self.workspace = gpu, launches, workspace
         self.on_stream: dict[int, _OnStream] = {}
 
     def start(self, addresses: list[int], stream: int) -> None:
-        """Start it on a stream, and do not wait."""
+        """Start them on a stream, and do not wait."""
         found = self.on_stream.get(stream)
         if found is None or (self.workspace is not None and self.workspace.is_recorded):
             found = self._prepare(stream)
         status = found.start(addresses)
         if status:
-            found.prepared.start_again(found.start, addresses, status)
+            found.prepared[0].start_again(found.start, addresses, status)
 
     def _prepare(self, stream: int) -> _OnStream:
-        with current(self.gpu):
-            prepared = self.launch.prepare(stream, device=f"cuda:{self.gpu}")
-        offsets = [offset for offset, _ in prepared.signature.slots]
-        template = bytearray(prepared.parameters)
-        addresses, owner = ({}, None) if self.workspace is None else self.workspace.on(stream)
-        for number, address in addresses.items():
-            struct.pack_into("<Q", template, offsets[number], address)
-        changing = [(offsets[parameter], number) for parameter, number in self.changing]
-        found = _OnStream(prepared.starter(bytes(template), changing), prepared, owner)
+        memory, owner = ({}, None) if self.workspace is None else self.workspace.on(stream)
+        starts, kept = [], []
+        for launch, changing, uses_workspace in self.launches:
+            with current(self.gpu):
+                prepared = launch.prepare(stream, device=f"cuda:{self.gpu}")
+            offsets = [offset for offset, _ in prepared.signature.slots]
+            template = bytearray(prepared.parameters)
+            for number, address in memory.items() if uses_workspace else ():
+                struct.pack_into("<Q", template, offsets[number], address)
+            places = [(offsets[parameter], number) for parameter, number in changing]
+            starts.append(prepared.starter(bytes(template), places))
+            kept.append(prepared)
+        found = _OnStream(joined(starts), kept, owner)
         if self.workspace is None or not self.workspace.is_recorded:
             self.on_stream[stream] = found
         return found

@@ -1,14 +1,15 @@
 """The gradients of functions of rows, as torch's autograd takes them.
 
-That of cross entropy is a kernel; those of the others are torch's own operations.
+That of cross entropy is a kernel; those of the others are torch's own operations: of norms, what a compiler makes a
+kernel of, and where nothing is compiled, the kernels of torch.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
 from typing import Any
 
-from ptxlab.kernels.functions.operators import Gradient, once
+from ptxlab.kernels.functions.operators import Gradient, is_traced, once
 
 
 def _keep_output(ctx: Any, inputs: Any, output: Any) -> None:
@@ -39,12 +40,15 @@ def _keep_losses(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _softmax_backward(ctx: Any, grad: Any) -> Any:
     (y,) = ctx.saved_tensors
-    weighted = y.float() * grad.float()
-    return (weighted - y.float() * weighted.sum(-1, keepdim=True)).to(y.dtype)
+    return _aten()._softmax_backward_data(grad, y, -1, y.dtype)
 
 
 def _layer_norm_backward(ctx: Any, grad: Any) -> Any:
     x, weight, bias = ctx.saved_tensors
+    if _is_for_kernels(x, weight):
+        extents = x.shape[-1:]
+        _, *moments = _aten().native_layer_norm(x, extents, weight, bias, ctx.eps)
+        return *_aten().native_layer_norm_backward(grad, x, extents, *moments, weight, bias, [True] * 3), None
     distance = x.float() - x.float().mean(-1, keepdim=True)
     scale = (distance.square().mean(-1, keepdim=True) + ctx.eps).rsqrt()
     normal, given = distance * scale, grad.float()
@@ -65,7 +69,21 @@ def _add_rms_norm_backward(ctx: Any, grad: Any, of_sum: Any) -> Any:
     return found, found, of_weight, None
 
 
+def _aten() -> Any:
+    return sys.modules["torch"].ops.aten
+
+
+def _is_for_kernels(x: Any, weight: Any) -> bool:
+    """Whether torch's kernels for norms compute a gradient: where nothing is compiled, on a GPU."""
+    return x.is_cuda and x.dtype == weight.dtype and not is_traced()
+
+
 def _of_rms_norm(x: Any, weight: Any, eps: float, grad: Any) -> tuple[Any, Any]:
+    if _is_for_kernels(x, weight) and hasattr(_aten(), "_fused_rms_norm_backward"):
+        extents = x.shape[-1:]
+        _, scale = _aten()._fused_rms_norm(x, extents, weight, eps)
+        of_x, of_weight = _aten()._fused_rms_norm_backward(grad, x, extents, scale, weight, [True, True])
+        return of_x, of_weight
     scale = (x.float().square().mean(-1, keepdim=True) + eps).rsqrt()
     normal, given = x.float() * scale, grad.float()
     inner = given * weight.float()
@@ -80,14 +98,14 @@ def _over_rows(values: Any, like: Any) -> Any:
 def _cross_entropy_backward(ctx: Any, grad: Any, _: Any) -> Any:
     x, targets, logarithms = ctx.saved_tensors
     factors = grad.float().contiguous()
-    gradient = import_module("torch").ops.ptxlab.cross_entropy_gradient
+    gradient = sys.modules["torch"].ops.ptxlab.cross_entropy_gradient
     return once(gradient, x, targets, logarithms, factors, ctx.ignored), None, None
 
 
 def _summed_cross_entropy_backward(ctx: Any, grad: Any, *others: Any) -> Any:
     x, targets, logarithms, count = ctx.saved_tensors
     factor = grad / count if ctx.is_mean else grad
-    gradient = import_module("torch").ops.ptxlab.cross_entropy_gradient
+    gradient = sys.modules["torch"].ops.ptxlab.cross_entropy_gradient
     factors = factor.expand(targets.shape).contiguous()
     return once(gradient, x, targets, logarithms, factors, ctx.ignored), None, None, None
 
