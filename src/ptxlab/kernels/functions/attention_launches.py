@@ -39,8 +39,8 @@ def numbered(parameters: Sequence[int], arrays: Sequence[int] | None = None) -> 
 
 def nothing(given: Sequence[Any], written: Sequence[Any], rows: tuple[int, ...]) -> Call:
     """Where there are no keys, or no queries: every row attends to none."""
-    q = given[0]
-    answer = filled(q, tuple(q.shape), 0.0, out=written[0])
+    q, _, v, *_ = given
+    answer = filled(q, (*q.shape[:-1], v.shape[-1]), 0.0, out=written[0])
     return Call([answer, *(filled(q, rows, -math.inf, "f32") for _ in written[1:])])
 
 
@@ -51,21 +51,21 @@ def check_nothing(read: Sequence[Named], target: Matrix, type: str = "") -> None
     if (
         len(q.shape) != 4
         or len(k.shape) != 4
-        or k.shape != v.shape
+        or k.shape[:3] != v.shape[:3]
         or (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3])
     ):
         shapes = f"queries {q.shape}, keys {k.shape}, values {v.shape}"
         raise ValueError(f"arrays are batch × heads × length × head size, and these do not fit: {shapes}")
-    if not q.shape[3] or q.type != k.type or q.type != v.type:
+    if not q.shape[3] or not v.shape[3] or q.type != k.type or q.type != v.type:
         raise ValueError("queries, keys and values are of one type, and heads have elements")
-    require("out", target, q.shape, type or q.type)
+    require("out", target, (*q.shape[:3], v.shape[3]), type or q.type)
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
     """Attention; `written` is the answer, and log-sum-exps if they are asked for."""
     q, (causal, window) = given[0], how
     read = [(name, look(one, name)) for name, one in zip("qkv", given, strict=True)]
-    made = empty_like(q) if written[0] is None else written[0]
+    made = answer_of(q, given[2]) if written[0] is None else written[0]
     target = look(made, "out")
     if any(0 in one.shape for _, one in read):
         check_nothing(read, target)
@@ -87,6 +87,11 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int])
     return Call([made, lse][: len(written)], [step], arrays, workspace=counter(q, gpu))
 
 
+def answer_of(q: Any, v: Any) -> Any:
+    """Space for the answer, in memory as the queries are; its heads are as long as those of the values."""
+    return empty_like(q, v.shape[-1])
+
+
 def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, bool]) -> Call:
     """The gradients of q, k and v, by three kernels; given are these, the answer, its gradient and log-sum-exps."""
     lse, (causal, window, ordered) = given[-1], how
@@ -95,12 +100,13 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
     sides = dict(read)
     made = [empty_like(one) for one in given[:3]]
     for name in ("o", "do"):
-        require(name, sides[name], sides["q"].shape, sides["q"].type, ", as `q` is")
+        shape = *sides["q"].shape[:3], *sides["v"].shape[3:]
+        require(name, sides[name], shape, sides["q"].type, ", as queries and values are")
     check_extents("lse", logs, sides["q"].shape[:3])
     check_dense("lse", logs)
     check_gpu(read[0], [*read[1:], ("lse", logs)])
     if any(0 in one.shape for one in sides.values()):
-        check_nothing(read[:3], sides["q"])
+        check_nothing(read[:3], sides["o"])
         return Call([filled(one, tuple(one.shape), 0.0) for one in given[:3]])
     results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
     check(read, results)
@@ -110,7 +116,7 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
     memory = np.zeros(sum(counts), np.float32) if gpu is None else None
     parts = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
     views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
-    wgmma_attention_backward.check(views["q"], views["k"], views["v"], causal, window)
+    wgmma_attention_backward.check(*(views[name] for name in "qkvo"), causal, window)
     shares = wgmma_attention_backward.share(sides["q"].shape, sides["k"].shape, plan, window)
     split = [divided(one, shares) for _, one in results[1:]] if shares > 1 else []
     views |= {f"{name}_parts": one.view() for (name, _), one in zip(results[1:], split, strict=False)}

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from ptxlab.kernels.functions import fp8_attention, jax_functions, packed_attention
-from ptxlab.kernels.functions.attention_launches import prepare, prepare_gradients
+from ptxlab.kernels.functions.attention_launches import answer_of, prepare, prepare_gradients
 from ptxlab.kernels.functions.calls import Calls
 from ptxlab.kernels.functions.matrices import ROW, empty, empty_like
 from ptxlab.kernels.functions.operators import Gradient, Operator, is_traced, once
@@ -40,13 +40,14 @@ def attention(
     scale_k: Any = None,
     scale_v: Any = None,
 ) -> Any:
-    """softmax(q·kᵀ/√d)·v in f16, bf16 or e4m3 with f32 accumulators, for heads of 64, 128 or 256 elements.
+    """softmax(q·kᵀ/√d)·v in f16, bf16 or e4m3 with f32 accumulators.
 
     Arrays are batch × heads × length × head size, with any strides but the last, which is 1; k and v may have fewer
-    heads, each for as many of q. With `causal`, a query attends to the keys up to its own, and with a `window` of n to
-    the last n of these. The result is a new array, or `out`; with `return_lse` the log-sum-exp of each row's scores
-    comes after it, which `attention_backward` needs. Work starts on the stream that the framework uses now; arrays of
-    the host run on the emulator. Under torch's autograd it has a gradient.
+    heads, each for as many of q. Heads have a multiple of 8 elements up to 256; those of v, and then of the answer, may
+    have fewer than those of q and k. Of e4m3, all have 64, 128 or 256. With `causal`, a query attends to the keys up to
+    its own, and with a `window` of n to the last n of these. The result is a new array, or `out`; with `return_lse` the
+    log-sum-exp of each row's scores comes after it, which `attention_backward` needs. Work starts on the stream that
+    the framework uses now; arrays of the host run on the emulator. Under torch's autograd it has a gradient.
 
     With `cu_seqlens_q`, arrays are sequences of unequal lengths one after the other: length × heads × head size, as
     `flash_attn_varlen_func` takes them, and log-sum-exps are heads × length. Sequence i has the queries from
@@ -106,16 +107,15 @@ def attention_backward(
     given, how = (do, q, k, v, o, lse), (causal, window, deterministic)
     if any_given(cu_seqlens_q, cu_seqlens_k):
         return packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), how)
-    if not is_traced() and is_jax(q.__class__):
+    if is_traced():
+        found = _backward.operator(*given, *how)
+    elif is_jax(q.__class__):
         return jax_functions.attention_backward(given, how)
-    return _backward_of(given, how)
-
-
-def _backward_of(given: tuple[Any, ...], how: tuple[bool, int, bool]) -> tuple[Any, Any, Any]:
-    """The same of arrays that are not JAX's."""
-    do, q, k, v, o, lse = given
-    found = None if is_traced() else _backward((q, k, v, o, do, lse), THREE, how)
-    dq, dk, dv = _backward.operator.differentiate(*given, *how) if found is None else found
+    else:
+        found = _backward((q, k, v, o, do, lse), THREE, how)
+        if found is None:
+            found = _backward.operator.differentiate(*given, *how)
+    dq, dk, dv = found
     return dq, dk, dv
 
 
@@ -144,8 +144,11 @@ def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
 def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
     if do is None:
         return None, None, None, None, None
-    is_ordered = sys.modules["torch"].are_deterministic_algorithms_enabled()
-    return *once(_backward_of, (in_rows(do), *ctx.saved_tensors), (ctx.causal, ctx.window, is_ordered)), None, None
+    how = ctx.causal, ctx.window, sys.modules["torch"].are_deterministic_algorithms_enabled()
+    do, (q, k, v, o, lse) = in_rows(do), ctx.saved_tensors
+    found = None if is_traced() else _backward((q, k, v, o, do, lse), THREE, how)
+    dq, dk, dv = once(_backward.operator, do, q, k, v, o, lse, *how) if found is None else found
+    return dq, dk, dv, None, None
 
 
 def in_rows(tensor: Any) -> Any:
@@ -161,7 +164,7 @@ _calls = Calls(
         "attention_forward",
         FORWARD,
         _of_tensors,
-        lambda q, *others: (empty_like(q), empty(q, q.shape[:3], "f32")),
+        lambda q, k, v, *others: (answer_of(q, v), empty(q, q.shape[:3], "f32")),
         Gradient(_differentiate, _keep_for_gradients),
     ),
 )

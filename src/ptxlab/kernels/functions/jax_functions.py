@@ -212,12 +212,12 @@ def _padded(array: Any, dimension: int, dtype: Any = None) -> Any:
 def attention(given: Sequence[Any], causal: bool, window: int, out: Any) -> tuple[Any, Any]:
     """The answer and the log-sum-exp of `ptxlab.kernels.attention`."""
     refuse_out(out)
-    q, k, _ = given
+    q, k, v = given
     if len(q.shape) != 4:
         raise ValueError(f"`q` is {q.shape}: it is batch × heads × length × head size")
     if 0 in (*q.shape, *k.shape):
         jnp = jax().numpy
-        return jnp.zeros(q.shape, q.dtype), jnp.full(q.shape[:3], -jnp.inf, "float32")
+        return jnp.zeros((*q.shape[:3], v.shape[-1]), q.dtype), jnp.full(q.shape[:3], -jnp.inf, "float32")
     found: tuple[Any, Any] = _attention(causal, window)(*given)
     return found
 
@@ -225,7 +225,7 @@ def attention(given: Sequence[Any], causal: bool, window: int, out: Any) -> tupl
 @cache
 def _attention(causal: bool, window: int) -> Callable[..., Any]:
     def forward(q: Any, k: Any, v: Any) -> Any:
-        made = [shaped(q.shape, q.dtype), shaped(q.shape[:3], "float32")]
+        made = [shaped((*q.shape[:3], v.shape[-1]), q.dtype), shaped(q.shape[:3], "float32")]
         return tuple(execute("attention_forward", (q, k, v, causal, window), made))
 
     def gradients(arrays: Any, found: Any, change: Any) -> Any:
@@ -259,7 +259,7 @@ def packed_attention(
 @cache
 def _packed_attention(causal: bool, window: int) -> Callable[..., Any]:
     def forward(q: Any, k: Any, v: Any, *starts: Any) -> Any:
-        made = [shaped(q.shape, q.dtype), shaped((q.shape[1], q.shape[0]), "float32")]
+        made = [shaped((*q.shape[:2], v.shape[-1]), q.dtype), shaped((q.shape[1], q.shape[0]), "float32")]
         return tuple(execute("packed_attention", (q, k, v, *starts, causal, window), made))
 
     def gradients(arrays: Any, found: Any, change: Any) -> Any:

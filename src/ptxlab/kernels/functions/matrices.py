@@ -147,11 +147,14 @@ def empty(like: Any, shape: tuple[int, ...], type: str | None = None) -> Any:
     return like.new_empty(shape, dtype) if isinstance(like, XlaArray) else framework(like).empty(shape, dtype)
 
 
-def empty_like(like: Any) -> Any:
-    """A new array of the same extents and type, whose dimensions are in memory in the same order."""
+def empty_like(like: Any, columns: int | None = None) -> Any:
+    """A new array of the same extents and type, whose dimensions are in memory in the same order.
+
+    The last dimension has another extent if one is given.
+    """
     if isinstance(like, XlaArray):
-        return empty(like, tuple(like.shape))
-    return framework(like).empty_like(like)
+        return empty(like, (*like.shape[:-1], columns or like.shape[-1]))
+    return framework(like).empty_like(like if columns in (None, like.shape[-1]) else like[..., :columns])
 
 
 def zeros(like: Any, bytes: int) -> Any:

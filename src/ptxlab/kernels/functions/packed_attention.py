@@ -75,7 +75,7 @@ def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool
     q, (causal, window) = given[0], how
     read = [(name, _heads_first(look(one, name), name)) for name, one in zip("qkv", given, strict=False)]
     starts = [look(one, name, ("s32",)) for one, name in zip(given[3:], NAMES, strict=True)]
-    made = empty(q, tuple(q.shape)) if written[0] is None else written[0]
+    made = empty(q, (*q.shape[:-1], given[2].shape[-1])) if written[0] is None else written[0]
     target = _heads_first(look(made, "out"), "out")
     rows = q.shape[1], q.shape[0]
     for name, one, side in zip(NAMES, starts, read, strict=False):
@@ -122,7 +122,7 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
     for name, one, side in zip(NAMES, starts, (q, k), strict=True):
         _check_starts(name, one, starts[0], side)
     for name in ("o", "do"):
-        require(name, sides[name], q.shape, q.type, ", as `q` is")
+        require(name, sides[name], (*q.shape[:3], sides["v"].shape[3]), q.type, ", as queries and values are")
     check_extents("lse", logs, q.shape[1:3])
     check_dense("lse", logs)
     check_gpu(read[0], [*read[1:], ("lse", logs)])
@@ -227,7 +227,7 @@ _calls = Calls(
         "packed_attention",
         SCHEMA,
         _of_tensors,
-        lambda q, *others: (q.new_empty(q.shape), empty(q, (q.shape[1], q.shape[0]), "f32")),
+        lambda q, k, v, *others: (q.new_empty((*q.shape[:2], v.shape[2])), empty(q, (q.shape[1], q.shape[0]), "f32")),
         Gradient(_differentiate, _keep_for_gradients),
     ),
 )

@@ -207,7 +207,7 @@ class Consumer:
         """Sums: the weights times the values of the tile before."""
         plan = self.plan
         self.values.wait()
-        right = ptx.descriptor(self.tiles.v, copy=self.values.index * plan.boxes, transposed=True)
+        right = ptx.descriptor(self.tiles.v, copy=self.values.index * plan.value_boxes, transposed=True)
         ptx.wgmma.fence.sync.aligned()
         for step in range(plan.keys // 16):
             left = self.weights[4 * step :][:4]
@@ -253,7 +253,7 @@ class Consumer:
         self.synchronize()
         block = ptx.warpgroup_fragments(ptx.wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16).d.packed(f16)
         each = 2 * block.registers
-        for number in range(0, plan.size // 2, each):
+        for number in range(0, plan.columns // 2, each):
             box, column = divmod(number // each * 16, BOX)
             at = tile.matrices(block, ptx.laneid, warp * 16, column, self.group * plan.answer_step + box)
             block.store(at, [self.rounded(pair, inverses[row_of(pair)]) for pair in range(number, number + each, 2)])

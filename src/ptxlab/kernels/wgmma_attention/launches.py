@@ -15,7 +15,8 @@ from ptxlab.measure.entry import ceil_div
 
 BLOCKS = 132  # as many as an H200 has SMs
 L2 = 32 << 20  # bytes of keys and values that are read together; an H200 has 50 MiB of L2
-TOGETHER = {64: 64, 128: 32, 256: 32}  # heads at most whose tiles are computed together, by their elements
+TOGETHER = 64, 32  # heads at most whose tiles are computed together: of up to 64 elements, and of more
+MOST_SIZE = 256  # elements of a head
 SHORT = 1024  # up to this length, tiles of 128 queries for heads of 64 elements under a causal mask
 
 
@@ -37,7 +38,8 @@ def attend(
     """
     check(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), logs=lse is not None)
+    chosen = plan or choose(size, half_of(q), causal, bool(window), queries, v.shape[3], batch * heads)
+    chosen = replace(chosen, logs=lse is not None)
     maps = tensor_maps(chosen, q, k, v, o)
     shared_by = heads // key_heads
     together = gather(keys, size, shared_by, causal)
@@ -81,7 +83,8 @@ def attend_packed(
     check(q, k, v, o, causal, window)
     (_, heads, queries, size), (_, _, keys, _) = q.shape, k.shape
     mean = ceil_div(queries, sequences)
-    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), mean), packed=True, logs=lse is not None)
+    chosen = plan or choose(size, half_of(q), causal, bool(window), mean, v.shape[3])
+    chosen = replace(chosen, packed=True, logs=lse is not None)
     most = capacity(queries, sequences, chosen)
     maps = tensor_maps(chosen, q, k, v, o)
     shared_by = heads // k.shape[1]
@@ -113,24 +116,38 @@ def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
 def check_extents(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
     """Refuse arrays that do not fit together, and masks that the kernel does not have."""
     shapes = f"queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}, answer {tuple(o.shape)}"
-    if len(q.shape) != 4 or len(k.shape) != 4 or k.shape != v.shape or o.shape != q.shape:
+    ranks = {len(one.shape) for one in (q, k, v, o)}
+    if ranks != {4} or k.shape[:3] != v.shape[:3] or tuple(o.shape) != (*q.shape[:3], v.shape[3]):
         raise UnsuitedError(f"arrays are batch × heads × length × head size, and these do not fit: {shapes}")
     if q.shape[0] != k.shape[0] or q.shape[3] != k.shape[3]:
         raise UnsuitedError(f"batch and head size are the same for queries and keys, and here are {shapes}")
-    if 0 in (*q.shape, *k.shape):
+    if 0 in (*q.shape, *v.shape):
         raise UnsuitedError(f"there is nothing to compute: {shapes}")
-    if q.shape[3] not in (64, 128, 256):
-        raise UnsuitedError(f"heads of {q.shape[3]} elements: this kernel is for 64, 128 and 256")
+    if q.shape[3] > MOST_SIZE or q.shape[3] % 8 or v.shape[3] % 8:
+        sizes = f"{q.shape[3]} elements" if q.shape[3] == v.shape[3] else f"{q.shape[3]} and {v.shape[3]} elements"
+        raise UnsuitedError(f"heads of {sizes}: this kernel is for multiples of 8 up to {MOST_SIZE}")
+    if v.shape[3] > q.shape[3]:
+        raise UnsuitedError(f"heads of {v.shape[3]} elements of values: there are no more than of keys, {q.shape[3]}")
     if q.shape[1] % k.shape[1]:
         raise UnsuitedError(f"{q.shape[1]} heads of queries are not a multiple of {k.shape[1]} heads of keys")
     if window < 0 or (window and not causal):
         raise UnsuitedError(f"a window of {window} keys: it has 1 or more, and goes with a causal mask")
 
 
-def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
-    """The plan that was fastest on an H200 for such a problem."""
-    groups = 3 if size == 64 and not window and (queries > SHORT or not causal) else 2
-    return Plan(size, type, causal, window, groups, keys=128 if size < 256 else 64)
+def choose(
+    size: int, type: str, causal: bool, window: bool, queries: int, values: int = 0, heads: int = BLOCKS
+) -> Plan:
+    """The plan that was fastest on an H200 for such a problem; more elements of values leave registers for fewer keys.
+
+    That was measured for 64, 128 and 256 elements. Three warpgroups are for heads of few elements, unless two of them
+    have more SMs compute, in as many rounds.
+    """
+    rounds = [ceil_div(heads * ceil_div(queries, groups * GROUP_ROWS), BLOCKS) * groups for groups in (2, 3)]
+    is_short = causal and queries <= SHORT
+    groups = 3 if size <= 64 and not window and not is_short and rounds[1] <= 1.15 * rounds[0] else 2
+    widest = values or size
+    keys = 128 if widest <= 128 and size <= 192 else 96 if size <= 192 else 64
+    return Plan(size, type, causal, window, groups, keys=keys, values=0 if values == size else values)
 
 
 def gather(keys: int, size: int, shared_by: int, causal: bool) -> int:
@@ -140,4 +157,4 @@ def gather(keys: int, size: int, shared_by: int, causal: bool) -> int:
     Under a mask as many as fit into L2, so that the longest tiles of several come first and the shortest last.
     """
     fitting = L2 // (4 * keys * size) if causal else 1
-    return max(1, min(fitting, TOGETHER[size] // shared_by)) * shared_by
+    return max(1, min(fitting, TOGETHER[size > 64] // shared_by)) * shared_by

@@ -12,11 +12,16 @@ LINE = 128  # bytes of a row that one copy moves: the width of the swizzle
 BOX = 64  # elements of 2 bytes in them
 STEP = 32  # bytes along which one MMA multiplies
 GROUP_ROWS = 64  # rows that a warpgroup multiplies
+DEPTH = 16  # elements along which one MMA of 2-byte elements multiplies
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A block computes 64 rows for each of `groups` warpgroups, `keys` keys at a time."""
+    """A block computes 64 rows for each of `groups` warpgroups, `keys` keys at a time.
+
+    Heads have `size` elements. Tiles are multiples of 16 and 64 columns wide; what is beyond a head is 0, as TMA fills
+    it, and is not stored.
+    """
 
     size: int
     type: str
@@ -30,6 +35,8 @@ class Plan:
     """Whether sequences of unequal lengths are one after the other, in a batch of their own."""
     logs: bool = False
     """Whether the log-sum-exp of each row is stored, for the gradients."""
+    values: int = 0
+    """Elements of a head of values and of the answer; 0: as many as of queries and keys."""
 
     @property
     def rows(self) -> int:
@@ -47,24 +54,39 @@ class Plan:
         return 2
 
     @property
+    def width(self) -> int:
+        """Columns of queries and keys that are multiplied."""
+        return -(-self.size // DEPTH) * DEPTH
+
+    @property
+    def columns(self) -> int:
+        """Columns of values and of the answer."""
+        return -(-(self.values or self.size) // DEPTH) * DEPTH
+
+    @property
     def box(self) -> int:
         """Columns that one copy moves."""
-        return min(self.size, LINE // self.bytes)
+        return min(-(-self.size // BOX) * BOX, LINE // self.bytes)
 
     @property
     def boxes(self) -> int:
-        """Copies that a row of a head takes."""
-        return self.size // self.box
+        """Copies that a row of queries or keys takes."""
+        return -(-self.width // self.box)
+
+    @property
+    def value_boxes(self) -> int:
+        """Copies that a row of values takes."""
+        return -(-self.columns // self.box)
 
     @property
     def answer_boxes(self) -> int:
         """Copies that a row of the answer takes."""
-        return self.size // BOX
+        return -(-self.columns // BOX)
 
     @property
     def answer_step(self) -> int:
-        """Boxes from the answer of one warpgroup to that of the next."""
-        return self.answer_boxes
+        """Boxes from the answer of one warpgroup to that of the next, which may be where its queries were."""
+        return self.answer_boxes if self.overlaps else self.boxes
 
     @property
     def threads(self) -> int:
@@ -87,7 +109,7 @@ class Plan:
 
         Where they take equal ones, it was measured to pay for heads of 64 elements only.
         """
-        return self.causal or self.packed or self.size == 64
+        return self.causal or self.packed or self.size <= 64
 
     def span(self, row: Any, keys: Any, window: Any) -> tuple[Any, Any]:
         """The tiles of keys that the tile at a row attends to: the first, and the one after the last; one at least."""
@@ -126,23 +148,28 @@ class Plan:
     @property
     def answer_bytes(self) -> int:
         """Bytes of an answer; where tiles do not overlap it is where the queries were."""
-        return 2 * self.rows * self.size if self.overlaps else 0
+        return 2 * self.rows * self.answer_boxes * BOX if self.overlaps else 0
 
     @property
     def query_bytes(self) -> int:
         """Bytes of a tile of queries."""
-        return self.rows * self.size * self.bytes
+        return self.rows * self.boxes * self.box * self.bytes
 
     @property
     def key_bytes(self) -> int:
-        """Bytes of a tile of keys, or of values."""
-        return self.keys * self.size * self.bytes
+        """Bytes of a tile of keys."""
+        return self.keys * self.boxes * self.box * self.bytes
+
+    @property
+    def value_bytes(self) -> int:
+        """Bytes of a tile of values."""
+        return self.keys * self.value_boxes * self.box * self.bytes
 
     @property
     def shared(self) -> int:
         """Bytes of shared memory: the answer, queries, and stages of keys and of values."""
-        stages = self.stages + self.value_stages
-        return self.answer_bytes + self.query_stages * self.query_bytes + stages * self.key_bytes
+        read = self.stages * self.key_bytes + self.value_stages * self.value_bytes
+        return self.answer_bytes + self.query_stages * self.query_bytes + read
 
     def mma(self, columns: int) -> Any:
         """The MMA of 64 rows and so many columns."""
@@ -156,9 +183,9 @@ class Plan:
     @property
     def answer(self) -> Any:
         """The MMA of weights and values."""
-        return self.mma(self.size)
+        return self.mma(self.columns)
 
     @property
     def steps(self) -> list[tuple[int, int]]:
         """Where each MMA of queries and keys begins: the box, and the byte in its rows."""
-        return [divmod(start, self.box * self.bytes) for start in range(0, self.size * self.bytes, STEP)]
+        return [divmod(start, self.box * self.bytes) for start in range(0, self.width * self.bytes, STEP)]

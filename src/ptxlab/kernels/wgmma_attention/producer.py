@@ -84,10 +84,12 @@ class Producer:
 
     def copy(self, stage: Any, tile: Any, source: Any, there: tuple[Any, ...]) -> None:
         """Fill a stage as soon as it is empty."""
-        row, head, batch = there
+        plan, (row, head, batch) = self.plan, there
+        is_keys = stage is self.keys
+        boxes = plan.boxes if is_keys else plan.value_boxes
         stage.wait()
-        stage.expect(self.plan.key_bytes)
-        for box in range(self.plan.boxes):
-            at = s32(box * self.plan.box), row, head.view(s32), batch.view(s32)
-            COPY(tile.at(0, 0, stage.index * self.plan.boxes + box), (source, at), stage.barrier)
+        stage.expect(plan.key_bytes if is_keys else plan.value_bytes)
+        for box in range(boxes):
+            at = s32(box * plan.box), row, head.view(s32), batch.view(s32)
+            COPY(tile.at(0, 0, stage.index * boxes + box), (source, at), stage.barrier)
         stage.advance()

@@ -18,7 +18,7 @@ class Tiles:
         self.sums = self.free.view(f32)
         self.o = self.cut(b16, GROUP_ROWS, BOX, plan.groups * plan.answer_step) if plan.overlaps else self.q
         self.k = self.cut(element, plan.keys, plan.box, plan.stages * plan.boxes)
-        self.v = self.cut(element, plan.keys, plan.box, plan.value_stages * plan.boxes)
+        self.v = self.cut(element, plan.keys, plan.box, plan.value_stages * plan.value_boxes)
 
     def cut(self, element: Any, rows: int, columns: int, copies: int) -> Any:
         """Tiles from the memory that is still free."""

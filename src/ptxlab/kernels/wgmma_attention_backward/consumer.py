@@ -103,7 +103,7 @@ class Consumer:
         left = ptx.descriptor(keys, copy=self.group)
         right = ptx.descriptor(queries, copy=self.stage() * plan.boxes)
         ptx.wgmma.fence.sync.aligned()
-        for start in range(0, plan.size, 16):
+        for start in range(0, plan.width, 16):
             box, column = divmod(start, BOX)
             ahead = box * GROUPS * keys.copy_bytes + 2 * column, box * queries.copy_bytes + 2 * column
             plan.scores(sums, left + (ahead[0] >> 4), right + (ahead[1] >> 4), start > 0, 1, 1, 0, 0)
@@ -206,7 +206,7 @@ class Consumer:
         """Add the product to the gradient of the queries in memory."""
         plan = self.plan
         vectors = [tuple(self.sums[number:][:4]) for number in range(0, len(self.sums), 4)]
-        target = self.dq + step.number * (plan.rows * plan.size)
+        target = self.dq + step.number * (plan.rows * plan.width)
         if plan.ordered:
             self.await_turn(step)
         for number, vector in enumerate(vectors):

@@ -14,7 +14,7 @@ from ptxlab.kernels.wgmma_attention.packed import LANES
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
 from ptxlab.kernels.wgmma_attention_backward.packed import LISTING_THREADS, MAPS, capacity
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import KERNELS, specialize_packed
-from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan
+from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan, width_of
 from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, VECTOR, add_shares, convert, prepare
 from ptxlab.measure import Launch
 from ptxlab.measure.entry import ceil_div
@@ -55,9 +55,10 @@ def differentiate(
     `dv_parts` have as many heads as `dk` times the blocks that share a tile of keys, where several do (`share`); a
     fourth launch adds them.
     """
-    check(q, k, v, causal, window)
+    check(q, k, v, o, causal, window)
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
-    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), queries), ordered=ordered)
+    chosen = plan or choose(size, half_of(q), causal, bool(window), queries)
+    chosen = replace(chosen, ordered=ordered, values=v.shape[3])
     tiles = ceil_div(queries, chosen.rows)
     grid = tiles, heads, batch
     steps = [step for array in (o, do) for step in strides(array)[2::-1]]
@@ -80,7 +81,9 @@ def differentiate(
         steps = [step for array in (dk, dv) for step in strides(array)[2::-1]]
         args = [dk_parts, dv_parts, flat(dk), flat(dv), keys, *steps]
         grid = ceil_div(keys * (size // VECTOR), ROW_THREADS), key_heads, batch
-        launches.append(Launch(add_shares(chosen.type, size, shares), grid, ROW_THREADS, args, overlap=True))
+        launches.append(
+            Launch(add_shares(chosen.type, (size, v.shape[3]), shares), grid, ROW_THREADS, args, overlap=True)
+        )
     return launches
 
 
@@ -107,10 +110,11 @@ def differentiate_packed(
     `starts` are two arrays of s32, of where sequences start among the queries and among the keys, and where the last
     one ends. `memory` is for as many numbers as `packed_workspace` says.
     """
-    check(q, k, v, causal, window)
+    check(q, k, v, o, causal, window)
     (_, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     mean = ceil_div(queries, sequences)
-    chosen = replace(plan or choose(size, half_of(q), causal, bool(window), mean), ordered=ordered)
+    chosen = plan or choose(size, half_of(q), causal, bool(window), mean)
+    chosen = replace(chosen, ordered=ordered, values=v.shape[3])
     boxes = [(array, chosen.rows) for array in (q, do, dq)] + [(array, GROUP_KEYS) for array in (k, v, dk, dv)]
     steps = [step for array in (o, do) for step in strides(array)[2:0:-1]]
     shared_by = heads // key_heads
@@ -149,7 +153,7 @@ def packed_workspace(queries: Any, keys: Any, sequences: int, rows: int) -> list
     return [
         MAPS // 4 * sequences,
         owners,
-        number * rows * queries[3],
+        number * rows * width_of(queries[3]),
         number * rows,
         number * rows,
         number * MOST_PARTS,
@@ -161,14 +165,14 @@ def map_of(array: Any, rows: int) -> Any:
     return ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
 
 
-def check(q: Any, k: Any, v: Any, causal: bool, window: int) -> None:
+def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
     """Refuse what the kernels do not do."""
-    wgmma_attention.check(q, k, v, q, causal, window)
+    wgmma_attention.check(q, k, v, o, causal, window)
 
 
 def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
     """The plan that was fastest on an H200 for such a problem."""
-    rows = {64: 128, 256: 32}.get(size, 80 if queries >= LONG else 64)
+    rows = {64: 128, 256: 32}.get(width_of(size), 80 if queries >= LONG else 64)
     return Plan(size, type, causal, window, rows)
 
 
@@ -212,4 +216,4 @@ def workspace(shape: tuple[int, ...], rows: int) -> list[int]:
     """How many numbers the kernels need memory for, for queries of a shape in tiles of so many rows."""
     batch, heads, queries, size = shape
     tiles = batch * heads * ceil_div(queries, rows)
-    return [tiles * rows * size, tiles * rows, tiles * rows, tiles * MOST_PARTS]
+    return [tiles * rows * width_of(size), tiles * rows, tiles * rows, tiles * MOST_PARTS]

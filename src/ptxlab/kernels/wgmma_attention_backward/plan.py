@@ -17,9 +17,18 @@ WIDEST = 128  # columns at most whose gradients a block has
 THREADS = (GROUPS + 1) * GROUP
 
 
+def width_of(size: int) -> int:
+    """Columns of tiles for heads of so many elements."""
+    return next(width for width in (64, 128, 256) if size <= width)
+
+
 @dataclass(frozen=True)
 class Plan:
-    """A block has 128 keys and multiplies them with `rows` queries at a time."""
+    """A block has 128 keys and multiplies them with `rows` queries at a time.
+
+    Heads have `size` elements. Tiles have 64, 128 or 256 columns; what is beyond a head is 0, as TMA fills it, and is
+    not stored.
+    """
 
     size: int
     type: str
@@ -29,16 +38,23 @@ class Plan:
     rows: int = 64
     ordered: bool = False
     """Whether blocks add to the gradient of the queries in one order, the same in every run."""
+    values: int = 0
+    """Elements of a head of values and of the answer; 0: as many as of queries and keys."""
+
+    @property
+    def width(self) -> int:
+        """Columns of tiles."""
+        return width_of(self.size)
 
     @property
     def boxes(self) -> int:
         """Copies that a row of a head takes."""
-        return self.size // BOX
+        return self.width // BOX
 
     @property
     def tile_bytes(self) -> int:
         """Bytes of a tile of queries, or of the gradient of the answer."""
-        return self.rows * self.size * 2
+        return self.rows * self.width * 2
 
     @property
     def split(self) -> int:
@@ -48,12 +64,12 @@ class Plan:
     @property
     def own(self) -> int:
         """Columns whose gradients a block has: all, or half of them where there are no registers for more."""
-        return min(self.size, WIDEST)
+        return min(self.width, WIDEST)
 
     @property
     def parts(self) -> int:
         """Blocks that share the columns of a tile of keys; each computes the weights."""
-        return self.size // self.own
+        return self.width // self.own
 
     @property
     def vectors(self) -> int:
@@ -63,7 +79,7 @@ class Plan:
     @property
     def shared(self) -> int:
         """Bytes of shared memory."""
-        keys = 2 * KEYS * self.size * 2
+        keys = 2 * KEYS * self.width * 2
         return keys + STAGES * (2 * self.tile_bytes + self.rows * KEYS * 2)
 
     def mma(self, columns: int) -> Any:

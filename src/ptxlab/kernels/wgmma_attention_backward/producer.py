@@ -32,7 +32,7 @@ class Producer:
 
     def copy_keys(self, barrier: Any, tile: Any, source: Any) -> None:
         """Keys or values: a box for each warpgroup and 64 columns."""
-        ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, KEYS * self.plan.size * 2)
+        ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, KEYS * self.plan.width * 2)
         for number in range(self.plan.boxes * GROUPS):
             box, group = divmod(number, GROUPS)
             row = (self.work.first_key + self.work.key + group * GROUP_KEYS).view(s32)

@@ -73,11 +73,11 @@ def prepare_rows(
     plan: Plan, tile: Rows, arrays: Any, steps: Any, logs: tuple[Any, Any], written: tuple[Any, ...]
 ) -> None:
     """The body of both; rows after the last get offsets that make their weights 0, as rows that attend to no key."""
-    lanes = plan.size // VECTOR  # that share a row
+    lanes, columns = plan.width // VECTOR, plan.values or plan.size  # those that share a row, and what it has
     at_a_time = ROW_THREADS // lanes
     thread, (lse, queries), (offsets, d, dq, turns) = ptx.tid.x, logs, written
-    zeros = dq + tile.number * (plan.rows * plan.size) + thread * 4
-    for start in range(0, plan.rows * plan.size, ROW_THREADS * 4):
+    zeros = dq + tile.number * (plan.rows * plan.width) + thread * 4
+    for start in range(0, plan.rows * plan.width, ROW_THREADS * 4):
         ptx.st["global"].v4.f32(zeros + start, tuple(f32(0.0) for _ in range(4)))
     for part in range(plan.parts):
         ptx.st["global"].u32(turns + tile.number * plan.parts + part, 0, when=thread == 0)
@@ -90,7 +90,9 @@ def prepare_rows(
         own = thread // lanes + start
         row = tile.first + own
         inside = row < tile.end
-        total = dot(plan.type, [side + wide(row) * step[0] for side, step in zip(sides, steps, strict=True)], inside)
+        places = [side + wide(row) * step[0] for side, step in zip(sides, steps, strict=True)]
+        is_read = inside if columns == plan.width else inside & (thread % lanes < columns // VECTOR)
+        total = dot(plan.type, places, is_read)
         distance = 1
         while distance < lanes:
             total = total + exchange(total, distance)
@@ -142,7 +144,7 @@ def convert_rows(plan: Plan, rows: Rows, sums: Any, map_of: Callable[[], Any]) -
     tile = ptx.tile(b16, plan.rows, BOX, swizzle="128B", copies=plan.boxes)
     part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16).transposed
     group, thread, warp = ptx.tid.x // GROUP, ptx.tid.x % GROUP, ptx.tid.x >> 5 & 3
-    own = sums + rows.number * (plan.rows * plan.size) + group * (plan.rows * plan.own // 2) + thread * 4
+    own = sums + rows.number * (plan.rows * plan.width) + group * (plan.rows * plan.own // 2) + thread * 4
     down, right = part.row_of(ptx.laneid)
     if plan.split > 1:
         down = down + group * (plan.rows // plan.split)
@@ -168,7 +170,7 @@ def convert_rows(plan: Plan, rows: Rows, sums: Any, map_of: Callable[[], Any]) -
 
 
 @cache
-def add_shares(type: str, size: int, shares: int) -> Kernel:
+def add_shares(type: str, sizes: tuple[int, int], shares: int) -> Kernel:
     """A thread has 8 elements of a row of dK and of dV: it adds what the blocks that shared the queries have stored."""
 
     @kernel(target="sm_90a", maxntid=ROW_THREADS)
@@ -185,7 +187,7 @@ def add_shares(type: str, size: int, shares: int) -> Kernel:
         dv_head: u64,
         dv_batch: u64,
     ) -> None:
-        lanes = size // VECTOR
+        lanes = sizes[0] // VECTOR
         thread = ptx.ctaid.x * ROW_THREADS + ptx.tid.x
         row, within = thread // lanes, thread % lanes * VECTOR
         head, batch = ptx.ctaid.y, ptx.ctaid.z
@@ -193,7 +195,9 @@ def add_shares(type: str, size: int, shares: int) -> Kernel:
         first = wide((batch * ptx.nctaid.y + head) * shares) * wide(keys) + wide(row)
         ptx.griddepcontrol.wait()
         steps = (dk_row, dk_head, dk_batch), (dv_row, dv_head, dv_batch)
-        for parts, target, (down, over, beside) in zip((dk_parts, dv_parts), (dk, dv), steps, strict=True):
+        arrays = zip((dk_parts, dv_parts), (dk, dv), steps, sizes, strict=True)
+        for parts, target, (down, over, beside), size in arrays:
+            ptx.exit(when=within >= size)  # a row of values has no more elements than one of keys
             source = parts + (first * size + wide(within))
             loaded = [ptx.ld["global"].v4.b32(source + wide(keys) * (number * size)) for number in range(shares)]
             words = []

@@ -8,9 +8,10 @@ from typing import Any
 from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather, tensor_maps
 from ptxlab.kernels.wgmma_attention_fp8.kernel import specialize
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan
-from ptxlab.measure import Launch
+from ptxlab.measure import Launch, UnsuitedError
 from ptxlab.measure.entry import ceil_div
 
+SIZES = (64, 128, 256)
 UNCUT = 4096  # keys that the tensor cores sum over where there is no mask
 CHUNK = 8  # tiles of keys that they sum over elsewhere
 
@@ -31,6 +32,8 @@ def attend(
 ) -> Launch:
     """The launch; scales are one f32 each, all else is as `wgmma_attention.attend` takes it."""
     check_extents(q, k, v, o, causal, window)
+    if q.shape[3] not in SIZES or v.shape[3] != q.shape[3]:
+        raise UnsuitedError(f"heads of {q.shape[3]} and {v.shape[3]} elements: this kernel is for 64, 128 and 256")
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     chosen = replace(plan or choose(size, causal, bool(window), keys), logs=lse is not None)
     shared_by = heads // key_heads
