@@ -1,15 +1,17 @@
 """Products of random sizes: every variant of ours that may be the fastest, or the chosen one, beside cuBLAS.
 
-    python benchmarks/random_sizes.py collect FILE [--seconds 240] [--seed 1] [--types bf16,e4m3] [--variants 40]
+    python benchmarks/random_sizes.py collect FILE [--seconds 240] [--seed 1] [--types bf16,e4m3,gated] [--variants 40]
     python benchmarks/random_sizes.py judge FILE [--seconds 120] [--seed 2] [--types bf16,f16,e4m3]
     python benchmarks/random_sizes.py tables FILE [--seconds 60]
     python benchmarks/random_sizes.py prune FILE          deletes entries of the tables, and needs no GPU
 
 needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 64 to 16384, in multiples of 8, half of
-them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `collect` measures for
-each size the variants with the best estimates, and others at random that are estimated to take a third longer at
-most. `judge` measures what the functions choose, and prints the distribution and the worst sizes. `tables` measures
-the products of the tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
+them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `gated` is a gated
+product of bf16, `gated_e4m3` one of 8-bit floats. `collect` measures for each size the variants with the best
+estimates, and others at random that are estimated to take a third longer at most, rather those that are estimated to
+take less; three of four sizes with few tiles are passed over, because estimates of them are good. `judge` measures
+what the functions choose, and prints the distribution and the worst sizes. `tables` measures the products of the
+tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
 
 Processes share the GPU: each draws the next size, builds and assembles its variants, and has the GPU for itself while
 it measures. Contenders take turns, each captured in a graph; before each sample, the L2 cache is filled with other
@@ -41,7 +43,7 @@ from tune_gemm import brief, write_table
 
 from ptxlab import kernels
 from ptxlab.gpu.driver import call
-from ptxlab.kernels import wgmma_formats, wgmma_gemm
+from ptxlab.kernels import wgmma_dual_gemm, wgmma_formats, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, shapes
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, tuned
@@ -53,6 +55,8 @@ from ptxlab.report import KernelError, PtxError
 
 LARGEST = 6e11  # multiplications of a product
 FLUSHED = 256 << 20  # bytes that are written before each sample
+TILES = 132 * 128 * 128 // 8  # elements of a result that are few: an eighth of what SMs have in tiles of 128x128
+PASSED_OVER = 0.75  # of the sizes with few
 HOPELESS = 1.35  # times the best estimate: what is estimated to take longer is not measured
 CLOSE = 1.2  # times the fastest: what takes longer after the first rounds is not measured again
 FIRST, MORE, JUDGED = 2, 5, 9  # rounds
@@ -60,6 +64,7 @@ ALIKE = 2  # variants of the same tile among those with the best estimates
 EVERY = 3.0  # seconds after which the file is written
 GRACE = 4.0  # seconds for a size that was started in time
 HANGS = 30  # seconds for one size on the GPU: a process that takes longer is ended
+STEEP = 10.0  # how much less often a variant is tried that is estimated to take longer
 FASTER = 1.02  # than the best estimate: entries of the tables that stay
 TOLERANCE = 4e-3  # of the norm of what is expected
 
@@ -86,8 +91,10 @@ class Size:
 
         while True:
             type = chance.choice(types)
-            if type == "e4m3":
+            if type.endswith("e4m3"):
                 size = Size(type, *(extent(16, 16) for _ in range(3)))
+            elif type == "gated":
+                size = Size(type, *(extent(16, 16) for _ in range(3)), chance.choice(("NT", "NT", "NT", "NN")))
             else:
                 layout = chance.choice(("NT", "NT", "NT", "NN", "TN", "TT"))
                 size = Size(type, extent(8, 8), extent(64, 8), extent(64, 8), layout)
@@ -95,47 +102,88 @@ class Size:
                 return size
 
     @property
+    def element(self) -> str:
+        """The type of the operands."""
+        return {"gated": "bf16", "gated_e4m3": "e4m3"}.get(self.type, self.type)
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether two matrices B are multiplied, and their products with each other."""
+        return self.type.startswith("gated")
+
+    @property
     def problem(self) -> Problem:
         """What a variant is chosen for."""
+        if self.is_gated:
+            size = 1 if self.element == "e4m3" else 2
+            return Problem(self.m, 2 * self.n, self.k, True, self.layout[1] == "T", size, gated=True)
         if self.type == "e4m3":
             return wgmma_formats.problem_of(self.type, self.m, self.n, self.k)
         return Problem(self.m, self.n, self.k, self.layout[0] == "N", self.layout[1] == "T")
 
     def arrays(self, torch: Any) -> dict[str, Any]:
-        """Memory for A, for B by columns, and for D; and scales of 8-bit floats."""
-        of = getattr(torch, TORCH_NAMES[self.type])
+        """Memory for A, for B by columns, or for both of a gated product, and for D; and scales of 8-bit floats."""
+        of = getattr(torch, TORCH_NAMES[self.element])
 
         def matrix(rows: int, columns: int, is_turned: bool) -> Any:
             shape = (columns, rows) if is_turned else (rows, columns)
             found = torch.empty(shape, dtype=of, device="cuda")
             return found.T if is_turned else found
 
-        a, b = matrix(self.m, self.k, self.layout[0] == "T"), matrix(self.n, self.k, self.layout[1] == "N")
-        out = torch.bfloat16 if self.type == "e4m3" else of
-        found = {"a": a, "b": b, "d": torch.empty((self.m, self.n), dtype=out, device="cuda")}
+        found = {"a": matrix(self.m, self.k, self.layout[0] == "T")}
+        found |= {name: matrix(self.n, self.k, self.layout[1] == "N") for name in ("gu" if self.is_gated else "b")}
+        out = torch.bfloat16 if self.element == "e4m3" else of
+        found |= {"d": torch.empty((self.m, self.n), dtype=out, device="cuda")}
+        if self.type == "gated_e4m3":
+            found |= {"scales": tuple(torch.full((1,), self.k**-0.25, device="cuda") for _ in range(3))}
         if self.type == "e4m3":
             found |= {name: torch.ones(1, device="cuda") for name in ("scale_a", "scale_b")}
         return found
 
+    @property
+    def tolerance(self) -> float:
+        """How far an answer may be from what is expected, of whose norm."""
+        return wgmma_dual_gemm.tolerance(self.element) if self.is_gated else TOLERANCE
+
+    @property
+    def product(self) -> Any:
+        """What makes a launch of arrays and a variant."""
+        if self.is_gated:
+            return wgmma_dual_gemm.product
+        return wgmma_formats.product if self.type == "e4m3" else wgmma_gemm.product
+
 
 def fill(torch: Any, arrays: Mapping[str, Any]) -> None:
-    """Draw the operands."""
-    for name in ("a", "b"):
-        arrays[name].copy_(torch.randn(arrays[name].shape, device="cuda"))
+    """Draw the operands: products of gated ones are around 1."""
+    for name in arrays.keys() & {"a", "b", "g", "u"}:
+        scale = arrays[name].shape[1] ** -0.5 if name in "gu" and "scales" not in arrays else 1.0
+        arrays[name].copy_(torch.randn(arrays[name].shape, device="cuda") * scale)
 
 
-def library(torch: Any, a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None) -> Action:
-    """cuBLAS, as torch calls it, with a new result."""
-    if scale_a is None:
-        return lambda: a @ b.T
-    return lambda: torch._scaled_mm(a, b.T, scale_a, scale_b, out_dtype=d.dtype, use_fast_accum=True)
+def expect(torch: Any, arrays: Mapping[str, Any]) -> Any:
+    """The answer in float64."""
+    exact = {name: array.double() for name, array in arrays.items() if name in "abgu"}
+    if "g" in exact:
+        return wgmma_dual_gemm.reference(torch, **exact, d=None, scales=arrays.get("scales"))["d"]
+    return exact["a"] @ exact["b"].T
 
 
-def function(a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None) -> Action:
+def library(torch: Any, a: Any, d: Any, **others: Any) -> Action:
+    """cuBLAS, as torch calls it, with a new result; and what torch does to gate products."""
+    if "g" in others:
+        return lambda: wgmma_dual_gemm.in_torch(torch, a, others["g"], others["u"], d, others.get("scales"))
+    b, scales = others["b"].T, [others[name] for name in ("scale_a", "scale_b") if name in others]
+    return lambda: torch._scaled_mm(a, b, *scales, out_dtype=d.dtype, use_fast_accum=True) if scales else a @ b
+
+
+def function(a: Any, d: Any, **others: Any) -> Action:
     """Our function, with a new result."""
-    if scale_a is None:
-        return lambda: kernels.matmul(a, b.T)
-    return lambda: kernels.scaled_matmul(a, b.T, scale_a, scale_b)
+    if "g" in others:
+        names = ("scale_x", "scale_w1", "scale_w2")
+        scales = dict(zip(names, others.get("scales", ()), strict=False))
+        return lambda: kernels.gated_matmul(a, others["g"].T, others["u"].T, **scales)
+    b, scale_a, scale_b = (others.get(name) for name in ("b", "scale_a", "scale_b"))
+    return lambda: kernels.matmul(a, b.T) if scale_a is None else kernels.scaled_matmul(a, b.T, scale_a, scale_b)
 
 
 def of_tables() -> list[Size]:
@@ -150,10 +198,12 @@ def of_tables() -> list[Size]:
 
 def candidates(problem: Problem, count: int, chance: random.Random) -> list[Shape]:
     """The variants with the best estimates, and as many others at random."""
-    first = best(problem, count // 2, ALIKE)
-    least = estimate(problem, first[0])
-    others = [one for one in shapes(problem) if estimate(problem, one) < HOPELESS * least and one not in first]
-    return [*dict.fromkeys([*first, *chance.sample(others, min(len(others), count - len(first)))])]
+    found = best(problem, count // 2, ALIKE)
+    least = estimate(problem, found[0])
+    times = {one: estimate(problem, one) / least for one in shapes(problem) if one not in found}
+    order = {one: chance.random() ** math.exp(STEEP * (time - 1)) for one, time in times.items() if time < HOPELESS}
+    known = wgmma_dual_gemm.VARIANTS if problem.gated and problem.b_along_k else ()
+    return [*dict.fromkeys([*found, *known, *sorted(order, key=lambda one: -order[one])[: count - len(found)]])]
 
 
 class Bench:
@@ -210,22 +260,21 @@ def measure(bench: Bench, size: Size, tried: Sequence[Shape], alone: Any) -> dic
     """The times of these variants and of cuBLAS, and what is wrong with the others."""
     torch = bench.torch
     arrays = size.arrays(torch)
-    product = wgmma_formats.product if size.type == "e4m3" else wgmma_gemm.product
     prepared, wrong = {}, []
     for number, shape in enumerate(tried):
         try:
-            prepared[number] = product(**arrays, shape=shape).prepare(bench.stream).launch
+            prepared[number] = size.product(**arrays, shape=shape).prepare(bench.stream).launch
         except (UnsuitedError, KernelError, PtxError) as problem:
             wrong.append({"problem": str(problem), **brief(shape)})
     with alone:
         fill(torch, arrays)
-        expected = arrays["a"].double() @ arrays["b"].double().T
+        expected = expect(torch, arrays)
         runs = {"cuBLAS": bench.record(library(torch, **arrays))}
         for number, run in prepared.items():
             poison(torch, arrays["d"])
             run()
             error = bench.error(arrays["d"], expected)
-            if error <= TOLERANCE:
+            if error <= size.tolerance:
                 runs[str(number)] = bench.record(run)
             else:
                 wrong.append({"error": error, **brief(tried[number])})
@@ -253,13 +302,13 @@ def judge(bench: Bench, size: Size, count: int, chance: random.Random, alone: An
     ours()
     with alone:
         fill(torch, arrays)
-        error = bench.error(ours(), arrays["a"].double() @ arrays["b"].double().T)
+        error = bench.error(ours(), expect(torch, arrays))
         runs = {"ours": bench.record(ours), "cuBLAS": bench.record(library(torch, **arrays))}
         samples: dict[str, list[float]] = {}
         bench.turns(runs, 3, {})
         bench.turns(runs, JUDGED, samples)
     row = {"size": asdict(size), **samples, "error": error}
-    return row if error <= TOLERANCE else row | {"wrong": True}
+    return row if error <= size.tolerance else row | {"wrong": True}
 
 
 MODES = {"collect": collect, "judge": judge, "tables": tables}
@@ -288,6 +337,8 @@ def work(given: argparse.Namespace, turn: Any, lock: str, done: Any, end: float)
         if given.mode == "tables" and number >= len(of_tables()):
             break
         size = of_tables()[number] if given.mode == "tables" else Size.draw(given.types.split(","), chance)
+        while given.mode == "collect" and size.m * size.n < TILES and chance.random() < PASSED_OVER:
+            size = Size.draw(given.types.split(","), chance)
         torch.manual_seed(number)
         try:
             row = MODES[given.mode](bench, size, given.variants, chance, has_gpu(lock))

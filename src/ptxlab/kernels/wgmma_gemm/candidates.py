@@ -11,6 +11,7 @@ from ptxlab.estimate.hardware import H200
 from ptxlab.estimate.units import wgmma_cycles
 from ptxlab.kernels.parts.operands import LINE, SECTOR, STRIPE
 from ptxlab.kernels.parts.shapes import Layout, Shape
+from ptxlab.kernels.parts.tile_stores import Boxes
 
 SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
@@ -32,35 +33,38 @@ class Costs:
     (evidence/random_products.json): to one half of the sizes, and judges them by the other.
     """
 
-    start: float = 7004.0  # until the first copy, and from the last store to the end
-    thread: float = 1.29  # until each thread of a block runs
-    stage: float = 90.4  # until the barriers of a stage are initialized
-    block: float = 1463.0  # until another block of an SM runs
-    pair: float = 177.0  # until both blocks of a cluster run
-    copy: float = 91.4  # bytes that an SM gets from the L2 cache
-    in_parts: float = 1.86  # times as much, where rows are not multiples of 32 bytes: each is in two lines
-    across: float = 1.05  # times as much for an operand across k
-    narrow: float = 1.57  # times as much in boxes of 32 columns
-    shared: float = 1.27  # of what the other block of a pair copies is copied less
-    latency: float = 1773.0  # of a copy, of which a ring has as many in flight as stages
-    multiply: float = 0.806  # of what MMAs take at full speed
-    alone: float = 1.11  # times as much for one warpgroup
-    large: float = 1.05  # times as much for more than two rows of MMAs, with fewer stages
-    turns: float = 0.979  # times as much for warpgroups that multiply in turns
-    store: float = 23.1  # bytes of D that a block stores
-    box: float = 164.0  # for each box of D
-    again: float = 0.731  # of a store that is not hidden by the next tile
-    in_turns: float = 1.67  # times as long for two warpgroups that store in turns
-    restart: float = 11_810.0  # until the next block of an SM multiplies
+    start: float = 7190.0  # until the first copy, and from the last store to the end
+    thread: float = 1.291  # until each thread of a block runs
+    stage: float = 96.65  # until the barriers of a stage are initialized
+    block: float = 1151.0  # until another block of an SM runs
+    pair: float = 149.6  # until both blocks of a cluster run
+    copy: float = 154.5  # bytes that an SM gets from the L2 cache
+    crowd: float = 65.04  # the same, while all others do
+    arrive: float = 98.13  # bytes that come to an SM, also those that the other block of a pair gets
+    in_parts: float = 1.748  # times as much, where rows are not multiples of 32 bytes: each is in two lines
+    across: float = 1.078  # times as much for an operand across k
+    narrow: float = 1.46  # times as much in boxes of 32 columns
+    shared: float = 1.402  # of what the other block of a pair copies is copied less
+    latency: float = 1842.0  # of a copy, of which a ring has as many in flight as stages
+    multiply: float = 0.8783  # of what MMAs take at full speed
+    alone: float = 1.038  # times as much for one warpgroup
+    large: float = 1.062  # times as much for more than two rows of MMAs, with fewer stages
+    turns: float = 0.9414  # times as much for warpgroups that multiply in turns
+    store: float = 20.72  # bytes of D that a block stores
+    box: float = 163.2  # for each box of D
+    again: float = 0.608  # of a store that is not hidden by the next tile
+    in_turns: float = 1.511  # times as long for two warpgroups that store in turns
+    gate: float = 5.0  # times as long for a gated product
+    restart: float = 10_760.0  # until the next block of an SM multiplies
     cluster_sum: float = 123.7  # for each part of k that blocks of a cluster add
-    cluster_bytes: float = 27.9  # bytes of these
-    memory_sum: float = 1904.0  # for a sum through global memory
-    memory_bytes: float = 39.0  # bytes of these
-    read: float = 1924.0  # bytes that all SMs get from memory
-    written: float = 4272.0  # bytes of D that all SMs write
-    odd: float = 2.3  # times as much, where rows of D are not multiples of 32 bytes
-    overlap: float = 2.08  # how well copies, MMAs and latency overlap: the exponent of a norm
-    whole: float = 1.75  # the same for what all SMs move
+    cluster_bytes: float = 25.62  # bytes of these
+    memory_sum: float = 1853.0  # for a sum through global memory
+    memory_bytes: float = 36.69  # bytes of these
+    read: float = 2087.0  # bytes that all SMs get from memory
+    written: float = 4314.0  # bytes of D that all SMs write
+    odd: float = 2.273  # times as much, where rows of D are not multiples of 32 bytes
+    overlap: float = 2.779  # how well copies, MMAs and latency overlap: the exponent of a norm
+    whole: float = 1.833  # the same for what all SMs move
 
 
 COSTS = Costs()
@@ -77,6 +81,7 @@ class Problem:
     b_along_k: bool = True
     size: int = 2  # bytes of an element of A and B
     out_size: int = 2  # bytes of an element of D
+    gated: bool = False  # B is two matrices, each of half of the columns, as D is: what their products make together
 
     @property
     def steps(self) -> int:
@@ -89,6 +94,11 @@ class Problem:
         left, right = reversed(along) if shape.swapped else along
         is_aligned = self.n * self.out_size % 16 == 0
         return Layout(left, right, is_aligned, {1: b8, 2: b16, 4: b32}[self.size], self.out_size)
+
+    def boxes(self, shape: Shape) -> Boxes:
+        """How a variant stores D."""
+        found = shape.boxes(self.layout(shape))
+        return replace(found, width=found.width // 2) if self.gated else found
 
     def tiles(self, shape: Shape) -> int:
         """Tiles of a variant, those that blocks of a cluster have together counted as one."""
@@ -108,9 +118,11 @@ def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
     each = ceil(blocks / SMS)  # of the SM that has most
     at_once = min(shape.occupancy, each)
     rounds = ceil(each / at_once)
-    tile = ceil(problem.steps / shape.split) * step_cycles(problem, shape, at_once, costs)
-    boxes = shape.boxes(problem.layout(shape))
+    share = min(1.0, blocks / SMS / each)  # of the SMs that are busy
+    tile = ceil(problem.steps / shape.split) * step_cycles(problem, shape, at_once, share, costs)
+    boxes = problem.boxes(shape)
     store = shape.rows * boxes.width * problem.out_size / costs.store + costs.box * shape.tall * boxes.each
+    store *= costs.gate if problem.gated else 1.0
     if shape.split > 1:
         busy = each * tile + rounds * store + costs.restart * (rounds - 1)
     elif shape.alternate:
@@ -119,18 +131,20 @@ def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
         busy = each * tile + store * (1 + costs.again * (each - at_once))
     read = problem.size * (problem.m + problem.n) * problem.k / costs.read
     is_odd = problem.n * problem.out_size % SECTOR != 0
-    written = problem.out_size * problem.m * problem.n / costs.written * (costs.odd if is_odd else 1.0)
+    written = (
+        problem.out_size * problem.m * (problem.n >> problem.gated) / costs.written * (costs.odd if is_odd else 1.0)
+    )
     start = costs.start + costs.thread * shape.threads + costs.stage * shape.stages
     start += costs.block * min(blocks / SMS, shape.occupancy) + (costs.pair if shape.cluster > 1 else 0.0)
     return start + together(costs.whole, busy, read + written) + sum_cycles(shape, costs)
 
 
-def step_cycles(problem: Problem, shape: Shape, at_once: int, costs: Costs) -> float:
-    """Cycles of an SM for a K tile of one of the blocks that it has at once."""
+def step_cycles(problem: Problem, shape: Shape, at_once: int, share: float, costs: Costs) -> float:
+    """Cycles of an SM for a K tile of one of the blocks that it has at once, while a share of all SMs is busy."""
     layout = problem.layout(shape)
     sides = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
     left, right = reversed(sides) if shape.swapped else sides
-    copied = 0.0
+    copied, arrived = 0.0, 0.0
     for (extent, along_k), lines, is_shared, span in (
         (left, shape.rows, shape.beside, STRIPE),
         (right, shape.right_rows(layout), not shape.beside, shape.span),
@@ -138,6 +152,7 @@ def step_cycles(problem: Problem, shape: Shape, at_once: int, costs: Costs) -> f
         bytes = float(LINE * lines)
         if not along_k:
             bytes *= costs.across * (costs.narrow if span < STRIPE else 1.0)
+        arrived += bytes
         if problem.size * (problem.k if along_k else extent) % SECTOR:
             bytes *= costs.in_parts
         copied += bytes / (1 + costs.shared * (shape.cluster - 1)) if is_shared else bytes
@@ -146,7 +161,8 @@ def step_cycles(problem: Problem, shape: Shape, at_once: int, costs: Costs) -> f
         multiplied *= costs.alone
     if shape.groups * shape.tall > 2:
         multiplied *= costs.large
-    return together(costs.overlap, multiplied, copied / costs.copy, costs.latency / shape.stages / at_once)
+    copies = copied / costs.copy, copied * share / costs.crowd, arrived / costs.arrive
+    return together(costs.overlap, multiplied, *copies, costs.latency / shape.stages / at_once)
 
 
 def sum_cycles(shape: Shape, costs: Costs) -> float:
@@ -163,18 +179,21 @@ def sum_cycles(shape: Shape, costs: Costs) -> float:
 def shapes(problem: Problem) -> Iterator[Shape]:
     """Every variant that fits, with as many stages as fit."""
     steps = problem.steps
-    for swapped in (False, True):
-        for groups, tall, columns in _tiles(problem.m if swapped else problem.n):
+    multiple = (16 if problem.b_along_k else 2 * STRIPE) if problem.gated else 1  # of columns
+    for swapped in (False,) if problem.gated else (False, True):
+        for groups, tall, columns in _tiles(problem.m if swapped else max(problem.n, multiple)):
+            if columns % multiple:
+                continue
             tile = Shape(groups, columns, 2, tall, swapped=swapped)
             is_narrow = columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k
             span = 32 if is_narrow else 64  # what a block copies is what it multiplies
             most = min(steps // 2, 4 * SMS // problem.tiles(tile))
-            for cluster, beside, split, clustered in WAYS:
+            for cluster, beside, split, clustered in WAYS[:2] if problem.gated else WAYS:
                 if split == 1 or split <= most:
                     way = replace(tile, cluster=cluster, beside=beside, split=split, clustered=clustered, span=span)
                     way = replace(way, keep=hints(problem, way))
                     yield from filter(None, (_fitted(problem, way, occupancy) for occupancy in (1, 2, 3)))
-    for columns in IN_TURNS_COLUMNS if problem.size == 2 else ():
+    for columns in IN_TURNS_COLUMNS if problem.size == 2 or problem.gated else ():
         turns = Shape(columns=columns, tall=2, alternate=True)
         in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)), 1)
         if in_turns is not None and problem.tiles(in_turns) > 2 * SMS:
@@ -208,7 +227,7 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Shape | None:
     if occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
         return None
     layout, parts = problem.layout(shape), shape.parts
-    if layout.right_along_k and not shape.beside and shape.columns % (8 * shape.cluster):
+    if layout.right_along_k and not shape.beside and shape.columns % (8 * shape.cluster << problem.gated):
         return None
     if 2 * parts.count < shape.split and shape.columns > 32:
         return None
@@ -217,7 +236,7 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Shape | None:
         return None
     is_one_each = shape.split > 1 or tiles * shape.cluster <= SMS
     most = max(3, min(MOST_STAGES, ceil(steps / shape.split) if is_one_each else MOST_STAGES))
-    boxes, memory, each = shape.boxes(layout), SHARED // occupancy, shape.stage_bytes(layout)
+    boxes, memory, each = problem.boxes(shape), SHARED // occupancy, shape.stage_bytes(layout)
     count, one = shape.tall * boxes.each, boxes.bytes // boxes.kept
     first = shape.stored_from(0)
     found = []
