@@ -9,7 +9,7 @@ import pytest
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout, Shape
 from ptxlab.kernels.scaled_gemm import arrays, launch, reference
-from ptxlab.kernels.scaled_gemm.choice import CHOICES, Choice, choose
+from ptxlab.kernels.scaled_gemm.choice import CHOICES, Timed, choose
 from ptxlab.kernels.scaled_gemm.kernel import specialize
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.measure import Host, Launch
@@ -78,7 +78,7 @@ def test_what_is_chosen_fits_into_shared_memory(out_size: int) -> None:
 @pytest.mark.parametrize(
     "choice", CHOICES[:5], ids=lambda one: f"{one.shape.rows}x{one.shape.columns}, {one.shape.cluster}"
 )
-def test_the_variants_of_large_products_do_not_spill(choice: Choice) -> None:
+def test_the_variants_of_large_products_do_not_spill(choice: Timed) -> None:
     formats = Formats("e4m3", "e4m3", "bf16")
     layout = Layout(True, True, True, formats.element, formats.out_size)
     assert ptxas_reports(specialize(formats, choice.shape, layout, True).ptx) == []

@@ -22,6 +22,8 @@ from ptxlab.kernels.functions.products import matmul
 from ptxlab.kernels.functions.quantized import quantized_matvec
 from ptxlab.kernels.functions.row_functions import cross_entropy, layer_norm, rms_norm, softmax
 from ptxlab.kernels.functions.scaled_products import scaled_matmul
+from ptxlab.kernels.functions.tuning import tune
+from ptxlab.kernels.parts.choices import export_table, import_table
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized
 from ptxlab.kernels.quantized_gemv.quantizing import quantize
 from ptxlab.measure import Entry
@@ -34,8 +36,10 @@ __all__ = [
     "cross_entropy",
     "decode_attention",
     "entry",
+    "export_table",
     "gated_matmul",
     "grouped_matmul",
+    "import_table",
     "layer_norm",
     "matmul",
     "names",
@@ -45,6 +49,7 @@ __all__ = [
     "rms_norm",
     "scaled_matmul",
     "softmax",
+    "tune",
 ]
 
 _HERE = Path(__file__).parent

@@ -12,11 +12,14 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
+from ptxlab.gpu.driver import current
 from ptxlab.gpu.exchange import Describe
+from ptxlab.kernels.functions import tuning
 from ptxlab.kernels.functions.forms import describe_tensors, forms_of
-from ptxlab.kernels.functions.matrices import Make, Matrix, address_of, empty, makers, stream_of
+from ptxlab.kernels.functions.matrices import Make, Matrix, address_of, empty, is_capturing, makers, stream_of
 from ptxlab.kernels.functions.operators import Operator, has_no_memory, is_grad_enabled, no_gradient, register
 from ptxlab.kernels.functions.ready import Ready, Workspace
+from ptxlab.kernels.parts.choices import watched
 from ptxlab.measure import Launch
 
 MOST = 4096  # calls that stay ready
@@ -68,6 +71,7 @@ class Calls:
         self.prepare, self.operator = prepare, operator
         self.kept: dict[Any, _Kept] = {}
         self.describe: Describe = forms_of  # until there is a tensor
+        tuning.forget.append(self.kept.clear)
 
     def __call__(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any] | None:
         """Start the work, and return its results: those of `written`, and new arrays where that has None.
@@ -131,25 +135,44 @@ class Calls:
             return None
         if any(map(has_no_memory, tensors)):
             return None
-        found = self.prepare(read, written, how)
+        with watched() as asked:
+            found = self.prepare(read, written, how)
         if not found.steps:
             return found.results
         gpu = next(one.gpu for one in found.arrays if one is not None)
         if gpu is None:
+            tuning.refuse_host()
             for step in found.steps:
                 step.launch.run(device="cpu")
             return found.results
-        ready = Ready(gpu, found.steps, found.workspace)
+        stream = stream_of(read[0], gpu)
+        if asked and tuning.is_wanted(asked) and not is_capturing(read[0]):
+            own = self.prepare(read, [None] * len(written), how).results[: len(written)]
+            with current(gpu):
+                stopwatch = tuning.on_stream(read[0], stream)
+                tuning.measure(asked, lambda: _start(self.prepare(read, own, how), read, gpu, stream)[1], stopwatch)
+            found = self.prepare(read, written, how)
+        ready, start = _start(found, read, gpu, stream)
         if key is not None:
             if len(self.kept) >= MOST:
                 self.kept.clear()
             self.kept[key] = _keep(found, ready, read, written)
+        start()
+        return found.results
+
+
+def _start(found: Call, read: Sequence[Any], gpu: int, stream: int) -> tuple[Ready, Callable[[], None]]:
+    """The launches of a call, and what starts them on its arrays."""
+    ready = Ready(gpu, found.steps, found.workspace)
+    memory = empty(read[0], (sum(found.scratch),), "u8") if found.scratch else None
+
+    def start() -> None:
         addresses = [0 if one is None else one.address for one in found.arrays]
-        memory = empty(read[0], (sum(found.scratch),), "u8") if found.scratch else None
         if memory is not None:
             addresses += [address_of(memory) + offset for offset in accumulate([0, *found.scratch[:-1]])]
-        ready.start(addresses, stream_of(read[0], gpu))
-        return found.results
+        ready.start(addresses, stream)
+
+    return ready, start
 
 
 def needs_gradient(read: Sequence[Any]) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, inf
 
+from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.operands import STRIPE
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem, hints
@@ -18,7 +19,7 @@ EXCHANGE = 0.7  # microseconds that parts of k take to be added
 
 
 @dataclass(frozen=True)
-class Choice:
+class Timed:
     """A variant, and how many microseconds a K tile and the end of a tile take, while all SMs compute one.
 
     They are fitted to times on an H200 (evidence/tuned/scaled_gemm.json).
@@ -44,32 +45,42 @@ class Choice:
 
 
 CHOICES = (
-    Choice(Shape(2, 128, 3, tall=2, buffers=4, fresh=1), 0.717, 0.85),
-    Choice(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=True, fresh=1), 0.71, 0.83),
-    Choice(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.8),
-    Choice(Shape(2, 192, 4, buffers=3, fresh=1), 0.545, 0.74),
-    Choice(Shape(2, 128, 6, buffers=1, fresh=2, unroll=4), 0.354, 0.79),
-    Choice(Shape(2, 128, 6, buffers=1, fresh=2, split=2), 0.517, 0.6),
-    Choice(Shape(2, 112, 6, buffers=1, fresh=2), 0.356, 1.0),
-    Choice(Shape(2, 112, 6, buffers=1, fresh=2, split=2), 0.493, 0.6),
-    Choice(Shape(2, 96, 7, buffers=1, fresh=2), 0.398, 0.6),
-    Choice(Shape(2, 64, 8, buffers=1, fresh=2, unroll=4), 0.256, 0.6),
-    Choice(Shape(2, 64, 8, buffers=1, fresh=2, split=2, unroll=4), 0.287, 0.6),
-    Choice(Shape(1, 96, 10, buffers=1, fresh=2), 0.336, 0.6),
-    Choice(Shape(1, 64, 6, buffers=1, fresh=2, occupancy=2), 0.349, 0.54),
-    Choice(Shape(1, 64, 13, buffers=1, fresh=4), 0.215, 0.3),
-    Choice(Shape(1, 64, 13, buffers=1, fresh=4, split=2), 0.19, 0.0),
-    Choice(Shape(1, 32, 14, buffers=1, fresh=4), 0.149, 0.0),
+    Timed(Shape(2, 128, 3, tall=2, buffers=4, fresh=1), 0.717, 0.85),
+    Timed(Shape(2, 128, 3, tall=2, buffers=4, cluster=2, beside=True, fresh=1), 0.71, 0.83),
+    Timed(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.8),
+    Timed(Shape(2, 192, 4, buffers=3, fresh=1), 0.545, 0.74),
+    Timed(Shape(2, 128, 6, buffers=1, fresh=2, unroll=4), 0.354, 0.79),
+    Timed(Shape(2, 128, 6, buffers=1, fresh=2, split=2), 0.517, 0.6),
+    Timed(Shape(2, 112, 6, buffers=1, fresh=2), 0.356, 1.0),
+    Timed(Shape(2, 112, 6, buffers=1, fresh=2, split=2), 0.493, 0.6),
+    Timed(Shape(2, 96, 7, buffers=1, fresh=2), 0.398, 0.6),
+    Timed(Shape(2, 64, 8, buffers=1, fresh=2, unroll=4), 0.256, 0.6),
+    Timed(Shape(2, 64, 8, buffers=1, fresh=2, split=2, unroll=4), 0.287, 0.6),
+    Timed(Shape(1, 96, 10, buffers=1, fresh=2), 0.336, 0.6),
+    Timed(Shape(1, 64, 6, buffers=1, fresh=2, occupancy=2), 0.349, 0.54),
+    Timed(Shape(1, 64, 13, buffers=1, fresh=4), 0.215, 0.3),
+    Timed(Shape(1, 64, 13, buffers=1, fresh=4, split=2), 0.19, 0.0),
+    Timed(Shape(1, 32, 14, buffers=1, fresh=4), 0.149, 0.0),
 )
 
 
-@cache
 def choose(problem: Problem, emulated: bool = False) -> Shape:
-    """The variant for a product: the fastest on an H200, or one that is cheap on the emulator."""
+    """The variant for a product: the fastest on the GPU, or one that is cheap on the emulator."""
     if emulated:
         columns = next((some for some in EMULATED if some >= problem.n), EMULATED[-1])
         return Shape(groups=1, columns=columns, stages=2, fresh=1)
-    found = min(CHOICES, key=lambda one: one.estimate(problem)).shape
-    if problem.m > READ_ONCE * found.rows:
-        return found
-    return replace(found, keep=hints(problem, found, READ_ONCE))
+    found: Shape = SCALED(problem)
+    return found
+
+
+@cache
+def _candidates(problem: Problem) -> list[Shape]:
+    """The variants for a product, first what is estimated to be the fastest."""
+    times = {one.shape: one.estimate(problem) for one in CHOICES}
+    found = sorted((shape for shape in times if times[shape] < inf), key=lambda shape: times[shape])
+    return [
+        one if problem.m > READ_ONCE * one.rows else replace(one, keep=hints(problem, one, READ_ONCE)) for one in found
+    ]
+
+
+SCALED = Choice("scaled_product", lambda problem: _candidates(problem)[0], _candidates)

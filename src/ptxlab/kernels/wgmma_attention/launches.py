@@ -7,6 +7,7 @@ from typing import Any
 
 import ptxlab
 from ptxlab.kernels.mma_attention import half_of
+from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.wgmma_attention.kernel import specialize, specialize_packed
 from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, MAP, RECORD, capacity, list_tiles
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
@@ -134,7 +135,7 @@ def check_extents(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> 
         raise UnsuitedError(f"a window of {window} keys: it has 1 or more, and goes with a causal mask")
 
 
-def choose(
+def _chosen(
     size: int, type: str, causal: bool, window: bool, queries: int, values: int = 0, heads: int = BLOCKS
 ) -> Plan:
     """The plan that was fastest on an H200 for such a problem; more elements of values leave registers for fewer keys.
@@ -148,6 +149,16 @@ def choose(
     widest = values or size
     keys = 128 if widest <= 128 and size <= 192 else 96 if size <= 192 else 64
     return Plan(size, type, causal, window, groups, keys=keys, values=0 if values == size else values)
+
+
+def _candidates(*given: Any) -> list[Plan]:
+    """The same with other numbers of warpgroups."""
+    chosen = _chosen(*given)
+    has_few = chosen.size <= 64 and not chosen.window
+    return [replace(chosen, groups=groups) for groups in (2, 3)] if has_few else [chosen]
+
+
+choose = Choice("attention", _chosen, _candidates)
 
 
 def gather(keys: int, size: int, shared_by: int, causal: bool) -> int:

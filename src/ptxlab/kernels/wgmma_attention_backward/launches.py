@@ -9,6 +9,7 @@ from typing import Any
 import ptxlab
 from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.mma_attention import half_of
+from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.strided import flat, strides
 from ptxlab.kernels.wgmma_attention.packed import LANES
 from ptxlab.kernels.wgmma_attention_backward.kernel import specialize
@@ -170,10 +171,19 @@ def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
     wgmma_attention.check(q, k, v, o, causal, window)
 
 
-def choose(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
+def _chosen(size: int, type: str, causal: bool, window: bool, queries: int) -> Plan:
     """The plan that was fastest on an H200 for such a problem."""
     rows = {64: 128, 256: 32}.get(width_of(size), 80 if queries >= LONG else 64)
     return Plan(size, type, causal, window, rows)
+
+
+def _candidates(*given: Any) -> list[Plan]:
+    """The same with other numbers of rows."""
+    chosen = _chosen(*given)
+    return [replace(chosen, rows=rows) for rows in (64, 80)] if chosen.size == 128 else [chosen]
+
+
+choose = Choice("attention_backward", _chosen, _candidates)
 
 
 def share(queries: tuple[int, ...], keys: tuple[int, ...], plan: Plan, window: int = 0) -> int:

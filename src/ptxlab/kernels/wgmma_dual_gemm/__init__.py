@@ -11,12 +11,14 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.formats import Formats, bytes_of
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
-from ptxlab.kernels.wgmma_gemm.candidates import COSTS, Problem, estimate, hints
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, hints
+from ptxlab.kernels.wgmma_gemm.choice import ALIKE, TRIED
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
@@ -35,24 +37,33 @@ VARIANTS = (
 LONG = 8192  # bytes along k: of longer rows, L2 keeps fewer while blocks share them
 MANY = 2048  # tokens for which gates take longer than what warpgroups in turns cost, of 8-bit floats
 
-GATED = replace(COSTS, store=COSTS.store / 5, box=5 * COSTS.box)  # gates are computed while a tile is stored
+
+def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
+    """The variant for a gated product: as for a product with a matrix of 2n columns."""
+    size = layout.element.type.width // 8
+    found: Shape = GATED(Problem(m, 2 * n, k, layout.left_along_k, layout.right_along_k, size, gated=True))
+    return found
 
 
 @cache
-def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
-    """The variant that is estimated to take the fewest cycles: as a product with a matrix of 2n columns."""
-    size = layout.element.type.width // 8
-    problem = Problem(m, 2 * n, k, layout.left_along_k, layout.right_along_k, size)
-    known: list[Shape] = [*(VARIANTS if layout.right_along_k else VARIANTS[-2:])]
-    if size == 1:
-        known = [one for one in known if one.alternate or (one.tall == 1 and m < MANY)]
-    found = min(known, key=lambda shape: estimate(problem, shape, GATED))
-    if found.alternate and k * size > LONG:
-        return replace(found, together=12) if size == 1 else replace(VARIANTS[-2], together=8, early=1)
+def _chosen(problem: Problem) -> Shape:
+    known: list[Shape] = [*(VARIANTS if problem.b_along_k else VARIANTS[-2:])]
+    if problem.size == 1:
+        known = [one for one in known if one.alternate or (one.tall == 1 and problem.m < MANY)]
+    found = min(known, key=lambda shape: estimate(problem, shape))
+    if found.alternate and problem.k * problem.size > LONG:
+        return replace(found, together=12) if problem.size == 1 else replace(VARIANTS[-2], together=8, early=1)
     if found.alternate:
         return found
     is_small = found.groups == 1  # the time is that of reading the weights
     return replace(found, keep=hints(problem, found) if is_small else found.keep, early=1)
+
+
+def _candidates(problem: Problem) -> list[Shape]:
+    return [one if one.alternate else replace(one, early=1) for one in best(problem, TRIED, ALIKE)]
+
+
+GATED = Choice("gated_product", _chosen, _candidates)
 
 
 def product(

@@ -33,38 +33,38 @@ class Costs:
     (evidence/random_products.json): to one half of the sizes, and judges them by the other.
     """
 
-    start: float = 7190.0  # until the first copy, and from the last store to the end
-    thread: float = 1.291  # until each thread of a block runs
-    stage: float = 96.65  # until the barriers of a stage are initialized
-    block: float = 1151.0  # until another block of an SM runs
-    pair: float = 149.6  # until both blocks of a cluster run
-    copy: float = 154.5  # bytes that an SM gets from the L2 cache
-    crowd: float = 65.04  # the same, while all others do
-    arrive: float = 98.13  # bytes that come to an SM, also those that the other block of a pair gets
-    in_parts: float = 1.748  # times as much, where rows are not multiples of 32 bytes: each is in two lines
-    across: float = 1.078  # times as much for an operand across k
-    narrow: float = 1.46  # times as much in boxes of 32 columns
-    shared: float = 1.402  # of what the other block of a pair copies is copied less
-    latency: float = 1842.0  # of a copy, of which a ring has as many in flight as stages
-    multiply: float = 0.8783  # of what MMAs take at full speed
+    start: float = 7158.0  # until the first copy, and from the last store to the end
+    thread: float = 1.055  # until each thread of a block runs
+    stage: float = 102.3  # until the barriers of a stage are initialized
+    block: float = 1239.0  # until another block of an SM runs
+    pair: float = 120.7  # until both blocks of a cluster run
+    copy: float = 181.0  # bytes that an SM gets from the L2 cache
+    crowd: float = 58.3  # the same, while all others do
+    arrive: float = 90.68  # bytes that come to an SM, also those that the other block of a pair gets
+    in_parts: float = 1.671  # times as much, where rows are not multiples of 32 bytes: each is in two lines
+    across: float = 1.076  # times as much for an operand across k
+    narrow: float = 1.442  # times as much in boxes of 32 columns
+    shared: float = 1.156  # of what the other block of a pair copies is copied less
+    latency: float = 2003.0  # of a copy, of which a ring has as many in flight as stages
+    multiply: float = 0.9275  # of what MMAs take at full speed
     alone: float = 1.038  # times as much for one warpgroup
-    large: float = 1.062  # times as much for more than two rows of MMAs, with fewer stages
-    turns: float = 0.9414  # times as much for warpgroups that multiply in turns
-    store: float = 20.72  # bytes of D that a block stores
-    box: float = 163.2  # for each box of D
-    again: float = 0.608  # of a store that is not hidden by the next tile
-    in_turns: float = 1.511  # times as long for two warpgroups that store in turns
+    large: float = 1.056  # times as much for more than two rows of MMAs, with fewer stages
+    turns: float = 0.9701  # times as much for warpgroups that multiply in turns
+    store: float = 19.57  # bytes of D that a block stores
+    box: float = 165.3  # for each box of D
+    again: float = 0.5095  # of a store that is not hidden by the next tile
+    in_turns: float = 1.349  # times as long for two warpgroups that store in turns
     gate: float = 5.0  # times as long for a gated product
-    restart: float = 10_760.0  # until the next block of an SM multiplies
-    cluster_sum: float = 123.7  # for each part of k that blocks of a cluster add
-    cluster_bytes: float = 25.62  # bytes of these
-    memory_sum: float = 1853.0  # for a sum through global memory
-    memory_bytes: float = 36.69  # bytes of these
-    read: float = 2087.0  # bytes that all SMs get from memory
-    written: float = 4314.0  # bytes of D that all SMs write
-    odd: float = 2.273  # times as much, where rows of D are not multiples of 32 bytes
-    overlap: float = 2.779  # how well copies, MMAs and latency overlap: the exponent of a norm
-    whole: float = 1.833  # the same for what all SMs move
+    restart: float = 12_570.0  # until the next block of an SM multiplies
+    cluster_sum: float = 121.7  # for each part of k that blocks of a cluster add
+    cluster_bytes: float = 24.88  # bytes of these
+    memory_sum: float = 1971.0  # for a sum through global memory
+    memory_bytes: float = 34.18  # bytes of these
+    read: float = 2062.0  # bytes that all SMs get from memory
+    written: float = 3535.0  # bytes of D that all SMs write
+    odd: float = 2.144  # times as much, where rows of D are not multiples of 32 bytes
+    overlap: float = 3.182  # how well copies, MMAs and latency overlap: the exponent of a norm
+    whole: float = 2.028  # the same for what all SMs move
 
 
 COSTS = Costs()
@@ -196,7 +196,7 @@ def shapes(problem: Problem) -> Iterator[Shape]:
     for columns in IN_TURNS_COLUMNS if problem.size == 2 or problem.gated else ():
         turns = Shape(columns=columns, tall=2, alternate=True)
         in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)), 1)
-        if in_turns is not None and problem.tiles(in_turns) > 2 * SMS:
+        if in_turns is not None and columns % multiple == 0 and problem.tiles(in_turns) > 2 * SMS:
             yield in_turns
 
 

@@ -8,13 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.operands import STRIPE
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.parts.tile_stores import CHUNK
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, shapes
 
 TABLE = Path(__file__).with_name("tuned.json")
 FORMATS_TABLE = Path(__file__).with_name("tuned_formats.json")
+TRIED, ALIKE = 24, 2  # variants that `tune` measures, and how many of them may have the same tile
 AT_ONCE = Shape(stages=4, together=16, buffers=2, even=True)  # both warpgroups multiply one tile
 
 
@@ -38,20 +40,37 @@ def shape_of(fields: dict[str, Any]) -> Shape:
     return Shape(**plain)
 
 
-@cache
 def choose(problem: Problem, emulated: bool = False, residual: bool = False, activation: bool = False) -> Shape:
-    """The variant for a product: the fastest on an H200, or one that is cheap on the emulator.
+    """The variant for a product: the fastest on the GPU, or one that is cheap on the emulator."""
+    if emulated:
+        return Shape(groups=1, columns=min(STRIPE, -(-problem.n // CHUNK) * CHUNK), stages=2)
+    found: Shape = PRODUCTS(problem, residual, activation)
+    return found
+
+
+@cache
+def _chosen(problem: Problem, residual: bool, activation: bool) -> Shape:
+    found = tuned().get(problem)
+    if found is None:
+        found = min(shapes(problem), key=lambda one: (estimate(problem, one), one.rows * one.columns, one.split))
+    return _fitting(found, residual, activation)
+
+
+def _candidates(problem: Problem, residual: bool, activation: bool) -> list[Shape]:
+    return [_fitting(one, residual, activation) for one in best(problem, TRIED, ALIKE)]
+
+
+def _fitting(shape: Shape, residual: bool, activation: bool) -> Shape:
+    """The same, or one like it, for what is added to a product.
 
     A residual comes through the ring, which two warpgroups in turns need for themselves. An activation takes time: of
     two warpgroups with one tile, one is ahead, so that both do not compute it at the same time.
     """
-    if emulated:
-        return Shape(groups=1, columns=min(STRIPE, -(-problem.n // CHUNK) * CHUNK), stages=2)
-    found = tuned().get(problem)
-    if found is None:
-        found = min(shapes(problem), key=lambda one: (estimate(problem, one), one.rows * one.columns, one.split))
     if residual:
-        return AT_ONCE if found.alternate else replace(found, cluster=1, beside=False)
-    if activation and found.even and not found.alternate:
-        return replace(found, lead=1, buffers=1 if found.cluster == 1 else found.buffers)
-    return found
+        return AT_ONCE if shape.alternate else replace(shape, cluster=1, beside=False)
+    if activation and shape.even and not shape.alternate:
+        return replace(shape, lead=1, buffers=1 if shape.cluster == 1 else shape.buffers)
+    return shape
+
+
+PRODUCTS = Choice("product", _chosen, _candidates)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.formats import Formats, bytes_of
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.wgmma_gemm import grid_of
@@ -24,10 +25,11 @@ from ptxlab.measure.entry import ceil_div
 
 SMALL = Shape(groups=1, columns=64, stages=2)
 MOST_GROUPS = 1024
+ROWS = 1, 48, 192, 384, 1024, 1025  # of a group, up to which variants differ
 SHORT = 4096  # elements along k, for which storing takes a part of the time: warpgroups take turns
 
 
-def choose(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
+def _chosen(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> Shape:
     """The variant for so many groups of elements of `size` bytes, from the mean of their rows: no more is known."""
     if n <= 64 and m <= 384 * groups:
         return Shape(groups=1, columns=64, stages=6, occupancy=2)
@@ -47,6 +49,15 @@ def choose(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int 
     if m <= 1024 * groups:
         return Shape(stages=4, buffers=buffers, together=4, lead=2, even=True)
     return Shape(buffers=4, together=20, lead=2)
+
+
+def _candidates(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> list[Shape]:
+    """What is chosen for groups of any number of rows, which may be unlike each other."""
+    found = (_chosen(groups, rows * groups, n, k, along_k, size) for rows in ROWS)
+    return [*dict.fromkeys(found), Shape(columns=128, stages=6, buffers=1), Shape(groups=1, columns=256, stages=5)]
+
+
+choose = Choice("grouped_product", _chosen, _candidates)
 
 
 def product(
