@@ -1,13 +1,15 @@
-"""Fit what things cost in products of `wgmma_gemm` (`Costs`) to times of variants of random sizes, and judge them.
+"""Fit what products of `wgmma_gemm` cost to times of variants of random sizes, train what corrects it, and judge both.
 
-    python benchmarks/fit_products.py fit [FILE ...]     reads evidence/random_products.json, or what `random_sizes.py`
-                                                         collected; takes some minutes, and no GPU
+    python benchmarks/fit_products.py fit [FILE ...]     fits `Costs`, and prints them: takes half an hour
+    python benchmarks/fit_products.py train [FILE ...]   trains the network of `correction.py`: takes some minutes
+    python benchmarks/fit_products.py judge [FILE ...]   what both are worth
     python benchmarks/fit_products.py keep FILE ...      writes evidence/random_products.json
 
-Costs are fitted to the sizes with even numbers, and judged by the others: how much longer the variant takes that is
-estimated to be the fastest than the fastest one that was measured. What counts is how variants of one size differ, so
-the mean error of each size counts for little, and variants that are far from the fastest count for less. What is kept
-of each size is the medians of the fastest variants, and of as many of the others.
+FILEs are what `random_sizes.py` collected, by default evidence/random_products.json; no GPU is needed. One size of
+eight is not learned from, and they are judged by those: how much longer the variant takes that is chosen than the
+fastest one that was measured. What counts is how variants of one size differ, so the mean error of each size counts for
+little, or nothing, and variants that are far from the fastest count for less. What is kept of each size is the medians
+of the fastest variants, and of as many of the others.
 """
 
 from __future__ import annotations
@@ -17,15 +19,16 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels import wgmma_formats
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm.candidates import COSTS, Costs, Problem, estimate
+from ptxlab.kernels.wgmma_gemm.candidates import COSTS, Costs, Problem, estimate, hints
+from ptxlab.kernels.wgmma_gemm.correction import TABLE, corrections, inputs, networks
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "random_products.json"
 CYCLES = 1755.0  # of an SM in a microsecond
@@ -34,7 +37,12 @@ FEW = 3  # samples of a variant that was measured only until it was clearly slow
 STEP, DAMPING, ROUNDS = 1e-3, 1e-3, 10
 MEAN = 0.3  # how much the mean error of a size counts
 LIMIT = 0.1  # errors beyond it count linearly
-KEPT = 10  # of the fastest variants of a size, and of the others
+KEPT = 8  # of the fastest variants of a size, and of the others
+HELD_OUT = 8  # one size of so many is not learned from
+HIDDEN, NETWORKS = (48, 24), 3  # units of the layers of a network, and networks whose mean counts
+EPOCHS, BATCH, RATE, DECAY = 100, 48, 3e-3, 0.02
+FAR = 3.0  # how much less variants count that are far from the fastest
+UNIT = 0.05  # errors of a correction that count 1
 FIELDS = (
     "groups", "columns", "stages", "tall", "cluster", "beside", "split", "clustered", "swapped", "occupancy", "buffers",
     "span", "alternate",
@@ -45,6 +53,7 @@ FIELDS = (
 class Measured:
     """A product, what cuBLAS took, and what each variant took, in microseconds."""
 
+    type: str
     problem: Problem
     library: float
     times: dict[Shape, float]
@@ -60,19 +69,22 @@ def read(path: Path) -> list[Measured]:
     return [measured(row, found.get("fields")) for row in found["rows"] if row.get("variants")]
 
 
+def problem_of(type: str, m: int, n: int, k: int, layout: str) -> Problem:
+    """The product of a row; that of a gated one has both matrices."""
+    size, is_gated = 1 if type.endswith("e4m3") else 2, type.startswith("gated")
+    return Problem(m, 2 * n if is_gated else n, k, layout[0] == "N", layout[1] == "T", size, gated=is_gated)
+
+
 def measured(row: dict[str, Any], names: Sequence[str] | None) -> Measured:
     """A row of a file; `names` are those of the fields of a variant, after its time, where only values are kept."""
-    size, times = row["size"], {}
+    problem, times = problem_of(**row["size"]), {}
     for one in row["variants"]:
         given = dict(one) if names is None else dict(zip(names, one[1:], strict=True))
         samples = given.pop("us") if names is None else one[:1]
-        given |= {"keep": tuple(given.get("keep", ("", "")))}
-        times[Shape(**given)] = min(samples) if len(samples) <= FEW else statistics.median(samples)
-    extents = size["m"], size["n"], size["k"]
-    problem = Problem(*extents, size["layout"][0] == "N", size["layout"][1] == "T")
-    if size["type"] == "e4m3":
-        problem = wgmma_formats.problem_of("e4m3", *extents)
-    return Measured(problem, statistics.median(row["cuBLAS"]), times)
+        plain = Shape(**{name: value for name, value in given.items() if name in FIELDS})
+        shape = replace(plain, keep=hints(problem, plain), buffers=problem.boxes(plain).kept)
+        times[shape] = min(samples) if len(samples) <= FEW else statistics.median(samples)
+    return Measured(row["size"]["type"], problem, statistics.median(row["cuBLAS"]), times)
 
 
 def keep(paths: Sequence[Path]) -> None:
@@ -135,9 +147,17 @@ def fit(sizes: Sequence[Measured], costs: Costs = COSTS) -> Costs:
     return Costs(**dict(zip(names, (float(f"{one:.4g}") for one in np.exp(at)), strict=True)))
 
 
-def judge(sizes: Sequence[Measured], costs: Costs = COSTS) -> dict[str, float]:
+def choose(one: Measured, costs: Costs, corrected: bool) -> float:
+    """The time of the variant that is estimated to be the fastest."""
+    variants = [*one.times]
+    cycles = [estimate(one.problem, shape, costs) for shape in variants]
+    found = np.log(cycles) + (corrections(one.problem, variants, cycles) if corrected else 0)
+    return one.times[variants[int(np.argmin(found))]]
+
+
+def judge(sizes: Sequence[Measured], costs: Costs = COSTS, corrected: bool = True) -> dict[str, float]:
     """How the variants that are estimated to be the fastest compare with the fastest ones, and with cuBLAS."""
-    chosen = [one.times[min(one.times, key=lambda shape: estimate(one.problem, shape, costs))] for one in sizes]
+    chosen = [choose(one, costs, corrected) for one in sizes]
     found: dict[str, float] = {}
     for name, others in (("fastest", [one.fastest for one in sizes]), ("cuBLAS", [one.library for one in sizes])):
         ratios = sorted(other / time for other, time in zip(others, chosen, strict=True))
@@ -146,19 +166,113 @@ def judge(sizes: Sequence[Measured], costs: Costs = COSTS) -> dict[str, float]:
     return found
 
 
+class Lessons:
+    """What the network learns from: inputs of all variants, how far estimates are off, and how much each counts."""
+
+    def __init__(self, sizes: Sequence[Measured]) -> None:
+        read = []
+        for number, one in enumerate(sizes):
+            for shape, time in one.times.items():
+                cycles = estimate(one.problem, shape)
+                read.append((number, time / one.fastest, math.log(time / cycles), inputs(one.problem, shape, cycles)))
+        of, slower, off, given = zip(*read, strict=True)
+        self.given, self.off = np.array(given, np.float32), np.array(off, np.float32)
+        self.weights = np.exp(-FAR * (np.array(slower, np.float32) - 1))
+        self.starts = np.searchsorted(np.array(of), np.arange(len(sizes) + 1))
+        self.mean, self.deviation = self.given.mean(0), self.given.std(0) + 1e-6
+
+    def batch(self, sizes: Any) -> tuple[Any, Any, Any, Any]:
+        """Inputs, errors and weights of the variants of some sizes, and the size of each, numbered from 0."""
+        rows = np.concatenate([np.arange(*self.starts[number:][:2]) for number in sizes])
+        of = np.repeat(np.arange(len(sizes)), [np.diff(self.starts[number:][:2])[0] for number in sizes])
+        return (self.given[rows] - self.mean) / self.deviation, self.off[rows], self.weights[rows], of
+
+
+def train(lessons: Lessons, seed: int) -> list[Any]:
+    """The weights of a network, and what its layers add, by Adam on errors less the mean error of each size."""
+    chance = np.random.default_rng(seed)
+    widths = [lessons.given.shape[1], *HIDDEN, 1]
+    layers: list[Any] = []
+    for few, many in pairwise(widths):
+        scale = math.sqrt(2 / few) * (0.1 if many == 1 else 1)
+        layers += [(chance.standard_normal((few, many)) * scale).astype(np.float32), np.zeros(many, np.float32)]
+    first, second = ([np.zeros_like(one) for one in layers] for _ in range(2))
+    count = len(lessons.starts) - 1
+    steps, step = EPOCHS * (count // BATCH), 0
+    while step < steps:
+        order = chance.permutation(count)
+        for start in range(0, count - BATCH + 1, BATCH):
+            step += 1
+            slopes = gradient(layers, *lessons.batch(order[start:][:BATCH]))
+            rate = RATE * (1 + math.cos(math.pi * min(step / steps, 1))) / 2
+            for number, slope in enumerate(slopes):
+                first[number] = 0.9 * first[number] + 0.1 * slope
+                second[number] = 0.99 * second[number] + 0.01 * slope**2
+                scale = np.sqrt(second[number] / (1 - 0.99**step)) + 1e-6
+                decay = DECAY * layers[number] if slope.ndim == 2 else 0
+                layers[number] = layers[number] - rate * (first[number] / (1 - 0.9**step) / scale + decay)
+    return layers
+
+
+def gradient(layers: list[Any], given: Any, off: Any, weights: Any, of: Any) -> list[Any]:
+    """How the loss of a batch depends on each number of the layers."""
+    values = [given]
+    for weight, added in zip(layers[:-2:2], layers[1:-2:2], strict=True):
+        values.append(np.maximum(values[-1] @ weight + added, 0))
+    errors = (values[-1] @ layers[-2] + layers[-1])[:, 0] - off
+    means = np.bincount(of, weights * errors) / np.bincount(of, weights)
+    back = (weights * (errors - means[of]) / UNIT**2 / len(of)).astype(np.float32)[:, None]
+    found: list[Any] = [None] * len(layers)
+    for number in range(len(layers) - 2, -1, -2):
+        value = values[number // 2]
+        found[number], found[number + 1] = value.T @ back, back.sum(0)
+        back = (back @ layers[number].T) * (value > 0)
+    return found
+
+
+def write(lessons: Lessons, trained: Sequence[list[Any]]) -> None:
+    """Write networks whose inputs are as they are, rounded to what counts."""
+
+    def brief(values: Any) -> Any:
+        return [brief(one) if np.ndim(one) else float(f"{one:.4g}") for one in values]
+
+    lines = []
+    for first, added, *others in trained:
+        scaled = first / lessons.deviation[:, None]
+        numbers = [scaled, added - lessons.mean @ scaled, *others]
+        lines.append(json.dumps([*map(brief, numbers)], separators=(",", ":")))
+    TABLE.write_text('{"networks": [\n' + ",\n".join(lines) + "\n]}\n", encoding="utf-8")
+    networks.cache_clear()
+
+
+def show(sizes: Sequence[Measured], corrected: bool = True) -> None:
+    """Print what choices are worth, for each type."""
+    for type in dict.fromkeys(one.type for one in sizes):
+        own = [one for one in sizes if one.type == type]
+        print(f"{type}, {len(own)} sizes:", judge(own, COSTS, corrected))
+
+
 def main() -> None:
-    """Fit, and print the costs and what they are worth; or keep what was collected."""
-    mode, *paths = sys.argv[1:] or ["fit"]
+    """Fit, train, judge, or keep what was collected."""
+    mode, *paths = sys.argv[1:] or ["judge"]
     if mode == "keep":
         keep([*map(Path, paths)])
         return
     sizes = [one for path in paths or [EVIDENCE] for one in read(Path(path))]
-    fitted, others = sizes[::2], sizes[1::2]
-    print("as they are:", judge(others))
-    costs = fit(fitted)
-    print(costs)
-    print("sizes they were fitted to:", judge(fitted, costs))
-    print("other sizes:", judge(others, costs))
+    others = sizes[HELD_OUT - 1 :: HELD_OUT]
+    learned = [one for number, one in enumerate(sizes) if number % HELD_OUT != HELD_OUT - 1]
+    if mode == "fit":
+        costs = fit(learned)
+        print(costs)
+        print("other sizes:", judge(others, costs, corrected=False))
+        return
+    if mode == "train":
+        lessons = Lessons(learned)
+        write(lessons, [train(lessons, seed) for seed in range(NETWORKS)])
+    print("estimates alone")
+    show(others, corrected=False)
+    print("corrected")
+    show(others)
 
 
 if __name__ == "__main__":

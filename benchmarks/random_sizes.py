@@ -45,8 +45,9 @@ from ptxlab import kernels
 from ptxlab.gpu.driver import call
 from ptxlab.kernels import wgmma_dual_gemm, wgmma_formats, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, tuned
+from ptxlab.kernels.wgmma_gemm.correction import best
 from ptxlab.measure import UnsuitedError
 from ptxlab.measure.data import TORCH_NAMES, poison
 from ptxlab.measure.interleaving import order
@@ -199,11 +200,10 @@ def of_tables() -> list[Size]:
 def candidates(problem: Problem, count: int, chance: random.Random) -> list[Shape]:
     """The variants with the best estimates, and as many others at random."""
     found = best(problem, count // 2, ALIKE)
-    least = estimate(problem, found[0])
+    least = min(estimate(problem, one) for one in found)
     times = {one: estimate(problem, one) / least for one in shapes(problem) if one not in found}
     order = {one: chance.random() ** math.exp(STEEP * (time - 1)) for one, time in times.items() if time < HOPELESS}
-    known = wgmma_dual_gemm.VARIANTS if problem.gated and problem.b_along_k else ()
-    return [*dict.fromkeys([*found, *known, *sorted(order, key=lambda one: -order[one])[: count - len(found)]])]
+    return found + sorted(order, key=lambda one: -order[one])[: count - len(found)]
 
 
 class Bench:

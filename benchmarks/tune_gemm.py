@@ -25,8 +25,9 @@ from typing import Any
 from ptxlab.gpu.loading import compile_text
 from ptxlab.kernels import wgmma_formats, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape
-from ptxlab.kernels.wgmma_gemm.candidates import SHARED, SMS, Problem, best, hints
+from ptxlab.kernels.wgmma_gemm.candidates import SHARED, SMS, Problem, hints
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, shape_of
+from ptxlab.kernels.wgmma_gemm.correction import best
 from ptxlab.kernels.wgmma_gemm.measured import FUSED
 from ptxlab.measure import UnsuitedError, WrongAnswerError, check
 from ptxlab.measure.checking import expect

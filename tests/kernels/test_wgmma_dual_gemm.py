@@ -6,12 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ptxlab.author import b8, b16
 from ptxlab.kernels import gated_matmul
 from ptxlab.kernels.parts.formats import Formats
-from ptxlab.kernels.parts.shapes import Layout, Shape
-from ptxlab.kernels.wgmma_dual_gemm import VARIANTS, choose, product
+from ptxlab.kernels.parts.shapes import Shape
+from ptxlab.kernels.wgmma_dual_gemm import product
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of
+from ptxlab.kernels.wgmma_gemm.candidates import Problem, shapes
 from ptxlab.measure import Launch
 from tests.kernels.left_out import codes, without
 
@@ -107,15 +107,18 @@ def test_it_does_not_write_over_what_it_reads() -> None:
         gated_matmul(x, whole(8, 8), whole(8, 8), out=x)
 
 
-def test_all_variants_fit_into_shared_memory() -> None:
-    for shape in VARIANTS:
-        used = plan_of(Formats.of("bf16"), shape, Layout()).shared
-        assert shape.occupancy * (used + 2048) <= 233_472  # 1024 of the system's, and as many for barriers
-
-
-@pytest.mark.parametrize(("type", "k", "alternates"), [(b16, 4096, True), (b16, 8192, False), (b8, 16384, True)])
-def test_warpgroups_take_turns_where_gates_are_a_part_of_the_time(type: Any, k: int, alternates: bool) -> None:
-    assert choose(8192, 28672, k, Layout(element=type)).alternate is alternates
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize("along_k", [True, False])
+def test_all_variants_fit_into_shared_memory(along_k: bool, size: int) -> None:
+    formats = Formats("e4m3", "e4m3", "bf16") if size == 1 else Formats.of("bf16")
+    problem = Problem(8192, 2 * 1000, 1024, True, along_k or size == 1, size, gated=True)
+    found = [*shapes(problem)]
+    assert {one.alternate for one in found} == {False, True}
+    for shape in found:
+        plan = plan_of(formats, shape, problem.layout(shape))
+        assert shape.occupancy * (plan.shared + 2048) <= 233_472  # 1024 of the system's, and as many for barriers
+        assert plan.boxes == problem.boxes(shape)
+        assert shape.columns % (16 if problem.b_along_k else 128) == 0
 
 
 @pytest.mark.parametrize(

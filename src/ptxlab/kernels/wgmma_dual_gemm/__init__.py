@@ -17,25 +17,12 @@ from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.wgmma_dual_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, hints
+from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import ALIKE, TRIED
+from ptxlab.kernels.wgmma_gemm.correction import best
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays, ceil_div
-
-# Tiles of 64 to 256 rows. The last two are for matrices across k, of which a tile has a multiple of 64 columns.
-VARIANTS = (
-    Shape(groups=1, columns=64, stages=6, occupancy=2),
-    Shape(columns=192, tall=2, stages=3, together=8, buffers=3),
-    Shape(columns=192, tall=2, stages=4, together=16, keep=("", "evict_first"), alternate=True),
-    Shape(columns=224, stages=4, together=16, even=True),
-    Shape(groups=1, columns=224, stages=5),
-    Shape(stages=4, together=16, even=True),
-    Shape(groups=1, columns=256, stages=5),
-)
-
-LONG = 8192  # bytes along k: of longer rows, L2 keeps fewer while blocks share them
-MANY = 2048  # tokens for which gates take longer than what warpgroups in turns cost, of 8-bit floats
 
 
 def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
@@ -46,24 +33,12 @@ def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
 
 
 @cache
-def _chosen(problem: Problem) -> Shape:
-    known: list[Shape] = [*(VARIANTS if problem.b_along_k else VARIANTS[-2:])]
-    if problem.size == 1:
-        known = [one for one in known if one.alternate or (one.tall == 1 and problem.m < MANY)]
-    found = min(known, key=lambda shape: estimate(problem, shape))
-    if found.alternate and problem.k * problem.size > LONG:
-        return replace(found, together=12) if problem.size == 1 else replace(VARIANTS[-2], together=8, early=1)
-    if found.alternate:
-        return found
-    is_small = found.groups == 1  # the time is that of reading the weights
-    return replace(found, keep=hints(problem, found) if is_small else found.keep, early=1)
-
-
 def _candidates(problem: Problem) -> list[Shape]:
+    """The variants that are likely to be the fastest; the weights are on their way while the kernel before runs."""
     return [one if one.alternate else replace(one, early=1) for one in best(problem, TRIED, ALIKE)]
 
 
-GATED = Choice("gated_product", _chosen, _candidates)
+GATED = Choice("gated_product", lambda problem: _candidates(problem)[0], _candidates)
 
 
 def product(

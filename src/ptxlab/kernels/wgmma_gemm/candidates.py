@@ -15,6 +15,7 @@ from ptxlab.kernels.parts.tile_stores import Boxes
 
 SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
+BESIDE = 2048  # bytes of each block for these, and for the system
 MOST_STAGES = 14
 IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at a time
 FEW = 8  # rows of A are few where B has so many times as many columns
@@ -192,12 +193,12 @@ def shapes(problem: Problem) -> Iterator[Shape]:
                 if split == 1 or split <= most:
                     way = replace(tile, cluster=cluster, beside=beside, split=split, clustered=clustered, span=span)
                     way = replace(way, keep=hints(problem, way))
-                    yield from filter(None, (_fitted(problem, way, occupancy) for occupancy in (1, 2, 3)))
+                    for occupancy in (1, 2, 3):
+                        yield from _fitted(problem, way, occupancy)
     for columns in IN_TURNS_COLUMNS if problem.size == 2 or problem.gated else ():
         turns = Shape(columns=columns, tall=2, alternate=True)
-        in_turns = _fitted(problem, replace(turns, keep=hints(problem, turns)), 1)
-        if in_turns is not None and columns % multiple == 0 and problem.tiles(in_turns) > 2 * SMS:
-            yield in_turns
+        if columns % multiple == 0 and problem.tiles(turns) > 2 * SMS:
+            yield from _fitted(problem, replace(turns, keep=hints(problem, turns)), 1)
 
 
 def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
@@ -221,22 +222,26 @@ def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
                 yield groups, tall, columns
 
 
-def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Shape | None:
-    """The variant with so many blocks on an SM, and as many stages and boxes as fit; None if it is of no use."""
+def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
+    """The variant with so many blocks on an SM, and as many stages and boxes as fit, if it is of use.
+
+    Where blocks have several tiles, there is another one with space for all of a tile of D, and fewer stages.
+    """
     registers = 65536 // (occupancy * -(-shape.threads // 64) * 64)  # ptxas counts pairs of warps
     if occupancy > 1 and shape.tall * shape.columns // 2 + 40 > registers:
-        return None
+        return
     layout, parts = problem.layout(shape), shape.parts
     if layout.right_along_k and not shape.beside and shape.columns % (8 * shape.cluster << problem.gated):
-        return None
+        return
     if 2 * parts.count < shape.split and shape.columns > 32:
-        return None
+        return
     steps, tiles = problem.steps, problem.tiles(shape)
     if shape.clustered and shape.split > 2 and tiles * shape.split > IN_CLUSTERS * occupancy:
-        return None
+        return
     is_one_each = shape.split > 1 or tiles * shape.cluster <= SMS
     most = max(3, min(MOST_STAGES, ceil(steps / shape.split) if is_one_each else MOST_STAGES))
-    boxes, memory, each = problem.boxes(shape), SHARED // occupancy, shape.stage_bytes(layout)
+    boxes, each = problem.boxes(shape), shape.stage_bytes(layout)
+    memory = (SHARED + BESIDE) // occupancy - BESIDE
     count, one = shape.tall * boxes.each, boxes.bytes // boxes.kept
     first = shape.stored_from(0)
     found = []
@@ -246,18 +251,9 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Shape | None:
         if stages >= 3 and first + stored <= memory:
             found.append((min(stages, 6), buffers, stages))
     if not found:
-        return None
+        return
     _, buffers, stages = max(found)
-    return replace(shape, stages=stages, buffers=buffers, occupancy=occupancy)
-
-
-def best(problem: Problem, count: int, alike: int = 3) -> list[Shape]:
-    """The variants that are estimated to be the fastest, at most `alike` with the same tile."""
-    found: list[Shape] = []
-    for shape in sorted(shapes(problem), key=lambda shape: (estimate(problem, shape), shape.rows * shape.columns)):
-        tile = shape.rows, shape.columns, shape.swapped
-        if sum(tile == (one.rows, one.columns, one.swapped) for one in found) < alike:
-            found.append(shape)
-        if len(found) == count:
-            break
-    return found
+    yield replace(shape, stages=stages, buffers=buffers, occupancy=occupancy)
+    _, whole, stages = found[-1]
+    if whole > buffers and not is_one_each and (shape.alternate or shape.registers):
+        yield replace(shape, stages=stages, buffers=whole, occupancy=occupancy)

@@ -12,7 +12,8 @@ from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.operands import STRIPE
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.parts.tile_stores import CHUNK
-from ptxlab.kernels.wgmma_gemm.candidates import Problem, best, estimate, shapes
+from ptxlab.kernels.wgmma_gemm.candidates import Problem
+from ptxlab.kernels.wgmma_gemm.correction import best, ranked
 
 TABLE = Path(__file__).with_name("tuned.json")
 FORMATS_TABLE = Path(__file__).with_name("tuned_formats.json")
@@ -50,10 +51,7 @@ def choose(problem: Problem, emulated: bool = False, residual: bool = False, act
 
 @cache
 def _chosen(problem: Problem, residual: bool, activation: bool) -> Shape:
-    found = tuned().get(problem)
-    if found is None:
-        found = min(shapes(problem), key=lambda one: (estimate(problem, one), one.rows * one.columns, one.split))
-    return _fitting(found, residual, activation)
+    return _fitting(tuned().get(problem) or ranked(problem)[0], residual, activation)
 
 
 def _candidates(problem: Problem, residual: bool, activation: bool) -> list[Shape]:
