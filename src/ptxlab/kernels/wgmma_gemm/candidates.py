@@ -17,12 +17,13 @@ SMS = 132
 SHARED = 232_448 - 1024  # bytes of shared memory that a block may have, less the barriers and the alignment
 BESIDE = 2048  # bytes of each block for these, and for the system
 MOST_STAGES = 14
+BLOCKS = 2  # that an SM has at a time, at most
 IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at a time
 FEW = 8  # rows of A are few where B has so many times as many columns
 IN_TURNS_COLUMNS = 128, 160, 192
 WAYS = (  # blocks of a cluster, whether they are side by side, blocks that share k, and whether those are a cluster
     (1, False, 1, True), (2, False, 1, True), (2, True, 1, True), *((1, False, split, True) for split in (2, 3, 4)),
-    *((cluster, False, split, False) for split in (*range(2, 11), 12, 16) for cluster in (1, 2)),
+    *((cluster, False, split, False) for split in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
 )  # fmt: skip
 
 
@@ -188,12 +189,12 @@ def shapes(problem: Problem) -> Iterator[Shape]:
             tile = Shape(groups, columns, 2, tall, swapped=swapped)
             is_narrow = columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k
             span = 32 if is_narrow else 64  # what a block copies is what it multiplies
-            most = min(steps // 2, 4 * SMS // problem.tiles(tile))
+            most = min(steps // 2, BLOCKS * SMS // problem.tiles(tile))
             for cluster, beside, split, clustered in WAYS[:2] if problem.gated else WAYS:
                 if split == 1 or split <= most:
                     way = replace(tile, cluster=cluster, beside=beside, split=split, clustered=clustered, span=span)
                     way = replace(way, keep=hints(problem, way))
-                    for occupancy in (1, 2, 3):
+                    for occupancy in range(1, BLOCKS + 1):
                         yield from _fitted(problem, way, occupancy)
     for columns in IN_TURNS_COLUMNS if problem.size == 2 or problem.gated else ():
         turns = Shape(columns=columns, tall=2, alternate=True)
@@ -236,7 +237,8 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
     if 2 * parts.count < shape.split and shape.columns > 32:
         return
     steps, tiles = problem.steps, problem.tiles(shape)
-    if shape.clustered and shape.split > 2 and tiles * shape.split > IN_CLUSTERS * occupancy:
+    sms = IN_CLUSTERS if shape.clustered and shape.split > 2 else SMS
+    if shape.split > 1 and tiles * shape.cluster * shape.split > sms * occupancy:
         return
     is_one_each = shape.split > 1 or tiles * shape.cluster <= SMS
     most = max(3, min(MOST_STAGES, ceil(steps / shape.split) if is_one_each else MOST_STAGES))

@@ -21,7 +21,7 @@ from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem, estimate, shapes
 
 TABLE = Path(__file__).with_name("correction.json")
-LIKELY = 96  # variants with the best estimates, of which the fastest is found
+LIKELY = 160  # variants with the best estimates, of which the fastest is found
 
 
 def inputs(problem: Problem, shape: Shape, cycles: float) -> list[float]:
