@@ -125,7 +125,7 @@ def test_variants_fit_into_shared_memory(extents: tuple[int, int, int]) -> None:
     found = [*shapes(problem)]
     assert found
     assert all(one.occupancy * (one.shared(problem.layout(one)) + 1024) <= 233_472 for one in found)
-    assert len({replace(one, stages=9, buffers=0) for one in found}) == len(found)
+    assert len(set(found)) == len(found)
 
 
 @pytest.mark.parametrize(
