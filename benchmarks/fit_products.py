@@ -258,7 +258,7 @@ def main() -> None:
     if mode == "keep":
         keep([*map(Path, paths)])
         return
-    sizes = [one for path in paths or [EVIDENCE] for one in read(Path(path))]
+    sizes = [one for path in paths or [str(EVIDENCE)] for one in read(Path(path))]
     others = sizes[HELD_OUT - 1 :: HELD_OUT]
     learned = [one for number, one in enumerate(sizes) if number % HELD_OUT != HELD_OUT - 1]
     if mode == "fit":

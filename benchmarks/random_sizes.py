@@ -93,9 +93,10 @@ class Size:
         while True:
             type = chance.choice(types)
             if type.endswith("e4m3"):
-                size = Size(type, *(extent(16, 16) for _ in range(3)))
+                size = Size(type, extent(16, 16), extent(16, 16), extent(16, 16))
             elif type == "gated":
-                size = Size(type, *(extent(16, 16) for _ in range(3)), chance.choice(("NT", "NT", "NT", "NN")))
+                layout = chance.choice(("NT", "NT", "NT", "NN"))
+                size = Size(type, extent(16, 16), extent(16, 16), extent(16, 16), layout)
             else:
                 layout = chance.choice(("NT", "NT", "NT", "NN", "TN", "TT"))
                 size = Size(type, extent(8, 8), extent(64, 8), extent(64, 8), layout)
@@ -180,11 +181,10 @@ def library(torch: Any, a: Any, d: Any, **others: Any) -> Action:
 def function(a: Any, d: Any, **others: Any) -> Action:
     """Our function, with a new result."""
     if "g" in others:
-        names = ("scale_x", "scale_w1", "scale_w2")
-        scales = dict(zip(names, others.get("scales", ()), strict=False))
-        return lambda: kernels.gated_matmul(a, others["g"].T, others["u"].T, **scales)
-    b, scale_a, scale_b = (others.get(name) for name in ("b", "scale_a", "scale_b"))
-    return lambda: kernels.matmul(a, b.T) if scale_a is None else kernels.scaled_matmul(a, b.T, scale_a, scale_b)
+        factors = dict(zip(("scale_x", "scale_w1", "scale_w2"), others.get("scales", ()), strict=False))
+        return lambda: kernels.gated_matmul(a, others["g"].T, others["u"].T, **factors)
+    b, scales = others["b"].T, [others[name] for name in ("scale_a", "scale_b") if name in others]
+    return lambda: kernels.scaled_matmul(a, b, *scales) if scales else kernels.matmul(a, b)
 
 
 def of_tables() -> list[Size]:
@@ -221,7 +221,8 @@ class Bench:
         graph.capture_begin()
         run()
         graph.capture_end()
-        return graph.replay
+        replay: Action = graph.replay
+        return replay
 
     def sample(self, run: Action) -> float:
         """Microseconds of one run with a cold L2 cache."""
@@ -352,7 +353,7 @@ def work(given: argparse.Namespace, turn: Any, lock: str, done: Any, end: float)
 def ratio(row: Mapping[str, Any]) -> float:
     """How many times as fast as cuBLAS: our function, or the fastest variant."""
     ours = row["ours"] if "ours" in row else row["variants"][0]["us"]
-    return statistics.median(row["cuBLAS"]) / statistics.median(ours)
+    return float(statistics.median(row["cuBLAS"]) / statistics.median(ours))
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ptxlab.gpu.driver import absence, call
@@ -109,10 +110,10 @@ def _fastest(choice: Choice, given: tuple[Any, ...], make: Callable[[], Start], 
                     raise
                 continue
         starts[str(number)] = start
-    samples = take_turns({name: lambda start=start: stopwatch(start) for name, start in starts.items()}, FIRST)
+    samples = take_turns({name: partial(stopwatch, start) for name, start in starts.items()}, FIRST)
     limit = CLOSE * min(map(statistics.median, samples.values()))
     close = {name: starts[name] for name, times in samples.items() if name == "0" or statistics.median(times) <= limit}
-    take_turns({name: lambda start=start: stopwatch(start) for name, start in close.items()}, MORE, into=samples)
+    take_turns({name: partial(stopwatch, start) for name, start in close.items()}, MORE, into=samples)
     times = {name: statistics.median(samples[name]) for name in close}
     best = min(times, key=lambda name: times[name])
     if times[best] > CLEARLY * times["0"]:

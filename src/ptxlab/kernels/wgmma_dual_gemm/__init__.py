@@ -34,8 +34,12 @@ def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
 
 @cache
 def _candidates(problem: Problem) -> list[Shape]:
-    """The variants that are likely to be the fastest; the weights are on their way while the kernel before runs."""
-    return [one if one.alternate else replace(one, early=1) for one in best(problem, TRIED, ALIKE)]
+    """The variants that are likely to be the fastest: more rows of tiles at a time than of a product, which share A.
+
+    Where warpgroups do not take turns, the first K tiles are on their way while the kernel before runs.
+    """
+    found = [replace(one, together=16) for one in best(problem, TRIED, ALIKE)]
+    return [replace(one, keep=("", "evict_first")) if one.alternate else replace(one, early=1) for one in found]
 
 
 GATED = Choice("gated_product", lambda problem: _candidates(problem)[0], _candidates)

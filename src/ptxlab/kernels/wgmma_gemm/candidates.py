@@ -254,7 +254,7 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
             found.append((min(stages, 6), buffers, stages))
     if not found:
         return
-    _, buffers, stages = max(found)
+    _, buffers, stages = found[-1] if problem.gated and shape.alternate else max(found)  # gates take long
     yield replace(shape, stages=stages, buffers=buffers, occupancy=occupancy)
     _, whole, stages = found[-1]
     if whole > buffers and not is_one_each and (shape.alternate or shape.registers):
