@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.programs.tools import needs_compilers
 
 from ptxlab.cli.group import ptxlab
-from tests.programs.tools import needs_compilers
 
 pytestmark = needs_compilers
 

@@ -28,7 +28,7 @@ from ptxlab.numbers import parameters, soft
 from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import RN
 from ptxlab.numbers.tensor_core import F16, Accumulation, widen_f16
-from ptxlab.numbers.tensor_core_tiles import LANES, Decoded, Tile, decode, leave_out, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, Tile, decode, leave_out, multiply_tile
 
 ALL_BITS = 0xFFFFFFFF
 LONGEST_ROW = 256
@@ -97,9 +97,9 @@ def gather(
     count: u32 = at.count
     for k in range(columns):
         for i in range(count):
-            into[k * LANES + i] = element(exchange, positions[start + k * rows + i]) & mask
-        for i in range(count, LANES):
-            into[k * LANES + i] = 0
+            into[k * ROWS_AT_ONCE + i] = element(exchange, positions[start + k * rows + i]) & mask
+        for i in range(count, ROWS_AT_ONCE):
+            into[k * ROWS_AT_ONCE + i] = 0
 
 
 @native
@@ -122,18 +122,18 @@ def decode_a(
     patterns: Pointer[u32] = scratch(u32, LARGEST_A)
     gather(exchange, positions.a, at, stored, ALL_BITS, patterns)
     if positions.kept == 0:
-        decode(patterns, stored * LANES, format, into, 0)
+        decode(patterns, stored * ROWS_AT_ONCE, format, into, 0)
         return
     significands: Pointer[f32] = scratch(f32, LARGEST_A)
     exponents: Pointer[s32] = scratch(s32, LARGEST_A)
-    decode(patterns, stored * LANES, format, Decoded(significands=significands, exponents=exponents), 0)
+    decode(patterns, stored * ROWS_AT_ONCE, format, Decoded(significands=significands, exponents=exponents), 0)
     gather(exchange, positions.choices, at, stored, 3, patterns)
-    leave_out(into, depth * LANES)
+    leave_out(into, depth * ROWS_AT_ONCE)
     for k in range(stored):
         for i in range(at.count):
-            to: u32 = column_of(k, patterns[k * LANES + i], positions.kept) * LANES + i
-            into.significands[to] = significands[k * LANES + i]
-            into.exponents[to] = exponents[k * LANES + i]
+            to: u32 = column_of(k, patterns[k * ROWS_AT_ONCE + i], positions.kept) * ROWS_AT_ONCE + i
+            into.significands[to] = significands[k * ROWS_AT_ONCE + i]
+            into.exponents[to] = exponents[k * ROWS_AT_ONCE + i]
 
 
 @struct
@@ -169,19 +169,19 @@ def multiply_floats(exchange: Pointer[u32], members: u32, mma: FloatMma) -> None
     tile = Tile(
         a=a, b=b, columns=columns, depth=depth, step=mma.step, row_scales=scales, column_scales=scales, sums=sums
     )
-    at = RowBlock(copy=0, rows=mma.rows, first=0, count=min(mma.rows, LANES))
+    at = RowBlock(copy=0, rows=mma.rows, first=0, count=min(mma.rows, ROWS_AT_ONCE))
     for copy in range(mma.copies):
         at.copy = copy
         decode_b(exchange, positions.b, copy * columns * depth, columns * depth, mma.b_format, b)
-        for first in range(0, mma.rows, LANES):
+        for first in range(0, mma.rows, ROWS_AT_ONCE):
             at.first = first
             decode_a(exchange, positions, at, depth, mma.a_format, a)
             gather(exchange, positions.c, at, columns, u32(ALL_BITS) >> (32 - mma.c_bits), addends)
             if mma.c_bits == 16 and mma.accumulation.result != F16:
-                for e in range(columns * LANES):
+                for e in range(columns * ROWS_AT_ONCE):
                     addends[e] = widen_f16(addends[e])
             is_early: u32 = 1 - mma.late
-            for e in range(columns * LANES):
+            for e in range(columns * ROWS_AT_ONCE):
                 sums[e] = addends[e] * is_early
             multiply_tile(tile, mma.accumulation)
             finish(mma, addends, sums)
@@ -193,7 +193,7 @@ def finish(mma: FloatMma, addends: Pointer[u32], sums: Pointer[u32]) -> None:
     """Add C where it comes last, and round what is added up in f32 to the f16 that D has."""
     result: u32 = mma.accumulation.result
     if mma.late != 0:
-        for e in range(mma.columns * LANES):
+        for e in range(mma.columns * ROWS_AT_ONCE):
             sum: f32 = bits_float(f32, sums[e]) + bits_float(f32, addends[e])
             if result != F16 and sum == sum:
                 sums[e] = float_bits(f32, sum)
@@ -201,7 +201,7 @@ def finish(mma: FloatMma, addends: Pointer[u32], sums: Pointer[u32]) -> None:
                 format: u32 = parameters.F16 if result == F16 else parameters.F32
                 sums[e] = u32(soft.add(u64(sums[e]), u64(addends[e]), format, RN, 0))
     if mma.d_bits == 16 and result != F16:
-        for e in range(mma.columns * LANES):
+        for e in range(mma.columns * ROWS_AT_ONCE):
             sums[e] = u32(convert(u64(sums[e]), parameters.F32, parameters.F16, RN, 0))
 
 
@@ -215,7 +215,7 @@ def scatter(
     count: u32 = at.count
     for j in range(columns):
         for i in range(count):
-            put(exchange, positions[start + j * rows + i], bits, values[j * LANES + i])
+            put(exchange, positions[start + j * rows + i], bits, values[j * ROWS_AT_ONCE + i])
 
 
 @native

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ptxlab.native import Pointer, f32, native, s16, s32, s64, scratch, struct, truncate, u32, u64
 from ptxlab.numbers.tensor_core import ABSENT, NAN_F32, SPECIAL, Accumulation, round_to_f32, unpack
-from ptxlab.numbers.tensor_core_tiles import LANES, Decoded, Tile, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, Tile, multiply_tile
 
 from .multiplication import LARGEST_A, LARGEST_B, ElementPositions, RowBlock, decode_a, decode_b, element, put
 
@@ -123,31 +123,31 @@ def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> Non
     blocks: u32 = mma.blocks
     scales: u32 = mma.scales
     positions = mma.positions
-    at = RowBlock(copy=0, rows=LANES, first=0, count=LANES)
+    at = RowBlock(copy=0, rows=ROWS_AT_ONCE, first=0, count=ROWS_AT_ONCE)
     a = Decoded(significands=scratch(f32, LARGEST_A), exponents=scratch(s32, LARGEST_A))
     b = Decoded(significands=scratch(f32, LARGEST_B), exponents=scratch(s32, LARGEST_B))
     decode_a(exchange, positions, at, depth, mma.a_format, a)
     decode_b(exchange, positions.b, 0, COLUMNS * depth, mma.b_format, b)
-    left: Pointer[u32] = scratch(u32, LANES * MOST_BLOCKS)
+    left: Pointer[u32] = scratch(u32, ROWS_AT_ONCE * MOST_BLOCKS)
     right: Pointer[u32] = scratch(u32, COLUMNS * MOST_BLOCKS)
     first_byte: u32 = exchange[scales * 32 + 32] & 0xFFFF
     first_lane: u32 = (exchange[scales * 32 + 64] & 0xFFFF) * 2
     other_byte: u32 = exchange[scales * 32 + 128] & 0xFFFF
     other_lane: u32 = exchange[scales * 32 + 160] & 0xFFFF
     for s in range(blocks):
-        for i in range(LANES):
+        for i in range(ROWS_AT_ONCE):
             pattern: u32 = factor(exchange, scales, i % 8 * 4 + first_lane + i // 8, first_byte + s)
             left[i * blocks + s] = unpack_factor(pattern, mma.scale_format)
         for j in range(COLUMNS):
             pattern = factor(exchange, scales + 3, j * 4 + other_lane, other_byte + s)
             right[j * blocks + s] = unpack_factor(pattern, mma.scale_format)
-    sums: Pointer[u32] = scratch(u32, COLUMNS * LANES)
-    for e in range(COLUMNS * LANES):
+    sums: Pointer[u32] = scratch(u32, COLUMNS * ROWS_AT_ONCE)
+    for e in range(COLUMNS * ROWS_AT_ONCE):
         sums[e] = element(exchange, positions.c[e])
     if blocks == 1:
-        row_scales: Pointer[s32] = scratch(s32, LANES)
+        row_scales: Pointer[s32] = scratch(s32, ROWS_AT_ONCE)
         column_scales: Pointer[s32] = scratch(s32, COLUMNS)
-        for i in range(LANES):
+        for i in range(ROWS_AT_ONCE):
             row_scales[i] = scale_exponent(left[i])
         for j in range(COLUMNS):
             column_scales[j] = scale_exponent(right[j])
@@ -158,7 +158,7 @@ def multiply_scaled(exchange: Pointer[u32], members: u32, mma: ScaledMma) -> Non
         multiply_tile(tile, mma.accumulation)
     else:
         add_sums(a, b, depth, 16 if positions.kept == 0 else 32, left, right, blocks, sums)
-    for e in range(COLUMNS * LANES):
+    for e in range(COLUMNS * ROWS_AT_ONCE):
         put(exchange, positions.d[e], 32, sums[e])
 
 
@@ -172,18 +172,18 @@ def add_sums(
     columns: Pointer[s32] = scratch(s32, LARGEST_B)
     sums: Pointer[s32] = scratch(s32, MOST_SUMS)
     for k in range(depth):
-        for i in range(LANES):
-            rows[i * depth + k] = doubled(a, k * LANES + i)
+        for i in range(ROWS_AT_ONCE):
+            rows[i * depth + k] = doubled(a, k * ROWS_AT_ONCE + i)
     for e in range(COLUMNS * depth):
         columns[e] = doubled(b, e)
     for j in range(COLUMNS):
-        for i in range(LANES):
+        for i in range(ROWS_AT_ONCE):
             for index in range(depth // together):
                 sum: s32 = 0
                 for k in range(index * together, (index + 1) * together):
                     sum = sum + rows[i * depth + k] * columns[j * depth + k]
                 sums[index] = sum
             count: u32 = depth // together
-            addends[j * LANES + i] = scale_sums(
-                sums, count, left, right, i * blocks, j * blocks, blocks, addends[j * LANES + i]
+            addends[j * ROWS_AT_ONCE + i] = scale_sums(
+                sums, count, left, right, i * blocks, j * blocks, blocks, addends[j * ROWS_AT_ONCE + i]
             )

@@ -12,7 +12,7 @@ from ptxlab.numbers.parameters import RN
 from ptxlab.numbers.tensor_core import F16 as TO_F16
 from ptxlab.numbers.tensor_core import F32 as TO_F32
 from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation
-from ptxlab.numbers.tensor_core_tiles import Decoded, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, multiply_tile
 from ptxlab.numbers.tensor_core_tiles import Tile as Products
 
 from .instruction_descriptor import DEPTHS, I8, MXF4, MXF8F6F4, PAIR, TF32, depth_of
@@ -33,7 +33,6 @@ from .tensor_mma_scaled import FRACTION, MOST_COLUMNS, multiply_fp4, multiply_sc
 from .tensor_sparsity import KEPT, Sparsity, column_in_row, is_choice, metadata_address
 from .tensor_tile import (
     LONGEST,
-    TOGETHER,
     HalvesOfB,
     TensorMma,
     Tile,
@@ -155,18 +154,18 @@ def multiply_floats(
         lacking=s32(FRACTION) - s32(MANTISSA_BITS[a_format] + MANTISSA_BITS[b_format]),
         result=u32(TO_F16) if to_half != 0 else u32(TO_F32),
     )
-    rows = Decoded(significands=scratch(f32, TOGETHER * LONGEST), exponents=scratch(s32, TOGETHER * LONGEST))
+    rows = Decoded(significands=scratch(f32, ROWS_AT_ONCE * LONGEST), exponents=scratch(s32, ROWS_AT_ONCE * LONGEST))
     columns = Decoded(significands=scratch(f32, LARGEST), exponents=scratch(s32, LARGEST))
-    sums: Pointer[u32] = scratch(u32, TOGETHER * MOST_COLUMNS)
+    sums: Pointer[u32] = scratch(u32, ROWS_AT_ONCE * MOST_COLUMNS)
     scales: Pointer[s32] = array(s32, MOST_COLUMNS)
     decode_b(mma, tile, b, halves, b_format, columns)
-    for m in range(0, tile.rows * tile.columns // tile.width, TOGETHER):
+    for m in range(0, tile.rows * tile.columns // tile.width, ROWS_AT_ONCE):
         decode_a(mma, tile, a, m, sparsity, rows)
-        for i in range(TOGETHER):
+        for i in range(ROWS_AT_ONCE):
             d = tile.cells + (tile.first + lane_of(m + i, lane_rows(tile)) * COLUMNS)
             for j in range(tile.width):
                 held: u32 = d[j] & 0xFFFF if to_half != 0 else d[j]
-                sums[j * TOGETHER + i] = scale_addend(held, mma.scale_d, to_half) if mma.accumulate != 0 else u32(0)
+                sums[j * ROWS_AT_ONCE + i] = scale_addend(held, mma.scale_d, to_half) if mma.accumulate != 0 else u32(0)
         first: u32 = m // tile.rows * tile.width * depth
         part = Decoded(significands=columns.significands + first, exponents=columns.exponents + first)
         products = Products(
@@ -174,12 +173,12 @@ def multiply_floats(
             sums=sums,
         )  # fmt: skip
         multiply_tile(products, how)
-        for i in range(TOGETHER):
+        for i in range(ROWS_AT_ONCE):
             lane: u32 = lane_of(m + i, lane_rows(tile))
             d = cells + (tile.first + lane * COLUMNS)
             if is_disabled(tile, tile.lane + lane) == 0:
                 for j in range(tile.width):
-                    sum: u32 = sums[j * TOGETHER + i]
+                    sum: u32 = sums[j * ROWS_AT_ONCE + i]
                     d[j] = d[j] & 0xFFFF0000 | sum if to_half != 0 else sum
 
 

@@ -8,7 +8,7 @@ multiplied by the factors of their block. Nothing of it was measured for this pr
 from ptxlab.native import Pointer, array, f32, native, s16, s32, scratch, table, u32
 from ptxlab.numbers.tensor_core import F32 as TO_F32
 from ptxlab.numbers.tensor_core import MANTISSA_BITS, Accumulation
-from ptxlab.numbers.tensor_core_tiles import Decoded, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, multiply_tile
 from ptxlab.numbers.tensor_core_tiles import Tile as Products
 
 from .instruction_descriptor import depth_of, stored_depth_of
@@ -19,7 +19,6 @@ from .tensor_scale import PARTS, Factors, describe_factors, unpack_factors
 from .tensor_sparsity import Sparsity, column_in_row
 from .tensor_tile import (
     LONGEST,
-    TOGETHER,
     HalvesOfB,
     TensorMma,
     Tile,
@@ -55,25 +54,25 @@ def multiply_scaled(
     of_b = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
     describe_factors(mma, False, of_a)
     describe_factors(mma, True, of_b)
-    rows = Decoded(significands=scratch(f32, TOGETHER * LONGEST), exponents=scratch(s32, TOGETHER * LONGEST))
+    rows = Decoded(significands=scratch(f32, ROWS_AT_ONCE * LONGEST), exponents=scratch(s32, ROWS_AT_ONCE * LONGEST))
     columns = Decoded(significands=scratch(f32, MOST_COLUMNS * LONGEST), exponents=scratch(s32, MOST_COLUMNS * LONGEST))
-    sums: Pointer[u32] = scratch(u32, TOGETHER * MOST_COLUMNS)
-    row_scales: Pointer[s32] = scratch(s32, TOGETHER)
+    sums: Pointer[u32] = scratch(u32, ROWS_AT_ONCE * MOST_COLUMNS)
+    row_scales: Pointer[s32] = scratch(s32, ROWS_AT_ONCE)
     column_scales: Pointer[s32] = scratch(s32, MOST_COLUMNS)
     factor: Pointer[u32] = array(u32, 1)
     decode_b(mma, tile, b, halves, b_format, columns)
-    for m in range(0, tile.rows * tile.columns // tile.width, TOGETHER):
+    for m in range(0, tile.rows * tile.columns // tile.width, ROWS_AT_ONCE):
         part: u32 = (tile.lane + lane_of(m, lane_rows(tile))) // BAND
         for j in range(tile.width):
             unpack_factors(tile.cells, of_b, part, j, factor)
             column_scales[j] = scale_exponent(factor[0])
         decode_a(mma, tile, a, m, sparsity, rows)
-        for i in range(TOGETHER):
+        for i in range(ROWS_AT_ONCE):
             unpack_factors(tile.cells, of_a, part, (m + i) % tile.rows, factor)
             row_scales[i] = scale_exponent(factor[0])
             d = tile.cells + (tile.first + lane_of(m + i, lane_rows(tile)) * COLUMNS)
             for j in range(tile.width):
-                sums[j * TOGETHER + i] = d[j] if mma.accumulate != 0 else u32(0)
+                sums[j * ROWS_AT_ONCE + i] = d[j] if mma.accumulate != 0 else u32(0)
         first: u32 = m // tile.rows * tile.width * depth
         own = Decoded(significands=columns.significands + first, exponents=columns.exponents + first)
         products = Products(
@@ -81,12 +80,12 @@ def multiply_scaled(
             column_scales=column_scales, sums=sums,
         )  # fmt: skip
         multiply_tile(products, how)
-        for i in range(TOGETHER):
+        for i in range(ROWS_AT_ONCE):
             lane: u32 = lane_of(m + i, lane_rows(tile))
             d = tile.cells + (tile.first + lane * COLUMNS)
             if is_disabled(tile, tile.lane + lane) == 0:
                 for j in range(tile.width):
-                    d[j] = sums[j * TOGETHER + i]
+                    d[j] = sums[j * ROWS_AT_ONCE + i]
 
 
 @native

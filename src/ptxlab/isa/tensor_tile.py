@@ -7,8 +7,7 @@ Where the elements of A and B are is in `tensor_matrix`, which of a sparse A are
 from dataclasses import dataclass
 
 from ptxlab.native import Array, Pointer, f32, native, s32, scratch, struct, u8, u32, u64
-from ptxlab.numbers.tensor_core_tiles import LANES as TOGETHER
-from ptxlab.numbers.tensor_core_tiles import Decoded, decode, leave_out
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, decode, leave_out
 
 from .instruction_descriptor import DEPTHS, PAIR, PLAIN, TF32, columns_of, depth_of, rows_of
 from .tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, fetch_element, fetch_row, format_of
@@ -136,20 +135,20 @@ def decode_a(mma: Pointer[TensorMma], tile: Tile, a: Matrix, first: u32, sparsit
     sign: u32 = (bits >> 13 & 1) << (a.bits - 1)
     padding: u32 = 13 if mma.kind == TF32 else 0
     stored: u32 = DEPTHS[mma.kind]
-    patterns: Pointer[u32] = scratch(u32, TOGETHER * LONGEST)
-    for i in range(TOGETHER):
+    patterns: Pointer[u32] = scratch(u32, ROWS_AT_ONCE * LONGEST)
+    for i in range(ROWS_AT_ONCE):
         row: u32 = row_of(a, first + i, tile.rows)
         for k in range(stored):
-            patterns[k * TOGETHER + i] = (fetch_element(a, row, k) ^ sign) >> padding
+            patterns[k * ROWS_AT_ONCE + i] = (fetch_element(a, row, k) ^ sign) >> padding
     if sparsity.kept == 0:
-        decode(patterns, stored * TOGETHER, format, into, 0)
+        decode(patterns, stored * ROWS_AT_ONCE, format, into, 0)
         return
-    significands: Pointer[f32] = scratch(f32, TOGETHER * LONGEST)
-    exponents: Pointer[s32] = scratch(s32, TOGETHER * LONGEST)
-    decode(patterns, stored * TOGETHER, format, Decoded(significands=significands, exponents=exponents), 0)
-    leave_out(into, 2 * stored * TOGETHER)
+    significands: Pointer[f32] = scratch(f32, ROWS_AT_ONCE * LONGEST)
+    exponents: Pointer[s32] = scratch(s32, ROWS_AT_ONCE * LONGEST)
+    decode(patterns, stored * ROWS_AT_ONCE, format, Decoded(significands=significands, exponents=exponents), 0)
+    leave_out(into, 2 * stored * ROWS_AT_ONCE)
     for k in range(stored):
-        for i in range(TOGETHER):
-            to: u32 = column_in_row(sparsity, first + i, k) * TOGETHER + i
-            into.significands[to] = significands[k * TOGETHER + i]
-            into.exponents[to] = exponents[k * TOGETHER + i]
+        for i in range(ROWS_AT_ONCE):
+            to: u32 = column_in_row(sparsity, first + i, k) * ROWS_AT_ONCE + i
+            into.significands[to] = significands[k * ROWS_AT_ONCE + i]
+            into.exponents[to] = exponents[k * ROWS_AT_ONCE + i]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ptxlab.native import Pointer, array, count_ones, f32, native, s32, s64, scratch, struct, u8, u32, u64
 from ptxlab.numbers.tensor_core import Accumulation
-from ptxlab.numbers.tensor_core_tiles import LANES, Decoded, Tile, decode, leave_out, multiply_tile
+from ptxlab.numbers.tensor_core_tiles import ROWS_AT_ONCE, Decoded, Tile, decode, leave_out, multiply_tile
 
 from .descriptor import MN_MAJOR, chunk_offset
 from .multiplication import column_of, element, put
@@ -143,20 +143,20 @@ def decode_rows(exchange: Pointer[u32], memory: Pointer[u8], mma: SharedFloatMma
     patterns: Pointer[u32] = scratch(u32, ROWS * LONGEST_ROW)
     fetch_rows(exchange, memory, mma.common, raw)
     for k in range(stored):
-        for i in range(LANES):
-            patterns[k * LANES + i] = (raw[i * stored + k] ^ mma.a_sign) >> mma.padding
+        for i in range(ROWS_AT_ONCE):
+            patterns[k * ROWS_AT_ONCE + i] = (raw[i * stored + k] ^ mma.a_sign) >> mma.padding
     if mma.common.kept == 0:
-        decode(patterns, LANES * stored, mma.a_format, into, 0)
+        decode(patterns, ROWS_AT_ONCE * stored, mma.a_format, into, 0)
         return
     significands: Pointer[f32] = scratch(f32, ROWS * LONGEST_ROW)
     exponents: Pointer[s32] = scratch(s32, ROWS * LONGEST_ROW)
-    decode(patterns, LANES * stored, mma.a_format, Decoded(significands=significands, exponents=exponents), 0)
-    leave_out(into, LANES * mma.common.depth)
+    decode(patterns, ROWS_AT_ONCE * stored, mma.a_format, Decoded(significands=significands, exponents=exponents), 0)
+    leave_out(into, ROWS_AT_ONCE * mma.common.depth)
     for k in range(stored):
-        for i in range(LANES):
-            to: u32 = column_in_row(exchange, mma.common, i, k) * LANES + i
-            into.significands[to] = significands[k * LANES + i]
-            into.exponents[to] = exponents[k * LANES + i]
+        for i in range(ROWS_AT_ONCE):
+            to: u32 = column_in_row(exchange, mma.common, i, k) * ROWS_AT_ONCE + i
+            into.significands[to] = significands[k * ROWS_AT_ONCE + i]
+            into.exponents[to] = exponents[k * ROWS_AT_ONCE + i]
 
 
 @native
@@ -170,7 +170,7 @@ def multiply_shared_floats(exchange: Pointer[u32], members: u32, memory: Pointer
         significands=scratch(f32, MOST_COLUMNS * LONGEST_ROW), exponents=scratch(s32, MOST_COLUMNS * LONGEST_ROW)
     )
     patterns: Pointer[u32] = scratch(u32, MOST_COLUMNS * LONGEST_ROW)
-    sums: Pointer[u32] = scratch(u32, MOST_COLUMNS * LANES)
+    sums: Pointer[u32] = scratch(u32, MOST_COLUMNS * ROWS_AT_ONCE)
     scales: Pointer[s32] = array(s32, MOST_COLUMNS)
     decode_rows(exchange, memory, mma, a)
     fetch_columns(exchange, memory, common, patterns)
@@ -179,11 +179,11 @@ def multiply_shared_floats(exchange: Pointer[u32], members: u32, memory: Pointer
     decode(patterns, columns * depth, mma.b_format, b, 0)
     adds: u32 = adds_to_d(exchange, common)
     mask: u32 = u32(0xFFFFFFFF) >> (32 - mma.d_bits)
-    for e in range(columns * LANES):
+    for e in range(columns * ROWS_AT_ONCE):
         sums[e] = element(exchange, common.d_positions[e]) & mask if adds != 0 else u32(0)
     tile = Tile(a=a, b=b, columns=columns, depth=depth, step=depth, row_scales=scales, column_scales=scales, sums=sums)
     multiply_tile(tile, mma.accumulation)
-    for e in range(columns * LANES):
+    for e in range(columns * ROWS_AT_ONCE):
         put(exchange, common.d_positions[e] + (common.results << 10), mma.d_bits, sums[e])
 
 

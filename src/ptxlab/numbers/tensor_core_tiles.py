@@ -1,7 +1,7 @@
 """MMAs of a tensor core for many elements of D at once, to the bit what `tensor_core.add_products` computes of each.
 
 A factor is a significand, an f32, and an exponent, both as `unpack` has them. Sixteen rows of D are computed together,
-one column after the other: the loops over `LANES` are those that LLVM makes vectors of, whatever the processor has.
+one column after the other: the loops over `ROWS_AT_ONCE` are those that LLVM makes vectors of.
 
 The product of two significands is exact in f32. Multiplied by a power of two, so that the last bit that is kept has the
 weight one, it is cut by a conversion to an integer. The sum of sixteen such integers fits 32 bits; the sum of all is
@@ -46,7 +46,7 @@ from .tensor_core import (
     add_specials,
 )
 
-LANES = 16  # rows of D that are computed together
+ROWS_AT_ONCE = 16  # rows of D that are computed together
 TOGETHER = 16  # products whose sum fits 32 bits: each is below four and has at most 25 fraction bits
 LONGEST_STEP = 256
 WHOLE = 2.0**52  # the sum with a smaller number has no fraction bits in f64
@@ -135,8 +135,8 @@ def add_step(tile: Tile, j: u32, first: u32, how: Accumulation) -> None:
     sums, row_scales = tile.sums, tile.row_scales
     step: u32 = tile.step
     scale: s32 = tile.column_scales[j]
-    own: u32 = j * LANES
-    of_a: u32 = first * LANES
+    own: u32 = j * ROWS_AT_ONCE
+    of_a: u32 = first * ROWS_AT_ONCE
     of_b: u32 = j * tile.depth + first
     fraction: s32 = how.fraction
     result: u32 = how.result
@@ -144,18 +144,20 @@ def add_step(tile: Tile, j: u32, first: u32, how: Accumulation) -> None:
     sign_bit: u32 = 15 if result == F16 else 31
     top: s32 = 0x1F if result == F16 else 0xFF
     lowest: s32 = LOWEST_F16 if result == F16 else LOWEST_F32
-    highest: Pointer[s32] = scratch(s32, LANES)
-    weights: Pointer[s32] = scratch(s32, LANES)  # the exponent field by which a product with exponent 0 is multiplied
-    parts: Pointer[s32] = scratch(s32, LANES)
-    totals: Pointer[f64] = scratch(f64, LANES)
-    for i in range(LANES):
+    highest: Pointer[s32] = scratch(s32, ROWS_AT_ONCE)
+    weights: Pointer[s32] = scratch(
+        s32, ROWS_AT_ONCE
+    )  # the exponent field by which a product with exponent 0 is multiplied
+    parts: Pointer[s32] = scratch(s32, ROWS_AT_ONCE)
+    totals: Pointer[f64] = scratch(f64, ROWS_AT_ONCE)
+    for i in range(ROWS_AT_ONCE):
         highest[i] = ZERO
     for k in range(step):
         column_exponent: s32 = b_exponents[of_b + k]
-        for i in range(LANES):
-            highest[i] = max(highest[i], column_exponent + a_exponents[of_a + k * LANES + i])
+        for i in range(ROWS_AT_ONCE):
+            highest[i] = max(highest[i], column_exponent + a_exponents[of_a + k * ROWS_AT_ONCE + i])
     most: s32 = 0
-    for i in range(LANES):
+    for i in range(ROWS_AT_ONCE):
         pattern: u32 = sums[own + i]
         field: s32 = s32(pattern >> mantissa_bits) & top
         mantissa: u32 = (pattern & ((u32(1) << mantissa_bits) - 1)) << (23 - mantissa_bits)
@@ -170,22 +172,22 @@ def add_step(tile: Tile, j: u32, first: u32, how: Accumulation) -> None:
         totals[i] = f64(-magnitude if (pattern >> sign_bit) & 1 != 0 else magnitude)
         weights[i] = weight + moved
     for start in range(0, step, TOGETHER):
-        for i in range(LANES):
+        for i in range(ROWS_AT_ONCE):
             parts[i] = 0
         for k in range(start, min(start + TOGETHER, step)):
             significand: f32 = b_significands[of_b + k]
             column_exponent = b_exponents[of_b + k]
-            for i in range(LANES):
-                at: u32 = of_a + k * LANES + i
+            for i in range(ROWS_AT_ONCE):
+                at: u32 = of_a + k * ROWS_AT_ONCE + i
                 power: u32 = u32(max(weights[i] + (column_exponent + a_exponents[at]), 0)) << 23
                 parts[i] = parts[i] + truncate(s32, significand * a_significands[at] * bits_float(f32, power))
-        for i in range(LANES):
+        for i in range(ROWS_AT_ONCE):
             totals[i] = totals[i] + f64(parts[i])
     if unlikely(most >= SPECIAL // 2):
-        for i in range(LANES):
+        for i in range(ROWS_AT_ONCE):
             if highest[i] >= SPECIAL // 2:
                 add_special_lane(tile, i, j, first, result)
-    for i in range(LANES):
+    for i in range(ROWS_AT_ONCE):
         value: f64 = totals[i] * bits_float(f64, u64(u32(min(highest[i], 1000) + (1023 - fraction))) << 52)
         found: u32 = round_half(value) if result == F16 else round_single(value, 39 if result == F32_SHORT else 29)
         sums[own + i] = sums[own + i] if highest[i] >= SPECIAL // 2 else found
@@ -218,15 +220,15 @@ def round_half(value: f64) -> u32:
 def add_special_lane(tile: Tile, i: u32, j: u32, first: u32, result: u32) -> None:
     """One step of an element that becomes infinite or NaN."""
     if tile.row_scales[i] + tile.column_scales[j] >= SPECIAL // 2:
-        tile.sums[j * LANES + i] = NAN_F32
+        tile.sums[j * ROWS_AT_ONCE + i] = NAN_F32
         return
     row: Pointer[u32] = scratch(u32, LONGEST_STEP)
     column: Pointer[u32] = scratch(u32, LONGEST_STEP)
     for k in range(tile.step):
-        row[k] = packed(tile.a, (first + k) * LANES + i)
+        row[k] = packed(tile.a, (first + k) * ROWS_AT_ONCE + i)
         column[k] = packed(tile.b, j * tile.depth + first + k)
-    addend: u32 = tile.sums[j * LANES + i]
-    tile.sums[j * LANES + i] = add_specials(row, 0, column, 0, u64(tile.step), addend, result)
+    addend: u32 = tile.sums[j * ROWS_AT_ONCE + i]
+    tile.sums[j * ROWS_AT_ONCE + i] = add_specials(row, 0, column, 0, u64(tile.step), addend, result)
 
 
 @native

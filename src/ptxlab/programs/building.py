@@ -36,8 +36,8 @@ def build(path: Path, program: Path, target: str | None, options: Sequence[str])
     architecture = [f"-gencode=arch=compute_{number},code=compute_{number}"]
     if any(option.startswith(_ARCHITECTURE) for option in options):
         architecture = []
-    command = [nvcc.path, "-g", "-lineinfo", *architecture, "-I", path.absolute().parent, *options, path.absolute(),
-               "-o", program]  # fmt: skip
+    command: list[str | Path] = [nvcc.path, "-g", "-lineinfo", *architecture, "-I", path.absolute().parent]
+    command += [*options, path.absolute(), "-o", program]
     outcome = run(command, Path.cwd(), temporary=program.parent)
     source = Source(str(path), read_text(path))
     found = read_log(outcome.text, source, [str(path.absolute())], ())

@@ -81,7 +81,7 @@ def compiler() -> str:
 def _compile(include: Path, sources: Sequence[Path], options: Sequence[str] = ()) -> bytes:
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         made = Path(folder) / "made.so"
-        command = [
+        command: list[str | Path] = [
             compiler(),
             "-shared",
             *_OPTIONS,
@@ -114,8 +114,8 @@ def _write_stubs(
     source.write_text("\n".join(lines) + "\n", "utf-8")
     script = folder / f"{name}.map"
     script.write_text("".join(f"{version} {{ global: *; }};\n" for version in versions) or "{ global: *; };\n", "utf-8")
-    command = [compiler(), "-shared", "-fPIC", "-w", source, "-o", folder / name, f"-Wl,-soname,{name}",
-               f"-Wl,--version-script={script}", folder / PRELOADED]  # fmt: skip
+    command: list[str | Path] = [compiler(), "-shared", "-fPIC", "-w", source, "-o", folder / name]
+    command += [f"-Wl,-soname,{name}", f"-Wl,--version-script={script}", folder / PRELOADED]
     outcome = run(command, folder)
     if outcome.status:
         raise PtxError([error("missing-tool", f"a library in place of `{name}` could not be made", None,

@@ -72,7 +72,7 @@ class HostLines:
         lines = [line for one in frames for line in self._known.get(one, ())]
         own = [line for line in lines if not _SYSTEM.search(line.file)]
         calls = [line for line in own if not self._is_kernel(line)]
-        return (calls or own or [None])[0]
+        return next(iter(calls or own), None)
 
     def _is_kernel(self, line: HostLine) -> bool:
         """Whether a line is the declaration of a kernel, which a launch passes through."""

@@ -137,7 +137,7 @@ class Process:
     def bytes_at(self, address: int, size: int) -> numpy.ndarray[Any, Any]:
         """Device memory as an array of bytes."""
         memory = (ctypes.c_uint8 * size).from_address(self._start + address - VIEW)
-        return numpy.frombuffer(memory, numpy.uint8) if size else numpy.zeros(0, numpy.uint8)
+        return numpy.frombuffer(memoryview(memory), numpy.uint8) if size else numpy.zeros(0, numpy.uint8)
 
     # Memory.
 

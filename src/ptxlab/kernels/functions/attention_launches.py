@@ -116,7 +116,7 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
     memory = np.zeros(sum(counts), np.float32) if gpu is None else None
     parts = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
     views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
-    wgmma_attention_backward.check(*(views[name] for name in "qkvo"), causal, window)
+    wgmma_attention_backward.check(**{name: views[name] for name in "qkvo"}, causal=causal, window=window)
     shares = wgmma_attention_backward.share(sides["q"].shape, sides["k"].shape, plan, window)
     split = [divided(one, shares) for _, one in results[1:]] if shares > 1 else []
     views |= {f"{name}_parts": one.view() for (name, _), one in zip(results[1:], split, strict=False)}
