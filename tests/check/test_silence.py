@@ -2,9 +2,9 @@
 
 import pytest
 
-from ptxlab.check.effort import Effort
 from ptxlab.check.program import Program
 from ptxlab.check.rules import rules_by_code
+from ptxlab.flow.effort import Effort
 from ptxlab.syntax import parse
 from tests.corpus import Case, produced
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from ptxlab import ir
+from ptxlab.flow.control import END, Control
+from ptxlab.flow.effort import Effort
 from ptxlab.isa import Jump, Match, Operation, Type
 from ptxlab.isa.special_registers import SpecialKind
 
-from .control import END, Control
-from .effort import Effort
 from .launch import threads_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Presence:
     def of_guard(self, at: int) -> Choice:
         """The threads at an instruction for which its guard may hold, and those for which it may not."""
         guard = self._facts.instructions[at].guard
-        here = self.of_block(self._facts.values.block_of(at))
+        here = self.of_block(self._facts.chains.block_of(at))
         chosen = self._guard(at, guard)
         return Choice(chosen.true & here, chosen.false & here)
 
@@ -143,7 +143,7 @@ class Presence:
             choice = self._defined_choice(definition, operand.index, depth + 1)
             bringing = self._bringing(definition, at, operand.index) if len(writes) > 1 else self.all
             true, false = true | choice.true & bringing, false | choice.false & bringing
-        here = self._reached.get(self._facts.values.block_of(at), 0) if self._edges else self.all
+        here = self._reached.get(self._facts.chains.block_of(at), 0) if self._edges else self.all
         return Choice(true, false) if here & (true | false) == here else self._open
 
     def _bringing(self, definition: int, at: int, register: int) -> Threads:
@@ -151,7 +151,7 @@ class Presence:
         if not self._edges:
             self._has_merged = True
             return self.all
-        values, instructions = self._facts.values, self._facts.instructions
+        values, instructions = self._facts.chains, self._facts.instructions
         home, target = values.block_of(definition), values.block_of(at)
         if home == target and definition < at:
             return self.of_block(home)
@@ -174,9 +174,9 @@ class Presence:
         return found
 
     def _definitions(self, at: int, register: ir.Register) -> tuple[int, ...]:
-        before = self._facts.values.steps
-        writes = self._facts.values.definitions(at, register.index)
-        self._effort.spend(len(writes) + 1 + self._facts.values.steps - before)
+        before = self._facts.chains.steps
+        writes = self._facts.chains.definitions(at, register.index)
+        self._effort.spend(len(writes) + 1 + self._facts.chains.steps - before)
         return writes
 
     def _defined_choice(self, at: int, register: int, depth: int) -> Choice:

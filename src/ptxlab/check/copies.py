@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.flow.effort import Effort
 from ptxlab.isa import Jump
 from ptxlab.isa.effects import Effects
-
-from .effort import Effort
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -47,7 +46,7 @@ class Copies:
         self._waits: dict[tuple[int, int | None, bool], dict[int, int | None]] = {}
         self._inside: dict[int, list[int]] = defaultdict(list)
         for at in sorted(self.kinds):
-            self._inside[facts.values.block_of(at)].append(at)
+            self._inside[facts.chains.block_of(at)].append(at)
 
     def _add(self, at: int, step: str) -> None:
         operands = self._facts.instructions[at].operands
@@ -70,7 +69,7 @@ class Copies:
 
     def waits(self, copy: int) -> dict[int, int | None]:
         """The waits that a copy comes to: None where one covers it, else how many groups were closed since, or OPEN."""
-        block = self._facts.values.block_of(copy)
+        block = self._facts.chains.block_of(copy)
         event = next((at for at in self._after(block, copy) if self.kinds[at] not in (COPY, READ)), None)
         key = (block, event, self.fills_the_same(copy))
         found = self._waits.get(key)
@@ -106,7 +105,7 @@ class Copies:
         """Waits of which a thread that counts its groups chooses one when it runs, as `cuda::pipeline` does."""
         joined: dict[int, list[int]] = defaultdict(list)
         for at in self.limits:
-            after = self._facts.flow.blocks[self._facts.values.block_of(at)].successors
+            after = self._facts.flow.blocks[self._facts.chains.block_of(at)].successors
             if len(after) == 1:
                 joined[after[0]].append(at)
         choices = [waits for waits in joined.values() if len({self.limits[at] for at in waits}) >= CHOICES]
@@ -117,9 +116,9 @@ class Copies:
         blocks = self._facts.flow.blocks
         ends: dict[int, list[int]] = defaultdict(list)
         for at in sorted(stops):
-            ends[self._facts.values.block_of(at)].append(at)
+            ends[self._facts.chains.block_of(at)].append(at)
         seen: set[int] = set()
-        pending = deque([(self._facts.values.block_of(copy), copy)])
+        pending = deque([(self._facts.chains.block_of(copy), copy)])
         while pending:
             number, start = pending.popleft()
             stop = next((at for at in ends.get(number, ()) if at > start), None)
@@ -142,7 +141,7 @@ class Copies:
 
     def repeats(self, copy: int) -> bool:
         """Whether a copy is in a loop, and each time to the same address."""
-        return self.fills_the_same(copy) and bool(self._loop(self._facts.values.block_of(copy)))
+        return self.fills_the_same(copy) and bool(self._loop(self._facts.chains.block_of(copy)))
 
     def fills_the_same(self, copy: int) -> bool:
         """Whether a copy, when it runs again in a loop, has the same destination."""
@@ -152,7 +151,7 @@ class Copies:
             return True
         if not isinstance(base, ir.Register):
             return False
-        values = self._facts.values
+        values = self._facts.chains
         loop = self._loop(values.block_of(copy))
         writes = values.definitions(copy, base.index)
         return bool(writes) and not any(values.block_of(definition) in loop for definition in writes)

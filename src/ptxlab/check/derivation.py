@@ -40,7 +40,7 @@ def leaves(
     if not isinstance(operand, ir.Register):
         yield Leaf(at, operand)
         return
-    written = facts.values.definition(at, operand.index)
+    written = facts.chains.definition(at, operand.index)
     if written is None or not steps:
         return
     instruction, match = facts.instructions[written], facts.matches[written]

@@ -18,13 +18,12 @@ from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
+from ptxlab.flow.control import Control
+from ptxlab.flow.effort import Effort
 from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Jump, Match, Operation
 from ptxlab.isa.effects import Effects
 from ptxlab.isa.special_registers import SpecialKind
-
-from .control import Control
-from .effort import Effort
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -63,7 +62,7 @@ class Divergence:
         self._facts = facts
         self._effort = effort
         self._control = control
-        self._origins = facts.values
+        self._origins = facts.chains
         self._values: dict[Node, Uniformity | None] = {}
         self._sources: dict[Node, dict[Node, None]] = defaultdict(dict)
         self._users: dict[Node, set[Node]] = defaultdict(set)

@@ -41,7 +41,7 @@ class Ways:
     def leads_past(self, register: int, at: int) -> bool:
         """Whether some path to instruction `at` has no write of a register; False if that is not known."""
         blocks = self._facts.flow.blocks
-        writes = self._facts.values.writes.get(register, [])
+        writes = self._facts.chains.writes.get(register, [])
         target = next(block.number for block in blocks if block.start <= at < block.end)
         writing = {block.number for block in blocks if any(block.start <= write < block.end for write in writes)}
         if any(blocks[target].start <= write < at for write in writes):
@@ -108,7 +108,7 @@ class Ways:
         if guard is None or not isinstance(guard.register, ir.Register):
             return None
         register = guard.register.index
-        writes = self._facts.values.writes.get(register, [])
+        writes = self._facts.chains.writes.get(register, [])
         asked: object = ("register", register)
         holds = True
         needs = frozenset({register})
@@ -135,7 +135,7 @@ class Ways:
             return None
         sources = instruction.operands[1:]
         registers = [operand.index for operand in sources if isinstance(operand, ir.Register)]
-        if any(len(self._facts.values.writes.get(register, [])) > 1 for register in registers):
+        if any(len(self._facts.chains.writes.get(register, [])) > 1 for register in registers):
             return None
         word = match.candidate.modifiers.cmp
         asked = ("comparison", OPPOSITES.get(word, word), compared, *(_named(operand) for operand in sources))

@@ -56,7 +56,7 @@ class Pointers:
         return self._known[operand.index]
 
     def _of_register(self, index: int) -> Pointer | None:
-        at = self._facts.values.only_write(index)
+        at = self._facts.chains.only_write(index)
         if at is None:
             return None
         instruction, match = self._facts.instructions[at], self._facts.matches[at]
@@ -88,7 +88,7 @@ class Pointers:
             return None if operand.is_float else _signed(operand.value)
         if not isinstance(operand, ir.Register):
             return None
-        at = self._facts.values.only_write(operand.index)
+        at = self._facts.chains.only_write(operand.index)
         if at is None:
             return None
         instruction = self._facts.instructions[at]

@@ -10,17 +10,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ptxlab import ir
-from ptxlab.ir.effects import Effects, registers_in
-from ptxlab.ir.flow import Flow, flow_of
+from ptxlab.flow import Facts
+from ptxlab.ir.effects import registers_in
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Jump, Match, Mismatch, Opcode, Operation, type_named
+from ptxlab.isa import Jump, Match, Mismatch, Opcode, type_named
 from ptxlab.isa.operand import Expected, Shape, limited
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
 from .accesses import KnownAccess, known_accesses
 from .calls import Calls
 from .pointers import Pointers
-from .values import Values
 
 PREDICATE = type_named("pred")
 NEWEST = target_named("sm_121a")  # what is assumed of a target that does not exist, so that one error stays one
@@ -39,16 +38,13 @@ class Failure:
 
 
 @dataclass(eq=False)
-class FunctionFacts:
-    """A function with a body: its instructions in order and, beside them, the form that each is.
+class FunctionFacts(Facts):
+    """What the rules know of a function besides its values.
 
-    Calls have none, nor have instructions that are not legal. A function without the latter is sound. Where none of
+    Instructions that are not legal have no form, nor have calls. A function without the latter is sound. Where none of
     them can be a branch, it has flow: values can be followed past them, as past calls.
     """
 
-    function: ir.Function
-    instructions: list[ir.Instruction] = field(default_factory=list)
-    matches: list[Match | None] = field(default_factory=list)
     calls: list[ir.Instruction] = field(default_factory=list)
     others: list[ir.Statement] = field(default_factory=list)  # statements that are not instructions
     is_sound: bool = True
@@ -56,29 +52,14 @@ class FunctionFacts:
     has_results: bool = True  # no name is unknown where a result may be
 
     @cached_property
-    def flow(self) -> Flow:
-        """Its basic blocks."""
-        return flow_of(self.function)
-
-    @cached_property
     def labels(self) -> Mapping[str, ir.Statement]:
         """Its labels and lists of them by name."""
         return self.function.labels()
 
     @cached_property
-    def effects(self) -> Effects:
-        """The registers that each instruction reads and writes."""
-        return Effects(self.instructions, self.matches)
-
-    @cached_property
     def pointers(self) -> Pointers:
         """Where its registers point, if that is known."""
         return Pointers(self)
-
-    @cached_property
-    def values(self) -> Values:
-        """Which writes of a register an instruction can read, and what reads its results."""
-        return Values(self)
 
     @cached_property
     def _by_match(self) -> list[tuple[Match, list[int]]]:
@@ -106,11 +87,6 @@ class FunctionFacts:
     def known_accesses(self) -> list[KnownAccess]:
         """Its accesses to constant addresses and at constant distances from variables."""
         return list(known_accesses(self))
-
-    def operation(self, at: int) -> Operation | None:
-        """What instruction `at` computes, where there is a word for it."""
-        match = self.matches[at]
-        return None if match is None else match.effects.computes
 
     def doing(self, unit: str, name: str) -> list[int]:
         """The positions of its instructions that do this with a unit: `doing("wgmma", "start")`."""

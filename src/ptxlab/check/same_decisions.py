@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
+from ptxlab.flow.control import END, Control
+from ptxlab.flow.effort import Effort
 from ptxlab.isa import Jump, Operation
-
-from .control import END, Control
-from .effort import Effort
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -50,7 +49,7 @@ class SameDecisions:
         found = set[Decision]()
         for decision in {one for edge, one in self._edges.items() if edge[0] in after}:
             places = [place for part in decision.condition for place in _written(part)]
-            if any(self._facts.values.block_of(at) in again for at in places):
+            if any(self._facts.chains.block_of(at) in again for at in places):
                 continue  # the value can be another one the next time
             if not self._gets(others, home, decision):
                 found.add(decision)
@@ -119,7 +118,7 @@ class SameDecisions:
 
     def _written_once(self, at: int, register: ir.Register) -> int | None:
         """The only instruction that writes what is read, if it is not guarded."""
-        writes = self._facts.values.definitions(at, register.index)
+        writes = self._facts.chains.definitions(at, register.index)
         self._effort.spend(len(writes) + 1)
         return writes[0] if len(writes) == 1 and self._facts.instructions[writes[0]].guard is None else None
 

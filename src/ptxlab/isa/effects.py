@@ -136,11 +136,12 @@ def _placeholders(operands: Sequence[Expected]) -> dict[str, Any]:
     for expected in operands:
         for one in (expected, expected.second, *expected.inner):
             if one is not None and one.role != "write":
-                found[one.name] = _placeholder(one)
+                found[one.name] = placeholder(one)
     return found
 
 
-def _placeholder(expected: Expected) -> Any:
+def placeholder(expected: Expected) -> Any:
+    """Something of the kind that a semantic function gets for an operand."""
     if expected.kind == "address":
         return Location(expected.name, expected.space)
     if expected.kind == "immediate":

@@ -62,12 +62,12 @@ from typing import NamedTuple
 
 from ptxlab import ir
 from ptxlab.check.active_threads import Presence
+from ptxlab.flow.control import END, Control
+from ptxlab.flow.effort import Effort, ExhaustedError
 from ptxlab.isa import Jump, Match
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..control import END, Control
 from ..divergence import BLOCK, LANE, WARP, Divergence, is_own
-from ..effort import Effort, ExhaustedError
 from ..program import FunctionFacts, Program
 from ..same_decisions import Decision, SameDecisions
 
@@ -155,7 +155,7 @@ class _Inspection:
         yield from found.values()
 
     def _judge(self, at: int, need: Need) -> Finding | None:
-        home = self.facts.values.block_of(at)
+        home = self.facts.chains.block_of(at)
         if home not in self.control.successors:
             return None  # nothing leads here
         if self.facts.instructions[at].guard is not None and self._level(at) >= self._wrong_from(need):
@@ -264,10 +264,10 @@ class _Inspection:
             return False  # they leave for good, and the hardware no longer counts them
         if level == LANE and need.warp:
             return True
-        if need.cluster and not any(self.facts.values.block_of(at) in side for at in self._cluster_barriers):
+        if need.cluster and not any(self.facts.chains.block_of(at) in side for at in self._cluster_barriers):
             return False  # they exit: `barrier.cluster.wait` waits for the non-exited threads of the cluster
         region = self.control.region(other, self.control.merge(branch)) if other != END else frozenset()
-        return not any(need.block and self.facts.values.block_of(at) in region for at, need in self.collectives.items())
+        return not any(need.block and self.facts.chains.block_of(at) in region for at, need in self.collectives.items())
 
     def _only_leaves(self, number: int) -> bool:
         block = self.facts.flow.blocks[number]

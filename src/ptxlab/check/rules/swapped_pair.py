@@ -97,7 +97,7 @@ class _Follow:
 
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
-        self._values = facts.values
+        self._chains = facts.chains
 
     def check(self, program: Program, at: int) -> Iterator[Diagnostic]:
         """The diagnostic for one conversion, if its pair is used in the other order."""
@@ -125,7 +125,7 @@ class _Follow:
 
         0: both are one value. None: neither is known.
         """
-        one, other = self._values.definition(at, first), self._values.definition(then, second)
+        one, other = self._chains.definition(at, first), self._chains.definition(then, second)
         if one is None or other is None or depth > DEEPEST:
             return None
         if first == second and one == other:
@@ -170,7 +170,7 @@ class _Follow:
             parts = instruction.operands[0].elements
             index = _index(parts, register)
             if isinstance(source, ir.Register) and index is not None:
-                before = self._values.definition(at, source.index)
+                before = self._chains.definition(at, source.index)
                 whole = None if before is None else self._byte_range(before, source.index)
                 size = source.type.width // 8 // len(parts)
                 if whole is not None and whole.size == size * len(parts):
@@ -194,14 +194,14 @@ class _Follow:
         if isinstance(base, ir.VariableReference):
             return ("variable", id(base.variable), base.offset)
         if isinstance(base, ir.Register):
-            written = self._values.definition(at, base.index)
+            written = self._chains.definition(at, base.index)
             return None if written is None else ("register", base.index, written)
         return None
 
     def _load(self, at: int, register: int) -> int | None:
         """The load that a value starts with."""
         for _ in range(DEEPEST):
-            found = self._values.definition(at, register)
+            found = self._chains.definition(at, register)
             if found is None or self._only(found, "load"):
                 return found
             sources = [o.index for o in self._facts.instructions[found].operands[1:] if isinstance(o, ir.Register)]
@@ -216,7 +216,7 @@ class _Follow:
         """The registers that the lower and the upper half of a pair are taken out to, as they are or converted back."""
         low: list[Half] = []
         high: list[Half] = []
-        for use in self._values.uses(at, packed):
+        for use in self._chains.uses(at, packed):
             instruction = self._facts.instructions[use]
             result, operation = instruction.operands[0], self._facts.operation(use)
             if operation is Operation.COPY and isinstance(result, ir.Vector) and len(result.elements) == 2:
@@ -236,7 +236,7 @@ class _Follow:
     def _converted(self, halves: list[Half]) -> list[Half]:
         found = list(halves)
         for half in halves:
-            for use in self._values.uses(half.at, half.register):
+            for use in self._chains.uses(half.at, half.register):
                 result, operation, type = (
                     self._facts.instructions[use].operands[0],
                     self._facts.operation(use),
@@ -250,7 +250,7 @@ class _Follow:
     def _mixed(self, at: int, first: int, second: int, halves: tuple[list[Half], list[Half]]) -> int | None:
         """The difference or comparison of a half with the value that went into the other one, if both are mixed up."""
         low, high = halves
-        before = self._values.definition(at, first), self._values.definition(at, second)
+        before = self._chains.definition(at, first), self._chains.definition(at, second)
         if None in before or first == second:
             return None
         crossed = self._meets(low, first, before[0]), self._meets(high, second, before[1])
@@ -259,11 +259,11 @@ class _Follow:
 
     def _meets(self, halves: list[Half], register: int, written: int | None) -> int | None:
         for half in halves:
-            for use in self._values.uses(half.at, half.register):
+            for use in self._chains.uses(half.at, half.register):
                 if (
                     self._facts.operation(use) in (Operation.DIFFERENCE, Operation.COMPARISON)
                     and register in self._facts.effects.reads[use]
-                    and self._values.definition(use, register) == written
+                    and self._chains.definition(use, register) == written
                 ):
                     return use
         return None
@@ -271,7 +271,7 @@ class _Follow:
     def _stores(self, at: int, packed: int, halves: tuple[list[Half], list[Half]]) -> Iterator[tuple[int, int]]:
         """Stores of the pair: 1 if its lower half comes first in memory, as it should, -1 if the upper one does."""
         for carrier in self._carriers(at, packed):
-            for use in self._values.uses(carrier.at, carrier.register):
+            for use in self._chains.uses(carrier.at, carrier.register):
                 bytes = self._stored(use, carrier.register)
                 if bytes is not None and bytes.size * 8 == self._width(carrier.at):
                     yield use, 1
@@ -286,7 +286,7 @@ class _Follow:
         """The registers that hold the pair in its order: its own, wider ones made of it, and sums of pairs."""
         found = [Half(at, packed)]
         for carrier in found:
-            for use in self._values.uses(carrier.at, carrier.register):
+            for use in self._chains.uses(carrier.at, carrier.register):
                 result, *sources = self._facts.instructions[use].operands
                 operation, type = self._facts.operation(use), self._type(use, 1)
                 is_wider = operation is Operation.COPY and any(isinstance(source, ir.Vector) for source in sources)
@@ -296,7 +296,7 @@ class _Follow:
         return found
 
     def _stored_all(self, half: Half) -> Iterator[tuple[int, ByteRange]]:
-        for use in self._values.uses(half.at, half.register):
+        for use in self._chains.uses(half.at, half.register):
             bytes = self._stored(use, half.register)
             if bytes is not None:
                 yield use, bytes

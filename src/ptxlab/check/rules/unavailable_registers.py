@@ -117,7 +117,7 @@ def _counts(facts: FunctionFacts, holds: Callable[[Match], bool]) -> dict[int, i
     if not positions:
         return {}
     reachable = facts.flow.reachable()
-    return {at: _count(facts.instructions[at]) for at in positions if reachable[facts.values.block_of(at)]}
+    return {at: _count(facts.instructions[at]) for at in positions if reachable[facts.chains.block_of(at)]}
 
 
 def _count(instruction: ir.Instruction) -> int:

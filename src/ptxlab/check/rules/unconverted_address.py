@@ -67,7 +67,7 @@ class _Origins:
 
     def find(self, at: int, register: ir.Register) -> Origin | None:
         """Where the address comes from that instruction `at` reads in a register."""
-        written = self._facts.values.definition(at, register.index)
+        written = self._facts.chains.definition(at, register.index)
         if written is None:
             return None
         key = (written, register.index)

@@ -41,11 +41,11 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
+from ptxlab.flow.control import Control
+from ptxlab.flow.effort import Effort, ExhaustedError
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..control import Control
 from ..divergence import BLOCK, Divergence
-from ..effort import Effort, ExhaustedError
 from ..program import FunctionFacts, Program
 
 

@@ -54,12 +54,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from ptxlab import ir
+from ptxlab.flow.effort import ExhaustedError
 from ptxlab.ir.effects import registers_in
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..accesses import accesses
 from ..copies import OPEN, READ, Copies
-from ..effort import ExhaustedError
 from ..program import FunctionFacts, Program
 
 
@@ -122,7 +122,7 @@ class _Reads:
             if isinstance(base, ir.VariableReference):
                 yield id(base.variable)
             for register in registers_in(base):
-                for written in self._facts.values.definitions(where, register.index):
+                for written in self._facts.chains.definitions(where, register.index):
                     if written not in seen and len(seen) < 200:
                         seen.add(written)
                         pending.extend((source, written) for source in self._facts.instructions[written].operands[1:])
@@ -145,7 +145,7 @@ def _check_function(program: Program, facts: FunctionFacts) -> Iterator[Diagnost
         if any(age is None for at, age in waits.items() if at in chosen):
             continue
         covering = frozenset(at for at, age in waits.items() if age is None)
-        cause = (facts.values.block_of(copy), covering)
+        cause = (facts.chains.block_of(copy), covering)
         if cause in reported:
             continue
         read = _early_read(facts, copies, reads, copy, covering)
@@ -174,7 +174,7 @@ def _early_read(facts: FunctionFacts, copies: Copies, reads: _Reads, copy: int, 
     own = (at for at in copies.walk(copy, covering) if at in candidates)
     for at in own:
         register = candidates[at]
-        if register is None or at in copies.walk(copy, covering | set(facts.values.writes.get(register, ()))):
+        if register is None or at in copies.walk(copy, covering | set(facts.chains.writes.get(register, ()))):
             return at
     return None
 

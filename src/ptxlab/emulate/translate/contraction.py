@@ -81,13 +81,13 @@ class Pairs:
 
     def is_only_summed(self, product: int) -> bool:
         """Whether all that reads a product are sums of its block that it can be contracted with: then ptxas does it."""
-        block_of = self._facts.values.block_of
+        block_of = self._facts.chains.block_of
         sums = {pair.sum for pair in self.all.values() if pair.product == product}
         return self._only_reaches(product, {at for at in sums if block_of(at) == block_of(product)})
 
     def _only_reaches(self, at: int, sums: set[int], copies: int = MOST_COPIES) -> bool:
         """Whether all that needs a result, directly or by copies, are these sums."""
-        values = self._facts.values
+        values = self._facts.chains
         reads = {use for register in self._facts.effects.writes[at] for use in values.uses(at, register)}
         return all(use in sums or self._passes_to(use, sums, copies) for use in reads if use in self._needed)
 
@@ -95,13 +95,13 @@ class Pairs:
         """Whether it is a copy, to a register that nothing else writes, that only these sums need."""
         if not copies or not self._is_copy(at):
             return False
-        is_only = all(self._facts.values.only_write(register) == at for register in self._facts.effects.writes[at])
+        is_only = all(self._facts.chains.only_write(register) == at for register in self._facts.effects.writes[at])
         return is_only and self._only_reaches(at, sums, copies - 1)
 
     @cached_property
     def _needed(self) -> set[int]:
         """The instructions that do more than compute, and those whose results they read: the others are removed."""
-        effects, writers = self._facts.effects, self._facts.values.writes
+        effects, writers = self._facts.effects, self._facts.chains.writes
         pending = [at for at, match in enumerate(self.matches) if match is None or match.form.computes is None]
         found = set(pending)
         while pending:
@@ -122,7 +122,7 @@ class Pairs:
         """Whether a factor is at the sum what it was at the product."""
         if not isinstance(operand, ir.Register):
             return isinstance(operand, ir.Immediate)
-        values = self._facts.values
+        values = self._facts.chains
         if values.only_write(operand.index) is not None or not values.writes.get(operand.index):
             return True
         if values.block_of(pair.product) != values.block_of(pair.sum):
@@ -179,7 +179,7 @@ class Pairs:
         """The one instruction, always executed, that wrote what is read."""
         if not isinstance(read, ir.Register) or read.vector != 1:
             return None
-        values = self._facts.values
+        values = self._facts.chains
         if values.steps > MOST_STEPS:
             return None
         writes = values.definitions(at, read.index)

@@ -21,10 +21,10 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.check.active_threads import LANES, Presence, Threads
-from ptxlab.check.control import Control
-from ptxlab.check.effort import Effort, ExhaustedError
 from ptxlab.check.program import FunctionFacts
 from ptxlab.emulate.translate.undefined import is_plain
+from ptxlab.flow.control import Control
+from ptxlab.flow.effort import Effort, ExhaustedError
 from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Jump, Match, Operation
 from ptxlab.isa.effects import Effects
@@ -70,7 +70,7 @@ class _Dominance:
 
     def _holds(self, at: int, other: int) -> bool:
         """Whether an instruction is on every path to another."""
-        home, target = (self._facts.values.block_of(one) for one in (at, other))
+        home, target = (self._facts.chains.block_of(one) for one in (at, other))
         return at < other if home == target else home in self._above(target)
 
     def _above(self, block: int) -> list[int]:
@@ -83,7 +83,7 @@ class _Dominance:
 
     def branch_of(self, load: int) -> tuple[int, bool] | None:
         """The comparison that decides whether the value of a load is read, and its result where it is."""
-        values, blocks = self._facts.values, self._facts.flow.blocks
+        values, blocks = self._facts.chains, self._facts.flow.blocks
         registers = self._facts.effects.writes[load]
         uses = {values.block_of(use) for register in registers for use in values.reads.get(register, ())}
         if not uses or any(values.only_write(register) != load for register in registers):
@@ -112,7 +112,7 @@ class _Dominance:
             or instruction.guard
         ):
             return False
-        operands = [facts.values.only_write(register) for register in facts.effects.reads[comparison]]
+        operands = [facts.chains.only_write(register) for register in facts.effects.reads[comparison]]
         return self._holds(comparison, branch) and all(one is not None and self._holds(one, load) for one in operands)
 
 
@@ -135,7 +135,7 @@ class _Needs:
 
     def here(self, at: int) -> Threads:
         """The threads that can get to an instruction."""
-        return self._presence.of_block(self._facts.values.block_of(at))
+        return self._presence.of_block(self._facts.chains.block_of(at))
 
     def _only_computes(self, at: int, effects: Effects) -> bool:
         """Whether all that an instruction does is to write its results; a load from a fixed address cannot fail."""
@@ -146,7 +146,7 @@ class _Needs:
         """What an instruction that does not only compute needs."""
         instruction = self._facts.instructions[at]
         if instruction.opcode.jump in (Jump.BRANCH, Jump.INDEXED_BRANCH, Jump.RETURN, Jump.EXIT):
-            if self._decides_end(self._facts.values.block_of(at)):
+            if self._decides_end(self._facts.chains.block_of(at)):
                 self._need(at, self.here(at))
             return
         threads = self._presence.of_guard(at).true
@@ -191,7 +191,7 @@ class _Needs:
         self._need_branches(at, threads)
 
     def _need_registers(self, at: int, registers: Iterable[int], threads: Threads) -> None:
-        values = self._facts.values
+        values = self._facts.chains
         for register in registers:
             before = values.steps
             for definition in values.definitions(at, register):
@@ -200,7 +200,7 @@ class _Needs:
 
     def _need_branches(self, at: int, threads: Threads) -> None:
         """Need the conditions of the branches that decide whether an instruction runs."""
-        for block in self._control.branches.get(self._facts.values.block_of(at), ()):
+        for block in self._control.branches.get(self._facts.chains.block_of(at), ()):
             self._need(self._facts.flow.blocks[block].end - 1, threads)
 
 

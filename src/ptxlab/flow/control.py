@@ -15,7 +15,7 @@ from ptxlab.isa import Jump
 from .effort import Effort
 
 if TYPE_CHECKING:
-    from .program import FunctionFacts
+    from .facts import Facts
 
 END = -1  # the end of the function, as a successor
 
@@ -23,7 +23,7 @@ END = -1  # the end of the function, as a successor
 class Control:
     """The branches of one function and the blocks that depend on them."""
 
-    def __init__(self, facts: FunctionFacts, effort: Effort) -> None:
+    def __init__(self, facts: Facts, effort: Effort) -> None:
         self._facts = facts
         self._effort = effort
         self._blocks = facts.flow.blocks

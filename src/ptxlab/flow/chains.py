@@ -13,13 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .program import FunctionFacts
+    from .facts import Facts
 
 
-class Values:
+class Chains:
     """The writes and reads of the registers of one function, by register and in the order of the text."""
 
-    def __init__(self, facts: FunctionFacts) -> None:
+    def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._blocks = facts.flow.blocks
         self._starts = [block.start for block in self._blocks]

@@ -2,13 +2,13 @@
 
 import ptxlab
 from ptxlab.check.program import Program
-from ptxlab.check.values import Values
+from ptxlab.flow.chains import Chains
 
 
-def values_of(body: str) -> tuple[Values, int]:
+def values_of(body: str) -> tuple[Chains, int]:
     """The values of a kernel, and the first register that it writes."""
     text = f".version 8.0\n.target sm_80\n.entry k() {{ .reg .pred %p<4>; .reg .b32 %r<9>;\n{body}\n}}"
-    values = Program(ptxlab.parse(text)).functions[0].values
+    values = Program(ptxlab.parse(text)).functions[0].chains
     return values, next(iter(values.writes))
 
 

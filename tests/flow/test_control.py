@@ -3,9 +3,9 @@
 import random
 
 import ptxlab
-from ptxlab.check.control import END, Control
-from ptxlab.check.effort import Effort
 from ptxlab.check.program import Program
+from ptxlab.flow.control import END, Control
+from ptxlab.flow.effort import Effort
 
 
 def control_of(body: str) -> Control:

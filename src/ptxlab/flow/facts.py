@@ -1,0 +1,92 @@
+"""What is known of one function: its instructions, the form of each, and the values that they compute.
+
+`facts.value(at, operand)` is the question that rules ask: what an operand of instruction `at` holds when that reads it.
+
+>>> import ptxlab
+>>> from ptxlab.flow import Facts
+>>> text = ".version 8.0\n.target sm_80\n.address_size 64\n"
+>>> body = "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; shl.b32 %r3, %r2, 2; ret;"
+>>> module = ptxlab.parse(text + ".entry k() .maxntid 64 { .reg .b32 %r<4>; " + body + " }")
+>>> facts = Facts.of(module.functions[0])
+>>> facts.value(2, facts.instructions[2].operands[1]).range
+(0, 31)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from ptxlab import ir
+from ptxlab.ir.effects import Effects
+from ptxlab.ir.flow import Flow, flow_of
+from ptxlab.ir.shapes import match_of
+from ptxlab.isa import Match, Operation
+
+from .chains import Chains
+from .control import Control
+from .effort import Effort
+from .numbers import Numbers
+from .value import Value
+
+
+@dataclass(eq=False)
+class Facts:
+    """A function with a body: its instructions in order and, beside them, the form that each is; calls have none."""
+
+    function: ir.Function
+    instructions: list[ir.Instruction] = field(default_factory=list)
+    matches: list[Match | None] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, function: ir.Function) -> Facts:
+        """The facts of a function whose instructions are all legal."""
+        instructions = list(function.instructions())
+        return cls(function, instructions, [match_of(instruction) for instruction in instructions])
+
+    @cached_property
+    def flow(self) -> Flow:
+        """Its basic blocks."""
+        return flow_of(self.function)
+
+    @cached_property
+    def effects(self) -> Effects:
+        """The registers that each instruction reads and writes."""
+        return Effects(self.instructions, self.matches)
+
+    @cached_property
+    def chains(self) -> Chains:
+        """Which writes of a register an instruction can read, and what reads its results."""
+        return Chains(self)
+
+    @cached_property
+    def effort(self) -> Effort:
+        """The steps that may be spent on following its values."""
+        return Effort(self.instructions)
+
+    @cached_property
+    def control(self) -> Control:
+        """Which branches decide whether a block runs."""
+        return Control(self, self.effort)
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers and addresses in its registers."""
+        return Numbers(self)
+
+    def value(self, at: int, operand: ir.Operand) -> Value:
+        """What instruction `at` reads of an operand: a register, a constant, a name, or the address in brackets."""
+        return Value(self, at, operand)
+
+    def operation(self, at: int) -> Operation | None:
+        """What instruction `at` computes, where there is a word for it."""
+        match = self.matches[at]
+        return None if match is None else match.effects.computes
+
+    @property
+    def most_threads(self) -> int | None:
+        """The most threads that a block of a kernel can have, if its header says."""
+        directive = self.function.directive("reqntid") or self.function.directive("maxntid")
+        # Without a single thread, another rule reports it.
+        return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None

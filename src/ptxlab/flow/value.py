@@ -1,0 +1,82 @@
+"""What is known of one operand where an instruction reads it, whatever the question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from ptxlab import ir
+
+from .numbers import Base, Choice, Number
+from .ranges import read
+
+if TYPE_CHECKING:
+    from .facts import Facts
+
+
+class Pointer(NamedTuple):
+    """`offset` bytes into `variable`."""
+
+    variable: ir.Variable
+    offset: int
+
+
+@dataclass(frozen=True)
+class Value:
+    """An operand of instruction `at`. What is asked for is found then; None is always an answer."""
+
+    facts: Facts
+    at: int
+    operand: ir.Operand
+
+    @cached_property
+    def _known(self) -> Number | Choice:
+        return self.facts.numbers.value(self.at, self.operand)
+
+    @property
+    def _number(self) -> Number | None:
+        return self._known if isinstance(self._known, Number) else None
+
+    @property
+    def choice(self) -> Choice | None:
+        """Of a predicate: the threads in which it may be true, and those in which it may be false."""
+        return self._known if isinstance(self._known, Choice) else None
+
+    @property
+    def constant(self) -> int | None:
+        """The integer that it is in every thread, with its sign if the highest bit is set."""
+        found = self._number
+        return found.low if found is not None and found.base is None and found.low == found.high else None
+
+    @property
+    def range(self) -> tuple[int, int] | None:
+        """The least and the greatest integer that it can be, read as the type of the register."""
+        found = self._number
+        if found is None or found.base is not None or not isinstance(self.operand, ir.Register):
+            return None
+        least, greatest = read(found, self.operand.type)
+        if found.each is None:
+            return least, greatest
+        exact = [read(Number(bits, bits), self.operand.type)[0] for bits in self.by_thread or ()]
+        return min(exact), max(exact)
+
+    @property
+    def by_thread(self) -> tuple[int, ...] | None:
+        """Its bits in each thread of a block, where they follow from the position of the thread."""
+        found = self._number
+        return None if found is None or found.each is None else found.each.bits(self.facts.effort)
+
+    @property
+    def provenance(self) -> Base | None:
+        """The variable that it is an address in, or that it was loaded from, at whatever distance."""
+        found = self._number
+        return found.base if found is not None and isinstance(found.base, Base) else None
+
+    @property
+    def pointer(self) -> Pointer | None:
+        """The variable that it is an address in, and the distance from its start, if that is known."""
+        found = self._number
+        if found is None or not isinstance(found.base, Base) or found.base.holds is not None:
+            return None
+        return Pointer(found.base.variable, found.low) if found.low == found.high else None
