@@ -19,8 +19,9 @@ STAMP = ENVIRONMENT / ".installed"
 PYTEST = ["pytest", "-q", "-n", "auto", "--dist", "worksteal", "--durations", "15"]
 # What native code says before it stops a process is not captured.
 CHECKED = [*PYTEST, "--checked", "--capture", "sys", "tests/cases", "tests/emulate"]
-# The widget of notebooks needs a package that is not installed here.
-DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", "--ignore", "src/ptxlab/lab/widget.py"]
+# The widget of notebooks and the tools of agents need packages that are not installed here.
+APART = ["--ignore", "src/ptxlab/lab/widget.py", "--ignore", "src/ptxlab/cli/agent_tools.py"]
+DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", *APART]
 DOCS = [DOCTESTS, ["python", "docs/build.py"]]
 SITE = [
     ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", ".[docs]"],
