@@ -1,4 +1,4 @@
-"""What is known of one function: its instructions, the form of each, and the values that they compute.
+r"""What is known of one function: its instructions, the form of each, and the values that they compute.
 
 `facts.value(at, operand)` is the question that rules ask: what an operand of instruction `at` holds when that reads it.
 
