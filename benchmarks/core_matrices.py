@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
-from ptxlab.isa.descriptor import Descriptor
+from ptxlab.isa.units.descriptor import Descriptor
 from ptxlab.measure.machine import commit, describe, require_torch
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ptxlab.author import Kernel, Swizzle, f16, f32, kernel, pointer, ptx
-from ptxlab.isa.descriptor import Descriptor
+from ptxlab.isa.units.descriptor import Descriptor
 
 from .writing import lines, refusal
 

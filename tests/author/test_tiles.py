@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxlab.author import Kernel, Swizzle, b8, bf16, f16, f32, kernel, pointer, ptx, u32
-from ptxlab.isa.swizzle import SWIZZLES
+from ptxlab.isa.units.swizzle import SWIZZLES
 
 from .writing import lines, made, refusal
 

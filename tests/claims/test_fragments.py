@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.layouts import fragments
+from ptxlab.isa.units.layouts import fragments
 
 F16 = fragments("m16n8k16", "f16", "f16", "f32", "f32")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor
 from tests.emulate.blackwell import launch
 from tests.emulate.tensor_kernels import FILL, Case, multiply
 from tests.emulate.test_tcgen05_copies import scaled

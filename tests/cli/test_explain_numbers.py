@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 
 import ptxlab
 from ptxlab.cli.group import ptxlab as command
-from ptxlab.isa.descriptor import TENSOR_MODES, Descriptor, chunk_offset, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import KINDS, InstructionDescriptor
-from ptxlab.isa.tensor_map import SWIZZLES
+from ptxlab.isa.units.descriptor import TENSOR_MODES, Descriptor, chunk_offset, tensor_chunk_offset
+from ptxlab.isa.units.instruction_descriptor import KINDS, InstructionDescriptor
+from ptxlab.isa.units.tensor_map import SWIZZLES
 
 
 def run(*arguments: str) -> Result:

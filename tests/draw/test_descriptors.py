@@ -8,7 +8,7 @@ import pytest
 
 import ptxlab
 from ptxlab import draw, gpu
-from ptxlab.isa.descriptor import Descriptor
+from ptxlab.isa.units.descriptor import Descriptor
 from tests.draw import filling
 
 WGMMA = {

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import ptxlab
 from ptxlab import draw
 from ptxlab.cli.group import ptxlab as command
-from ptxlab.isa.swizzle import SWIZZLES
+from ptxlab.isa.units.swizzle import SWIZZLES
 
 ROWS = """\
 .version 8.0

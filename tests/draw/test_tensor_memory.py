@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ptxlab import draw
-from ptxlab.isa.descriptor import Descriptor
-from ptxlab.isa.instruction_descriptor import PAIR, STATIONARY, InstructionDescriptor
+from ptxlab.isa.units.descriptor import Descriptor
+from ptxlab.isa.units.instruction_descriptor import PAIR, STATIONARY, InstructionDescriptor
 from tests.draw import filling
 
 BYTES = 32768

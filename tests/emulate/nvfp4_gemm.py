@@ -14,7 +14,7 @@ import numpy as np
 import ptxlab
 from ptxlab import ir
 from ptxlab.device.result import Result
-from ptxlab.isa.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
+from ptxlab.isa.units.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
 
 ROWS = 128  # of A, in each block
 COLUMNS = 256  # of D

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import STATIONARY, InstructionDescriptor
+from ptxlab.isa.units.instruction_descriptor import STATIONARY, InstructionDescriptor
 from tests.emulate.blackwell import launch
 from tests.emulate.tensor_tiles import chunks, tile
 

@@ -15,7 +15,7 @@ import numpy as np
 import ptxlab
 from ptxlab import ir
 from ptxlab.device.result import Result
-from ptxlab.isa.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
+from ptxlab.isa.units.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
 
 ROWS, DEPTH = 128, 16  # of a stage, in each block
 COLUMNS = 16

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import STATIONARY, InstructionDescriptor
+from ptxlab.isa.units.instruction_descriptor import STATIONARY, InstructionDescriptor
 from tests.emulate.blackwell import launch
 from tests.emulate.tensor_kernels import BODY, CLEAR, FILL, SHARED, TYPES, laid_out, patterns, values
 

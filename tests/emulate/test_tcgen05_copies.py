@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate.blackwell import HEAD, launch
 from tests.emulate.tensor_kernels import BODY, CLEAR, SHARED, laid_out, values
 from tests.emulate.tensor_tiles import chunks, tile

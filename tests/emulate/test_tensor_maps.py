@@ -34,7 +34,7 @@ def test_what_is_not_a_tensor_map() -> None:
     assert (found.code, found.message) == ("bad-tensor-map", "the address of a tensor map points to something else")
 
 
-# Of a map of 64 x 64 bytes: words as `isa.tensor_map` places them.
+# Of a map of 64 x 64 bytes: words as `isa.units.tensor_map` places them.
 @pytest.mark.parametrize(
     ("offset", "value", "message"),
     [

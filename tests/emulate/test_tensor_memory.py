@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.tcgen05 import REGISTERS
-from ptxlab.isa.tensor_memory import moved
+from ptxlab.isa.chapters.tcgen05 import REGISTERS
+from ptxlab.isa.units.tensor_memory import moved
 from tests.emulate.blackwell import HEAD, finds, kernel, launch, silent
 
 WAIT = "tcgen05.wait::ld.sync.aligned;"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate import launching
 from tests.emulate.tensor_kernels import Case, multiply
 

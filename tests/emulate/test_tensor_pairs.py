@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import PAIR
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from ptxlab.isa.units.instruction_descriptor import PAIR
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate import blackwell
 from tests.emulate.tensor_kernels import BODY, CLEAR, FILL, laid_out, values
 from tests.emulate.tensor_tiles import tile

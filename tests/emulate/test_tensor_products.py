@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import STATIONARY
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from ptxlab.isa.units.instruction_descriptor import STATIONARY
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate.tensor_kernels import Case, multiply
 
 F16 = Descriptor("f16", 128, 64, "f16", "f16")

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.descriptor import ABSOLUTE
-from ptxlab.isa.descriptor import Descriptor as ShapeOf
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
+from ptxlab.isa.units.descriptor import ABSOLUTE
+from ptxlab.isa.units.descriptor import Descriptor as ShapeOf
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor as Descriptor
 from tests.emulate.blackwell import launch
 from tests.emulate.tensor_kernels import BODY, CLEAR, FILL, SHARED, laid_out, patterns, values
 

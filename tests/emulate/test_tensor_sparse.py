@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.instruction_descriptor import PAIR, STATIONARY
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor as Descriptor
-from ptxlab.isa.zero_column_mask import ZeroColumns, is_zero_column
+from ptxlab.isa.units.instruction_descriptor import PAIR, STATIONARY
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor as Descriptor
+from ptxlab.isa.units.zero_column_mask import ZeroColumns, is_zero_column
 from tests.emulate import test_tensor_pairs as pairs
 from tests.emulate.blackwell import finds, launch
 from tests.emulate.tensor_kernels import CLEAR, FILL, laid_out, values

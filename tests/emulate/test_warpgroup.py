@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 
 import ptxlab
-from ptxlab.isa.descriptor import Descriptor
+from ptxlab.isa.units.descriptor import Descriptor
 
 from .warpgroups import COPY, Bits, Product, element_bits, given, launch, lay_out
 

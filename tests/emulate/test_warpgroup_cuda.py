@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.isa.descriptor import Descriptor
+from ptxlab.isa.units.descriptor import Descriptor
 
 # Tiles of 64 rows of 128 bytes, swizzled as the host laid them out; one warp fills, two warpgroups of 64 rows read.
 SOURCE = r"""

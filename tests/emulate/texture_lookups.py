@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
-from ptxlab.isa.texture_unit import GEOMETRIES
+from ptxlab.isa.units.texture_unit import GEOMETRIES
 from tests.tools import header
 
 _FILE = Path(__file__).parent / "h200_textures.npz"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.isa.descriptor import Descriptor
-from ptxlab.isa.fragment import ELEMENT_BITS
-from ptxlab.isa.layouts import Layout, accumulator, multiplicand
+from ptxlab.isa.units.descriptor import Descriptor
+from ptxlab.isa.units.fragment import ELEMENT_BITS
+from ptxlab.isa.units.layouts import Layout, accumulator, multiplicand
 
 Bits = npt.NDArray[np.uint32]  # of the elements of a matrix
 DEPTHS = {"f16": 16, "bf16": 16, "tf32": 8, "e4m3": 32, "e5m2": 32, "s8": 32, "u8": 32, "b1": 256}

@@ -25,7 +25,7 @@ import numpy as np
 import ptxlab
 from ptxlab import gpu
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.isa.tensor_map import ELEMENT_TYPES
+from ptxlab.isa.units.tensor_map import ELEMENT_TYPES
 from tests.emulate.tensor_boxes import TILE, kernel, load, store
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 import ptxlab
-from ptxlab.isa.descriptor import CHUNK, MODES, WIDTHS, Descriptor
 from ptxlab.isa.form import Form
-from ptxlab.isa.fragment import extents
 from ptxlab.isa.table import forms
+from ptxlab.isa.units.descriptor import CHUNK, MODES, WIDTHS, Descriptor
+from ptxlab.isa.units.fragment import extents
 from ptxlab.numbers import FORMATS, Format
 from tests.emulate.warpgroups import THREADS, Product, element_bits
 from tests.gpu import agreement

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ptxlab.isa.descriptor import Descriptor
-from ptxlab.isa.instruction_descriptor import InstructionDescriptor
+from ptxlab.isa.units.descriptor import Descriptor
+from ptxlab.isa.units.instruction_descriptor import InstructionDescriptor
 
 
 def test_bits_as_cutlass_makes_them() -> None:

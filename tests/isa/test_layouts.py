@@ -2,16 +2,16 @@
 
 import pytest
 
-from ptxlab.isa.fragment import extents, registers
-from ptxlab.isa.layouts import (
+from ptxlab.isa.table import forms_of
+from ptxlab.isa.units.fragment import extents, registers
+from ptxlab.isa.units.layouts import (
     Fragments,
     Layout,
     fragments,
     metadata,
     opaque_fragments,
 )
-from ptxlab.isa.layouts_rows import eight_rows, memory_rows, sixteen_columns, sixteen_rows
-from ptxlab.isa.table import forms_of
+from ptxlab.isa.units.layouts_rows import eight_rows, memory_rows, sixteen_columns, sixteen_rows
 
 
 def _dense() -> dict[str, Fragments]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ptxlab.isa.fragment import ELEMENT_BITS, extents
 from ptxlab.isa.pattern import Pattern
+from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
 
 from .warps import Registers, Where, execute, vector
 

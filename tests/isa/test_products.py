@@ -9,9 +9,9 @@ from zlib import decompress
 
 import pytest
 
-from ptxlab.isa.fragment import extents
-from ptxlab.isa.layouts import fragments, metadata
 from ptxlab.isa.pattern import Pattern
+from ptxlab.isa.units.fragment import extents
+from ptxlab.isa.units.layouts import fragments, metadata
 
 from .warps import Registers, execute, vector
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ptxlab.isa.tensor_memory import moved
+from ptxlab.isa.units.tensor_memory import moved
 
 # (thread, bit) to bit, as `copy_traits_sm100.hpp` has it: extents and strides, of the thread, then of its bits.
 CUTLASS = {

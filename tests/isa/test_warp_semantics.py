@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from ptxlab.isa import warp
+from ptxlab.isa.chapters import warp
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms
 from ptxlab.isa.undefined import UNDEFINED

@@ -9,11 +9,11 @@ from zlib import crc32, decompress
 
 import pytest
 
-from ptxlab.isa.descriptor import K_MAJOR, MN_MAJOR, Descriptor
-from ptxlab.isa.fragment import ELEMENT_BITS, extents
-from ptxlab.isa.layouts import accumulator, multiplicand
 from ptxlab.isa.pattern import Pattern
-from ptxlab.isa.swizzle import SWIZZLES
+from ptxlab.isa.units.descriptor import K_MAJOR, MN_MAJOR, Descriptor
+from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
+from ptxlab.isa.units.layouts import accumulator, multiplicand
+from ptxlab.isa.units.swizzle import SWIZZLES
 
 from .warps import Registers, execute, vector
 

@@ -49,7 +49,7 @@ from ptxlab.author.values import (
     u32,
     u64,
 )
-from ptxlab.isa.swizzle import Swizzle
+from ptxlab.isa.units.swizzle import Swizzle
 
 __all__ = [
     "Array",

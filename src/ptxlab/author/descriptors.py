@@ -15,10 +15,11 @@ from ptxlab.author.spelling import Spelling
 from ptxlab.author.tiles import Tile
 from ptxlab.author.trace import current
 from ptxlab.author.values import Scalar, u64
-from ptxlab.isa import layouts, opcode
-from ptxlab.isa.descriptor import CHUNK, EIGHT, Descriptor
-from ptxlab.isa.fragment import extents
-from ptxlab.isa.swizzle import SWIZZLES
+from ptxlab.isa import opcode
+from ptxlab.isa.units import layouts
+from ptxlab.isa.units.descriptor import CHUNK, EIGHT, Descriptor
+from ptxlab.isa.units.fragment import extents
+from ptxlab.isa.units.swizzle import SWIZZLES
 
 K_BYTES = 32  # of a row of A or B: what one MMA multiplies, of sparse matrices at least
 TCGEN05 = 100  # the first target that has `tcgen05` and not `wgmma`

@@ -17,10 +17,11 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.spelling import Spelling
 from ptxlab.author.values import Scalar
-from ptxlab.isa import Candidate, Operation, layouts, opcode
-from ptxlab.isa.layouts import Layout
-from ptxlab.isa.layouts_rows import eight_rows
-from ptxlab.isa.matrix_scaled import bits_of
+from ptxlab.isa import Candidate, Operation, opcode
+from ptxlab.isa.chapters.matrix_scaled import bits_of
+from ptxlab.isa.units import layouts
+from ptxlab.isa.units.layouts import Layout
+from ptxlab.isa.units.layouts_rows import eight_rows
 
 LANE_BITS = 5
 

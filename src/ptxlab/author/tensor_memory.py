@@ -14,7 +14,7 @@ from ptxlab.author.arrays import declare
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import refuse
 from ptxlab.author.values import Scalar, b32, u32
-from ptxlab.isa.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
+from ptxlab.isa.units.instruction_descriptor import PAIR, PLAIN, InstructionDescriptor
 
 LANES = 16 + 5  # the lane is in the upper half of an address; a warp reads 32 of them
 MOST = 512  # columns

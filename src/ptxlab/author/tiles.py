@@ -19,7 +19,7 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.trace import current
 from ptxlab.author.values import Scalar, u32
-from ptxlab.isa.swizzle import SWIZZLES, Swizzle
+from ptxlab.isa.units.swizzle import SWIZZLES, Swizzle
 
 CHUNK = 16  # bytes: what `cp.async` and `ldmatrix` move at once, and no swizzle takes apart
 

@@ -57,7 +57,7 @@ class Described:
 
     def _element(self) -> tuple[str, int]:
         """The type as tensor maps name it, and its bits."""
-        from ptxlab.isa.tensor_map import ELEMENT_TYPES
+        from ptxlab.isa.units.tensor_map import ELEMENT_TYPES
 
         name = BYTES.get(self.type, self.type)
         if name not in ELEMENT_TYPES:

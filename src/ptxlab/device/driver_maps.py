@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptxlab.device import tensor_map_checks as checks
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.isa.tensor_map import ELEMENT_TYPES
+from ptxlab.isa.units.tensor_map import ELEMENT_TYPES
 
 _TYPES = (
     "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz", "b4x16",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.isa.multicast_unit import MOST_REPLICAS
+from ptxlab.isa.units.multicast_unit import MOST_REPLICAS
 
 MULTICAST = 0x6800_0000_0000  # where multicast addresses start in the generic address space; arrays are above
 STEP = 1 << 36  # from one multicast address to the next

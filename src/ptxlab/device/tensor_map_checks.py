@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ptxlab.isa import tensor_map as layout
+from ptxlab.isa.units import tensor_map as layout
 
 MOST_BYTES = 232448  # of a box: what a block has of shared memory on Hopper
 _ROW = 16  # a row of a box is a multiple of these bytes

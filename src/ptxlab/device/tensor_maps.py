@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from ptxlab.device import tensor_map_checks as checks
-from ptxlab.isa import tensor_map as layout
+from ptxlab.isa.units import tensor_map as layout
 
 BYTES = layout.BYTES
 # Types of elements by what NumPy, ml_dtypes and torch call them; there are no signed bytes, and 8-bit floats are bytes.

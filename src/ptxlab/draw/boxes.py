@@ -26,7 +26,7 @@ from ptxlab.emulate.runtime.asynchronous.tensor_boxes import (
     swizzled,
 )
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import illegal_start, unfit_field, value_of
-from ptxlab.isa import tensor_map as layout
+from ptxlab.isa.units import tensor_map as layout
 
 ADDRESS = 1 << 20  # any that a tensor can have
 LINE = 128

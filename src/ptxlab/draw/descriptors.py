@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ptxlab.draw.palette import apart
 from ptxlab.draw.picture import Cell, Mark, Panel, Picture
-from ptxlab.isa.descriptor import (
+from ptxlab.isa.units.descriptor import (
     CHUNK,
     EIGHT,
     K_MAJOR,
@@ -17,9 +17,9 @@ from ptxlab.isa.descriptor import (
     chunk_offset,
     tensor_chunk_offset,
 )
-from ptxlab.isa.fragment import ELEMENT_BITS
-from ptxlab.isa.instruction_descriptor import KINDS, type_codes
-from ptxlab.isa.tensor_matrix import bits_of, each_of
+from ptxlab.isa.units.fragment import ELEMENT_BITS
+from ptxlab.isa.units.instruction_descriptor import KINDS, type_codes
+from ptxlab.isa.units.tensor_matrix import bits_of, each_of
 
 LINE = 128  # bytes that all 32 banks hold side by side
 MAJORS = {"k": K_MAJOR, "mn": MN_MAJOR}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from ptxlab.draw.picture import Cell, Panel, Picture
 from ptxlab.isa import opcode
 from ptxlab.isa.held import Held
-from ptxlab.isa.layouts import Layout
 from ptxlab.isa.table import forms_of, heads
+from ptxlab.isa.units.layouts import Layout
 from ptxlab.report.nearest import nearest
 
 FAMILIES = "mma, wmma, wgmma, tcgen05.ld and .st, ldmatrix, stmatrix and movmatrix"

@@ -6,10 +6,10 @@ from typing import Any
 
 from ptxlab.draw.palette import apart
 from ptxlab.draw.picture import Cell, Panel
-from ptxlab.isa.instruction_descriptor import TF32
-from ptxlab.isa.tensor_memory import COLUMNS
-from ptxlab.isa.tensor_sparsity import KEPT, Sparsity, bits_at, metadata_address, metadata_columns
-from ptxlab.isa.tensor_tile import lane_rows
+from ptxlab.isa.units.instruction_descriptor import TF32
+from ptxlab.isa.units.tensor_memory import COLUMNS
+from ptxlab.isa.units.tensor_sparsity import KEPT, Sparsity, bits_at, metadata_address, metadata_columns
+from ptxlab.isa.units.tensor_tile import lane_rows
 
 CHOICE = 4  # bits that say which elements of a chunk are stored
 HALF = 16  # bits that are drawn as one cell

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from ptxlab.isa import opcode
 from ptxlab.isa.asynchronous import Mma
 from ptxlab.isa.form import Form, Modifiers
-from ptxlab.isa.instruction_descriptor import (
+from ptxlab.isa.units.instruction_descriptor import (
     KINDS,
     TF32,
     VIOLATIONS,
@@ -18,8 +18,8 @@ from ptxlab.isa.instruction_descriptor import (
     type_codes,
     violation_in,
 )
-from ptxlab.isa.tensor_scale import Factors, columns_of_factors, describe_factors
-from ptxlab.isa.tensor_tile import Tile, describe_tile
+from ptxlab.isa.units.tensor_scale import Factors, columns_of_factors, describe_factors
+from ptxlab.isa.units.tensor_tile import Tile, describe_tile
 
 EXAMPLE = "tcgen05.mma.cta_group::1.kind::f16"
 

@@ -17,12 +17,12 @@ from ptxlab.draw.mma import started
 from ptxlab.draw.palette import apart
 from ptxlab.draw.picture import Cell, Panel, Picture
 from ptxlab.isa.asynchronous import Mma
-from ptxlab.isa.instruction_descriptor import DEPTHS, PAIR, TF32, depth_of
-from ptxlab.isa.tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, bits_of, each_of, fetch_element, lane_of
-from ptxlab.isa.tensor_memory import BAND, COLUMNS, LANES
-from ptxlab.isa.tensor_scale import PARTS, Factors, columns_of_factors, describe_factors, word_of, words_of
-from ptxlab.isa.tensor_sparsity import KEPT, Sparsity, bits_at, metadata_address, metadata_columns
-from ptxlab.isa.tensor_tile import Tile, describe_tile, lane_rows
+from ptxlab.isa.units.instruction_descriptor import DEPTHS, PAIR, TF32, depth_of
+from ptxlab.isa.units.tensor_matrix import IN_TENSOR_MEMORY, Matrix, a_code, bits_of, each_of, fetch_element, lane_of
+from ptxlab.isa.units.tensor_memory import BAND, COLUMNS, LANES
+from ptxlab.isa.units.tensor_scale import PARTS, Factors, columns_of_factors, describe_factors, word_of, words_of
+from ptxlab.isa.units.tensor_sparsity import KEPT, Sparsity, bits_at, metadata_address, metadata_columns
+from ptxlab.isa.units.tensor_tile import Tile, describe_tile, lane_rows
 
 HALF_BAND = 16
 COLORS = {"SFA": 4, "SFB": 5, "A": 6, "E": 7}

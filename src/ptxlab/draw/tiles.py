@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ptxlab.draw.picture import Cell, Panel, Picture
-from ptxlab.isa.fragment import ELEMENT_BITS
-from ptxlab.isa.swizzle import SWIZZLES
+from ptxlab.isa.units.fragment import ELEMENT_BITS
+from ptxlab.isa.units.swizzle import SWIZZLES
 
 LINE = 128  # bytes that all 32 banks hold side by side
 PIECE = 16  # bytes that a lane reads at most, and that swizzles move

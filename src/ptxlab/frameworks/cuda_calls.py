@@ -17,7 +17,7 @@ from ptxlab.device.host_memory import HostMemory, RawParameter
 from ptxlab.device.result import Result
 from ptxlab.isa.gpus import SMS, gpu_named
 from ptxlab.isa.targets import target_named
-from ptxlab.isa.tensor_map import ALIGNMENT, BYTES, FLAGS
+from ptxlab.isa.units.tensor_map import ALIGNMENT, BYTES, FLAGS
 
 _CLUSTER, _COOPERATIVE = 4, 2  # launch attributes, as `cudaLaunchAttributeID` numbers them
 # Of the flags of a tensor map, bits 1 and 21: the DSL sets them, the driver does not, and copies do not read them.

@@ -6,7 +6,7 @@ from typing import Any
 
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.gpu.driver import bindings, call
-from ptxlab.isa.tensor_map import FILLS, INTERLEAVES, PROMOTIONS
+from ptxlab.isa.units.tensor_map import FILLS, INTERLEAVES, PROMOTIONS
 
 _TYPES = {
     "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "s32": "INT32", "u64": "UINT64", "s64": "INT64",

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from .async_operation import MBARRIER_BYTES, AsyncOperation, step
-from .multicast_unit import Multicast
-from .texture_unit import Textures
+from .units.multicast_unit import Multicast
+from .units.texture_unit import Textures
 
 # The values and addresses of a machine.
 V = TypeVar("V")
@@ -50,7 +50,7 @@ _ON_MBARRIER: dict[str, Any] = {"bytes": MBARRIER_BYTES, "is_later": False}
 
 
 class Mbarriers(Protocol[V, A_contra]):
-    """mbarrier objects in shared memory; `order` of an operation is what `isa.mbarrier.order` returns."""
+    """mbarrier objects in shared memory; `order` of an operation is what `isa.chapters.mbarrier.order` returns."""
 
     @step("initialize", writes="barrier", **_ON_MBARRIER)
     def initialize(self, barrier: A_contra, count: V, layout: int) -> None:
@@ -259,18 +259,18 @@ class Mma(Generic[V, A]):
     a_in_tensor_memory: bool
     b: V
     instruction_descriptor: V
-    kind: int  # see `isa.instruction_descriptor`
+    kind: int  # see `isa.units.instruction_descriptor`
     accumulate: V
     scale_d: int
     disabled_lanes: Sequence[V]
     scale_a: A | None
     scale_b: A | None
     scale_factors: int  # scale factors per row
-    form: int  # see `isa.instruction_descriptor`
+    form: int  # see `isa.units.instruction_descriptor`
     metadata: A | None = None  # of a sparse A
     is_shifted: bool = False  # whether a row of A is taken from the lane above its own
-    collector: int = 0  # see `isa.collector`
-    zero_columns: V | None = None  # see `isa.zero_column_mask`
+    collector: int = 0  # see `isa.units.collector`
+    zero_columns: V | None = None  # see `isa.units.zero_column_mask`
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from .form import Modifiers
-from .layouts import Fragments, Layout
+from .units.layouts import Fragments, Layout
 
 F = TypeVar("F", bound=Callable[..., Any])
 

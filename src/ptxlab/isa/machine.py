@@ -19,10 +19,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ptxlab.isa.asynchronous import AsyncCopies, BulkCopies, Mbarriers, Stack, TensorMemory, WarpgroupMma
-from ptxlab.isa.multicast_unit import Multicast
-from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type
 from ptxlab.isa.undefined import Following
+from ptxlab.isa.units.multicast_unit import Multicast
+from ptxlab.isa.units.texture_unit import Textures
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -11,9 +11,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from ptxlab.isa.form import Form, Modifiers
-from ptxlab.isa.fragment import extents
 from ptxlab.isa.operation import Operation
 from ptxlab.isa.recorder import Step
+from ptxlab.isa.units.fragment import extents
 
 _QUARTERS = "m8n8k4", "f16"  # each group of eight lanes multiplies matrices of its own
 

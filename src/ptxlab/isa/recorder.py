@@ -14,10 +14,10 @@ from typing import Any
 
 from ptxlab.isa import asynchronous
 from ptxlab.isa.async_operation import MBARRIER_BYTES, Action
-from ptxlab.isa.multicast_unit import Multicast
-from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import Type, type_named
 from ptxlab.isa.undefined import Following
+from ptxlab.isa.units.multicast_unit import Multicast
+from ptxlab.isa.units.texture_unit import Textures
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -53,7 +53,7 @@ miscellaneous
 @cache
 def _declared() -> dict[str, list[Declared]]:
     for chapter in CHAPTERS:
-        import_module(f"{__package__}.{chapter}")
+        import_module(f"{__package__}.chapters.{chapter}")
     found: dict[str, list[Declared]] = {}
     # In the order of the chapters, whichever was imported first.
     for declared in sorted(DECLARED, key=lambda declared: CHAPTERS.index(declared.chapter)):

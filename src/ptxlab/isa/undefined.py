@@ -18,8 +18,8 @@ from ptxlab.native import Pointer, array, copy_bytes, native, u8, u32, u64
 from .operation import Operation
 
 if TYPE_CHECKING:
-    from .layouts import Fragments
     from .machine import Statics
+    from .units.layouts import Fragments
 
 UNDEFINED = 0x7FF17FF1
 LOW, HIGH = 0xF1, 0x7F  # the bytes of each half of it

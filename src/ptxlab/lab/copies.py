@@ -19,8 +19,8 @@ from ptxlab.draw.boxes import Copy, executed
 from ptxlab.emulate.abi.bulk import IM2COL
 from ptxlab.emulate.explain.encoded_maps import explain_map
 from ptxlab.isa import Match
-from ptxlab.isa.descriptor import CHUNK
-from ptxlab.isa.tensor_map import BYTES
+from ptxlab.isa.units.descriptor import CHUNK
+from ptxlab.isa.units.tensor_map import BYTES
 from ptxlab.lab.barriers import Barriers
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import GLOBAL, PARAM

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ptxlab.isa import Match
-from ptxlab.isa.tensor_memory import LANES, TWO_BLOCKS
+from ptxlab.isa.units.tensor_memory import LANES, TWO_BLOCKS
 from ptxlab.lab.registers import Registers
 from ptxlab.lab.tensor_words import TensorWords
 from ptxlab.lab.warp_steps import WarpSteps

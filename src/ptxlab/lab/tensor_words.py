@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.isa.instruction_descriptor import PAIR
-from ptxlab.isa.tensor_memory import LANES
+from ptxlab.isa.units.instruction_descriptor import PAIR
+from ptxlab.isa.units.tensor_memory import LANES
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.registers import Registers
 from ptxlab.lab.warp_steps import WarpSteps

@@ -15,10 +15,10 @@ import numpy as np
 
 from ptxlab.device.trace_format import NO_BLOCK, READ
 from ptxlab.isa import Match
-from ptxlab.isa.descriptor import CHUNK, K_MAJOR, MN_MAJOR, MODES, TENSOR_MODES, chunk_offset, tensor_chunk_offset
-from ptxlab.isa.fragment import ELEMENT_BITS, extents
-from ptxlab.isa.instruction_descriptor import KINDS, bytes_of_row
-from ptxlab.isa.tensor_matrix import a_code, b_code, bits_of
+from ptxlab.isa.units.descriptor import CHUNK, K_MAJOR, MN_MAJOR, MODES, TENSOR_MODES, chunk_offset, tensor_chunk_offset
+from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
+from ptxlab.isa.units.instruction_descriptor import KINDS, bytes_of_row
+from ptxlab.isa.units.tensor_matrix import a_code, b_code, bits_of
 from ptxlab.lab.memory import Memory
 from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import GLOBAL, SHARED

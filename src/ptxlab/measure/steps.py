@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from ptxlab.isa.gpus import SMS, gpu_of_target
-from ptxlab.isa.tensor_memory import COLUMNS
+from ptxlab.isa.units.tensor_memory import COLUMNS
 from ptxlab.measure.entry import Launch
 from ptxlab.syntax import format
 from ptxlab.toolchain import Resources, assemble, occupancy

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.isa import Match
+from ptxlab.isa.chapters.warp import SHUFFLES, shuffle
 from ptxlab.isa.held import Held
-from ptxlab.isa.layouts import Layout
 from ptxlab.isa.operation import Operation
-from ptxlab.isa.warp import SHUFFLES, shuffle
+from ptxlab.isa.units.layouts import Layout
 from ptxlab.trace.accesses import NAMES
 from ptxlab.trace.program import Program
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.isa.descriptor import tensor_chunk_offset
-from ptxlab.isa.tcgen05 import SPREAD
-from ptxlab.isa.tensor_memory import BAND, LANES
+from ptxlab.isa.chapters.tcgen05 import SPREAD
+from ptxlab.isa.units.descriptor import tensor_chunk_offset
+from ptxlab.isa.units.tensor_memory import BAND, LANES
 from ptxlab.trace.accesses import SHARED, unwritten
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.lanes import Executed

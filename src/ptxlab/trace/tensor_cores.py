@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ptxlab.isa.descriptor import CHUNK, K_MAJOR, MN_MAJOR, chunk_offset
-from ptxlab.isa.fragment import ELEMENT_BITS, extents
+from ptxlab.isa.units.descriptor import CHUNK, K_MAJOR, MN_MAJOR, chunk_offset
+from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.lanes import Executed, elements_in, in_lane, matrices_of, registers_of
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.isa import Match
-from ptxlab.isa.descriptor import CHUNK, MN_MAJOR, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import KINDS, PAIR, PLAIN, bytes_of_row
-from ptxlab.isa.tcgen05 import SPREAD
-from ptxlab.isa.tcgen05_scaled import count_factors
-from ptxlab.isa.tensor_matrix import a_code, b_code, bits_of, each_of, lane_of
-from ptxlab.isa.tensor_memory import BAND, LANES, TWO_BLOCKS
-from ptxlab.isa.tensor_scale import Factors, describe_factors, word_of, words_of
-from ptxlab.isa.tensor_tile import Tile, describe_tile, lane_rows
+from ptxlab.isa.chapters.tcgen05 import SPREAD
+from ptxlab.isa.chapters.tcgen05_scaled import count_factors
+from ptxlab.isa.units.descriptor import CHUNK, MN_MAJOR, tensor_chunk_offset
+from ptxlab.isa.units.instruction_descriptor import KINDS, PAIR, PLAIN, bytes_of_row
+from ptxlab.isa.units.tensor_matrix import a_code, b_code, bits_of, each_of, lane_of
+from ptxlab.isa.units.tensor_memory import BAND, LANES, TWO_BLOCKS
+from ptxlab.isa.units.tensor_scale import Factors, describe_factors, word_of, words_of
+from ptxlab.isa.units.tensor_tile import Tile, describe_tile, lane_rows
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.lanes import Executed, elements_in, matrices_of, registers_of
 

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from ptxlab import ir
 from ptxlab.isa.asynchronous import Mma
-from ptxlab.isa.instruction_descriptor import PAIR
-from ptxlab.isa.tensor_mma import multiply_in_tensor_memory
-from ptxlab.isa.tensor_tile import TensorMma, Tile, describe_tile
+from ptxlab.isa.units.instruction_descriptor import PAIR
+from ptxlab.isa.units.tensor_mma import multiply_in_tensor_memory
+from ptxlab.isa.units.tensor_tile import TensorMma, Tile, describe_tile
 from ptxlab.native import size_of
 from ptxlab.native.engine import compiled
 from ptxlab.native.types import field_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxlab.isa.tensor_memory import LANES
+from ptxlab.isa.units.tensor_memory import LANES
 from ptxlab.trace import tensor_memory
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import Executed, matrices_of, registers_of, words_in

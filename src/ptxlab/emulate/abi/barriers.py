@@ -81,7 +81,7 @@ class Phase:
     expected_at: u32  # the instruction of the last `expect_tx`
     passed: u32  # how many waits have succeeded
     bits: u64  # what the last operation on it left in memory
-    arrived_order: u32  # of the last arrival, as `isa.mbarrier` has it
+    arrived_order: u32  # of the last arrival, as `isa.chapters.mbarrier` has it
     passed_at: u32  # 1 + the instruction of the last wait that has succeeded; 0: there was none
     passed_phases: u64  # how many phases were complete then
     early_count: u32  # how many of `early` there are

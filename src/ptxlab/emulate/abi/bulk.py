@@ -32,7 +32,7 @@ class TensorMap:
     rank: u32  # as the map has it
     dimensions: u32  # the rank, or one more
     mode: u32  # TILE or IM2COL
-    type: u32  # of an element; see `isa.tensor_map`
+    type: u32  # of an element; see `isa.units.tensor_map`
     bits: u32  # of an element, or of a slice
     rounds: u32  # whether f32 becomes tf32
     fills: u32  # whether elements out of bounds are NaNs

@@ -102,7 +102,7 @@ class FactorReason(IntEnum):
 
 
 class DescriptorReason(IntEnum):
-    """Why `value` is a BAD_INSTRUCTION_DESCRIPTOR, besides the violations that `isa.instruction_descriptor` has."""
+    """Why `value` is a BAD_INSTRUCTION_DESCRIPTOR, besides what `isa.units.instruction_descriptor` refuses."""
 
     ABSOLUTE = 65  # the leading dimension is an absolute address
     NO_MODE = 66  # `value`: the swizzle mode

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxlab.emulate.abi.clocks import Pages, VectorClock
-from ptxlab.isa.tensor_tile import TensorMma
+from ptxlab.isa.units.tensor_tile import TensorMma
 from ptxlab.native import Array, Growable, Pointer, struct, u32, u64
 
 UNITS = 16  # of 32 columns each: what is allocated

@@ -187,7 +187,7 @@ class ThreadOrder:
     unfenced: u32  # whether a `tcgen05.fence` is known to be missing since it last passed one
     early_wait: u32  # the instruction of its last wait that no phase had to complete for
     wait_at: u32  # the instruction of its last wait on an mbarrier that is over
-    wait_order: u32  # of that wait, as `isa.mbarrier` has it
+    wait_order: u32  # of that wait, as `isa.chapters.mbarrier` has it
     weak: u32  # why its last wait on an mbarrier that handed nothing over did not; see `last_waits`
     weak_at: u32  # the instruction of that wait, or of the arrival that it saw
     copies_wait: u32  # 1 + the instruction of its last wait for groups of `cp.async`

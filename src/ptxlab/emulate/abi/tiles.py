@@ -21,7 +21,7 @@ class WrittenTile:
     pitch: u32  # bytes from one row of the box to the next
     rank: u32
     instruction: u32  # the instruction of the copy
-    type: u32  # of its elements, as the tensor map has it; see `isa.tensor_map`
+    type: u32  # of its elements, as the tensor map has it; see `isa.units.tensor_map`
     number: u32  # of the copies of boxes to this block
     slices: u32  # how many K slices it has for the MMAs that read it; 0: none has yet, or they do not agree
     read: u32  # the K slices that MMAs have read, a bit for each

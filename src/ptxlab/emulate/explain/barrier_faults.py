@@ -10,7 +10,7 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, last_wait, thread_name
-from ptxlab.isa.mbarrier import ARRIVALS
+from ptxlab.isa.chapters.mbarrier import ARRIVALS
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.faults import DescriptorReason as Reason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
-from ptxlab.isa.descriptor import CHUNK, MN_MAJOR, Descriptor
-from ptxlab.isa.instruction_descriptor import KINDS, VIOLATIONS, InstructionDescriptor
+from ptxlab.isa.units.descriptor import CHUNK, MN_MAJOR, Descriptor
+from ptxlab.isa.units.instruction_descriptor import KINDS, VIOLATIONS, InstructionDescriptor
 from ptxlab.report import Diagnostic
 
 _MORE: dict[int, str] = {

@@ -14,8 +14,8 @@ from ptxlab.emulate.explain.matrix_descriptors import name_bits
 from ptxlab.emulate.explain.tensor_map_faults import OVERWRITTEN, word_field
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import bytes_of_row, rows_of
 from ptxlab.emulate.runtime.asynchronous.tensor_maps import read_map, value_of, wrong_field
-from ptxlab.isa import tensor_map as layout
-from ptxlab.isa.tensor_map import BYTES
+from ptxlab.isa.units import tensor_map as layout
+from ptxlab.isa.units.tensor_map import BYTES
 
 
 def blank_map() -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxlab.emulate.explain.encoded import Explanation, Field
 from ptxlab.emulate.explain.matrix_descriptors import name_bits
-from ptxlab.isa.instruction_descriptor import (
+from ptxlab.isa.units.instruction_descriptor import (
     KINDS,
     PAIR,
     PLAIN,
@@ -16,7 +16,7 @@ from ptxlab.isa.instruction_descriptor import (
     reserved_bits,
     violations_in,
 )
-from ptxlab.isa.zero_column_mask import most_shift
+from ptxlab.isa.units.zero_column_mask import most_shift
 
 FORMS = {PLAIN: "cta_group::1", PAIR: "cta_group::2", STATIONARY: "ws"}
 

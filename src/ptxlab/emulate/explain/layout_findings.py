@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.runtime.order import tile_layouts
-from ptxlab.isa import tensor_map
-from ptxlab.isa.descriptor import MN_MAJOR, Descriptor
+from ptxlab.isa.units import tensor_map
+from ptxlab.isa.units.descriptor import MN_MAJOR, Descriptor
 from ptxlab.report import Diagnostic, Label, Span, error, warning
 
 if TYPE_CHECKING:

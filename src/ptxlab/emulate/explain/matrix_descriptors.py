@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxlab.emulate.explain.encoded import Explanation, Field
-from ptxlab.isa.descriptor import (
+from ptxlab.isa.targets import target_named
+from ptxlab.isa.units.descriptor import (
     ABSOLUTE,
     CHUNK,
     RESERVED,
@@ -14,7 +15,6 @@ from ptxlab.isa.descriptor import (
     VERSION,
     Descriptor,
 )
-from ptxlab.isa.targets import target_named
 
 TARGETS = {"sm_90a": False, "sm_100a": True, "sm_103a": True}  # whether its descriptors are those of `tcgen05`
 SPANS = {"32B": 32, "64B": 64, "128B": 128, "128B/32B": 128}  # bytes of a row of a swizzle

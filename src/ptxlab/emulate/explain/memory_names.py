@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab.device import layout
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.snapshots import block_name, companion
-from ptxlab.isa.tensor_memory import COLUMNS
+from ptxlab.isa.units.tensor_memory import COLUMNS
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.faults import FactorReason as Reason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
-from ptxlab.isa.tensor_memory import BAND
+from ptxlab.isa.units.tensor_memory import BAND
 from ptxlab.report import Diagnostic
 
 _OVERLAPPING = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import barriers, faults, state, thread_parts
 from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.runtime.asynchronous.mbarrier_memory import BYTES, BYTES_MASK, EXPECTED
-from ptxlab.isa.mbarrier import ARRIVALS
+from ptxlab.isa.chapters.mbarrier import ARRIVALS
 from ptxlab.native import offset_of, size_of
 
 if TYPE_CHECKING:

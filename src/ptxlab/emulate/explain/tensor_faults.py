@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.faults import AllocationReason, TensorAddressReason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
-from ptxlab.isa.tensor_memory import BAND
-from ptxlab.isa.tensor_sparsity import KEPT
+from ptxlab.isa.units.tensor_memory import BAND
+from ptxlab.isa.units.tensor_sparsity import KEPT
 from ptxlab.report import Diagnostic, Label
 
 Explained = tuple[str, str, list[str]]  # message, what to do, facts

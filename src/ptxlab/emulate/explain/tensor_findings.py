@@ -11,8 +11,8 @@ from ptxlab.emulate.explain.accesses import replay
 from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.snapshots import ranges
 from ptxlab.emulate.runtime.tensor_memory.collectors import CHANGED, FULL
-from ptxlab.isa.collector import BUFFERS
-from ptxlab.isa.tensor_memory import BAND, COLUMNS
+from ptxlab.isa.units.collector import BUFFERS
+from ptxlab.isa.units.tensor_memory import BAND, COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi import textures
 from ptxlab.emulate.abi.faults import SurfaceReason, TextureReason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
-from ptxlab.isa.texture_unit import GEOMETRIES
+from ptxlab.isa.units.texture_unit import GEOMETRIES
 from ptxlab.report import Diagnostic
 
 _KINDS = {

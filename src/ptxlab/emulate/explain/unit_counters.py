@@ -10,7 +10,7 @@ from ptxlab.emulate.translate.counting import COLLECTED, EXCHANGED, FLOPS, LOADE
 from ptxlab.isa import Match
 from ptxlab.isa.gpus import SMS
 from ptxlab.isa.occupancy import limits_of, occupancy
-from ptxlab.isa.tensor_memory import COLUMNS
+from ptxlab.isa.units.tensor_memory import COLUMNS
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch

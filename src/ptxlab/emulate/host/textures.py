@@ -15,7 +15,7 @@ from ptxlab.device.regions import Region
 from ptxlab.device.textures import ADDRESSES, FILTERS, HANDLE_BYTES, HANDLES, Sampler, Surface, Texels, Texture
 from ptxlab.emulate.abi import textures
 from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.isa.texture_unit import FORMATS, GEOMETRIES
+from ptxlab.isa.units.texture_unit import FORMATS, GEOMETRIES
 from ptxlab.native.checking import share
 
 _ROW = 32  # bytes that rows of a surface are multiples of

@@ -10,13 +10,13 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
-from ptxlab.isa import (
+from ptxlab.isa import undefined
+from ptxlab.isa.units import (
     multiplication,
     multiplication_scaled,
     tensor_mma,
     tensor_mma_scaled,
     tensor_tile,
-    undefined,
     warpgroup_multiplication,
 )
 from ptxlab.numbers import tensor_core_tiles

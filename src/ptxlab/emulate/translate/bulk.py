@@ -13,7 +13,7 @@ from ptxlab.emulate.translate.counting import EXCHANGED, LOADED, MULTICAST, STOR
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import Box, Reduction
-from ptxlab.isa.tensor_memory import TWO_BLOCKS
+from ptxlab.isa.units.tensor_memory import TWO_BLOCKS
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.machine import LlvmMachine

@@ -27,9 +27,9 @@ from ptxlab.flow.control import Control
 from ptxlab.flow.effort import Effort, ExhaustedError
 from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Jump, Match, Operation
+from ptxlab.isa.chapters.warp import SHUFFLES, shuffle
 from ptxlab.isa.effects import Effects
 from ptxlab.isa.undefined import ALL_LANES
-from ptxlab.isa.warp import SHUFFLES, shuffle
 
 
 def dead_loads(facts: FunctionFacts) -> dict[int, Threads]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
 from ptxlab.ir.effects import registers_in
-from ptxlab.isa import Match, Operation, tensor_map
+from ptxlab.isa import Match, Operation
+from ptxlab.isa.units import tensor_map
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.function import Function

@@ -22,10 +22,10 @@ from ptxlab.emulate.translate.undefined import DEFINED
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue, bits_of, constant_text, resize
 from ptxlab.emulate.translate.wgmma import WarpgroupMma
 from ptxlab.isa import Match, asynchronous
-from ptxlab.isa.multicast_unit import Multicast
-from ptxlab.isa.texture_unit import Textures
 from ptxlab.isa.types import type_named
 from ptxlab.isa.undefined import Following
+from ptxlab.isa.units.multicast_unit import Multicast
+from ptxlab.isa.units.texture_unit import Textures
 from ptxlab.native.functions import signature
 
 if TYPE_CHECKING:

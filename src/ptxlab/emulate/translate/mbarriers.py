@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
-from ptxlab.isa.mbarrier import RELAXED_ORDER
+from ptxlab.isa.chapters.mbarrier import RELAXED_ORDER
 from ptxlab.isa.types import type_named
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class MulticastUnit:
-    """`k.multicast`, see `isa.multicast_unit`."""
+    """`k.multicast`, see `isa.units.multicast_unit`."""
 
     def __init__(self, machine: LlvmMachine) -> None:
         self._machine = machine

@@ -12,10 +12,10 @@ from ptxlab.emulate.translate.counting import COLLECTED, FLOPS, OPERANDS
 from ptxlab.emulate.translate.records import OperationRecord
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.isa.asynchronous import MatrixCopy, Mma
-from ptxlab.isa.collector import is_kept_of_a, may_be_kept
-from ptxlab.isa.instruction_descriptor import LONG_TARGET, bytes_of_a, bytes_of_b, operations_of
-from ptxlab.isa.tensor_tile import TensorMma
 from ptxlab.isa.types import type_named
+from ptxlab.isa.units.collector import is_kept_of_a, may_be_kept
+from ptxlab.isa.units.instruction_descriptor import LONG_TARGET, bytes_of_a, bytes_of_b, operations_of
+from ptxlab.isa.units.tensor_tile import TensorMma
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.machine import LlvmMachine

@@ -9,8 +9,8 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.textures import SurfaceAccess, TextureLookup
 from ptxlab.emulate.translate.records import OperationRecord, read_field
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
-from ptxlab.isa.texture_unit import Lookup, SurfaceTexel
 from ptxlab.isa.types import type_named
+from ptxlab.isa.units.texture_unit import Lookup, SurfaceTexel
 
 if TYPE_CHECKING:
     from ptxlab.emulate.translate.machine import LlvmMachine
@@ -19,7 +19,7 @@ _ACCESSES = {"load": address_spaces.LOAD, "store": address_spaces.STORE, "update
 
 
 class TextureUnit:
-    """`k.textures`, see `isa.texture_unit`."""
+    """`k.textures`, see `isa.units.texture_unit`."""
 
     def __init__(self, machine: LlvmMachine) -> None:
         self._machine = machine

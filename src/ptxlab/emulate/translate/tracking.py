@@ -17,8 +17,8 @@ from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.undefined import DEFINED, passes_argument
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
 from ptxlab.ir.shapes import match_of
-from ptxlab.isa.descriptor import CHUNK
 from ptxlab.isa.types import type_named
+from ptxlab.isa.units.descriptor import CHUNK
 from ptxlab.native import offset_of
 
 if TYPE_CHECKING:

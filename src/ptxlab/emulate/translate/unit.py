@@ -31,8 +31,8 @@ from ptxlab.emulate.translate.tracking import Tracking
 from ptxlab.emulate.translate.values import LlvmValue
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
-from ptxlab.isa.tensor_memory import TWO_BLOCKS
 from ptxlab.isa.types import type_named
+from ptxlab.isa.units.tensor_memory import TWO_BLOCKS
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.text import METADATA
 from ptxlab.native.translate import emit

@@ -9,7 +9,7 @@ from typing import Any
 from ptxlab.device.placing import Encoded
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.frameworks.arrays import Arrays
-from ptxlab.isa.tensor_map import ELEMENT_TYPES
+from ptxlab.isa.units.tensor_map import ELEMENT_TYPES
 
 _FORMATS = {
     "i1": "?", "u1": "?", "i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import Kernel, b32, f32, kernel, pointer, ptx, s32
-from ptxlab.isa.fragment import ELEMENT_BITS
+from ptxlab.isa.units.fragment import ELEMENT_BITS
 from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
 from ptxlab.measure.data import type_of
 from ptxlab.measure.entry import Arrays

@@ -18,7 +18,7 @@ from ptxlab.emulate.runtime.schedule.clusters import block_of, take_clusters, ta
 from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.native import Pointer, atomic_add, cast, native, u32, u64
 
-ANSWER = 16  # bytes; see `isa.cluster`
+ANSWER = 16  # bytes; see `isa.chapters.cluster`
 SELDOM = 4  # with a seed, one of that many has started
 
 

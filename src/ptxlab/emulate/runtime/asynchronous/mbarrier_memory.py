@@ -14,7 +14,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.memory.memory import fail_because, in_block
 from ptxlab.emulate.runtime.order.reports import report_reinitialised
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
-from ptxlab.isa.mbarrier import ARRIVALS
+from ptxlab.isa.chapters.mbarrier import ARRIVALS
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64, unlikely
 
 BYTES_MASK = (1 << 21) - 1

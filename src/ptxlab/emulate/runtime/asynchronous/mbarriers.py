@@ -39,7 +39,7 @@ from ptxlab.emulate.runtime.order.mbarrier_order import (
     release_copies,
     release_to_phase,
 )
-from ptxlab.isa.mbarrier import ARRIVALS, INCOMPLETE, PARITY, RELAXED_ORDER
+from ptxlab.isa.chapters.mbarrier import ARRIVALS, INCOMPLETE, PARITY, RELAXED_ORDER
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 ONE_PHASE = 1 << PARITY
@@ -184,7 +184,7 @@ def complete_bytes(thread: Pointer[Thread], block: Pointer[Block], offset: u64, 
 def arrive_at_phase(
     thread: Pointer[Thread], block: Pointer[Block], offset: u64, count: u32, order: u32, instruction: u32
 ) -> u64:
-    """Arrive `count` times; the result is the state before. `order` is that of `isa.mbarrier`; 0: it orders nothing."""
+    """Arrive `count` times; the result is the state before. `order` is as in `isa.chapters.mbarrier`; 0: none."""
     if not is_barrier(thread, block, offset, instruction):
         return 0
     notes = notes_on(block, offset)

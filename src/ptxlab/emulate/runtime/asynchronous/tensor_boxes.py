@@ -15,7 +15,7 @@ from ptxlab.emulate.runtime.asynchronous.async_accesses import note_global_work,
 from ptxlab.emulate.runtime.asynchronous.recorded_copies import record_read, record_written
 from ptxlab.emulate.runtime.asynchronous.reductions import reduce_bytes
 from ptxlab.emulate.runtime.memory.memory import find_allocation, find_memory
-from ptxlab.isa.tensor_map import NAN
+from ptxlab.isa.units.tensor_map import NAN
 from ptxlab.native import Pointer, address_of, array, boolean, cast, copy_bytes, native, s32, s64, u8, u16, u32, u64
 
 CHUNK = 16  # bytes of shared memory that a copy keeps together

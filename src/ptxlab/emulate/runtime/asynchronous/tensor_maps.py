@@ -1,4 +1,4 @@
-"""Reading tensor maps: 128 bytes that the host, a driver or the kernel itself has made (see `isa.tensor_map`).
+"""Reading tensor maps: 128 bytes that the host, a driver or the kernel itself has made (see `isa.units.tensor_map`).
 
 Any bytes may be there: a field that no copy can use is a fault that names it.
 """
@@ -23,7 +23,7 @@ from ptxlab.emulate.abi.faults import BAD_COORDINATE, BAD_TENSOR_MAP, Coordinate
 from ptxlab.emulate.abi.state import Thread, Transfer
 from ptxlab.emulate.runtime.asynchronous.tensor_boxes import CHUNK, bytes_of_row, rows_of, shared_bytes_of_row
 from ptxlab.emulate.runtime.memory.memory import fail_because, find_memory
-from ptxlab.isa import tensor_map as layout
+from ptxlab.isa.units import tensor_map as layout
 from ptxlab.native import Pointer, address_of, boolean, cast, native, s32, s64, u32, u64
 
 MAP_SIZE = layout.BYTES

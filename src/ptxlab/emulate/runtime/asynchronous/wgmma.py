@@ -19,7 +19,7 @@ from ptxlab.emulate.runtime.order.k_slices import note_operand
 from ptxlab.emulate.runtime.order.tile_layouts import check_layout
 from ptxlab.emulate.runtime.order.vector_clocks import PRODUCTS
 from ptxlab.emulate.runtime.schedule.quiescence import mixed
-from ptxlab.isa.descriptor import CHUNK, chunk_offset
+from ptxlab.isa.units.descriptor import CHUNK, chunk_offset
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, size_of, u8, u32, u64
 
 WARPGROUP = 128  # threads

@@ -27,7 +27,7 @@ from ptxlab.emulate.runtime.order.tile_layouts import (
     tile_at,
 )
 from ptxlab.emulate.runtime.schedule.quiescence import mixed
-from ptxlab.isa.descriptor import CHUNK, MN_MAJOR
+from ptxlab.isa.units.descriptor import CHUNK, MN_MAJOR
 from ptxlab.native import Pointer, boolean, cast, copy_bytes, native, size_of, struct, u8, u32, u64
 
 TILE_SIZE = size_of(WrittenTile)

@@ -18,7 +18,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     TENSOR_LOADS,
     TENSOR_WORK,
 )
-from ptxlab.isa.mbarrier import IN_CLUSTER, RELAXED_ORDER
+from ptxlab.isa.chapters.mbarrier import IN_CLUSTER, RELAXED_ORDER
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 # Why a wait hands nothing over: it is relaxed or of too small a scope, or the arrival that it saw is.

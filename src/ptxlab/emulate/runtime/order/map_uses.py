@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.clocks import Access, MapUse, VectorClock
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.vector_clocks import BULK_READS, epoch_of, key_of
-from ptxlab.isa.tensor_map import BYTES
+from ptxlab.isa.units.tensor_map import BYTES
 from ptxlab.native import Pointer, address_of, boolean, native, u32, u64
 
 

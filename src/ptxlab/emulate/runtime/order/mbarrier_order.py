@@ -18,7 +18,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     join_tensor_entries,
     key_of,
 )
-from ptxlab.isa.mbarrier import IN_CLUSTER, RELAXED_ORDER
+from ptxlab.isa.chapters.mbarrier import IN_CLUSTER, RELAXED_ORDER
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 # Added to the offset of an mbarrier: its synchronization variables are not that of its word. One is for arrivals of its

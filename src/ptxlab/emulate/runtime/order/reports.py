@@ -22,7 +22,7 @@ from ptxlab.emulate.runtime.order.tensor_happens_before import (
     order_of,
 )
 from ptxlab.emulate.runtime.order.vector_clocks import FAILED
-from ptxlab.isa.tensor_map import BYTES as MAP_BYTES
+from ptxlab.isa.units.tensor_map import BYTES as MAP_BYTES
 from ptxlab.native import Pointer, atomic_store, boolean, cast, native, trailing_zeros, u32, u64
 
 # Kinds of findings.

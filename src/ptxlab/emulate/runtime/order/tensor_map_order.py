@@ -36,7 +36,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     MAP_RELEASE,
     epoch_of_everyone,
 )
-from ptxlab.isa.tensor_map import ALIGNMENT, BYTES
+from ptxlab.isa.units.tensor_map import ALIGNMENT, BYTES
 from ptxlab.native import Pointer, address_of, append, array, boolean, cast, native, u32, u64
 
 WORD = 4

@@ -23,7 +23,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import (
     join_tensor_entries,
     key_of,
 )
-from ptxlab.isa.tensor_memory import COLUMNS
+from ptxlab.isa.units.tensor_memory import COLUMNS
 from ptxlab.native import Pointer, address_of, cast, native, u32, u64
 
 CTA_SCOPE = 1

@@ -18,8 +18,8 @@ from ptxlab.emulate.abi.tiles import LAYOUTS, TILES, TileRead, WrittenTile
 from ptxlab.emulate.runtime.order.early_waits import cell_at
 from ptxlab.emulate.runtime.order.reports import MISMATCHED, add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ASYNC, MATRIX_ROW, SCATTER, SIZE, WARP_SHIFT
-from ptxlab.isa.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
-from ptxlab.isa.tensor_map import BF16, F16, F32, F32_FTZ, F64
+from ptxlab.isa.units.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
+from ptxlab.isa.units.tensor_map import BF16, F16, F32, F32_FTZ, F64
 from ptxlab.native import (
     Pointer,
     boolean,

@@ -13,7 +13,7 @@ from ptxlab.emulate.abi.tensor_memory import TensorAccess
 from ptxlab.emulate.runtime.order.reports import UNREAD, add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import KIND, PAGE, PAGE_SHIFT, SIZE, SIZE_SHIFT, slot_of
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
-from ptxlab.isa.tensor_memory import BAND, COLUMNS
+from ptxlab.isa.units.tensor_memory import BAND, COLUMNS
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 LEAST_COLUMNS = 16

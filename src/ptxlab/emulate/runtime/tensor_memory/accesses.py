@@ -10,7 +10,7 @@ from ptxlab.emulate.runtime.memory.memory import fail_because
 from ptxlab.emulate.runtime.order.tensor_happens_before import MOVE
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.tensor_memory.allocation import UNIT
-from ptxlab.isa.tensor_memory import BAND, COLUMNS, LANES
+from ptxlab.isa.units.tensor_memory import BAND, COLUMNS, LANES
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 CELL = (LANES * COLUMNS) - 1

@@ -14,8 +14,8 @@ from ptxlab.emulate.runtime.order.tensor_happens_before import OTHER
 from ptxlab.emulate.runtime.order.tensor_order import end_tensor_order, note_tensor
 from ptxlab.emulate.runtime.order.unread_accumulators import check_unread
 from ptxlab.emulate.runtime.tensor_memory.operations import free_operations
-from ptxlab.isa.tensor_memory import COLUMNS, LANES
 from ptxlab.isa.undefined import leave_undefined
+from ptxlab.isa.units.tensor_memory import COLUMNS, LANES
 from ptxlab.native import Pointer, calloc, cast, free, native, size_of, u8, u32, u64
 
 TENSOR_SIZE = size_of(Tensor)

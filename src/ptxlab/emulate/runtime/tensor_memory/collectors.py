@@ -1,4 +1,4 @@
-"""What the collector buffers of a block hold, and whether an MMA may use it (see `isa.collector`).
+"""What the collector buffers of a block hold, and whether an MMA may use it (see `isa.units.collector`).
 
 A use of a buffer that is empty is a warning: public kernels have `lastuse` on every MMA, and the hardware reads the
 matrix from memory then. A use of a buffer that holds another matrix is an error, and so is one of a matrix of which
@@ -12,10 +12,10 @@ from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Collector
 from ptxlab.emulate.runtime.order.reports import COLLECTOR, add_finding, has_finding
 from ptxlab.emulate.runtime.tensor_memory.operands import MatrixRead, contents_of
-from ptxlab.isa.collector import DISCARD, FILL, LAST_USE
-from ptxlab.isa.instruction_descriptor import PAIR, columns_of, depth_of, rows_of, stored_depth_of
-from ptxlab.isa.tensor_tile import TensorMma
-from ptxlab.isa.zero_column_mask import shift_of
+from ptxlab.isa.units.collector import DISCARD, FILL, LAST_USE
+from ptxlab.isa.units.instruction_descriptor import PAIR, columns_of, depth_of, rows_of, stored_depth_of
+from ptxlab.isa.units.tensor_tile import TensorMma
+from ptxlab.isa.units.zero_column_mask import shift_of
 from ptxlab.native import Pointer, address_of, native, u32, u64
 
 # In the flags of a finding, beside the number of the buffer: it holds another matrix, or one that has since changed.

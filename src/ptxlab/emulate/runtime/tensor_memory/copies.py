@@ -19,9 +19,9 @@ from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_number
 from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, wrong_mode
 from ptxlab.emulate.runtime.tensor_memory.operations import COPY, next_operation, note_start
-from ptxlab.isa.descriptor import CHUNK, K_MAJOR, tensor_chunk_offset
 from ptxlab.isa.expansion import ELEMENTS, expanded_word
-from ptxlab.isa.tensor_memory import COLUMNS
+from ptxlab.isa.units.descriptor import CHUNK, K_MAJOR, tensor_chunk_offset
+from ptxlab.isa.units.tensor_memory import COLUMNS
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, size_of, u8, u32, u64
 
 COPY_SIZE = size_of(TensorCopy)

@@ -14,8 +14,8 @@ from ptxlab.emulate.runtime.tensor_memory.metadata import judge_metadata
 from ptxlab.emulate.runtime.tensor_memory.operations import COMMIT, COPY, MULTIPLY, SHIFT, drop_operation
 from ptxlab.emulate.runtime.tensor_memory.scale_factors import check_copies
 from ptxlab.emulate.runtime.tensor_memory.shifts import shift_rows
-from ptxlab.isa.instruction_descriptor import PAIR
-from ptxlab.isa.tensor_mma import multiply_in_tensor_memory
+from ptxlab.isa.units.instruction_descriptor import PAIR
+from ptxlab.isa.units.tensor_mma import multiply_in_tensor_memory
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
 

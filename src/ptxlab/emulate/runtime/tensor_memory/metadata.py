@@ -5,13 +5,13 @@ from __future__ import annotations
 from ptxlab.emulate.abi.faults import BAD_METADATA
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.memory.memory import fail
-from ptxlab.isa.tensor_tile import TensorMma
+from ptxlab.isa.units.tensor_tile import TensorMma
 from ptxlab.native import Pointer, native, u32, u64
 
 
 @native
 def judge_metadata(thread: Pointer[Thread], mma: Pointer[TensorMma], found: u32, instruction: u32) -> None:
-    """Stop at what `isa.tensor_mma.find_bad_metadata` found, if it found something."""
+    """Stop at what `isa.units.tensor_mma.find_bad_metadata` found, if it found something."""
     if found == 0:
         return
     position: u64 = u64(found) - 1

@@ -11,9 +11,18 @@ from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated, next_num
 from ptxlab.emulate.runtime.tensor_memory.collectors import use_collector
 from ptxlab.emulate.runtime.tensor_memory.operands import fail_description, use_operands
 from ptxlab.emulate.runtime.tensor_memory.operations import MULTIPLY, next_operation, note_start
-from ptxlab.isa.instruction_descriptor import MXF8F6F4, PAIR, PLAIN, TF32, columns_of, is_long, rows_of, violation_in
-from ptxlab.isa.tensor_tile import TensorMma
-from ptxlab.isa.zero_column_mask import most_shift, shift_of
+from ptxlab.isa.units.instruction_descriptor import (
+    MXF8F6F4,
+    PAIR,
+    PLAIN,
+    TF32,
+    columns_of,
+    is_long,
+    rows_of,
+    violation_in,
+)
+from ptxlab.isa.units.tensor_tile import TensorMma
+from ptxlab.isa.units.zero_column_mask import most_shift, shift_of
 from ptxlab.native import Pointer, address_of, boolean, cast, copy_bytes, native, size_of, u8, u32, u64
 
 MMA_SIZE = size_of(TensorMma)

@@ -21,15 +21,24 @@ from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.schedule.quiescence import mixed
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
 from ptxlab.emulate.runtime.tensor_memory.scale_factors import are_factors_apart, use_factors
-from ptxlab.isa.descriptor import ABSOLUTE, CHUNK, tensor_chunk_offset
-from ptxlab.isa.instruction_descriptor import F16, LONG, PAIR, TF32, columns_of, depth_of, rows_of, stored_depth_of
-from ptxlab.isa.tensor_map import BF16 as BF16_ELEMENTS
-from ptxlab.isa.tensor_map import F16 as F16_ELEMENTS
-from ptxlab.isa.tensor_map import F32 as F32_ELEMENTS
-from ptxlab.isa.tensor_matrix import each_of
-from ptxlab.isa.tensor_sparsity import metadata_address, metadata_columns
-from ptxlab.isa.tensor_tile import TensorMma, width_of
-from ptxlab.isa.zero_column_mask import shift_of
+from ptxlab.isa.units.descriptor import ABSOLUTE, CHUNK, tensor_chunk_offset
+from ptxlab.isa.units.instruction_descriptor import (
+    F16,
+    LONG,
+    PAIR,
+    TF32,
+    columns_of,
+    depth_of,
+    rows_of,
+    stored_depth_of,
+)
+from ptxlab.isa.units.tensor_map import BF16 as BF16_ELEMENTS
+from ptxlab.isa.units.tensor_map import F16 as F16_ELEMENTS
+from ptxlab.isa.units.tensor_map import F32 as F32_ELEMENTS
+from ptxlab.isa.units.tensor_matrix import each_of
+from ptxlab.isa.units.tensor_sparsity import metadata_address, metadata_columns
+from ptxlab.isa.units.tensor_tile import TensorMma, width_of
+from ptxlab.isa.units.zero_column_mask import shift_of
 from ptxlab.native import Pointer, boolean, cast, native, struct, u32, u64
 
 COLUMNS_OF_A = 8  # that rows of A take in tensor memory
@@ -44,7 +53,7 @@ class MatrixRead:
     major: u32
     rows: u32
     depth: u32  # columns of A that are stored, or rows of B
-    kind: u32  # of the MMA, see `isa.instruction_descriptor`
+    kind: u32  # of the MMA, see `isa.units.instruction_descriptor`
     is_b: u32  # whether it is B, and not A
     number: u32  # of the MMA among the operations of its block
     type: u32  # of its elements, see `mapped_type`
@@ -156,7 +165,7 @@ def read_rows(
 
 @native
 def fail_description(thread: Pointer[Thread], reason: u32, bits: u32, kind: u32, instruction: u32) -> None:
-    """Note what is wrong with a descriptor: a `DescriptorReason`, or a violation of `isa.instruction_descriptor`."""
+    """Note what is wrong with a descriptor: a `DescriptorReason`, or one of `isa.units.instruction_descriptor`."""
     if thread.worker.fault.kind == 0:
         thread.worker.fault.mma_kind = kind
     fail_because(thread, BAD_INSTRUCTION_DESCRIPTOR, reason, instruction, u64(bits))

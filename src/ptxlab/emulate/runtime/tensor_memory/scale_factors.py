@@ -11,9 +11,9 @@ from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.emulate.runtime.order.tensor_order import note_tensor
 from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import is_allocated
-from ptxlab.isa.instruction_descriptor import columns_of
-from ptxlab.isa.tensor_memory import BAND, LANES
-from ptxlab.isa.tensor_scale import (
+from ptxlab.isa.units.instruction_descriptor import columns_of
+from ptxlab.isa.units.tensor_memory import BAND, LANES
+from ptxlab.isa.units.tensor_scale import (
     PARTS,
     Factors,
     columns_of_factors,
@@ -22,7 +22,7 @@ from ptxlab.isa.tensor_scale import (
     word_of,
     words_of,
 )
-from ptxlab.isa.tensor_tile import TensorMma
+from ptxlab.isa.units.tensor_tile import TensorMma
 from ptxlab.native import Pointer, boolean, native, u32, u64
 
 

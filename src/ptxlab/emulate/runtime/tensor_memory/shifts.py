@@ -17,7 +17,7 @@ from ptxlab.emulate.runtime.order.vector_clocks import TENSOR_WORK
 from ptxlab.emulate.runtime.tensor_memory.accesses import fail_address, is_allocated, next_number
 from ptxlab.emulate.runtime.tensor_memory.operands import fail_description
 from ptxlab.emulate.runtime.tensor_memory.operations import SHIFT, next_operation, note_start
-from ptxlab.isa.tensor_memory import BAND, COLUMNS
+from ptxlab.isa.units.tensor_memory import BAND, COLUMNS
 from ptxlab.native import Pointer, cast, native, u32, u64
 
 WIDTH = 8  # columns that are shifted: 32 bytes

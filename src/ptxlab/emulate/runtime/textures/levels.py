@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.textures import SamplerState, TextureLookup, TextureObject
 from ptxlab.emulate.runtime.textures.coordinates import fixed_point
-from ptxlab.isa.texture_unit import FETCH_LEVEL, FOLLOW_GRADIENTS
+from ptxlab.isa.units.texture_unit import FETCH_LEVEL, FOLLOW_GRADIENTS
 from ptxlab.native import Pointer, array, bits_float, f32, f64, float_bits, native, s64, u32, u64
 
 _BITS = 8

@@ -12,7 +12,7 @@ from ptxlab.emulate.runtime.textures.cubes import neighbor, project, spread_corn
 from ptxlab.emulate.runtime.textures.levels import level_of
 from ptxlab.emulate.runtime.textures.objects import fail_texture, find_object
 from ptxlab.emulate.runtime.textures.texels import border_component, decoded, raw_component
-from ptxlab.isa.texture_unit import FETCH_LEVEL, GATHER, GEOMETRIES, RESULTS
+from ptxlab.isa.units.texture_unit import FETCH_LEVEL, GATHER, GEOMETRIES, RESULTS
 from ptxlab.native import Pointer, address_of, array, boolean, cast, native, s32, s64, struct, u32, u64
 from ptxlab.numbers.conversion import convert
 from ptxlab.numbers.parameters import F16, F32, RN

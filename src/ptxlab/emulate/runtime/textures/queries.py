@@ -11,7 +11,7 @@ from ptxlab.emulate.abi.faults import TextureReason
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.textures import NOTHING, TEXTURE, TextureObject
 from ptxlab.emulate.runtime.textures.objects import fail_texture, object_of
-from ptxlab.isa.texture_unit import GEOMETRIES, QUERIES
+from ptxlab.isa.units.texture_unit import GEOMETRIES, QUERIES
 from ptxlab.native import Pointer, cast, native, u32, u64
 
 _WIDTH, _HEIGHT, _DEPTH, _DATA_TYPE, _ORDER, _NORMALIZED, _ARRAY_SIZE, _LEVELS, _SAMPLES, _LAYOUT, _FILTER = range(11)

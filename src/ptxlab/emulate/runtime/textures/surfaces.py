@@ -8,7 +8,7 @@ from ptxlab.emulate.abi.textures import SURFACE, SurfaceAccess, TextureLevel, Te
 from ptxlab.emulate.runtime.memory.memory import fail_because
 from ptxlab.emulate.runtime.textures.objects import fail_texture, find_object, object_of
 from ptxlab.emulate.runtime.textures.texels import FORMAT_BYTES, S8, S32, encode_component
-from ptxlab.isa.texture_unit import BOUNDARIES
+from ptxlab.isa.units.texture_unit import BOUNDARIES
 from ptxlab.native import Pointer, boolean, cast, native, s32, s64, u32, u64
 
 TRAP = BOUNDARIES.index("trap")

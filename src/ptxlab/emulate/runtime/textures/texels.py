@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.textures import TextureLevel, TextureObject
 from ptxlab.emulate.runtime.textures.srgb import SRGB_VALUES
-from ptxlab.isa.texture_unit import FORMATS
+from ptxlab.isa.units.texture_unit import FORMATS
 from ptxlab.native import Pointer, bits_float, cast, f32, f64, float_bits, native, s32, s64, table, u16, u32, u64
 from ptxlab.numbers.conversion import convert, widen
 from ptxlab.numbers.parameters import F16, F32, RZ

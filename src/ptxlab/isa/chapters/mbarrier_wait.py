@@ -1,0 +1,132 @@
+"""Waiting for a phase of an mbarrier, and asking whether it is over (PTX ISA 9.7.13.15.16)."""
+
+from typing import Any
+
+from ..form import Modifiers, form
+from ..machine import AddressValue, Machine, Value
+from ..vocabulary import SHARED
+from .mbarrier import ACQUIRE, PARITY, PHASES, PRIMARY, REPORT, operands, order
+
+# What the forms that return a report have in common, and those that return its value.
+REPORTED: dict[str, Any] = {
+    "phase": "phase_type::primary",
+    "space": SHARED,
+    "writes": "d report",
+    "since": REPORT,
+    **ACQUIRE,
+}
+REPORTED_VALUE: dict[str, Any] = {**REPORTED, "writes": "d report value"}
+
+
+@form(
+    "mbarrier.test_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state",
+    phase=PRIMARY,
+    space=SHARED,
+    types=operands("a state", d="pred"),
+    since="7.0 sm_80",
+    **ACQUIRE,
+)
+def mbarrier_test_wait(k: Machine, m: Modifiers, a: AddressValue, state: Value) -> Value:
+    """Ask whether the phase in which `state` was returned is over."""
+    return k.mbarrier.test(a, state >> PARITY, order(m))
+
+
+@form(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state",
+    types=operands("report a state", d="pred"),
+    **REPORTED,
+)
+@form(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity",
+    types=operands("report a parity", d="pred"),
+    **REPORTED,
+)
+@form(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d|report, [a], state{, hint}",
+    types=operands("report a state hint", d="pred"),
+    **REPORTED,
+)
+@form(
+    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d|report, [a], parity{, hint}",
+    types=operands("report a parity hint", d="pred"),
+    **REPORTED,
+)
+def mbarrier_report(
+    k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parity: Value | None, hint: Value | None
+) -> tuple[Value, Value]:
+    """Ask whether a phase is over, and whether its barrier has anything to report: only bulk copies and fabrics do."""
+    return _asked(k, m, a, state, parity), k.constant("pred", 0)
+
+
+@form(
+    "mbarrier.test_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state",
+    types=operands("report value a state", d="pred"),
+    **REPORTED_VALUE,
+)
+@form(
+    "mbarrier.test_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity",
+    types=operands("report value a parity", d="pred"),
+    **REPORTED_VALUE,
+)
+@form(
+    "mbarrier.try_wait.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], state{, hint}",
+    types=operands("report value a state hint", d="pred"),
+    **REPORTED_VALUE,
+)
+@form(
+    "mbarrier.try_wait.parity.phase{.sem}{.scope}{.space}.b64 d{|report}, value, [a], parity{, hint}",
+    types=operands("report value a parity hint", d="pred"),
+    **REPORTED_VALUE,
+)
+def mbarrier_report_value(
+    k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parity: Value | None, hint: Value | None
+) -> tuple[Value, Value, Value]:
+    """Ask whether a phase is over, and what its barrier has to report: 0 for nothing."""
+    return _asked(k, m, a, state, parity), k.constant("pred", 0), k.constant("b8", 0)
+
+
+def _asked(k: Machine, m: Modifiers, a: AddressValue, state: Value | None, parity: Value | None) -> Value:
+    """Whether a phase is over that is known by a state or by its parity."""
+    if state is not None:
+        return k.mbarrier.test(a, state >> PARITY, order(m))
+    assert parity is not None
+    return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
+
+
+@form(
+    "mbarrier.test_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity", d="pred"),
+    since="7.1 sm_80",
+    **ACQUIRE,
+)
+def mbarrier_test_wait_parity(k: Machine, m: Modifiers, a: AddressValue, parity: Value) -> Value:
+    """Ask whether the phase of that parity, the current one or the one before, is over."""
+    return k.mbarrier.test(a, k.cast(parity, "u64"), order(m))
+
+
+@form(
+    "mbarrier.try_wait{.phase}{.sem}{.scope}{.space}.b64 d, [a], state{, hint}",
+    phase=PRIMARY,
+    space=SHARED,
+    types=operands("a state hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+def mbarrier_try_wait(k: Machine, m: Modifiers, a: AddressValue, state: Value, hint: Value | None) -> Value:
+    """Wait, for a limited time, until the phase in which `state` was returned is over; return whether it is."""
+    return k.mbarrier.wait(a, state >> PARITY, order(m))
+
+
+@form(
+    "mbarrier.try_wait.parity{.phase}{.sem}{.scope}{.space}.b64 d, [a], parity{, hint}",
+    phase=PHASES,
+    space=SHARED,
+    types=operands("a parity hint", d="pred"),
+    since="7.8 sm_90",
+    **ACQUIRE,
+)
+def mbarrier_try_wait_parity(k: Machine, m: Modifiers, a: AddressValue, parity: Value, hint: Value | None) -> Value:
+    """Wait, for a limited time, until the phase of that parity is over; return whether it is."""
+    return k.mbarrier.wait(a, k.cast(parity, "u64"), order(m))
