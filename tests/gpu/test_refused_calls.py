@@ -9,7 +9,7 @@ import pytest
 import ptxlab
 from ptxlab import kernels
 from tests.gpu.driver_of_python import Driver
-from tests.kernels.fake_torch import Tensor, be_torch
+from tests.ops.fake_torch import Tensor, be_torch
 
 
 class OnHost(Tensor):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.kernels.unusual_input import ALIKE, Usual, unusual, usual
+from tests.ops.unusual_input import ALIKE, Usual, unusual, usual
 
 pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]  # other packages have their own
 torch: Any = pytest.importorskip("torch")

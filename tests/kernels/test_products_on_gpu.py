@@ -6,7 +6,7 @@ import pytest
 
 from ptxlab import gpu
 from ptxlab.kernels import gated_matmul, grouped_matmul, matmul
-from ptxlab.kernels.functions.products import _calls
+from ptxlab.ops.products import _calls
 
 pytestmark = [
     pytest.mark.gpu,

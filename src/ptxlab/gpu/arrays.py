@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from ptxlab.device.structures import is_container, leaves, map_leaves
@@ -64,6 +65,15 @@ def is_on_gpu(value: Any) -> bool:
 def is_torch(kind: Hashable) -> bool:
     """Whether values of this type are tensors of torch, which is not imported for that."""
     return hasattr(kind, "data_ptr") and hasattr(kind, "element_size")
+
+
+def framework(array: Any) -> Any:
+    """The module that makes arrays like this one."""
+    if is_torch(array.__class__):
+        return import_module("torch")
+    if hasattr(array, "unsafe_buffer_pointer"):
+        return import_module("jax.numpy")
+    return import_module("cupy") if hasattr(array, "__cuda_array_interface__") else import_module("numpy")
 
 
 def is_ready(tensor: Any, gpu: int) -> bool:

@@ -1,8 +1,9 @@
 """The gallery: kernels to learn from and to use, each a folder with its source, its README and its `entry`.
 
 An entry says what is computed, who computes it, and against which library it is measured; tests run every variant of
-every entry on the emulator with all detectors, and on a GPU where there is one. `functions` has what to call, such as
-`matmul` and `attention`, which choose among the variants of a kernel; `parts` has what several kernels are made of.
+every entry on the emulator with all detectors, and on a GPU where there is one; `parts` has what several kernels are
+made of. `matmul`, `attention` and the other functions to call are in `ptxlab.ops`, which chooses among the variants of
+a kernel; their names are here, too.
 
 >>> "vector_addition" in names()
 True
@@ -14,19 +15,19 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from ptxlab.kernels.functions.attentions import attention, attention_backward
-from ptxlab.kernels.functions.decoding import decode_attention
-from ptxlab.kernels.functions.gated_products import gated_matmul
-from ptxlab.kernels.functions.grouped_products import grouped_matmul
-from ptxlab.kernels.functions.products import matmul
-from ptxlab.kernels.functions.quantized import quantized_matvec
-from ptxlab.kernels.functions.row_functions import cross_entropy, layer_norm, rms_norm, softmax
-from ptxlab.kernels.functions.scaled_products import scaled_matmul
-from ptxlab.kernels.functions.tuning import tune
 from ptxlab.kernels.parts.choices import export_table, import_table
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized
 from ptxlab.kernels.quantized_gemv.quantizing import quantize
 from ptxlab.measure import Entry
+from ptxlab.ops.attentions import attention, attention_backward
+from ptxlab.ops.decoding import decode_attention
+from ptxlab.ops.gated_products import gated_matmul
+from ptxlab.ops.grouped_products import grouped_matmul
+from ptxlab.ops.products import matmul
+from ptxlab.ops.quantized import quantized_matvec
+from ptxlab.ops.row_functions import cross_entropy, layer_norm, rms_norm, softmax
+from ptxlab.ops.scaled_products import scaled_matmul
+from ptxlab.ops.tuning import tune
 
 __all__ = [
     "Packed",

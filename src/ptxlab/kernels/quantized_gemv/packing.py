@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.functions.matrices import framework
+from ptxlab.gpu.arrays import framework
 from ptxlab.kernels.parts.block_scaled import values
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, PIECE, Format
 from ptxlab.kernels.quantized_gemv.kernel import CHUNK, ROWS

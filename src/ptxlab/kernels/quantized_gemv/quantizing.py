@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.kernels.functions.matrices import framework
+from ptxlab.gpu.arrays import framework
 from ptxlab.kernels.quantized_gemv.packing import Quantized
 from ptxlab.kernels.quantized_gemv.typed import convert
 

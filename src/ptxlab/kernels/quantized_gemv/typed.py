@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.kernels.functions.matrices import framework
+from ptxlab.gpu.arrays import framework
 from ptxlab.measure.data import DTYPES, TORCH_NAMES
 
 

@@ -1,0 +1,166 @@
+"""Calls of attention and of its gradients: what is checked, and what is launched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+
+from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
+from ptxlab.measure.data import DTYPES
+from ptxlab.ops.calls import Call, Step
+from ptxlab.ops.checks import (
+    Named,
+    check_apart,
+    check_dense,
+    check_extents,
+    check_gpu,
+    check_result,
+    require,
+)
+from ptxlab.ops.matrices import ROW, Matrix, argument, dense, empty, empty_like, filled, look
+from ptxlab.ops.ready import Workspace
+
+COUNTER, LOGS = 4, 12  # parameters of the kernel: what counts tiles, log-sum-exps
+
+
+def counter(like: Any, gpu: int | None) -> Workspace | None:
+    """What counts the tiles that blocks have taken."""
+    return None if gpu is None else Workspace("attention", like, gpu, {COUNTER: ROW})
+
+
+def numbered(parameters: Sequence[int], arrays: Sequence[int] | None = None) -> list[tuple[int, int]]:
+    """Each parameter with the number of its array: the first has the first one unless others are given."""
+    return list(zip(parameters, range(len(parameters)) if arrays is None else arrays, strict=True))
+
+
+def nothing(given: Sequence[Any], written: Sequence[Any], rows: tuple[int, ...]) -> Call:
+    """Where there are no keys, or no queries: every row attends to none."""
+    q, _, v, *_ = given
+    answer = filled(q, (*q.shape[:-1], v.shape[-1]), 0.0, out=written[0])
+    return Call([answer, *(filled(q, rows, -math.inf, "f32") for _ in written[1:])])
+
+
+def check_nothing(read: Sequence[Named], target: Matrix, type: str = "") -> None:
+    """Whether arrays go together of which one has no elements, as the kernels check it of others."""
+    (_, q), (_, k), (_, v) = read
+    check_gpu(read[0], [*read[1:], ("out", target)])
+    if (
+        len(q.shape) != 4
+        or len(k.shape) != 4
+        or k.shape[:3] != v.shape[:3]
+        or (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3])
+    ):
+        shapes = f"queries {q.shape}, keys {k.shape}, values {v.shape}"
+        raise ValueError(f"arrays are batch × heads × length × head size, and these do not fit: {shapes}")
+    if not q.shape[3] or not v.shape[3] or q.type != k.type or q.type != v.type:
+        raise ValueError("queries, keys and values are of one type, and heads have elements")
+    require("out", target, (*q.shape[:3], v.shape[3]), type or q.type)
+
+
+def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int]) -> Call:
+    """Attention; `written` is the answer, and log-sum-exps if they are asked for."""
+    q, (causal, window) = given[0], how
+    read = [(name, look(one, name)) for name, one in zip("qkv", given, strict=True)]
+    made = answer_of(q, given[2]) if written[0] is None else written[0]
+    target = look(made, "out")
+    if any(0 in one.shape for _, one in read):
+        check_nothing(read, target)
+        return nothing(given, [made, *written[1:]], tuple(q.shape[:-1]))
+    check(read, [("out", target)])
+    lse = empty(q, tuple(q.shape[:3]), "f32") if len(written) > 1 else None
+    logs = [] if lse is None else [look(lse, "lse", ("f32",))]
+    gpu = target.gpu
+    views = dict(zip("qkvo", (one.view() for _, one in [*read, ("out", target)]), strict=True))
+    launch = wgmma_attention.attend(
+        **views,
+        counter=np.zeros(1, np.uint32) if gpu is None else 0,
+        causal=causal,
+        window=window,
+        lse=argument(logs[0]) if logs else None,
+    )
+    arrays = [*(one for _, one in read), target, *logs]
+    step = Step(launch, numbered([0, 1, 2, 3, LOGS][: len(arrays)]))
+    return Call([made, lse][: len(written)], [step], arrays, workspace=counter(q, gpu))
+
+
+def answer_of(q: Any, v: Any) -> Any:
+    """Space for the answer, in memory as the queries are; its heads are as long as those of the values."""
+    return empty_like(q, v.shape[-1])
+
+
+def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, bool]) -> Call:
+    """The gradients of q, k and v, by three kernels; given are these, the answer, its gradient and log-sum-exps."""
+    lse, (causal, window, ordered) = given[-1], how
+    read = [(name, look(one, name)) for name, one in zip(("q", "k", "v", "o", "do"), given, strict=False)]
+    logs = look(lse, "lse", ("f32",))
+    sides = dict(read)
+    made = [empty_like(one) for one in given[:3]]
+    for name in ("o", "do"):
+        shape = *sides["q"].shape[:3], *sides["v"].shape[3:]
+        require(name, sides[name], shape, sides["q"].type, ", as queries and values are")
+    check_extents("lse", logs, sides["q"].shape[:3])
+    check_dense("lse", logs)
+    check_gpu(read[0], [*read[1:], ("lse", logs)])
+    if any(0 in one.shape for one in sides.values()):
+        check_nothing(read[:3], sides["o"])
+        return Call([filled(one, tuple(one.shape), 0.0) for one in given[:3]])
+    results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
+    check(read, results)
+    gpu, (_, _, queries, size) = logs.gpu, sides["q"].shape
+    plan = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries)
+    counts = wgmma_attention_backward.workspace(sides["q"].shape, plan.rows)
+    memory = np.zeros(sum(counts), np.float32) if gpu is None else None
+    parts = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
+    views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
+    wgmma_attention_backward.check(**{name: views[name] for name in "qkvo"}, causal=causal, window=window)
+    shares = wgmma_attention_backward.share(sides["q"].shape, sides["k"].shape, plan, window)
+    split = [divided(one, shares) for _, one in results[1:]] if shares > 1 else []
+    views |= {f"{name}_parts": one.view() for (name, _), one in zip(results[1:], split, strict=False)}
+    launches = wgmma_attention_backward.differentiate(
+        **views,
+        lse=argument(logs),
+        **dict[str, Any](zip(("sums", "offsets", "totals", "turns"), parts, strict=True)),
+        causal=causal,
+        window=window,
+        ordered=ordered,
+    )
+    names = "q k v o do lse dq dk dv dk_parts dv_parts sums offsets totals turns".split()
+    numbers = {name: number for number, name in enumerate(names if split else names[:9] + names[11:])}
+    stored = "dk_parts dv_parts" if split else "dk dv"
+    orders = (
+        (range(7), "o do lse offsets totals sums turns"),
+        ([*range(9), 16], f"q k v do {stored} sums offsets totals turns"),
+        (range(2), "sums dq"),
+        (range(4), "dk_parts dv_parts dk dv"),
+    )
+    steps = [
+        Step(launch, numbered(parameters, [numbers[name] for name in names.split()]))
+        for launch, (parameters, names) in zip(launches, orders, strict=False)
+    ]
+    arrays = [*sides.values(), logs, *(one for _, one in results)]
+    halves = [2 * math.prod(one.shape) for one in split]
+    return Call(made, steps, arrays, scratch=[*halves, *(4 * count for count in counts)])
+
+
+def divided(one: Matrix, shares: int) -> Matrix:
+    """Memory for so many times its heads: on a GPU of no address yet, which only has to be a multiple of 16."""
+    batch, heads, keys, size = one.shape
+    shape = batch, heads * shares, keys, size
+    array = np.zeros(shape, DTYPES[one.type]) if one.gpu is None else one.array
+    return Matrix(one.address, shape, dense(shape), one.type, one.gpu, array)
+
+
+def check(read: Sequence[Named], written: Sequence[Named]) -> None:
+    """Whether the kernels can read and write all of them, where they are."""
+    check_gpu(read[0], [*read[1:], *written])
+    for name, one in (*read, *written):
+        steps = [one.size * step % ROW for extent, step in zip(one.shape[:-1], one.strides, strict=False) if extent > 1]
+        if one.strides[-1:] != (1,) or any(steps) or one.address % ROW:
+            raise ValueError(f"`{name}` is not in rows that begin at multiples of {ROW} bytes: pass a contiguous array")
+    for name, one in written:
+        check_result(name, one)
+        check_apart(one, read, name)

@@ -1,0 +1,179 @@
+"""`attention` and `attention_backward`, for arrays of torch, CuPy and JAX on a GPU, and of NumPy on the emulator.
+
+For torch both are operators, so that `torch.compile` knows them, and the one is the gradient of the other.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ptxlab.ops import fp8_attention, jax_functions, packed_attention
+from ptxlab.ops.attention_launches import answer_of, prepare, prepare_gradients
+from ptxlab.ops.calls import Calls
+from ptxlab.ops.matrices import ROW, empty, empty_like
+from ptxlab.ops.operators import Gradient, Operator, is_traced, once
+from ptxlab.ops.xla import is_jax
+
+FORWARD = "(Tensor q, Tensor k, Tensor v, bool causal=False, int window=0) -> (Tensor, Tensor)"
+BACKWARD = (
+    "(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, bool causal=False, int window=0,"
+    " bool ordered=False)"
+    " -> (Tensor, Tensor, Tensor)"
+)
+
+THREE = (None,) * 3  # results that are made
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any = None,
+    *,
+    causal: bool = False,
+    window: int = 0,
+    return_lse: bool = False,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
+    scale_q: Any = None,
+    scale_k: Any = None,
+    scale_v: Any = None,
+) -> Any:
+    """softmax(q·kᵀ/√d)·v in f16, bf16 or e4m3 with f32 accumulators.
+
+    Arrays are batch × heads × length × head size, with any strides but the last, which is 1; k and v may have fewer
+    heads, each for as many of q. Heads have a multiple of 8 elements up to 256; those of v, and then of the answer, may
+    have fewer than those of q and k. Of e4m3, all have 64, 128 or 256. With `causal`, a query attends to the keys up to
+    its own, and with a `window` of n to the last n of these. The result is a new array, or `out`; with `return_lse` the
+    log-sum-exp of each row's scores comes after it, which `attention_backward` needs. Work starts on the stream that
+    the framework uses now; arrays of the host run on the emulator. Under torch's autograd it has a gradient.
+
+    With `cu_seqlens_q`, arrays are sequences of unequal lengths one after the other: length × heads × head size, as
+    `flash_attn_varlen_func` takes them, and log-sum-exps are heads × length. Sequence i has the queries from
+    `cu_seqlens_q[i]` up to but without `cu_seqlens_q[i + 1]`, in int32, and the keys by `cu_seqlens_k`, or the same;
+    either may be none. Only the kernel reads these numbers, and a call does not wait for the GPU; where they decrease,
+    results are wrong, and queries of no sequence are not written, nor are gradients of such elements.
+
+    Of e4m3, each array has a scale, an array of one positive f32 by which it is multiplied, and the result is bf16.
+    Weights are rounded to e4m3, too, and sums of values have the tensor cores' 14 bits. There is no gradient.
+    """
+    scales = scale_q, scale_k, scale_v
+    if fp8_attention.is_fp8(q) or any_given(*scales):
+        if any_given(cu_seqlens_q, cu_seqlens_k):
+            raise TypeError("packed sequences are of float16 and bfloat16, which have no scales")
+        return fp8_attention.attend((q, k, v, *scales), out, (causal, window), return_lse)
+    if not is_traced() and is_jax(q.__class__):
+        answer, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
+        return (answer, lse) if return_lse else answer
+    if any_given(cu_seqlens_q, cu_seqlens_k):
+        starts = cu_seqlens_q, cu_seqlens_k
+        return packed_attention.attend((q, k, v), starts, out, (causal, window), return_lse)
+    if out is None and is_traced():
+        found = _calls.operator(q, k, v, causal, window)
+    else:
+        found = _calls((q, k, v), (out, None) if return_lse else (out,), (causal, window))
+        if found is None:
+            found = _calls.operator.differentiate(q, k, v, causal, window)
+    return tuple(found) if return_lse else found[0]
+
+
+def _of_jax(given: tuple[Any, ...], starts: tuple[Any, Any], causal: bool, window: int, out: Any) -> tuple[Any, Any]:
+    if not any_given(*starts):
+        return jax_functions.attention(given, causal, window, out)
+    return jax_functions.packed_attention(given, packed_attention.both(starts), causal, window, out)
+
+
+def attention_backward(
+    do: Any,
+    q: Any,
+    k: Any,
+    v: Any,
+    o: Any,
+    lse: Any,
+    *,
+    causal: bool = False,
+    window: int = 0,
+    deterministic: bool = False,
+    cu_seqlens_q: Any = None,
+    cu_seqlens_k: Any = None,
+) -> tuple[Any, Any, Any]:
+    """The gradients of q, k and v, from that of `o = attention(q, k, v)`, in f16 or bf16.
+
+    `o` and `lse` are what `attention(..., return_lse=True)` returned, and all options are as they were there. The
+    gradient of q is summed in f32 by blocks in the order in which they run: its last bits differ from run to run. With
+    `deterministic` they wait for each other, and add in one order.
+    """
+    given, how = (do, q, k, v, o, lse), (causal, window, deterministic)
+    if any_given(cu_seqlens_q, cu_seqlens_k):
+        return packed_attention.differentiate(given, (cu_seqlens_q, cu_seqlens_k), how)
+    if is_traced():
+        found = _backward.operator(*given, *how)
+    elif is_jax(q.__class__):
+        return jax_functions.attention_backward(given, how)
+    else:
+        found = _backward((q, k, v, o, do, lse), THREE, how)
+        if found is None:
+            found = _backward.operator.differentiate(*given, *how)
+    dq, dk, dv = found
+    return dq, dk, dv
+
+
+def any_given(*arrays: Any) -> bool:
+    """Whether some of what may be left out is given."""
+    return any(one is not None for one in arrays)
+
+
+def _of_tensors(q: Any, k: Any, v: Any, causal: bool = False, window: int = 0) -> tuple[Any, ...]:
+    return tuple(_calls.compute((q, k, v), (None, None), (causal, window)))
+
+
+def _backward_of_tensors(
+    do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, causal: bool = False, window: int = 0, ordered: bool = False
+) -> tuple[Any, ...]:
+    return tuple(_backward.compute((q, k, v, o, do, lse), THREE, (causal, window, ordered)))
+
+
+def _keep_for_gradients(ctx: Any, inputs: Any, output: Any) -> None:
+    q, k, v, ctx.causal, ctx.window = inputs
+    ctx.save_for_backward(q, k, v, *output)
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+
+
+def _differentiate(ctx: Any, do: Any, _: Any) -> tuple[Any, ...]:
+    if do is None:
+        return None, None, None, None, None
+    how = ctx.causal, ctx.window, sys.modules["torch"].are_deterministic_algorithms_enabled()
+    do, (q, k, v, o, lse) = in_rows(do), ctx.saved_tensors
+    found = None if is_traced() else _backward((q, k, v, o, do, lse), THREE, how)
+    dq, dk, dv = once(_backward.operator, do, q, k, v, o, lse, *how) if found is None else found
+    return dq, dk, dv, None, None
+
+
+def in_rows(tensor: Any) -> Any:
+    """A tensor that the kernels can read, without a copy where it is one."""
+    batch, heads, rows, last = tensor.stride()
+    is_aligned = not (batch | heads | rows | tensor.storage_offset()) % (ROW // tensor.element_size())
+    return tensor if last == 1 and is_aligned else tensor.contiguous()
+
+
+_calls = Calls(
+    prepare,
+    Operator(
+        "attention_forward",
+        FORWARD,
+        _of_tensors,
+        lambda q, k, v, *others: (answer_of(q, v), empty(q, q.shape[:3], "f32")),
+        Gradient(_differentiate, _keep_for_gradients),
+    ),
+)
+_backward = Calls(
+    prepare_gradients,
+    Operator(
+        "attention_backward",
+        BACKWARD,
+        _backward_of_tensors,
+        lambda do, q, k, v, *others: tuple(map(empty_like, (q, k, v))),
+    ),
+)

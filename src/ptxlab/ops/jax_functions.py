@@ -1,0 +1,287 @@
+"""The functions of the gallery for arrays of JAX: eagerly, under `jit` and `vmap`, and with gradients where there are.
+
+XLA launches the kernels on its own stream; arrays of the CPU run on the emulator. What has a gradient is a
+`jax.custom_vjp` whose backward pass is made of the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from ptxlab.ops.xla import execute, jax, shaped
+
+BYTES = 16  # rows of matrices that TMA copies are multiples of it
+
+
+def refuse_out(out: Any) -> None:
+    """Arrays of JAX are results of functions, and nothing writes into them."""
+    if out is not None:
+        raise ValueError("arrays of JAX do not change: leave `out` out, and take what is returned")
+
+
+def differentiable(forward: Callable[..., Any], gradients: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays with its gradients, which take all arguments, all results and the gradients of these."""
+    operator: Any = jax().custom_vjp(forward)
+
+    def keep(*arrays: Any) -> Any:
+        found = forward(*arrays)
+        return found, (arrays, found)
+
+    operator.defvjp(keep, lambda kept, change: tuple(gradients(*kept, change)))
+    made: Callable[..., Any] = operator
+    return made
+
+
+# Products
+
+
+def matmul(a: Any, b: Any, bias: Any, activation: str | None, residual: Any, allow_tf32: bool, out: Any) -> Any:
+    """As `ptxlab.kernels.matmul`."""
+    refuse_out(out)
+    _check_product(a, b)
+    added = {name: one for name, one in (("bias", bias), ("residual", residual)) if one is not None}
+    if str(a.dtype) == "int8":
+        return _multiply(a, b, added, activation)
+    return _product(tuple(added), activation, allow_tf32)(a, b, *added.values())
+
+
+def _check_product(a: Any, b: Any) -> None:
+    if len(a.shape) < 2 or len(b.shape) != 2:
+        raise ValueError(f"`a` is {a.shape} and `b` {b.shape}: a matrix has two dimensions, and `a` may have more")
+    if a.shape[-1] != b.shape[0] or not b.shape[0]:
+        raise ValueError(
+            f"`a` has {a.shape[-1]} columns and `b` has {b.shape[0]} rows: a product needs the same number"
+        )
+
+
+@cache
+def _product(added: tuple[str, ...], activation: str | None, allow_tf32: bool) -> Callable[..., Any]:
+    how: dict[str, Any] = {"allow_tf32": allow_tf32}
+
+    def forward(a: Any, b: Any, *others: Any) -> Any:
+        return _multiply(a, b, dict(zip(added, others, strict=True)), activation, **how)
+
+    def gradients(arrays: Any, _: Any, change: Any) -> Any:
+        a, b, *others = arrays
+        given = dict(zip(added, others, strict=True))
+        of_sum = change
+        if activation is not None:
+            before = _multiply(a, b, {"bias": given["bias"]} if "bias" in given else {}, None, **how)
+            _, backward = jax().vjp(_activation(activation), before.astype("float32"))
+            of_sum = backward(change.astype("float32"))[0].astype(change.dtype)
+        rows, left = of_sum.reshape(-1, of_sum.shape[-1]), a.reshape(-1, a.shape[-1])
+        yield _multiply(of_sum, b, {}, None, transposed="b", **how)
+        yield _multiply(left, rows, {}, None, transposed="a", **how)
+        if "bias" in given:
+            yield rows.astype("float32").sum(0).astype(given["bias"].dtype)
+        if "residual" in given:
+            yield change
+
+    return differentiable(forward, gradients)
+
+
+def _multiply(
+    a: Any, b: Any, added: Mapping[str, Any], activation: str | None, transposed: str = "", allow_tf32: bool = False
+) -> Any:
+    """A product; `transposed` is "a" or "b" if that one is given transposed."""
+    jnp = jax().numpy
+    left, right = a.reshape(-1, a.shape[-1]), b
+    (m, k) = left.shape[::-1] if transposed == "a" else left.shape
+    n = right.shape[0] if transposed == "b" else right.shape[1]
+    rows = a.shape[:-1] if transposed != "a" else (m,)
+    more = -k % (BYTES // a.dtype.itemsize)
+    if more:  # columns of 0
+        left = jnp.pad(left, ((0, more), (0, 0)) if transposed == "a" else ((0, 0), (0, more)))
+        right = jnp.pad(right, ((0, 0), (0, more)) if transposed == "b" else ((0, more), (0, 0)))
+    flags = []
+    if transposed == "a" and _is_copied_by_tma(left):
+        flags.append(0)
+    elif transposed == "a":
+        left = left.T
+    if transposed == "b" or not _is_copied_by_tma(right):
+        flags.append(1)
+        right = right if transposed == "b" else right.T
+    residual = None if "residual" not in added else added["residual"].reshape(-1, n)
+    given = left, right, added.get("bias"), activation, residual, allow_tf32
+    made = shaped((m, n), "int32" if str(a.dtype) == "int8" else a.dtype)
+    return execute("matmul", given, made, flags).reshape(*rows, n)
+
+
+def _is_copied_by_tma(matrix: Any) -> bool:
+    """Whether a matrix whose rows do not run along k can be multiplied as it is."""
+    return bool(matrix.dtype.itemsize == 2 and matrix.shape[-1] * 2 % BYTES == 0)
+
+
+def _activation(name: str) -> Callable[[Any], Any]:
+    nn = jax().nn
+    functions: dict[str, Callable[[Any], Any]] = {
+        "relu": nn.relu,
+        "silu": nn.silu,
+        "gelu": lambda x: nn.gelu(x, approximate=False),
+        "gelu_tanh": lambda x: nn.gelu(x, approximate=True),
+    }
+    if name not in functions:
+        raise ValueError(f"activation={name!r}: there are {', '.join(map(repr, functions))}")
+    return functions[name]
+
+
+def gated_matmul(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any], out: Any) -> Any:
+    """As `ptxlab.kernels.gated_matmul`."""
+    refuse_out(out)
+    _check_product(x, w1)
+    if x.dtype.itemsize == 1:
+        return _gate(x, w1, w2, activation, scales)
+    for name, one in zip(("scale_x", "scale_w1", "scale_w2"), scales, strict=True):
+        if one is not None:
+            raise ValueError(f"`{name}` is for arrays of float8_e4m3fn, and `x` is of {x.dtype}")
+    return _gated(activation)(x, w1, w2)
+
+
+def _gate(x: Any, w1: Any, w2: Any, activation: str, scales: Sequence[Any] = (None, None, None)) -> Any:
+    rows, weights = _padded(x.reshape(-1, x.shape[-1]), -1), [_padded(one, 0, x.dtype) for one in (w1, w2)]
+    transposed = (1, 2) if x.dtype.itemsize == 1 else ()
+    given = rows, *([one.T for one in weights] if transposed else weights), activation, *scales
+    made = shaped((rows.shape[0], w1.shape[1]), "bfloat16" if transposed else x.dtype)
+    found = execute("gated_matmul", given, made, transposed)
+    return found.reshape(*x.shape[:-1], w1.shape[1])
+
+
+@cache
+def _gated(activation: str) -> Callable[..., Any]:
+    def gradients(arrays: Any, _: Any, change: Any) -> Any:
+        x, w1, w2 = arrays
+        first, second = (_multiply(x, one, {}, None) for one in (w1, w2))
+        active, backward = jax().vjp(_activation(activation), first.astype("float32"))
+        wide = change.astype("float32")
+        of_first = backward(wide * second.astype("float32"))[0].astype(x.dtype)
+        of_second = (wide * active).astype(x.dtype)
+        of_x = [_multiply(one, weights, {}, None, transposed="b") for one, weights in ((of_first, w1), (of_second, w2))]
+        rows = x.reshape(-1, x.shape[-1])
+        flat = [one.reshape(-1, one.shape[-1]) for one in (of_first, of_second)]
+        return of_x[0] + of_x[1], *(_multiply(rows, one, {}, None, transposed="a") for one in flat)
+
+    return differentiable(lambda x, w1, w2: _gate(x, w1, w2, activation), gradients)
+
+
+def grouped_matmul(a: Any, b: Any, offsets: Any, scale_a: Any, scale_b: Any, out: Any) -> Any:
+    """As `ptxlab.kernels.grouped_matmul`."""
+    refuse_out(out)
+    if len(a.shape) != 2 or len(b.shape) != 3:
+        raise ValueError(f"`a` is {a.shape} and `b` {b.shape}: they are m by k, and groups by k by n")
+    by_columns = a.dtype.itemsize == 1
+    made = shaped((a.shape[0], b.shape[2]), "bfloat16" if by_columns else a.dtype)
+    given = a, b.swapaxes(1, 2) if by_columns else b, offsets, scale_a, scale_b
+    return execute("grouped_matmul", given, made, (1,) if by_columns else ())
+
+
+def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str, out: Any) -> Any:
+    """As `ptxlab.kernels.scaled_matmul`."""
+    refuse_out(out)
+    _check_product(a, b)
+    types = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}
+    if out_type not in types:
+        raise ValueError(f"out_type={out_type!r}: there are {', '.join(map(repr, types))}")
+    made = shaped((a.shape[0], b.shape[1]), types[out_type])
+    return execute("scaled_matmul", (_padded(a, -1), _padded(b, 0).T, scale_a, scale_b, out_type), made, (1,))
+
+
+def quantized_matvec(x: Any, weights: Any, scales: Any, how: tuple[str, int, int, float], out: Any) -> Any:
+    """As `ptxlab.kernels.quantized_matvec`; `how` is the format of the matrix, its extents and factor."""
+    refuse_out(out)
+    _, rows, columns, _ = how
+    if not x.shape or x.shape[-1] != columns:
+        raise ValueError(f"`x` is {x.shape}, and rows of the matrix have {columns} weights")
+    return execute("quantized_matvec", (x, weights, scales, *how), shaped((*x.shape[:-1], rows), x.dtype))
+
+
+def _padded(array: Any, dimension: int, dtype: Any = None) -> Any:
+    """With zeros at the end of a dimension, so that its elements are a multiple of 16 bytes."""
+    more = -array.shape[dimension] % (BYTES // (dtype or array.dtype).itemsize)
+    if not more:
+        return array
+    widths = [(0, 0)] * len(array.shape)
+    widths[dimension] = (0, more)
+    return jax().numpy.pad(array, widths)
+
+
+# Attention
+
+
+def attention(given: Sequence[Any], causal: bool, window: int, out: Any) -> tuple[Any, Any]:
+    """The answer and the log-sum-exp of `ptxlab.kernels.attention`."""
+    refuse_out(out)
+    q, k, v = given
+    if len(q.shape) != 4:
+        raise ValueError(f"`q` is {q.shape}: it is batch × heads × length × head size")
+    if 0 in (*q.shape, *k.shape):
+        jnp = jax().numpy
+        return jnp.zeros((*q.shape[:3], v.shape[-1]), q.dtype), jnp.full(q.shape[:3], -jnp.inf, "float32")
+    found: tuple[Any, Any] = _attention(causal, window)(*given)
+    return found
+
+
+@cache
+def _attention(causal: bool, window: int) -> Callable[..., Any]:
+    def forward(q: Any, k: Any, v: Any) -> Any:
+        made = [shaped((*q.shape[:3], v.shape[-1]), q.dtype), shaped(q.shape[:3], "float32")]
+        return tuple(execute("attention_forward", (q, k, v, causal, window), made))
+
+    def gradients(arrays: Any, found: Any, change: Any) -> Any:
+        return attention_backward((change[0], *arrays, *found), (causal, window, False))
+
+    return differentiable(forward, gradients)
+
+
+def attention_backward(given: Sequence[Any], how: tuple[bool, int, bool]) -> tuple[Any, Any, Any]:
+    """As `ptxlab.kernels.attention_backward`, of `do`, `q`, `k`, `v`, `o` and `lse`."""
+    made = [shaped(one.shape, one.dtype) for one in given[1:4]]
+    if any(0 in one.shape for one in made):
+        dq, dk, dv = (jax().numpy.zeros(one.shape, one.dtype) for one in made)
+        return dq, dk, dv
+    dq, dk, dv = execute("attention_backward", (*given, *how), made)
+    return dq, dk, dv
+
+
+def packed_attention(
+    given: Sequence[Any], starts: tuple[Any, Any], causal: bool, window: int, out: Any
+) -> tuple[Any, Any]:
+    """The answer and the log-sum-exp of `ptxlab.kernels.attention` of packed sequences."""
+    refuse_out(out)
+    q = given[0]
+    if len(q.shape) != 3:
+        raise ValueError(f"`q` has {len(q.shape)} dimensions: packed sequences are length × heads × head size")
+    found: tuple[Any, Any] = _packed_attention(causal, window)(*given, *starts)
+    return found
+
+
+@cache
+def _packed_attention(causal: bool, window: int) -> Callable[..., Any]:
+    def forward(q: Any, k: Any, v: Any, *starts: Any) -> Any:
+        made = [shaped((*q.shape[:2], v.shape[-1]), q.dtype), shaped((q.shape[1], q.shape[0]), "float32")]
+        return tuple(execute("packed_attention", (q, k, v, *starts, causal, window), made))
+
+    def gradients(arrays: Any, found: Any, change: Any) -> Any:
+        q, k, v, *starts = arrays
+        given = change[0], q, k, v, *found
+        return *packed_attention_backward(given, tuple(starts), (causal, window, False)), None, None
+
+    return differentiable(forward, gradients)
+
+
+def packed_attention_backward(
+    given: Sequence[Any], starts: tuple[Any, ...], how: tuple[bool, int, bool]
+) -> tuple[Any, Any, Any]:
+    """As `ptxlab.kernels.attention_backward` of packed sequences."""
+    made = [shaped(one.shape, one.dtype) for one in given[1:4]]
+    dq, dk, dv = execute("packed_attention_backward", (*given, *starts, *how), made)
+    return dq, dk, dv
+
+
+def decode_attention(q: Any, *given: Any, out: Any) -> Any:
+    """As `ptxlab.kernels.decode_attention`."""
+    refuse_out(out)
+    if 0 in (*q.shape, *given[0].shape):
+        return jax().numpy.zeros(q.shape, q.dtype)
+    return execute("decode_attention", (q, *given), shaped(q.shape, q.dtype))
