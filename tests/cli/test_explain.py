@@ -114,7 +114,7 @@ def test_the_tour_shows_every_subcommand() -> None:
     result = run("tour")
     assert result.exit_code == 0
     shown = [line for line in result.stdout.splitlines() if line.startswith("$ ptxlab ")]
-    needs_tools = {"assemble", "exec", "sass", "lsp"}
+    needs_tools = {"assemble", "exec", "sass", "lsp", "mcp"}
     assert {*SUBCOMMANDS} - needs_tools - {"tour"} <= {line.split()[2] for line in shown}
     assert "no errors or warnings in saxpy.ptx" in result.stdout
     assert "no errors or warnings in typo.ptx" in result.stdout

@@ -18,7 +18,7 @@ from ..tools import needs_ptxas, ptxas_reports
 
 SMALL = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 260, "size": 64}
 PLANS = [
-    wgmma_attention.choose(size, "bf16", bool(mask), mask == "window", queries=4096)
+    wgmma_attention.choose(size, "bf16", bool(mask), mask == "window", 4096)
     for size in (64, 128, 256)
     for mask in ("", "causal", "window")
 ]
@@ -233,8 +233,8 @@ def test_what_the_function_refuses() -> None:
 
 
 def test_what_it_is_not_for() -> None:
-    with pytest.raises(UnsuitedError, match="heads of 96 elements"):
-        attend(problem(size=96))
+    with pytest.raises(UnsuitedError, match="heads of 264 elements"):
+        attend(problem(size=264))
     with pytest.raises(UnsuitedError, match="there is nothing to compute"):
         attend(problem(length=0))
     with pytest.raises(UnsuitedError, match="3 heads of queries are not a multiple of 2"):

@@ -226,13 +226,16 @@ def test_nothing_has_a_gradient_of_nothing() -> None:
 
 def test_what_the_function_refuses() -> None:
     q = np.zeros((1, 2, 40, 64), np.float16)
-    lse, odd = np.zeros((1, 2, 40), np.float32), np.zeros((1, 2, 40, 96), np.float16)
+    lse, odd = np.zeros((1, 2, 40), np.float32), np.zeros((1, 2, 40, 264), np.float16)
     for given, message in (
         ((q, q, q, q, q, lse[:, 0]), "`lse` is 1 by 40, and must be 1 by 2 by 40"),
         ((q, q, q, q, q, lse.astype(np.float64)), "`lse` has elements of type float64"),
-        ((q[:, :1], q, q, q, q, lse), "`do` is 1 by 1 by 40 by 64, and must be 1 by 2 by 40 by 64, as `q` is"),
+        (
+            (q[:, :1], q, q, q, q, lse),
+            "`do` is 1 by 1 by 40 by 64, and must be 1 by 2 by 40 by 64, as queries and values are",
+        ),
         ((q[..., ::-1], q, q, q, q, lse), "`do` is not in rows"),
-        ((odd, odd, odd, odd, odd, lse), "heads of 96 elements: this kernel is for 64, 128 and 256"),
+        ((odd, odd, odd, odd, odd, lse), "heads of 264 elements: this kernel is for multiples of 8 up to 256"),
     ):
         with pytest.raises((TypeError, ValueError, UnsuitedError), match=message):
             attention_backward(*given)

@@ -1,6 +1,7 @@
 """Tensors on a GPU as functions see them, and as much of torch as they call; without either."""
 
 import sys
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,14 +42,32 @@ class Tensor:
         return Tensor(Tensor.made, *shape, dtype=dtype or self.dtype)
 
 
+class Zeros(Tensor):
+    """A tensor whose elements are 0."""
+
+    def reshape(self, *shape: int) -> "Zeros":
+        return Zeros(self.address, *shape, dtype=self.dtype)
+
+    def __getitem__(self, at: Any) -> int:
+        return 0
+
+    def __iter__(self) -> Iterator[Tensor]:
+        rows, columns = self.shape
+        return (Zeros(self.address + columns * row, columns, dtype=self.dtype) for row in range(rows))
+
+
 class Torch(SimpleNamespace):
     """What calls ask of torch."""
 
     uint8, float32, bfloat16 = "torch.uint8", "torch.float32", "torch.bfloat16"
     is_recording = True
+    cuda = SimpleNamespace(is_current_stream_capturing=lambda: False)
 
     def is_grad_enabled(self) -> bool:
         return self.is_recording
+
+    def zeros(self, length: int, dtype: str, device: Any) -> Tensor:
+        return Zeros(Tensor(0).new_empty((length,)).address, length, dtype=dtype)
 
     def empty_like(self, like: Tensor) -> Tensor:
         return like.new_empty(like.shape)

@@ -50,7 +50,7 @@ def changing(call: Call) -> list[list[tuple[int, int]]]:
 
 def test_copies_are_the_first_steps_of_a_call_and_the_product_reads_them() -> None:
     def prepare(a: Any, b: Any) -> Call:
-        return products._prepare((a, b), (None,), (None, False))
+        return products._prepare((a, b), (None,), (None, False, False))
 
     assert changing(prepare(whole(3, 8), whole(8, 16))) == [[(0, 0), (1, 1), (2, 2)]]
     odd = prepare(whole(3, 9), whole(9, 16))

@@ -205,6 +205,7 @@ STEPS = (
     Step("Layouts are drawn, also as SVG: here a tile without bank conflicts:",
          ("draw", "tile", "8x32", "--type", "f16", "--swizzle", "64B")),
     Step("It would run on a GPU too:", ("devices",)),
+    Step("The guides are installed, too; `ptxlab docs debug` shows one:", ("docs",)),
     Step("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
 )  # fmt: skip
 WITH_TOOLS = (

@@ -89,7 +89,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int])
 
 def answer_of(q: Any, v: Any) -> Any:
     """Space for the answer, in memory as the queries are; its heads are as long as those of the values."""
-    return empty_like(q, v.shape[-1])
+    return empty_like(q, v.shape[-1]) if q.shape and v.shape else empty_like(q)
 
 
 def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int, bool]) -> Call:
@@ -110,13 +110,13 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
         return Call([filled(one, tuple(one.shape), 0.0) for one in given[:3]])
     results = [(name, look(one, name)) for name, one in zip(("dq", "dk", "dv"), made, strict=True)]
     check(read, results)
+    views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
+    wgmma_attention_backward.check(**{name: views[name] for name in "qkvo"}, causal=causal, window=window)
     gpu, (_, _, queries, size) = logs.gpu, sides["q"].shape
     plan = wgmma_attention_backward.choose(size, sides["q"].type, causal, bool(window), queries)
     counts = wgmma_attention_backward.workspace(sides["q"].shape, plan.rows)
     memory = np.zeros(sum(counts), np.float32) if gpu is None else None
     parts = [0 if memory is None else memory[a:b] for a, b in pairwise(accumulate([0, *counts]))]
-    views: dict[str, Any] = {name: one.view() for name, one in [*read, *results]}
-    wgmma_attention_backward.check(**{name: views[name] for name in "qkvo"}, causal=causal, window=window)
     shares = wgmma_attention_backward.share(sides["q"].shape, sides["k"].shape, plan, window)
     split = [divided(one, shares) for _, one in results[1:]] if shares > 1 else []
     views |= {f"{name}_parts": one.view() for (name, _), one in zip(results[1:], split, strict=False)}

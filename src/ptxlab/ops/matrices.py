@@ -145,7 +145,8 @@ def empty_like(like: Any, columns: int | None = None) -> Any:
     """
     if isinstance(like, XlaArray):
         return empty(like, (*like.shape[:-1], columns or like.shape[-1]))
-    return framework(like).empty_like(like if columns in (None, like.shape[-1]) else like[..., :columns])
+    is_same = columns is None or columns == like.shape[-1]
+    return framework(like).empty_like(like if is_same else like[..., :columns])
 
 
 def zeros(like: Any, bytes: int) -> Any:

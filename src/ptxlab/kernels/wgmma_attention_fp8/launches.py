@@ -33,7 +33,8 @@ def attend(
     """The launch; scales are one f32 each, all else is as `wgmma_attention.attend` takes it."""
     check_extents(q, k, v, o, causal, window)
     if q.shape[3] not in SIZES or v.shape[3] != q.shape[3]:
-        raise UnsuitedError(f"heads of {q.shape[3]} and {v.shape[3]} elements: this kernel is for 64, 128 and 256")
+        heads_of = " and ".join(str(one) for one in dict.fromkeys((q.shape[3], v.shape[3])))
+        raise UnsuitedError(f"heads of {heads_of} elements: this kernel is for 64, 128 and 256")
     (batch, heads, queries, size), (_, key_heads, keys, _) = q.shape, k.shape
     chosen = replace(plan or choose(size, causal, bool(window), keys), logs=lse is not None)
     shared_by = heads // key_heads
