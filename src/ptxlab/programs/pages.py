@@ -32,6 +32,11 @@ PAGES = {
         "The program calls a function of CUDA that ptxlab does not have.\n\n"
         "It is named, with the line of the call. The program is ended there."
     ),
+    "bad-library-call": (
+        "A call of cuBLAS or cuRAND is given memory that is too small, or not on the device.\n\n"
+        "The message has the bytes that the call accesses and those that the allocation has. Matrices of cuBLAS are by "
+        "columns: `lda` is the number of rows that are allocated, in elements."
+    ),
     "no-ptx": (
         "A program, or a module that it loads, has no PTX.\n\n"
         "The emulator runs PTX. nvcc leaves it out with `code=sm_90` alone: build with "

@@ -32,6 +32,7 @@ from ptxlab.isa.gpus import SMS
 from ptxlab.isa.occupancy import limits_of
 from ptxlab.isa.targets import target_named
 from ptxlab.launch.contexts import context_of
+from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.messages import Reader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
 from ptxlab.programs.textures import object_of
@@ -105,6 +106,7 @@ class Process:
         self.numbers: dict[int, int] = {}  # of allocations, by their addresses
         self.objects: dict[int, Any] = {}
         self._next_object = 0
+        self.generators: list[numpy.random.Generator] = []  # of cuRAND
         self._handlers: tuple[Callable[[Reader], Writer | None], ...] = (
             self._allocate, self._free, self._module, self._function, self._variable, self._bind, self._launch,
             self._finding, self._device, self._occupancy, self._resources, self._texture, self._tensor_map,
@@ -321,7 +323,22 @@ class Process:
         return answer
 
     def _library(self, given: Reader) -> Writer:
-        raise NotImplementedError
+        library, name, frames = given.text(), given.text(), given.frames()
+        try:
+            return CALLS[library](given, self._view_of, self.generators)
+        except BadCallError as problem:
+            self.log.host.append(HostFinding("bad-library-call", f"`{name}`: {problem}", "", frames))
+            return Writer(_INVALID_VALUE)
+
+    def _view_of(self, address: int, size: int) -> numpy.ndarray[Any, Any]:
+        """Memory that a library is given, if it is in one allocation."""
+        for region in self.memory.regions.values():
+            if region.base <= address < region.base + max(region.size, 1):
+                if address + size > region.base + region.size:
+                    has = region.base + region.size - address
+                    raise BadCallError(f"{size:,} bytes are accessed where {region.name} has {has:,}")
+                return numpy.frombuffer((ctypes.c_uint8 * size).from_address(region.data + address - region.base), "u1")
+        raise BadCallError(f"{address:#x} is not an address of device memory")
 
 
 # Gigabytes of memory, clock in kHz, bits of the memory's bus, megabytes of L2: by NVIDIA's data sheets.

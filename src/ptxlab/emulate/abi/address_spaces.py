@@ -10,6 +10,8 @@ SHARED_WINDOW = 1 << 56
 LOCAL_WINDOW = 2 << 56
 PARAMETER_WINDOW = 3 << 56
 FUNCTION_WINDOW = 4 << 56
+# Where global memory may be the host's own, at the host's addresses; what kernels allocate is below.
+HOST_MEMORY = 0x7C00_0000_0000
 # An address in shared memory may name a block of the cluster: its rank plus 1 is above the offset; 0: its own.
 RANK_SHIFT = 24
 OFFSET_MASK = (1 << RANK_SHIFT) - 1

@@ -192,6 +192,23 @@ static void ended(int number) {
   raise(number);
 }
 
+// Whether the access of a fault is a write; false where the system does not say.
+static bool is_write(const ucontext_t *state) {
+#if defined(__x86_64__)
+  return state->uc_mcontext.gregs[REG_ERR] & 2;
+#else
+  for (const char *at = (const char *)state->uc_mcontext.__reserved;;) {  // records, each with its kind and size
+    uint32_t head[2];
+    memcpy(head, at, sizeof head);
+    uint64_t syndrome;
+    memcpy(&syndrome, at + 8, sizeof syndrome);
+    if (head[0] == ESR_MAGIC) return syndrome >> 6 & 1;
+    if (!head[0] || !head[1]) return false;
+    at += head[1];
+  }
+#endif
+}
+
 static void fault(int number, siginfo_t *info, void *context) {
   LOCKED;
   ucontext_t *state = context;
@@ -210,11 +227,7 @@ static void fault(int number, siginfo_t *info, void *context) {
     give_up(number);
     return;
   }
-#if defined(__x86_64__)
-  bool writes = state->uc_mcontext.gregs[REG_ERR] & 2;
-#else
-  bool writes = false;
-#endif
+  bool writes = is_write(state);
   for (Pending **at = &pending; *at; at = &(*at)->next) {
     Pending *wait = *at;
     uint64_t word = address & ~3ull;
@@ -229,17 +242,15 @@ static void fault(int number, siginfo_t *info, void *context) {
     drop(at);
     return;
   }
-#if defined(__x86_64__)
   for (Pending *wait = pending; wait; wait = wait->next)
     if (address < ((wait->start + wait->size + 4095) & ~4095ull) && address >= (wait->start & ~4095ull)) {
-      stepped = wait;
       mprotect((void *)(address & ~4095ull), 8192, PROT_READ | PROT_WRITE);
+#if defined(__x86_64__)
+      stepped = wait;
       state->uc_mcontext.gregs[REG_EFL] |= 0x100;  // the trap flag: one instruction, then `step`
+#endif  // elsewhere, a program can't step itself: the page stays open until something else is waited for
       return;
     }
-#else
-  while (pending) drop(&pending);
-#endif
   // Where nothing covers the page, another thread has opened it meanwhile.
 }
 
@@ -288,6 +299,11 @@ void set_capture(cudaStream_t stream, cudaGraph_t graph) { stream_of(stream)->ca
 void end_captures(cudaGraph_t graph) {
   for (int i = 0; i < stream_count; i++)
     if (streams[i]->capture == graph) streams[i]->capture = 0;
+}
+
+void started_on(cudaStream_t stream) {
+  LOCKED;
+  advance(stream_of(stream));
 }
 
 // Runs an operation as one of a stream.

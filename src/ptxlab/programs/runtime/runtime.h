@@ -90,6 +90,7 @@ typedef struct Stream Stream;
 typedef struct Event Event;
 bool is_capturing(cudaStream_t stream);
 void pending_write(cudaStream_t stream, uint64_t start, const void *before, uint64_t size, const char *what);
+void started_on(cudaStream_t stream);  // work that is no operation of ours is issued
 void synchronized(cudaStream_t stream);  // the host has waited for a stream
 void synchronized_all(void);
 void *snapshot_of_shared(uint64_t *size);

@@ -184,6 +184,13 @@ void start(void) {
 
 // A program that was linked with `libcudart_static.a` has these functions itself: each begins with a jump to ours.
 
+#if defined(__x86_64__)
+#define CODE_ALIGNMENT 16  // of functions; a jump is shorter
+#else
+#define CODE_ALIGNMENT 4
+#endif
+#define JUMP_SIZE 16
+
 static void write_jump(unsigned char *at, const void *to) {
 #if defined(__x86_64__)
   static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};  // jmp *(%rip)
@@ -213,12 +220,11 @@ static void *stub_of(const char *name) {  // calls `unsupported(name)`
   memcpy(at + 2, &kept, 8);
   write_jump(at + 10, (void *)unsupported);
 #else
-  static const uint32_t load = 0x58000060;  // ldr x0, #12
-  memcpy(at, &load, 4);
-  static const uint32_t over = 0x14000003;  // b #12
-  memcpy(at + 4, &over, 4);
-  memcpy(at + 12, &kept, 8);
-  write_jump(at + 24, (void *)unsupported);
+  static const uint32_t load[2] = {0x58000040, 0x14000003};  // ldr x0, #8; b #12
+  memcpy(at, load, 8);
+  memcpy(at + 8, &kept, 8);
+  write_jump(at + 16, (void *)unsupported);
+  __builtin___clear_cache((char *)at, (char *)at + 48);
 #endif
   used += 48;
   return at;
@@ -270,7 +276,8 @@ static void redirect_table(const char *data, const Elf64_Shdr *table, const char
     for (size_t k = 0; k < count; k++) {
       const Elf64_Sym *one = &symbols[k];
       const char *name = names + one->st_name;
-      bool is_function = one->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(one->st_info) == STT_FUNC && one->st_value % 16 == 0;
+      bool is_function = one->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(one->st_info) == STT_FUNC &&
+                         one->st_value % CODE_ALIGNMENT == 0 && (CODE_ALIGNMENT >= JUMP_SIZE || one->st_size >= JUMP_SIZE);
       if (!is_function || !is_of_cuda(name)) continue;
       void *to = ours(name);
       if (pass == 0 && to) {

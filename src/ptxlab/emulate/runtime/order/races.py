@@ -9,6 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import (
     CLUSTER_SPACE,
     GLOBAL_SPACE,
+    HOST_MEMORY,
     LOAD,
     LOCAL_SPACE,
     LOCAL_WINDOW,
@@ -374,7 +375,7 @@ def note_unwritten(
     if flags & OBJECT != 0 or flags & KIND == STORE:
         return 0
     begin: u64 = thread.worker.memory.heap if space == GLOBAL_SPACE else u64(thread.worker.shared.reserved)
-    if space != TENSOR_SPACE and start < begin:
+    if space != TENSOR_SPACE and (start < begin or start >= HOST_MEMORY):
         return 0
     if flags & FOLLOWS_VALUE == 0:
         report_unwritten(thread, address, bytes, flags, instruction, space)

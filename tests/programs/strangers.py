@@ -1,0 +1,124 @@
+"""Programs of others, each built by its own makefile or by one command, and run on the emulator with its own check.
+
+    python -m tests.programs.strangers ROOT [--only NAME] [--output evidence/programs.json]
+
+ROOT has the folders `cuda-samples`, `llm.c`, `hecbench`, `polybench`, `rodinia` and `texts`: the repositories, which
+are not part of this one. A program passes if what it prints has the text of its own check and it ends with its own
+status; a finding must be one that was judged right, in `strangers_list.py`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from ptxlab.toolchain import find
+from tests.programs.strangers_list import PROGRAMS, Stranger
+
+_TIMEOUT = 900
+
+
+def command_of(one: Stranger) -> list[str]:
+    """The command line of ptxlab that runs a program."""
+    start = [sys.executable, "-m", "ptxlab"]
+    if one.build:
+        return [*start, "exec", "--format", "json", "--build", one.build, *shlex.split(one.command)]
+    file, *arguments = shlex.split(one.command)
+    return [*start, "run", file, "--format", "json", "--nvcc", one.nvcc, "--", *arguments]
+
+
+def run(one: Stranger, root: Path) -> dict[str, Any]:
+    """Build and run one program; what came of it."""
+    row: dict[str, Any] = {
+        "program": one.name,
+        "build": one.build or f"nvcc {one.nvcc}".strip(),
+        "command": one.command,
+    }
+    started = time.monotonic()
+    try:
+        asked = subprocess.run(
+            command_of(one), cwd=root / one.folder, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT,
+            env=os.environ | one.environment(root), stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {**row, "passed": False, "problem": f"did not end within {_TIMEOUT} s"}
+    row["seconds"] = round(time.monotonic() - started, 1)
+    try:
+        report = json.loads(asked.stdout[asked.stdout.index('{\n  "status"') :])
+    except ValueError:
+        return {**row, "passed": False, "problem": (asked.stdout + asked.stderr).strip()[-600:]}
+    row["status"] = report["status"]
+    row["launches"] = sum(kernel["launches"] for kernel in report["kernels"].values())
+    row["kernel_seconds"] = round(sum(kernel["seconds"] for kernel in report["kernels"].values()), 2)
+    said = asked.stderr + asked.stdout[: asked.stdout.index('{\n  "status"')]
+    row["check"] = one.expected
+    row["passed"] = bool(re.search(one.expected, said)) and report["status"] == one.status
+    row["findings"], row["not_judged"] = [], []
+    for found in (
+        report["diagnostics"]["diagnostics"] if isinstance(report["diagnostics"], dict) else report["diagnostics"]
+    ):
+        if found["level"] == "note":
+            continue
+        text = spell(found)
+        why = next((why for part, why in one.judged.items() if part in text), None)
+        row["findings"].append(text + (f" [{why}]" if why else ""))
+        row["not_judged"] += [] if why else [text]
+    if not row["passed"]:
+        row["problem"] = said.strip()[-600:]
+    return row
+
+
+def spell(found: dict[str, Any]) -> str:
+    """`data-race kernel.cu:12: unsynchronized: ...`"""
+    where = f"{found.get('file') or ''}:{found.get('line') or ''}".strip(":")
+    return f"{found['code']} {where}: {found['message']}"
+
+
+def main() -> None:
+    """Run the programs that are asked for, and say how many pass."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--output", type=Path)
+    parser.add_argument("--missing", action="store_true", help="only those that the output does not have")
+    asked = parser.parse_args()
+    rows: list[dict[str, Any]] = []
+    known = json.loads(asked.output.read_text())["rows"] if asked.missing and asked.output.is_file() else []
+    names = {row["program"] for row in known if row["passed"]}
+    for one in PROGRAMS:
+        if re.search(asked.only, one.name) and one.name not in names:
+            rows.append(run(one, asked.root.absolute()))
+            print(json.dumps(rows[-1]), flush=True)
+            if asked.output:
+                _write(asked.output, rows[-1:])
+    passed = sum(row["passed"] and not row["not_judged"] for row in rows)
+    print(f"{passed} of {len(rows)} pass their own checks")
+
+
+def _write(output: Path, rows: list[dict[str, Any]]) -> None:
+    """Replace the rows of these programs, and keep the others."""
+    before = json.loads(output.read_text())["rows"] if output.is_file() else []
+    found = {row["program"]: row for row in (*before, *rows)}
+    kept = [found[one.name] for one in PROGRAMS if one.name in found]
+    about = {
+        "command": f"python -m tests.programs.strangers ROOT --output evidence/{output.name}",
+        "machine": platform.machine(),
+        "nvcc": find("nvcc").version,
+        "passed": sum(row["passed"] and not row.get("not_judged") for row in kept),
+        "programs": len(kept),
+        "rows": kept,
+    }
+    output.write_text(json.dumps(about, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""The programs that `strangers.py` runs: where they are, how they are built, and what they print if all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Stranger:
+    """A program: `build` is a command of its own, else nvcc builds the first word of `command`."""
+
+    name: str
+    folder: str
+    command: str
+    expected: str
+    build: str = ""
+    nvcc: str = ""
+    status: int = 0
+    judged: Mapping[str, str] = field(default_factory=dict)
+    """Findings that are right, by a part of their text, and why."""
+
+    def environment(self, root: Path) -> dict[str, str]:
+        """Where headers of other libraries of CUDA are, if ROOT has them."""
+        libraries = root / "libs"
+        given = f"-I{libraries}/include -L{libraries}/lib" if libraries.is_dir() else ""
+        return {"NVCC_APPEND_FLAGS": given} if given else {}
+
+
+def _sample(folder: str, file: str, expected: str, arguments: str = "", nvcc: str = "", status: int = 0) -> Stranger:
+    path = f"cuda-samples/Samples/{folder}"
+    common = f"-I../../../Common {nvcc}".strip()
+    return Stranger(
+        f"cuda-samples/{folder.split('/')[1]}",
+        path,
+        f"{file} {arguments}".strip(),
+        expected,
+        nvcc=common,
+        status=status,
+    )
+
+
+def _hecbench(name: str, arguments: str, expected: str = "PASS", build: str = "make ARCH=sm_90") -> Stranger:
+    return Stranger(f"hecbench/{name}", f"hecbench/src/{name}-cuda", f"./main {arguments}".strip(), expected, build)
+
+
+def _polybench(name: str, file: str, sizes: str) -> Stranger:
+    match = r"(?i)Non-Matching CPU-GPU Outputs Beyond Error Threshold of [\d.]+ Percent: 0\n"
+    return Stranger(f"polybench/{name}", f"polybench/CUDA/{name}", file, match, nvcc=f"-O3 {sizes}")
+
+
+PROGRAMS = [
+    Stranger("texts/mma", "texts", "mma.cu", r"(16 ){8}\n(16 ){8}"),
+    _sample("0_Introduction/vectorAdd", "vectorAdd.cu", "Test PASSED"),
+    _sample("0_Introduction/matrixMul", "matrixMul.cu", "Result = PASS", "-wA=64 -hA=64 -wB=64 -hB=64"),
+    _sample("0_Introduction/asyncAPI", "asyncAPI.cu", "time spent executing by the GPU"),
+    _sample(
+        "0_Introduction/simpleAtomicIntrinsics",
+        "simpleAtomicIntrinsics.cu",
+        "completed, returned OK",
+        nvcc="simpleAtomicIntrinsics_cpu.cpp",
+    ),
+    _sample("0_Introduction/simpleCallback", "simpleCallback.cu", "[Ss]uccess", nvcc="multithreading.cpp"),
+    _sample(
+        "0_Introduction/simpleCooperativeGroups",
+        "simpleCooperativeGroups.cu",
+        "Sum of all ranks 0..15 in this tiledPartition16 group is 120",
+    ),
+    _sample(
+        "0_Introduction/simpleCubemapTexture", "simpleCubemapTexture.cu", "Comparing kernel output to expected data\n"
+    ),
+    _sample(
+        "0_Introduction/simpleLayeredTexture", "simpleLayeredTexture.cu", "Comparing kernel output to expected data\n"
+    ),
+    _sample("0_Introduction/simpleHyperQ", "simpleHyperQ.cu", "Measured time for sample"),
+    _sample("0_Introduction/simpleMultiCopy", "simpleMultiCopy.cu", "Fully serialized execution"),
+    _sample("0_Introduction/simpleOccupancy", "simpleOccupancy.cu", "Test PASSED"),
+    _sample("0_Introduction/simplePitchLinearTexture", "simplePitchLinearTexture.cu", "completed, returned OK"),
+    _sample("0_Introduction/simpleStreams", "simpleStreams.cu", "-{5,}", "--nreps=1 --niterations=1"),
+    _sample("0_Introduction/simpleSurfaceWrite", "simpleSurfaceWrite.cu", "completed, returned OK"),
+    _sample("0_Introduction/simpleTemplates", "simpleTemplates.cu", "completed, returned OK"),
+    _sample("0_Introduction/simpleVoteIntrinsics", "simpleVoteIntrinsics.cu", "OK"),
+    _sample("0_Introduction/simpleZeroCopy", "simpleZeroCopy.cu", "SUCCESS"),
+    _sample("0_Introduction/systemWideAtomics", "systemWideAtomics.cu", "systemWideAtomics completed, returned OK"),
+    _sample(
+        "0_Introduction/UnifiedMemoryStreams",
+        "UnifiedMemoryStreams.cu",
+        "All Done",
+        nvcc="-Xcompiler -fopenmp -lcublas",
+    ),
+    _sample("0_Introduction/fp16ScalarProduct", "fp16ScalarProduct.cu", "Result native operators"),
+    _sample("0_Introduction/simpleAWBarrier", "simpleAWBarrier.cu", "PASSED"),
+    _sample(
+        "0_Introduction/mergeSort",
+        "main.cpp",
+        "PASSED",
+        nvcc="-x cu bitonic.cu mergeHost.cpp mergeSort.cu mergeValidate.cpp",
+    ),
+    _sample("0_Introduction/clock", "clock.cu", "Average clocks/block"),
+    _sample(
+        "2_Concepts_and_Techniques/reduction",
+        "reduction.cpp",
+        "Test passed",
+        "--n=65536",
+        "reduction_kernel.cu -lcudart",
+    ),
+    _sample("2_Concepts_and_Techniques/shfl_scan", "shfl_scan.cu", "Computing Simple Sum test"),
+    _sample("2_Concepts_and_Techniques/threadFenceReduction", "threadFenceReduction.cu", "Test passed", "--n=65536"),
+    _sample("2_Concepts_and_Techniques/scalarProd", "scalarProd.cu", "Test passed", nvcc="scalarProd_cpu.cpp"),
+    _sample("2_Concepts_and_Techniques/inlinePTX", "inlinePTX.cu", "Test Successful"),
+    _sample("3_CUDA_Features/binaryPartitionCG", "binaryPartitionCG.cu", "Num of Odds"),
+    _sample("3_CUDA_Features/simpleCudaGraphs", "simpleCudaGraphs.cu", "final reduced sum"),
+    _sample("3_CUDA_Features/warpAggregatedAtomicsCG", "warpAggregatedAtomicsCG.cu", "Warp Aggregated Atomics PASSED"),
+    _sample("3_CUDA_Features/newdelete", "newdelete.cu", "PASSED"),
+    _sample("6_Performance/LargeKernelParameter", "LargeKernelParameter.cu", "Test passed"),
+    _sample(
+        "5_Domain_Specific/fastWalshTransform",
+        "fastWalshTransform.cu",
+        "Test passed",
+        nvcc="fastWalshTransform_gold.cpp",
+    ),
+    _hecbench("scan", "65536 2"),
+    _hecbench("shuffle", "64 1"),
+    _hecbench("atomicReduction", "65536 64 2"),
+    _hecbench("bitonic-sort", "10 2"),
+    _hecbench("chacha20", "1"),
+    _hecbench("topk", "256 1"),
+    _hecbench("warpsort", "1"),
+    _hecbench("wyllie", "4096 1 1"),
+    _hecbench("ccl", "1"),
+    _hecbench("entropy", "128 128 1"),
+    _hecbench("minmax", "1000 1"),
+    _hecbench("linearprobing", "10 2"),
+    _hecbench("reverse", "1"),
+    _hecbench("threadfence", "1 100000"),
+    _hecbench("zerocopy", "1", "SUCCESS"),
+    _hecbench("scatterThrust", "10000 1"),
+    _hecbench("graphExecution", ""),
+    _hecbench("radixsort", "1"),
+    _hecbench("popcount", "65536 1"),
+    _hecbench("bscan", "1"),
+    _hecbench("blas-dot", "4096 1"),
+    _hecbench("blas-gemm", "79 91 83 1"),
+    _polybench("GEMM", "gemm.cu", "-DN -DNI=64 -DNJ=64 -DNK=64"),
+    _polybench("ATAX", "atax.cu", "-DN -DNX=128 -DNY=128"),
+    _polybench("JACOBI2D", "jacobi2D.cu", "-DN=128 -DTSTEPS=4"),
+    _polybench("CORR", "correlation.cu", "-DN=64 -DM=64"),
+    _polybench("FDTD-2D", "fdtd2d.cu", "-DN -DNX=64 -DNY=64 -DTMAX=10"),
+    _polybench("2DCONV", "2DConvolution.cu", "-DN -DNI=256 -DNJ=256"),
+    _polybench("GEMVER", "gemver.cu", "-DN=128"),
+    Stranger("llm.c/device_file_io", "llm.c", "dev/test/device_file_io.cu", "", nvcc="-lcublas"),
+    Stranger("rodinia/lud", "rodinia/cuda/lud", "cuda/lud_cuda -s 64 -v", "Verify<<<<$", build="make -C cuda"),
+    Stranger("rodinia/hybridsort", "rodinia/cuda/hybridsort", "./hybridsort r", "PASSED", build="make"),
+]
