@@ -1,9 +1,13 @@
-"""Where breakpoints on random lines stop, compared with the line table that `.loc` is, and with what threads execute.
+"""Where breakpoints on random lines stop, compared with where cuda-gdb would, and with what threads execute.
 
     python -m tests.debug.agreement CASES.json --lines 200 --seed 7
 
 `CASES.json` is a list of launch requests of the debug adapter; `program` is relative to it. A name without a suffix is
 a kernel of the gallery, in Python. A wrong stop is printed, and the command exits 1.
+
+With `deviceDebug`, which is `-G`, lines are those of the cubin that ptxas makes (`cuda_gdb.py`). Optimized code and
+kernels in Python have no cubin in the order of their PTX: there, a line is entered where a thread comes to its
+instructions, or to those inlined there, from others, by the line table that `.loc` is.
 """
 
 import argparse
@@ -24,9 +28,11 @@ from ptxlab.trace import Trace
 from ptxlab.trace.thread_steps import steps_of
 
 from .client import Client, client_in_thread
+from .cuda_gdb import Cubin, Found
 
 MOST_STOPS = 10  # that are compared for one line
 LOCATION = re.compile(r"\s*\.loc\s+(\d+)\s+(\d+)\s+(\d+)(?:.*inlined_at\s+(\d+)\s+(\d+)\s+(\d+))?")
+IGNORED = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|^[ \t]*#(?:[^\n\\]|\\.)*", re.DOTALL | re.MULTILINE)
 
 
 @dataclass
@@ -79,6 +85,11 @@ class Table:
         """The lines of a file that have code."""
         return {line for lines in self.lines for name, line in lines if name == file}
 
+    def target(self, file: str, line: int) -> int | None:
+        """The line that a breakpoint is at: the next of its function with code; None if it is refused."""
+        below = min((one for one in self.of_file(file) if one >= line), default=None)
+        return below if below in (line, None) or not leaves_function(Path(file), line, below or 0) else None
+
     def stops(self, file: str, line: int) -> list[int]:
         """The positions at which warps enter a line, in order."""
         inside = np.array([(file, line) in lines for lines in self.lines])
@@ -101,19 +112,93 @@ class Table:
         return sorted(number for number in found.values() if number)  # where it is at the start, it does not stop again
 
 
+class DebugTable(Table):
+    """The same by cuda-gdb's rule, of code that is not optimized."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.cubin = Cubin(self.trace.description["text"])
+
+    def of_file(self, file: str) -> set[int]:
+        return {row.line for row in self.cubin.rows if row.file == file}
+
+    def target(self, file: str, line: int) -> int | None:
+        found = self.cubin.stops(file, line)
+        if found.ptx_lines and not self._known(found):
+            return None  # another kernel of the module has it
+        if found.ptx_lines or not found.line:
+            return found.line if found.ptx_lines else None
+        # cuda-gdb refuses a line of the head of a function before its name, such as `template <...>`.
+        return None if leaves_function(Path(file), line, found.line) else found.line
+
+    def _known(self, found: Found) -> list[int]:
+        """The instructions of the recorded functions at the lines of the PTX that cuda-gdb stops at."""
+        program = self.trace.program
+        first: dict[int, int] = {}
+        for number in range(len(program.instructions)):
+            first.setdefault(program.line(number), number)
+        return [first[line] for line in found.ptx_lines if line in first]
+
+    def stops(self, file: str, line: int) -> list[int]:
+        program = self.trace.program
+        wanted: set[int] = set()
+        for at in self._known(self.cubin.stops(file, line)):
+            # Its first instruction may have become no SASS.
+            while (
+                at
+                and self.lines[at - 1] == self.lines[at]
+                and (program.instructions[at - 1][0] is program.instructions[at][0])
+            ):
+                at -= 1
+            wanted.add(at)
+        size = self.trace.accesses.threads_in_block
+        found: dict[tuple[int, int, int], int] = {}
+        for thread in self.trace.columns.threads:
+            steps = steps_of(self.trace.columns, thread)
+            for instruction in wanted:
+                for time, number in enumerate(steps.numbers[steps.instructions == instruction].tolist()):
+                    key = thread // size * 1000 + thread % size // 32, instruction, time
+                    found[key] = min(found.get(key, number), number)
+        return sorted(number for number in found.values() if number)
+
+
+def leaves_function(path: Path, line: int, below: int) -> bool:
+    """Whether a line is not of the function that has a line below, by counting braces, or by indentation."""
+    rows = path.read_text(errors="replace").split("\n")
+    if path.suffix == ".py":
+        spaces = [len(row) - len(row.lstrip()) for row in rows]
+        heads = [at for at in range(line + 1, below + 1) if re.match(r"\s*def ", rows[at - 1])]
+        own = [at for at in heads if at == below or spaces[at - 1] < spaces[below - 1]]
+        return any(not re.match(r"\s*@", rows[line - 1]) or at > line + 3 for at in own)
+    rows = IGNORED.sub(_blank, path.read_text(errors="replace")).split("\n")
+    depth = "".join(rows[: line - 1]).count("{") - "".join(rows[: line - 1]).count("}")
+    for row in rows[line - 1 : below - 1]:
+        for letter in row:
+            depth += (letter == "{") - (letter == "}")
+            if depth <= 0 and letter in ";}":
+                return True
+    before = "".join(rows[: line - 1])
+    return not rows[line - 1].strip() and before.count("{") == before.count("}")
+
+
+def _blank(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found[0])
+
+
 def check(client: Client, table: Table, file: str, line: int) -> str:
     """What is wrong with a breakpoint on a line; nothing if it stops where it must."""
     assert client.adapter is not None
     debugger = client.adapter.debugger
     debugger.go_to(0, int(debugger.trace.columns.thread[0]))
     answer = client.body("setBreakpoints", source={"path": file}, breakpoints=[{"line": line}])["breakpoints"][0]
-    known = table.of_file(file)
-    below = min((one for one in known if one >= line), default=None)
+    below = table.target(file, line)
     if not answer["verified"]:
-        return "" if line not in known and answer.get("message") else f"refused: {answer}"
-    if answer["line"] != below:
+        return "" if below is None and answer.get("message") else f"refused, {below} is right: {answer}"
+    if below is None:
+        return f"is at line {answer['line']}, and must be refused"
+    if answer["line"] != below and not (isinstance(table, DebugTable) and "prologue" in answer.get("message", "")):
         return f"is at line {answer['line']} instead of {below}"
-    if below != line and not answer.get("message"):
+    if answer["line"] != line and not answer.get("message"):
         return "has moved without a word"
     expected = table.stops(file, below)
     client.thread = 1
@@ -132,7 +217,7 @@ def check(client: Client, table: Table, file: str, line: int) -> str:
                 f"stop {number + 1} of {len(expected)} is at step {debugger.position}, {position} is right: {stopped}"
             )
         top = client.body("stackTrace", threadId=stopped["threadId"])["stackFrames"][0]
-        if top["line"] != below:
+        if top["line"] != answer["line"]:
             return f"stop {number + 1} shows line {top['line']}"
     return ""
 
@@ -175,7 +260,8 @@ def agree(given: dict[str, Any], chooser: random.Random, count: int) -> tuple[in
         client.body("configurationDone")
         client.event("stopped")
         assert client.adapter is not None
-        table = Table(client.adapter.debugger.trace)
+        make = DebugTable if given.get("deviceDebug") else Table
+        table = make(client.adapter.debugger.trace)
         drawn = draw(chooser, table, count)
         wrong: list[str] = []
         for file, line in drawn:

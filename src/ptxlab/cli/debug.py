@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxlab.cli.arguments import arguments_for, parse_argument, parse_setting
-from ptxlab.cli.compiling import CUDA, Compiling, has_debug_info
+from ptxlab.cli.compiling import CUDA, Compiling, has_debug_info, options_given
+from ptxlab.cli.debugged_programs import DebuggedProgram
 from ptxlab.cli.files import cuda_target_option, read_module
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, check_first, choose, kernel_warnings, launch_options, required_block
 from ptxlab.cli.plain_arguments import Argument
+from ptxlab.cli.programs import nvcc_option
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import KernelError, PtxError
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 TRACE = ".ptxtrace"
 _PROMPT = "(ptxlab) "
 REQUEST = ("program", "entry", "grid", "block", "cluster", "args", "set", "shared", "seed", "target", "blocks", "warps",
-           "limit", "deviceDebug")  # what a launch request of an editor may say  # fmt: skip
+           "limit", "deviceDebug", "nvcc", "programArgs", "launch")  # what a request of an editor may say  # fmt: skip
 _PATH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -49,6 +51,12 @@ class Session:
     warps: tuple[int, ...] = ()
     limit: int = 10_000_000
     device_debug: bool = False
+    nvcc: str = ""
+    program_arguments: Sequence[str] | None = None
+    """Of a whole program; None where they are what follows `--`."""
+    launch: int = 0
+    is_quiet: bool = False
+    """Whether standard output is not for what a program prints."""
 
     def with_request(self, given: dict[str, Any]) -> Session:
         """What a launch request of an editor says, where it says something."""
@@ -59,11 +67,13 @@ class Session:
         for name in ("grid", "block", "cluster"):
             if name in given:
                 changed[name] = _numbers(name, given[name])
-        for name in ("target", "entry", "shared", "seed", "limit"):
+        for name in ("target", "entry", "shared", "seed", "limit", "nvcc", "launch"):
             if name in given:
                 changed[name] = given[name]
         if "deviceDebug" in given:
             changed["device_debug"] = bool(given["deviceDebug"])
+        if "programArgs" in given:
+            changed["program_arguments"] = [str(text) for text in given["programArgs"]]
         if "args" in given:
             changed["arguments"] = [parse_argument(str(text)) for text in given["args"]]
         if "set" in given:
@@ -90,6 +100,13 @@ class Session:
                 return Opened(Debugger(Trace.open(self.path)))
             except TraceError as wrong:
                 raise UnknownError(str(wrong)) from None
+        if self.is_program:
+            opened = self._program().open()
+            if self.launch:
+                opened.debugger.enter(self.launch)
+            return opened
+        if self.nvcc or self.launch or self.program_arguments:
+            raise click.UsageError("`--nvcc`, `--launch` and arguments of a program are for a `.cu` file with `main()`")
         from ptxlab.device.options import LaunchOptions
         from ptxlab.device.record import Record
 
@@ -108,6 +125,22 @@ class Session:
         path = self.path if self.path.suffix == ".ptx" else None
         debugger = Debugger(result.trace, result.diagnostics, self._with_debug_info)
         return Opened(debugger, path, result.output, result)
+
+    @property
+    def is_program(self) -> bool:
+        """Whether `main()` of a file is to run: it has one, and nothing is said of how a kernel is launched."""
+        is_launched = (self.grid, self.block, self.cluster, self.shared) != ((1,), None, None, 0)
+        if self.path is None or self.path.suffix != CUDA or is_launched or self.arguments or self.settings:
+            return False
+        from ptxlab.programs.building import has_main
+
+        return bool(self.nvcc) or has_main(self.path)
+
+    def _program(self) -> DebuggedProgram:
+        assert self.path is not None
+        given = options_given() if self.program_arguments is None else self.program_arguments
+        return DebuggedProgram(self.path, self.target, self.nvcc, given, self.entry, self.seed, self.blocks, self.warps,
+                               self.limit, self.device_debug, self.is_quiet)  # fmt: skip
 
     def _with_debug_info(self) -> Module | None:
         """The program compiled for its debug information alone; None where that is not there."""
@@ -134,6 +167,9 @@ device_debug_option = click.option(
     help="Compile CUDA C++ without optimization, so that its local variables are known, as for cuda-gdb.",
 )  # fmt: skip
 
+launch_option = click.option("--launch", metavar="N", type=click.IntRange(min=0), default=0,
+                             help="Start in this launch of a whole program; the first is 0.")  # fmt: skip
+
 
 @click.command("debug", cls=Compiling, short_help="Step through a kernel, forwards and backwards.")
 @click.argument("path", type=_PATH, metavar="[PATH]", required=False)
@@ -145,6 +181,8 @@ device_debug_option = click.option(
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=10_000_000, show_default=True,
               help="Steps of threads that are recorded at most.")  # fmt: skip
 @device_debug_option
+@nvcc_option
+@launch_option
 @click.option("--dap", is_flag=True, help="Serve the Debug Adapter Protocol on standard input and output.")
 @click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="With --dap: serve one client at this port.")
 @click.option("--command", "commands", metavar="COMMAND", multiple=True,
@@ -157,6 +195,10 @@ def command(context: click.Context, /, dap: bool, port: int | None, commands: Se
     a .ptxtrace of `ptxlab run --record`. `help` lists the commands; they are those of gdb, `reverse-` in front of those
     that go back. Arguments are written as for `ptxlab run`.
 
+    A .cu file with a `main()` runs as a program where nothing is said of how a kernel is launched: all its launches are
+    recorded, those of one kernel with --entry, and you go through them one after the other. What follows `--` is then
+    its arguments, and --nvcc has options for the compiler.
+
     With --dap the editor says what to run: `program`, `grid`, `block`, `args`, `entry`, `seed`; what its request leaves
     out is taken from here.
 
@@ -168,10 +210,11 @@ def command(context: click.Context, /, dap: bool, port: int | None, commands: Se
           --command continue --command registers
       ptxlab debug gemm.cu -G --grid 4,4 --block 16,16 --arg f32[64,64]=random \\
           --arg f32[64,64]=random --arg f32[64,64]=zeros --arg u32=64
+      ptxlab debug program.cu -G --nvcc -Iinclude -- --size 64
       ptxlab debug --dap
     """
     names = {field.name for field in fields(Session)}
-    session = Session(**{name: value for name, value in given.items() if name in names})
+    session = Session(**{name: value for name, value in given.items() if name in names}, is_quiet=dap)
     if port is not None and not dap:
         raise click.UsageError("`--port` is for `--dap`")
     if dap:
@@ -184,6 +227,8 @@ def command(context: click.Context, /, dap: bool, port: int | None, commands: Se
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, str(session.path), "full")
         context.exit(status_of(wrong.diagnostics))
+    except KeyboardInterrupt:
+        context.exit(130)
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     talk(opened, session.path, commands)
@@ -193,8 +238,11 @@ def talk(opened: Opened, path: Path, commands: Sequence[str]) -> None:
     """Answer commands: those that are given, or of the terminal."""
     from ptxlab.debug.terminal import Terminal
 
-    own = opened.debugger.trace.description["text"].splitlines()
-    terminal = Terminal(opened.debugger, lambda file: own if not file else _lines_of(file, path))
+    def source(file: str) -> list[str] | None:
+        own = str(opened.debugger.trace.description["text"])
+        return _lines_of(file, path) if file else own.splitlines()
+
+    terminal = Terminal(opened.debugger, source)
     click.echo(opened.output, nl=False)
     for line in (*_greeting(opened), *terminal.here()):
         click.echo(line)
@@ -206,6 +254,9 @@ def talk(opened: Opened, path: Path, commands: Sequence[str]) -> None:
 
 
 def _greeting(opened: Opened) -> Iterator[str]:
+    launches = opened.debugger.launches
+    if len(launches) > 1:
+        yield f"{len(launches)} launches are recorded: `info cuda kernels` lists them, `cuda kernel N` goes to one"
     yield repr(opened.debugger.trace).strip("<>")
     for finding in opened.debugger.trace.findings:
         yield f"{finding.place}{': ' * bool(finding.place)}{finding.level}[{finding.code}]: {finding.message}"

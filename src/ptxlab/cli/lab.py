@@ -15,10 +15,11 @@ import click
 from ptxlab.cli import lessons
 from ptxlab.cli.bench import read_size
 from ptxlab.cli.compiling import Compiling
-from ptxlab.cli.debug import Session, device_debug_option
+from ptxlab.cli.debug import Session, device_debug_option, launch_option
 from ptxlab.cli.files import cuda_target_option
 from ptxlab.cli.findings import show_failure, status_of
 from ptxlab.cli.launching import block_indices, launch_options
+from ptxlab.cli.programs import nvcc_option
 from ptxlab.report import KernelError, PtxError
 from ptxlab.report.nearest import nearest
 
@@ -58,6 +59,8 @@ def _list(context: click.Context, parameter: click.Parameter, is_asked: bool) ->
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), default=_LIMIT, show_default=True,
               help="Steps of threads that are recorded at most.")  # fmt: skip
 @device_debug_option
+@nvcc_option
+@launch_option
 @click.option("--variant", metavar="NAME", help="Of a kernel of the gallery, or the launch of a lesson.")
 @click.option("--size", "sizes", metavar="NAME=VALUE,...", multiple=True, callback=read_size,
               help="Of a kernel of the gallery; by default the first that its tests have.")  # fmt: skip
@@ -78,7 +81,8 @@ def command(
     PATH is PTX, CUDA C++, or a .ptxtrace of `ptxlab run --record`; NAME is a kernel of the gallery or a lesson of the
     documentation, of which `--list` has the names. The kernel runs once on the emulator and is recorded; the page is
     served on this machine alone until Ctrl-C. Arguments are as for `ptxlab run`. PTX names the source that it was
-    compiled from; the page has it where it is in the folder of PATH, or of --sources.
+    compiled from; the page has it where it is in the folder of PATH, or of --sources. A .cu file with a `main()` runs
+    as a program where nothing is said of how a kernel is launched; the page has one launch of it, by --launch.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from ptxlab.debug.absence import why_no_code
+from ptxlab.debug.absence import line_with_code, prologue_text
 from ptxlab.debug.debugger import Debugger, Stop
 from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.protocol import read_message, write_message
@@ -112,7 +112,7 @@ class Adapter:
             if self.wants_entry:
                 self._stopped(Stop("goto", "entry", self.debugger.thread), "entry")
             else:
-                self._moved(self.debugger.run())
+                self._moved(self.debugger.run(is_new=True))
         elif self.stop is not None:
             stop, self.stop = self.stop, None
             self._moved(stop)
@@ -148,9 +148,7 @@ class Adapter:
         pass
 
     def on_setExceptionBreakpoints(self, given: Fields) -> None:  # noqa: N802
-        if "findings" not in given.get("filters", ()):
-            for number in [number for number in self.debugger.stops if number < 0]:
-                del self.debugger.stops[number]
+        self.debugger.stop_at_findings(is_wanted="findings" in given.get("filters", ()))
 
     # Breakpoints.
 
@@ -164,25 +162,24 @@ class Adapter:
         assert self.session is not None
         if source.get("sourceReference"):
             return True
-        if self.debugger.lines.has_file(str(source.get("path") or "")):
+        if any(lines.has_file(str(source.get("path") or "")) for lines in self.debugger.launches.all_lines):
             return False  # what the PTX was compiled from, as a `.cu` file
         path = self.session.path
         return path is None or not source.get("path") or Path(str(source["path"])).absolute() == path.absolute()
 
     def _line(self, file: str, given: Fields) -> Fields:
         asked = int(given["line"])
-        line = self.debugger.lines.next_line(file, asked)
-        why = None if line == asked else why_no_code(file, asked)
-        if line is None or (why is not None and not why.moves):
-            raise UnknownError(f"line {asked} has no code: {why}")
+        line, why = line_with_code(self.debugger.launches.all_lines if file else [self.debugger.lines], file, asked)
         made = self.debugger.break_at(file, line, message=str(given.get("logMessage") or ""), **_conditions(given))
-        note = {"message": f"line {asked} has no code: {why}"} if why else {}
-        return {"id": made.number, "verified": True, "line": line, **note}
+        said = f"line {asked} has no code: {why}" if why else prologue_text(line) if made.line not in (0, line) else ""
+        note = {"message": said} if said else {}
+        return {"id": made.number, "verified": True, "line": made.line or line, **note}
 
     def on_setFunctionBreakpoints(self, given: Fields) -> Fields:  # noqa: N802
         def make(one: Fields) -> Fields:
             made = self.debugger.break_in(str(one["name"]).strip(), **_conditions(one))
-            return {"id": made.number, "verified": True, "line": self.debugger.place(made.instructions[0]).line}
+            at = {"line": self.debugger.place(made.instructions[0]).line} if made.instructions else {}
+            return {"id": made.number, "verified": True, **at}
 
         return self._replace("functions", given.get("breakpoints", ()), make)
 
@@ -375,9 +372,9 @@ class Adapter:
     def _command(self, text: str) -> str:
         """What the terminal says to a command; where it moves the debugger, or to another thread, an event follows."""
         debugger = self.debugger
-        before = debugger.position, debugger.thread
+        before = debugger.launch, debugger.position, debugger.thread
         said = "\n".join(self.terminal.answer(text))
-        if (debugger.position, debugger.thread) != before:
+        if (debugger.launch, debugger.position, debugger.thread) != before:
             self.stop = Stop("goto", debugger.name(debugger.thread), debugger.thread)
         return said
 

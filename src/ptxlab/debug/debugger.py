@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+from ptxlab.debug.launches import Launch, Launches
 from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.position import Position
 from ptxlab.debug.stepping import Kind, Unit, Way
 from ptxlab.debug.stops import (
+    NO_HITS,
     Breakpoint,
     Finding,
     Watchpoint,
@@ -42,42 +44,114 @@ class Stop:
 
 
 class Debugger(Position):
-    """A recorded launch, a position in it, a thread that is inspected, and what stops it where."""
+    """Recorded launches, a position in one, a thread that is inspected, and what stops it where."""
 
     def __init__(
         self,
         trace: Trace,
         findings: Sequence[Diagnostic] = (),
         compile: Callable[[], Module | None] = lambda: None,
+        launches: Sequence[Launch] = (),
     ) -> None:
-        """Start before the first step; `compile` makes the program with debug information, if names are asked for."""
+        """Start before the first step; `compile` makes the program with debug information, if names are asked for.
+
+        Of a program with several `launches`, `trace` is the first.
+        """
         super().__init__(trace, compile)
-        self.findings = findings
+        self.launches = Launches(launches or [Launch(trace.program.kernel.title, lambda: trace, findings)])
+        self.launch = 0
         self.stops: dict[int, Breakpoint | Watchpoint | Finding] = {}
+        self.stops_at_findings = True
         self._numbers = 0
         self._said: list[str] = []
         self._stopped = -1, 0  # the position and the number of the last stop
-        for number, diagnostic in enumerate(findings, 1):
-            found = stop_at_finding(trace, -number, diagnostic)
+        self._find()
+
+    @property
+    def findings(self) -> Sequence[Diagnostic]:
+        """What was found in this launch."""
+        return self.launches.launches[self.launch].findings
+
+    def _find(self) -> None:
+        """Stop where something is found."""
+        for number, diagnostic in enumerate(self.findings if self.stops_at_findings else (), 1):
+            found = stop_at_finding(self.trace, -number, diagnostic)
             if found is not None:
                 self.stops[-number] = found
+
+    def enter(self, launch: int) -> None:
+        """Go to the start of another launch of the program, with the same breakpoints."""
+        if not 0 <= launch < len(self.launches):
+            raise UnknownError(f"there is no kernel {launch}: `info cuda kernels` lists the launches")
+        trace = self.launches.launches[launch].open()
+        self.launch = launch
+        self.show(trace, self.launches.lines_of(trace))
+        self._stopped = -1, 0
+        before, self.stops = self.stops, {}
+        self._find()
+        for number, one in before.items():
+            if isinstance(one, Breakpoint) and one.again is not None:
+                self.stops[number] = self._again(one)
+            elif isinstance(one, Watchpoint):
+                self.stops[number] = Watchpoint(number, one.name, NO_HITS)
+
+    def _again(self, one: Breakpoint) -> Breakpoint:
+        """A breakpoint of another launch in this one."""
+        assert one.again is not None
+        kept, self._numbers = self._numbers, one.number - 1
+        try:
+            made = one.again()
+        except UnknownError:  # what its condition names is not there in another kernel
+            made = replace(one, trace=self.trace, instructions=[])
+        self._numbers = kept
+        made.is_once = one.is_once
+        return made
+
+    def stop_at_findings(self, *, is_wanted: bool) -> None:
+        """Whether races, hangs and what else is found stop the kernel."""
+        self.stops_at_findings = is_wanted
+        self.stops = {number: stop for number, stop in self.stops.items() if number > 0}
+        self._find()
 
     # Breakpoints.
 
     def break_at(self, file: str, line: int, **given: Any) -> Breakpoint:
         """Stop at a line of the PTX (`file` is "") or of a source; `UnknownError` where it has no instruction."""
+        asked = partial(self.break_at, file, line, **given)
         instructions = self.lines.instructions_at(file, line)
         if not instructions:
+            if file and any(lines.instructions_at(file, line) for lines in self.launches.all_lines):
+                return self.break_before([], file=file, line=line, again=asked, **given)
             raise UnknownError(f"there is no instruction at line {line}" + (f" of `{file}`" if file else ""))
-        return self.break_before(instructions, file=file, line=line, **given)
+        starts = self._starts(instructions, file, line) if file else []
+        if starts:
+            line = self.lines.places(starts[0])[-1].line if starts[0] not in instructions else line
+            return self.break_before(starts, file=file, line=line, again=asked, **given)
+        return self.break_before(instructions, is_entered=bool(file), file=file, line=line, again=asked, **given)
+
+    def _starts(self, instructions: Sequence[int], file: str, line: int) -> list[int]:
+        """Where cuda-gdb stops for a line of code that is not optimized: at its first row in each block.
+
+        So a `for` stops once, at its start. The first line of a function is left for the one after its prologue.
+        """
+        if not self.declarations.are_locals_known or not self.declarations.is_known:
+            return []
+        found: dict[tuple[str, int | None], int] = {}
+        own = [number for number in instructions if self.lines.level(number, file, line) == 0]
+        for number in self.lines.row_starts(own):
+            function = self.trace.program.instructions[number][0].name
+            found.setdefault((function, self.declarations.innermost(function, number)), number)
+        return sorted({self.lines.after_prologue(number) for number in found.values()})
 
     def break_in(self, function: str, **given: Any) -> Breakpoint:
         """Stop where a function is entered, after its prologue; also where it is inlined."""
         instructions = self.lines.instructions_in(function)
-        if not instructions:
-            known = ", ".join(sorted({one.title for one in self.trace.program.functions}))
+        everywhere = self.launches.all_lines
+        if not instructions and not any(lines.instructions_in(function) for lines in everywhere):
+            known = ", ".join(sorted({one.title for lines in everywhere for one in lines.program.functions}))
             raise UnknownError(f"there is no function `{function}` in the recorded program, which has {known}")
-        return self.break_before(instructions, is_entered=True, **given)
+        again = partial(self.break_in, function, **given)
+        return self.break_before(instructions, is_entered=True, again=again, **given)
 
     def break_before(
         self,
@@ -90,14 +164,16 @@ class Debugger(Position):
         file: str = "",
         line: int = 0,
         message: str = "",
+        again: Callable[[], Breakpoint] | None = None,
     ) -> Breakpoint:
-        """Stop before instructions, by their numbers in the program; of a line of a source, where a thread enters it.
+        """Stop before instructions, by their numbers in the program; or only where a thread comes from others to them.
 
-        With a `message`, it is said there instead, with values of the expressions in its braces.
+        With a `message`, it is said there instead, with values of the expressions in its braces; `again` makes the same
+        breakpoint in another launch.
         """
         found = Breakpoint(
             self.trace, self._numbers + 1, instructions, partial(self._scope_in, file, line), thread, condition,
-            hit_count, is_entered or bool(file), file, line, message,
+            hit_count, is_entered, file, line, message, again,
         )  # fmt: skip
         found.check()
         self._numbers += 1
@@ -164,17 +240,26 @@ class Debugger(Position):
         self.thread = self.thread if thread is None else thread
         return Stop("goto", f"after {self.position:,} of {steps:,} steps", self.thread)
 
-    def run(self, *, backwards: bool = False) -> Stop:
-        """Run to the next stop, or backwards to the one before; else to the end, or the start."""
-        start = self.position
-        stop = self._run(backwards=backwards)
-        self._log(start, self.position)
-        return stop
+    def run(self, *, backwards: bool = False, is_new: bool = False) -> Stop:
+        """Run to the next stop, or backwards to the one before; else to the end, or the start.
 
-    def _run(self, *, backwards: bool) -> Stop:
+        If it `is_new`, a breakpoint stops it where it is already.
+        """
+        while True:
+            start = self.position
+            stop = self._run(backwards=backwards, is_new=is_new)
+            self._log(start, self.position)
+            is_at_end = stop.reason in ("end", "start") or (stop.reason == "finding" and start == self.position)
+            following = self.launch + (-1 if backwards else 1)
+            if not is_at_end or not 0 <= following < len(self.launches):
+                return stop
+            self.enter(following)
+            self.position, is_new = (self.trace.steps if backwards else 0), True
+
+    def _run(self, *, backwards: bool, is_new: bool = False) -> Stop:
         self.frame = 0
         limit = 0 if backwards else self.trace.steps
-        found = self._nearest(limit, backwards=backwards)
+        found = self._nearest(limit, backwards=backwards, is_new=is_new)
         if found is not None:
             return found
         self.position = limit
@@ -201,25 +286,42 @@ class Debugger(Position):
         if unit == "line" and kind == "in" and not backwards and outside > way.own(index):
             self._outside = self.thread, self.position, outside - 1  # into what is inlined, where no step is between
             return Stop("step", "step", self.thread)
-        target = way.before(index, kind, unit) if backwards else way.after(index, kind, unit, outside)
+        if backwards:
+            return self._step_back(way, index, kind, unit)
+        target = way.after(index, kind, unit, outside)
         if target is None:
-            return self._run(backwards=backwards)
-        found = self._nearest(target, backwards=backwards)
+            return self._run(backwards=False)
+        found = self._nearest(target, backwards=False)
         if found is not None:
             return found
         self.position = target
         now = steps.next(target)
-        if not backwards and now >= len(steps.numbers):
+        if now >= len(steps.numbers):
             return Stop("end", self.ending(self.thread), self.thread)
         if unit == "line":
             self._outside = self.thread, target, way.outside(index, now, outside)
         return Stop("step", "step", self.thread)
 
-    def _nearest(self, limit: int, *, backwards: bool) -> Stop | None:
+    def _step_back(self, way: Way, index: int, kind: Kind, unit: Unit) -> Stop:
+        """Take back a line or an instruction."""
+        found = way.before(index, kind, unit, self.outside())
+        if found is None:
+            return self._run(backwards=True)
+        target, outside = found
+        is_moved = index >= len(way.steps.numbers) or target != int(way.steps.numbers[index])
+        stop = self._nearest(target, backwards=True) if is_moved else None
+        if stop is not None:
+            return stop
+        self.position = target
+        if unit == "line":
+            self._outside = self.thread, target, max(outside, way.own(way.steps.next(target)))
+        return Stop("step", "step", self.thread)
+
+    def _nearest(self, limit: int, *, backwards: bool, is_new: bool = False) -> Stop | None:
         """Go to the nearest stop between here and a limit, if there is one; not to the one that it is at."""
         steps = self.steps(self.thread)
         index = steps.next(self.position)
-        here = int(steps.numbers[index]) if index < len(steps.numbers) else -1
+        here = int(steps.numbers[index]) if index < len(steps.numbers) and not is_new else -1
         best: tuple[int, int, int] | None = None
         for number, one in self.stops.items():
             if isinstance(one, Breakpoint) and one.message:

@@ -194,6 +194,16 @@ class Declarations:
                 found.append([])
         return found
 
+    def innermost(self, function: str, instruction: int) -> int | None:
+        """Which scope an instruction is in: of the function, a block of it, or a function that is inlined there."""
+        scope = self._functions.get(function)
+        found = None
+        while scope is not None:
+            found = scope.offset
+            inner = [one for one in scope.children if one.tag in ("block", "inlined") and self._has(one, instruction)]
+            scope = inner[0] if inner else None
+        return found
+
     def _has(self, entry: Entry, instruction: int) -> bool:
         low, high = (self._number(entry.attributes.get(name)) for name in ("low_pc", "high_pc"))
         return low is None or high is None or low <= instruction < high

@@ -1,4 +1,4 @@
-"""Which thread is inspected, in the words of cuda-gdb: `cuda block (1,0,0) thread (3,0,0)`, `cuda warp 2 lane 5`."""
+"""Which thread is inspected, in the words of cuda-gdb: `cuda kernel 1 block (1,0,0) thread (3,0,0)`, `cuda lane 5`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.values import index_text
 
 _WORD = re.compile(r"\s*,?\s*(kernel|grid|device|sm|block|thread|warp|lane)\s*(\((?:\s*\d+\s*,?)+\)|[\d,]*)\s*")
-_ONE_ONLY = ("kernel", "grid", "device", "sm")  # a recorded launch has one, and its blocks are on no SM
+_ONE_ONLY = ("grid", "device", "sm")  # a recorded launch has one, and its blocks are on no SM
 _MOST_ROWS = 60
 
 
@@ -25,6 +25,9 @@ def focus_on(debugger: Debugger, given: str) -> None:
         found[word[1]] = [int(one) for one in re.findall(r"\d+", word[2])]
         at = word.end()
     named = {word: numbers for word, numbers in found.items() if numbers and word not in _ONE_ONLY}
+    launch = named.pop("kernel", [debugger.launch])[0]
+    if launch != debugger.launch:
+        debugger.enter(launch)
     if not named:
         return
     scope, size = debugger.scope, debugger.trace.accesses.threads_in_block
@@ -58,7 +61,7 @@ def focus_text(debugger: Debugger) -> str:
     """`block (1,0,0), thread (3,0,0), warp 0, lane 3`."""
     scope = debugger.scope
     block, own = index_text(scope.block, debugger.trace.grid), index_text(scope.own, debugger.trace.block)
-    return f"kernel 0, block {block}, thread {own}, warp {scope.warp}, lane {scope.lane}"
+    return f"kernel {debugger.launch}, block {block}, thread {own}, warp {scope.warp}, lane {scope.lane}"
 
 
 def view(debugger: Debugger, what: str) -> Iterator[str]:
@@ -73,9 +76,12 @@ def view(debugger: Debugger, what: str) -> Iterator[str]:
 
 
 def _kernels(debugger: Debugger) -> Iterator[str]:
-    trace = debugger.trace
-    grid, block = (f"({','.join(map(str, extents))})" for extents in (trace.grid, trace.block))
-    yield f"→ kernel 0  {trace.program.kernel.title}  grid {grid}  block {block}  seed {trace.seed}"
+    for number, launch in enumerate(debugger.launches.launches):
+        trace = launch.open()
+        grid, block = (f"({','.join(map(str, extents))})" for extents in (trace.grid, trace.block))
+        mark = "→" if number == debugger.launch else " "
+        at = f"  {launch.place}" if launch.place else ""
+        yield f"{mark} kernel {number}  {launch.kernel}  grid {grid}  block {block}  seed {trace.seed}{at}"
 
 
 def _blocks(debugger: Debugger) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from ptxlab import ir
@@ -61,6 +63,33 @@ class Lines:
             if any(place.line == line and place.file in names for place in places)
         ]
 
+    def row_starts(self, instructions: Iterable[int]) -> list[int]:
+        """Those of the instructions of a line that a row of the line table starts with, after one of another line."""
+        return [
+            number
+            for number in instructions
+            if not number or self.sources[number][:1] != self.sources[number - 1][:1] or self._is_first(number)
+        ]
+
+    def after_prologue(self, instruction: int) -> int:
+        """An instruction itself, or the first of the second line of its function, where it is in the first line."""
+        at = instruction
+        while not self._is_first(at):
+            if self.sources[at - 1][:1] != self.sources[instruction][:1]:
+                return instruction
+            at -= 1
+        function = self.program.instructions[at][0]
+        while at < len(self.sources) and self.program.instructions[at][0] is function:
+            if self.sources[at][:1] != self.sources[instruction][:1]:
+                return at
+            at += 1
+        return instruction
+
+    def _is_first(self, instruction: int) -> bool:
+        """Whether an instruction is the first of its function."""
+        program = self.program.instructions
+        return not instruction or program[instruction - 1][0] is not program[instruction][0]
+
     def level(self, instruction: int, file: str, line: int) -> int:
         """How many functions are inlined inside of a line, where an instruction is of it."""
         names = self._names(file) if file else set()
@@ -90,6 +119,17 @@ class Lines:
             names = self._names(file)
             lines = [place.line for places in self.sources for place in places if place.file in names]
         return min((one for one in lines if one >= line), default=None)
+
+    def is_elsewhere(self, file: str, line: int) -> bool:
+        """Whether a line has code in functions of the module that the recorded kernel does not reach."""
+        names = self._names(file)
+        return any(place.line == line and place.file in names for place in self._elsewhere)
+
+    @cached_property
+    def _elsewhere(self) -> set[Frame]:
+        inlining = Inlining(self.program.module)
+        others = [one for one in self.program.module.functions if one not in self.program.functions]
+        return {frame for one in others for frames in inlining.of_instructions(one) for frame in frames}
 
     def has_file(self, file: str) -> bool:
         """Whether the PTX was compiled from a file."""

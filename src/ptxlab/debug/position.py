@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,8 @@ from ptxlab.trace.thread_steps import ThreadSteps, steps_of
 
 if TYPE_CHECKING:
     from ptxlab.trace.origin import Origin
+
+_machine_code = lru_cache(maxsize=4)(MachineCode.of)
 
 
 @dataclass(frozen=True)
@@ -47,28 +49,30 @@ class Position:
 
     def __init__(self, trace: Trace, compile: Callable[[], Module | None] = lambda: None) -> None:
         """Start before the first step; `compile` makes the program with debug information, if names are asked for."""
-        self.trace = trace
-        self.lines = Lines(trace.program)
-        self.declarations = Declarations(trace.program, compile)
-        self.position = 0
+        self.compile = compile
+        self.show(trace, Lines(trace.program))
         self.in_ptx = not self.lines.has_sources
         """Whether lines are those of the PTX; otherwise of what `.loc` names."""
+
+    def show(self, trace: Trace, lines: Lines) -> None:
+        """Go to the start of a recorded launch."""
+        self.trace = trace
+        self.lines = lines
+        self.declarations = Declarations(trace.program, self.compile)
+        self.position = 0
         self.thread = int(trace.columns.thread[0]) if trace.steps else 0
         self.frame = 0
         """Which function of the stack is inspected, from the innermost."""
         self._outside = -1, -1, 0
         """A thread, a position, and how many functions are inlined there that it has not entered yet."""
         self._steps = lru_cache(maxsize=64)(lambda thread: steps_of(trace.columns, thread))
+        self._recorded = set(trace.columns.threads)
 
     def focus(self, thread: int) -> None:
         """Inspect a thread, in its innermost function."""
         if thread not in self._recorded:
             raise UnknownError(f"{self.name(thread)} is not recorded")
         self.thread, self.frame = thread, 0
-
-    @cached_property
-    def _recorded(self) -> set[int]:
-        return set(self.trace.columns.threads)
 
     @property
     def scope(self) -> Scope:
@@ -97,10 +101,10 @@ class Position:
         level = 0 if frames is None else max(depth - frames, 0)
         return Scope(self.trace, thread, position, self.declarations, instruction, level=level, depth=depth)
 
-    @cached_property
+    @property
     def machine_code(self) -> MachineCode:
         """The SASS of the kernel, by lines of its PTX; ptxas is asked when it is first wanted."""
-        return MachineCode.of(str(self.trace.description["text"]))
+        return _machine_code(str(self.trace.description["text"]))
 
     def sass(self, instruction: int) -> tuple[str, ...]:
         """The SASS of an instruction; of several in one line, the first has it."""

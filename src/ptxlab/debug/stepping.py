@@ -55,26 +55,65 @@ class Way:
             return deep > depth or (unit == "line" and deep == depth and self._places(at)[-len(line) :] == line)
         if len(line) == 1:
             return deep >= depth
-        same = self._places(at)[-len(line) :]  # out of a function that is inlined
-        is_inside = len(same) == len(line) and (same[0].function, same[1:]) == (line[0].function, line[1:])
-        return deep > depth or (deep == depth and is_inside)
+        return self._is_inside(at, depth, line)  # a function that is inlined
 
-    def before(self, index: int, kind: Kind, unit: Unit) -> int | None:
-        """The position before the thread executed that much; None if it has executed nothing."""
+    def before(self, index: int, kind: Kind, unit: Unit, outside: int = 0) -> tuple[int, int] | None:
+        """The position before the thread executed that much, and how many functions it is shown in front of there.
+
+        None if it has executed nothing. A line is taken back to its start, in the function that the thread is in, or in
+        its caller; `in` takes back the last line of what was called.
+        """
+        count = len(self.steps.numbers)
+        depth = int(self.steps.depths[min(index, count - 1)])
+        here = self._places(index, outside) if index < count else ()
+        if unit == "line" and len(here) > 1:  # in a function that is inlined
+            start = index
+            while start and self._is_inside(start - 1, depth, here) and (kind == "out" or start == index):
+                start -= 1
+            is_called = start == index and not (index and self._is_of(index - 1, depth, here[1:]))
+            if kind == "out" or is_called:
+                return int(self.steps.numbers[start]), self._in_front(start, len(here) - 1)
         at = index - 1
         if at < 0:
             return None
-        depth = int(self.steps.depths[min(index, len(self.steps.depths) - 1)])
-        if kind != "in":
-            most = depth - (kind == "out")
-            while at > 0 and self.steps.depths[at] > most:
-                at -= 1
-        while unit == "line" and at > 0 and self._is_same(at - 1, at):
+        while kind != "in" and at > 0 and self.steps.depths[at] > depth - (kind == "out"):
             at -= 1
-        return int(self.steps.numbers[at])
+        if unit == "instruction":
+            return int(self.steps.numbers[at]), 0
+        deep, line = int(self.steps.depths[at]), self._places(at)
+        if kind == "over" and deep == depth:
+            line = line[-self._shared(line, here) :]
+        start = at
+        for one in range(at - 1, -1, -1):
+            if kind != "in" and self.steps.depths[one] > deep:
+                continue
+            if not (self._is_of(one, deep, line) and (kind != "in" or self._places(one) == line)):
+                break
+            start = one
+        return int(self.steps.numbers[start]), self._in_front(start, len(line))
 
-    def _is_same(self, one: int, other: int) -> bool:
-        return self._places(one) == self._places(other) and self.steps.depths[one] == self.steps.depths[other]
+    def _in_front(self, index: int, frames: int) -> int:
+        """How many functions are inlined at a step inside of that many."""
+        return len(self.lines.places(self._instruction(index), in_ptx=self.in_ptx)) - frames
+
+    def _is_of(self, at: int, depth: int, line: tuple[Place, ...]) -> bool:
+        """Whether a step is of a line, or of what is inlined there."""
+        return bool(self.steps.depths[at] == depth) and self._places(at)[-len(line) :] == line
+
+    def _is_inside(self, at: int, depth: int, line: tuple[Place, ...]) -> bool:
+        """Whether a step is in the same inlined function as a line, or in what that calls."""
+        same = self._places(at)[-len(line) :]
+        is_same = len(same) == len(line) and (same[0].function, same[1:]) == (line[0].function, line[1:])
+        deep = int(self.steps.depths[at])
+        return deep > depth or (deep == depth and is_same)
+
+    def _shared(self, line: tuple[Place, ...], here: tuple[Place, ...]) -> int:
+        """How many frames of a line are the same functions as those of another, at least the outermost."""
+        for count in range(min(len(line), len(here)), 1, -1):
+            one, other = line[-count:], here[-count:]
+            if (one[0].function, one[1:]) == (other[0].function, other[1:]):
+                return count
+        return 1
 
     def outside(self, before: int, now: int, outside: int) -> int:
         """How many inlined functions a thread is shown in front of after a step: those inside of the line that changed.

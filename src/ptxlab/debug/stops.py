@@ -37,6 +37,9 @@ class Hits:
         return iter(range(start - 1, -1, -1) if backwards else range(start, len(self.positions)))
 
 
+NO_HITS = Hits(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 @dataclass
 class Breakpoint:
     """A stop before instructions: for each warp once where its threads come there together, or for one thread."""
@@ -58,6 +61,8 @@ class Breakpoint:
     """The line of a source."""
     message: str = ""
     """What is said there instead of stopping, with expressions in braces."""
+    again: Callable[[], Breakpoint] | None = field(default=None, repr=False)
+    """What makes it in another launch of the program."""
     is_once: bool = False
     """Whether it is removed when it has stopped once."""
 

@@ -9,7 +9,7 @@ from functools import partial
 from textwrap import wrap
 
 from ptxlab.debug import inspection
-from ptxlab.debug.absence import why_no_code
+from ptxlab.debug.absence import line_with_code, prologue_text
 from ptxlab.debug.debugger import Debugger, Stop
 from ptxlab.debug.focus import focus_on, focus_text, view
 from ptxlab.debug.inspection import LISTED
@@ -132,7 +132,9 @@ class Terminal:
         debugger = self.debugger
         frames = debugger.stack()
         instruction = debugger.instruction(debugger.thread)
-        yield f"{debugger.name(debugger.thread)}, after {debugger.position:,} of {debugger.trace.steps:,} steps"
+        several = f"kernel {debugger.launch} " if len(debugger.launches) > 1 else ""
+        steps = f"after {debugger.position:,} of {debugger.trace.steps:,} steps"
+        yield f"{several}{debugger.name(debugger.thread)}, {steps}"
         if instruction is None or not frames:
             yield f"  {debugger.ending(debugger.thread)}"
             return
@@ -164,26 +166,23 @@ class Terminal:
         found = re.fullmatch(r"(?:(?:(.+):)?(\d+)|([A-Za-z_]\S*))(?:\s+if\s*(.+))?", given)
         if found is None:
             raise UnknownError(f"`{given}` is not like 12, kernel.cu:12, gemm or 12 if tx == 3")
-        condition = found[4] or ""
+        condition, moved = found[4] or "", ""
         if found[3]:
             made = self.debugger.break_in(found[3], condition=condition)
         else:
             file, line = found[1] or "", int(found[2])
             if not file and not self.debugger.in_ptx:
                 file = self._file()
-            made = self.debugger.break_at(file, self._line(file, line), condition=condition)
+            line, why = line_with_code(self.debugger.launches.all_lines if file else [self.debugger.lines], file, line)
+            made = self.debugger.break_at(file, line, condition=condition)
+            moved = f": {why}" if why else f": {prologue_text(line)}" if made.line not in (0, line) else ""
         made.is_once = is_once
+        if not made.instructions:
+            yield f"breakpoint {made.number} is in other launches: `info cuda kernels` lists them{moved}"
+            return
         at = self.debugger.place(made.instructions[0])
-        moved = f": line {found[2]} has none" if found[2] and int(found[2]) != (made.line or at.line) else ""
-        yield f"breakpoint {made.number} at line {made.line or at.line}{moved}, reached {_times(made.times)}"
-
-    def _line(self, file: str, line: int) -> int:
-        """A line, or the next one that has code."""
-        found = self.debugger.lines.next_line(file, line)
-        why = None if found == line else why_no_code(file, line)
-        if found is None or (why is not None and not why.moves):
-            raise UnknownError(f"line {line} has no code: {why}")
-        return found
+        several = " in this launch" if len(self.debugger.launches) > 1 else ""
+        yield f"breakpoint {made.number} at line {made.line or at.line}, reached {_times(made.times)}{several}{moved}"
 
     def _file(self) -> str:
         """The source that a line without a file is of: where the thread is, or the kernel."""
@@ -214,7 +213,7 @@ class Terminal:
         for number, stop in self.debugger.stops.items():
             place, condition = "", ""
             if isinstance(stop, Breakpoint):
-                at = self.debugger.place(stop.instructions[0])
+                at = self.debugger.place(stop.instructions[0]) if stop.instructions else Place(stop.file, stop.line)
                 place = f" at {f'{inspection.near(at.file)}:' if at.file else 'line '}{stop.line or at.line}"
                 condition = f" if {stop.condition}" if stop.condition else ""
             yield f"{number}: {stop.description}{place}{condition}, {_times(stop.times)}"
@@ -231,8 +230,6 @@ class Terminal:
         yield from self.here()
 
     def _cuda(self, given: str) -> Iterator[str]:
-        if given.split()[:1] == ["kernels"]:
-            raise UnknownError("`info cuda kernels` lists them")
         focus_on(self.debugger, given)
         yield focus_text(self.debugger)
         yield from self.here()

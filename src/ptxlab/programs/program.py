@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ptxlab.programs.findings import findings_of
 from ptxlab.programs.library import make_library
 from ptxlab.programs.lines import HostLines
 from ptxlab.programs.modules import Modules
-from ptxlab.programs.session import LaunchCount, Log, Process
+from ptxlab.programs.session import LaunchCount, Log, Process, RecordedLaunch, Recorder
 from ptxlab.report import Diagnostic, PtxError, error
 from ptxlab.toolchain.process import absolute_entries
 
@@ -34,6 +35,8 @@ class ProgramResult:
     launches: dict[str, LaunchCount]
     seconds: float
     gpu: str
+    recorded: Sequence[tuple[RecordedLaunch, str]] = ()
+    """Launches that were recorded, each with the line of the host that launched it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class ProgramOptions:
     launch: dict[str, Any] | None = None
     folders: Sequence[Path] = ()
     output_to_stderr: bool = False
+    record: Recorder = lambda kernel, log: None
 
 
 def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResult:
@@ -66,7 +70,8 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
             output = 2 if options.output_to_stderr else None
             child = subprocess.Popen([str(program.absolute()), *command[1:]], env=environment, stdout=output)
             try:
-                _serve(server, child, modules, options.launch or {}, log)
+                _serve(server, child, partial(Process, modules=modules, options=options.launch or {}, log=log,
+                                              record=options.record))  # fmt: skip
             except BaseException:
                 child.terminate()
                 try:
@@ -75,7 +80,10 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
                     child.kill()
                 raise
         found = findings_of(log, lines, child.returncode)
-    return ProgramResult(child.returncode, found, log.launches, time.perf_counter() - started, modules.gpu.name)
+    lines.read([one.frames for one in log.recorded])
+    recorded = [(one, lines.spell(one.frames) or "") for one in log.recorded]
+    spent = time.perf_counter() - started
+    return ProgramResult(child.returncode, found, log.launches, spent, modules.gpu.name, recorded)
 
 
 def _files(program: Path) -> list[Elf]:
@@ -99,9 +107,7 @@ def _environment(folder: Path, library: Path, address: str) -> dict[str, str]:
     }
 
 
-def _serve(
-    server: socket.socket, child: subprocess.Popen[bytes], modules: Modules, options: dict[str, Any], log: Log
-) -> None:
+def _serve(server: socket.socket, child: subprocess.Popen[bytes], connect: Callable[[socket.socket], Process]) -> None:
     """Answer requests until the program has ended."""
     with selectors.DefaultSelector() as selector:
         selector.register(server, selectors.EVENT_READ)
@@ -117,8 +123,7 @@ def _serve(
                             key.data.connection.close()
                     elif key.fileobj is server:
                         connection, _ = server.accept()
-                        process = Process(connection, modules, options, log)
-                        selector.register(connection, selectors.EVENT_READ, process)
+                        selector.register(connection, selectors.EVENT_READ, connect(connection))
                 if all(key.fileobj == ended for key, _ in ready) and ready:
                     child.wait()
                     return

@@ -24,7 +24,9 @@ from ptxlab.device.driver_maps import encode_tiled
 from ptxlab.device.host_memory import HostMemory, RawArguments
 from ptxlab.device.limits import available
 from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.record import Record
 from ptxlab.device.regions import Region
+from ptxlab.device.result import Result
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES
 from ptxlab.emulate.launch import launch
 from ptxlab.ir.mangled import matches
@@ -81,6 +83,15 @@ class LaunchCount:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True)
+class RecordedLaunch:
+    """A launch that was recorded: of which kernel, how it ended, and where the host was."""
+
+    kernel: str
+    result: Result
+    frames: Frames
+
+
 @dataclass
 class Log:
     """What is known at the end."""
@@ -91,13 +102,20 @@ class Log:
     launched_at: dict[int, Frames] = field(default_factory=dict)
     """Where the launch was in which a finding of the device was made, by its position."""
     allocations: list[AllocationRecord] = field(default_factory=list)
+    recorded: list[RecordedLaunch] = field(default_factory=list)
+
+
+Recorder = Callable[[str, Log], Record | None]
+"""What is to be recorded of the next launch of a kernel, given what was recorded before."""
 
 
 class Process:
     """One process of the program: its device memory, its modules, and answers to its requests."""
 
-    def __init__(self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log) -> None:
-        self.connection, self.modules, self.options, self.log = connection, modules, options, log
+    def __init__(
+        self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder
+    ) -> None:
+        self.connection, self.modules, self.options, self.log, self.record = connection, modules, options, log, record
         _, received, _, _ = socket.recv_fds(connection, 1, 1)
         self._view = mmap.mmap(received[0], VIEW_SIZE, mmap.MAP_SHARED)
         os.close(received[0])
@@ -239,7 +257,7 @@ class Process:
         args = RawArguments(self.memory, [data[at : at + size] for at, size in parts], self.objects)
         options = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
                                 cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
-                                **self.options)  # fmt: skip
+                                record=self.record(kernel.name, self.log), **self.options)  # fmt: skip
         started = time.perf_counter()
         status, output = 0, ""
         context = context_of(loaded.module)
@@ -247,6 +265,8 @@ class Process:
             context.refuse_wrong(loaded.module)
             result = launch(context.emulated(loaded.module), kernel, args, options)
             self._note(result.diagnostics, frames)
+            if result.recording is not None:
+                self.log.recorded.append(RecordedLaunch(kernel.title, result, frames))
             output, status = result.output, _status_of(result.diagnostics)
         except (KernelError, PtxError) as wrong:
             self._note(wrong.diagnostics, frames)

@@ -105,6 +105,17 @@ class Outline:
         here = [item for item in _declared(self.items) if self.line(item.start) <= line <= self.line(item.end - 1)]
         return any(item.is_device for item in here)
 
+    def function_start(self, line: int) -> int | None:
+        """The first line of the innermost function that has a line, with its template; None where there is none."""
+        return max((start for start in self._starts(self.items, line)), default=None)
+
+    def _starts(self, items: Sequence[Item], line: int) -> Iterator[int]:
+        for item in items:
+            if self.line(item.start) <= line <= self.line(item.end - 1):
+                if item.is_function:
+                    yield self.line(item.start)
+                yield from self._starts(item.inside, line)
+
     def is_host(self, line: int) -> bool:
         """Whether a line is in a function of the host."""
         return any(self.line(item.start) <= line <= self.line(item.end - 1) for item in self.host_functions())
