@@ -16,6 +16,7 @@ import random
 import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,7 +186,7 @@ def _blank(found: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", found[0])
 
 
-def check(client: Client, table: Table, file: str, line: int) -> str:
+def check(client: Client, table: Table, file: str, line: int, counts: Counter[str]) -> str:
     """What is wrong with a breakpoint on a line; nothing if it stops where it must."""
     assert client.adapter is not None
     debugger = client.adapter.debugger
@@ -193,6 +194,7 @@ def check(client: Client, table: Table, file: str, line: int) -> str:
     answer = client.body("setBreakpoints", source={"path": file}, breakpoints=[{"line": line}])["breakpoints"][0]
     below = table.target(file, line)
     if not answer["verified"]:
+        counts["refused"] += 1
         return "" if below is None and answer.get("message") else f"refused, {below} is right: {answer}"
     if below is None:
         return f"is at line {answer['line']}, and must be refused"
@@ -201,6 +203,8 @@ def check(client: Client, table: Table, file: str, line: int) -> str:
     if answer["line"] != line and not answer.get("message"):
         return "has moved without a word"
     expected = table.stops(file, below)
+    counts["moved"] += answer["line"] != line
+    counts["never reached"] += not expected
     client.thread = 1
     for number, position in enumerate([*expected, -1][:MOST_STOPS]):
         client.body("continue", threadId=client.thread)
@@ -216,6 +220,7 @@ def check(client: Client, table: Table, file: str, line: int) -> str:
             return (
                 f"stop {number + 1} of {len(expected)} is at step {debugger.position}, {position} is right: {stopped}"
             )
+        counts["stops"] += 1
         top = client.body("stackTrace", threadId=stopped["threadId"])["stackFrames"][0]
         if top["line"] != answer["line"]:
             return f"stop {number + 1} shows line {top['line']}"
@@ -250,7 +255,9 @@ def record(name: str, folder: Path) -> Path:
     return path
 
 
-def agree(given: dict[str, Any], chooser: random.Random, count: int) -> tuple[int, list[str]]:
+def agree(
+    given: dict[str, Any], chooser: random.Random, count: int, counts: Counter[str] | None = None
+) -> tuple[int, list[str]]:
     """How many lines of a kernel were tried, and what was wrong."""
     with client_in_thread() as client:
         client.body("initialize")
@@ -265,7 +272,7 @@ def agree(given: dict[str, Any], chooser: random.Random, count: int) -> tuple[in
         drawn = draw(chooser, table, count)
         wrong: list[str] = []
         for file, line in drawn:
-            why = check(client, table, file, line)
+            why = check(client, table, file, line, Counter() if counts is None else counts)
             wrong += [f"{file}:{line}: {why}"] if why else []
             client.body("setBreakpoints", source={"path": file}, breakpoints=[])
     return len(drawn), wrong
@@ -276,18 +283,26 @@ def main() -> int:
     parser.add_argument("cases", type=Path)
     parser.add_argument("--lines", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="add what was counted to this file")
     given = parser.parse_args()
     chooser, cases = random.Random(given.seed), json.loads(given.cases.read_text())
     total, wrong = 0, 0
+    counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:
         for number, case in enumerate(cases):
             left = (given.lines - total) // (len(cases) - number)
             program = case["program"]
             path = record(program, Path(folder)) if not Path(program).suffix else given.cases.parent / program
-            tried, found = agree({**case, "program": str(path.resolve())}, chooser, left)
+            tried, found = agree({**case, "program": str(path.resolve())}, chooser, left, counts)
             total, wrong = total + tried, wrong + len(found)
             print(f"{program}: {tried} lines, {len(found)} wrong", *found, sep="\n  ", flush=True)
-    print(f"{total} lines, {wrong} wrong")
+    print(f"{total} lines, {wrong} wrong; {dict(counts)}")
+    if given.json is not None:
+        kept = json.loads(given.json.read_text()) if given.json.is_file() else {}
+        kept[f"breakpoints, {given.cases.stem}, seed {given.seed}"] = {
+            "kernels": len(cases), "lines": total, **dict(sorted(counts.items())), "wrong": wrong,
+        }  # fmt: skip
+        given.json.write_text(json.dumps(kept, indent=1) + "\n")
     return int(wrong > 0)
 
 

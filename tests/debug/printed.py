@@ -11,21 +11,25 @@ import json
 import random
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ptxlab.cli.debug import Session
 from ptxlab.debug import Debugger, UnknownError
+from ptxlab.debug.declarations import Variable
 from ptxlab.debug.objects import Object, load
 from ptxlab.debug.types import Type
 from ptxlab.debug.values import Scope
+from ptxlab.report import PtxError
 
 STATEMENT = re.compile(
     r"\s*(?!(?:for|if|while|else|switch|case|default|break|continue|return|do|goto)\b)[A-Za-z_*(].*;\s*(//.*)?$"
 )
 LOCAL = 2  # above the other bits of an address of local memory
+SEEDS = (0, 3)  # of the schedule: what other threads write depends on it
+MOST_VISITS = 200
 MOST = 6  # elements of an array that are compared
 
 
@@ -58,7 +62,7 @@ def values(scope: Scope, line: int) -> dict[str, tuple[Any, Type]]:
     """What the debugger says of all variables that are declared above a line."""
     found: dict[str, tuple[Any, Type]] = {}
     for variable in scope.variables():
-        declared = variable.entry.number("line") or 0
+        declared = _declared_at(scope, variable)
         if variable.is_hidden or (not variable.is_parameter and declared >= line) or variable.name == "this":
             continue
         try:
@@ -71,6 +75,14 @@ def values(scope: Scope, line: int) -> dict[str, tuple[Any, Type]]:
     return found
 
 
+def _declared_at(scope: Scope, variable: Variable) -> int:
+    """The line of a declaration; of an inlined function, that of the function itself."""
+    entry = variable.entry
+    while "line" not in entry.attributes and entry.number("origin"):
+        entry = scope.declarations.entry(entry.number("origin") or 0)
+    return entry.number("line") or 0
+
+
 def visit(debugger: Debugger, file: str, line: int, chooser: random.Random) -> Tried | None:
     """Stop at a line with a random thread, at all its visits."""
     debugger.stops.clear()
@@ -81,13 +93,13 @@ def visit(debugger: Debugger, file: str, line: int, chooser: random.Random) -> T
     debugger.go_to(0)
     tried = Tried(line, int(chooser.choice(made.hits.threads.tolist())))
     debugger.break_at(file, line, thread=tried.thread)
-    while debugger.run().reason == "breakpoint" and len(tried.visits) < 200:
+    while debugger.run().reason == "breakpoint" and len(tried.visits) < MOST_VISITS:
         tried.visits.append(values(debugger.scope, line))
     return tried
 
 
-def instrumented(text: str, tried: list[Tried], debugger: Debugger) -> str:
-    """The source with a `printf` of variables before each line."""
+def instrumented(text: str, tried: list[Tried], debugger: Debugger, hidden: set[str]) -> str:
+    """The source with a `printf` of variables before each line, but for names that code there cannot use."""
     lines = text.split("\n")
     for one in sorted(tried, key=lambda one: -one.line):
         scope = debugger.scope_of(one.thread)
@@ -96,7 +108,9 @@ def instrumented(text: str, tried: list[Tried], debugger: Debugger) -> str:
               for vector, indices in (("threadIdx", scope.index), ("blockIdx", scope.block_index))
               for axis, index in zip("xyz", indices, strict=True)]  # fmt: skip
         printed = "".join(
-            f' printf("@{name}={_format(type)}\\n", {_cast(type)}({name}));' for name, type in known.items()
+            f' printf("@{name}={_format(type)}\\n", {_cast(type)}({name}));'
+            for name, type in known.items()
+            if hidden.isdisjoint(re.findall(r"\w+", name))
         )
         lines.insert(one.line - 1, f'if ({" && ".join(at)}) {{ printf("@@{one.line}\\n");{printed} }}')
     return "#include <cstdio>\n" + "\n".join(lines)
@@ -107,12 +121,17 @@ def _format(type: Type) -> str:
 
 
 def _cast(type: Type) -> str:
+    if type.dtype is not None and not type.is_integer and type.dtype.itemsize == 2:
+        return "(double)(float)"
     return "(double)" if type.dtype is not None and not type.is_integer else "(long long)"
 
 
-def compare(tried: list[Tried], output: str) -> list[str]:
-    """What differs between the debugger and the prints."""
-    printed: dict[int, list[dict[str, float]]] = {one.line: [] for one in tried}
+Said = dict[int, list[dict[str, float]]]
+
+
+def read(tried: list[Tried], output: str) -> Said:
+    """What was printed at each visit of a line."""
+    printed: Said = {one.line: [] for one in tried}
     now: dict[str, float] = {}
     for row in output.splitlines():
         if row.startswith("@@"):
@@ -123,21 +142,39 @@ def compare(tried: list[Tried], output: str) -> list[str]:
             if not value:
                 continue  # of memory that is not written
             now[name] = float(value) if re.search(r"[.en]", value) else int(value)
+    return printed
+
+
+def _is_alike(said: Sequence[dict[str, float]], name: str) -> bool:
+    """Whether a value is printed, and does not depend on the schedule, as of memory that other threads write."""
+    values = [one.get(name) for one in said]
+    return None not in values and (len(set(values)) == 1 or all(value != value for value in values))
+
+
+def compare(tried: list[Tried], outputs: Sequence[Said], *, is_optimized: bool) -> tuple[int, list[str]]:
+    """How many values were compared, and what differs between the debugger and the prints."""
     wrong: list[str] = []
+    compared = 0
     for one in tried:
-        right = printed[one.line]
-        if len(right) != len(one.visits) and len(one.visits) < 200:
-            wrong.append(f"line {one.line}: stops {len(one.visits)} times, and is executed {len(right)} times")
-        for number, (visited, said) in enumerate(zip(one.visits, right, strict=False)):
+        counts = {len(output[one.line]) for output in outputs}
+        if counts != {len(one.visits)} and len(one.visits) < MOST_VISITS and not is_optimized:
+            wrong.append(f"line {one.line}: stops {len(one.visits)} times, and is executed {counts} times")
+        if is_optimized and counts != {len(one.visits)}:
+            continue  # a line of optimized code is entered in another way
+        for number, (visited, *all_said) in enumerate(
+            zip(one.visits, *(output[one.line] for output in outputs), strict=False)
+        ):
+            said = all_said[0]
             for name, (value, type) in visited.items():
                 is_local = type.kind == "pointer" and int(value) >> 56 == LOCAL  # the copy has other variables there
-                if name not in said or is_local:
+                if is_local or not _is_alike(all_said, name):
                     continue
+                compared += 1
                 is_same = int(value) % 2**64 == int(said[name]) % 2**64 if type.kind == "pointer" else (
                     value == said[name] or (value != value and said[name] != said[name]))  # fmt: skip
                 if not is_same:
                     wrong.append(f"line {one.line}, visit {number + 1}: {name} is {value}, prints {said[name]}")
-    return wrong
+    return compared, wrong
 
 
 def _row_above(code: list[str], line: int) -> str:
@@ -146,10 +183,12 @@ def _row_above(code: list[str], line: int) -> str:
     return next((row for row in rows if row and not row.startswith("//")), "")
 
 
-def agree(given: dict[str, Any], chooser: random.Random, count: int) -> tuple[int, int, list[str]]:
+def agree(
+    given: dict[str, Any], chooser: random.Random, count: int, *, is_optimized: bool = False
+) -> tuple[int, int, list[str]]:
     """How many lines of a kernel were stopped at, how many values were compared, and what differs."""
     path = Path(given["program"])
-    session = Session().with_request({**given, "deviceDebug": True}).open()
+    session = Session().with_request({**given, "deviceDebug": not is_optimized}).open()
     debugger = session.debugger
     text = path.read_text(errors="replace")
     code = text.split("\n")
@@ -159,12 +198,25 @@ def agree(given: dict[str, Any], chooser: random.Random, count: int) -> tuple[in
     chosen = chooser.sample(fitting, min(count, len(fitting)))
     tried = [found for line in chosen if (found := visit(debugger, str(path), line, chooser)) is not None]
     copy = path.with_name(f"printed_{path.name}")
+    hidden: set[str] = set()
     try:
-        copy.write_text(instrumented(text, tried, debugger))
-        output = Session().with_request({**given, "program": str(copy), "deviceDebug": True}).open().output
+        for _ in range(4):
+            copy.write_text(instrumented(text, tried, debugger, hidden))
+            try:
+                outputs = [_output({**given, "program": str(copy), "seed": seed}) for seed in SEEDS]
+                break
+            except PtxError as wrong:  # private members, and names of the compiler's
+                hidden |= {re.findall(r"\w+", one)[-1] for each in wrong.diagnostics
+                           for one in re.findall(r"`([^`]+)`", each.message)[:1]}  # fmt: skip
+        else:
+            raise AssertionError(f"{path}: the copy that prints does not compile, without {hidden}")
     finally:
         copy.unlink()
-    return len(tried), sum(len(visited) for one in tried for visited in one.visits), compare(tried, output)
+    return len(tried), *compare(tried, [read(tried, output) for output in outputs], is_optimized=is_optimized)
+
+
+def _output(given: dict[str, Any]) -> str:
+    return Session().with_request({**given, "deviceDebug": True}).open().output
 
 
 def main() -> int:
@@ -172,16 +224,24 @@ def main() -> int:
     parser.add_argument("cases", type=Path)
     parser.add_argument("--stops", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--optimized", action="store_true", help="debug code without -G: what it shows must be right")
+    parser.add_argument("--json", type=Path, help="add what was counted to this file")
     given = parser.parse_args()
     chooser, cases = random.Random(given.seed), json.loads(given.cases.read_text())
     total = compared = wrong = 0
     for number, case in enumerate(cases):
         left = -(-(given.stops - total) // (len(cases) - number))
         program = (given.cases.parent / case["program"]).resolve()
-        tried, count, found = agree({**case, "program": str(program)}, chooser, left)
+        tried, count, found = agree({**case, "program": str(program)}, chooser, left, is_optimized=given.optimized)
         total, compared, wrong = total + tried, compared + count, wrong + len(found)
         print(f"{program.name}: {tried} lines, {count} values, {len(found)} wrong", *found[:8], sep="\n  ", flush=True)
     print(f"{total} lines, {compared} values, {wrong} wrong")
+    if given.json is not None:
+        kept = json.loads(given.json.read_text()) if given.json.is_file() else {}
+        kept[f"values{', optimized' * given.optimized}, {given.cases.stem}, seed {given.seed}"] = {
+            "kernels": len(cases), "stops": total, "values": compared, "wrong": wrong,
+        }  # fmt: skip
+        given.json.write_text(json.dumps(kept, indent=1) + "\n")
     return int(wrong > 0)
 
 

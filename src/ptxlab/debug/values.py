@@ -198,8 +198,12 @@ class Scope:
         return self.declarations.variables(function, self.instruction, self.level, self.depth)
 
     def find(self, name: str) -> Operand:
-        """What a name means: a variable in C++, an index of CUDA, an argument, a variable of the PTX."""
-        variables = {one.name: one for one in self.variables()}
+        """What a name means: a variable in C++, an index of CUDA, an argument, a variable of the PTX.
+
+        `::A` is outside of the function: an array as the kernel was launched with it, a global variable.
+        """
+        is_outside, name = name.startswith("::"), name.removeprefix("::")
+        variables = {} if is_outside else {one.name: one for one in self.variables()}
         if name in variables:
             return self.object(variables[name])
         if name in _INDICES:
@@ -223,7 +227,9 @@ class Scope:
     def _unknown(self, name: str) -> UnknownError:
         if self.declarations.is_name(name):
             if not self.declarations.are_locals_known:
-                return UnknownError(f"`{name}` is not known in optimized code: start with `{DEBUG_INFO}`")
+                is_array = any(region.short == name for region in self.trace.accesses.regions)
+                other = f", or ask for `::{name}`, as it was launched" if is_array else ""
+                return UnknownError(f"`{name}` is not known in optimized code: start with `{DEBUG_INFO}`{other}")
             return UnwrittenError(f"`{name}` is not visible here: it is declared in another function or block")
         return UnknownError(f"there is nothing called `{name}`: registers start with %")
 
@@ -266,7 +272,7 @@ class Scope:
         location = self.declarations.location(variable, self.instruction or 0)
         if location is None:
             if not self.declarations.are_locals_known:
-                raise UnknownError(f"`{variable.name}` is not known in optimized code: start with `{DEBUG_INFO}`")
+                raise self._unknown(variable.name)
             raise UnwrittenError(f"`{variable.name}` has no value at this line")
         if location.constant is not None:
             return Object(variable.type, data=(location.constant & (1 << 64) - 1).to_bytes(8, "little"))

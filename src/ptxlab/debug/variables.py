@@ -157,7 +157,7 @@ class Variables:
 
     def _arrays(self, scope: Scope) -> Iterator[Fields]:
         for region in self.debugger.trace.accesses.regions:
-            yield self._node(scope, region.short, region.short, scope.array(region))
+            yield self._node(scope, region.short, f"::{region.short}", scope.array(region))
 
     def _shared(self, scope: Scope) -> Iterator[Fields]:
         for variable, _ in shared_variables(self.debugger.trace.program.variables):
