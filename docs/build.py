@@ -12,12 +12,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from click import unstyle
-
 from ptxlab import kernels
-from ptxlab.cli.explain import explain_forms, pages
 from ptxlab.emulate.translate.refusals import READ, TARGETS, Refusal, answer_of, refusals_of
 from ptxlab.emulate.translate.refuse import is_emulated
+from ptxlab.explain import explain_forms, pages
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.measure import Record
@@ -51,7 +49,7 @@ def instructions() -> str:
     for chapter, in_chapter in by_chapter():
         parts.append(f"## {chapter.replace('_', ' ').capitalize()}\n")
         for name, group in groupby(in_chapter, key=lambda form: ".".join(form.name)):
-            parts += [f"### `{name}`\n", *map(unstyle, explain_forms(group)), ""]
+            parts += [f"### `{name}`\n", *explain_forms(group), ""]
     return "\n".join(parts)
 
 

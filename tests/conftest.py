@@ -140,6 +140,6 @@ def pytest_sessionstart() -> None:
 
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
     """After the last test: whatever code a diagnostic had, `ptxlab explain` has a page of it."""
-    from ptxlab.cli.explain import pages
+    from ptxlab.explain import pages
 
     assert nextitem or _codes <= set(pages()), _codes - set(pages())

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ptxlab.cli.explain import pages
 from ptxlab.cli.tour import SAXPY
+from ptxlab.explain import pages
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.kernels import registers
 

@@ -9,9 +9,9 @@ from types import ModuleType
 import pytest
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator
 
-from ptxlab.cli.explain import pages
 from ptxlab.cli.group import SUBCOMMANDS
 from ptxlab.cli.tour import SAXPY
+from ptxlab.explain import pages
 from ptxlab.highlighting import PtxLexer
 from ptxlab.isa.table import forms
 from tests.test_docs import DOCS, LINK, without_code

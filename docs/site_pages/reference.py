@@ -11,11 +11,11 @@ import click
 
 import ptxlab
 from ptxlab import kernels
-from ptxlab.cli.explain import explain_forms, pages
 from ptxlab.cli.group import SUBCOMMANDS
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.emulate.explain.pages import pages as pages_of_emulator
 from ptxlab.emulate.translate.refusals import refusals_of
+from ptxlab.explain import explain_forms, pages
 from ptxlab.isa.form import Form
 
 Pages = Iterator[tuple[str, str]]
@@ -85,7 +85,7 @@ def described(forms: list[Form]) -> Iterator[str]:
     """Forms of one instruction: the text of `ptxlab explain` with its indented parts as code."""
     for text, group in groupby(forms, key=lambda form: form.text):
         alike = list(group)
-        lines = [click.unstyle(line) for line in explain_forms(alike)]
+        lines = list(explain_forms(alike))
         assert lines[0] == text
         code = "\n".join(line.removeprefix("    ") for line in lines[1:]).strip("\n")
         yield f"{text}\n\n```ptx\n{code}\n```\n"

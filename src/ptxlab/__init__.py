@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from ptxlab.device.textures import Surface as Surface
     from ptxlab.device.textures import Texture as Texture
     from ptxlab.device.trace_file import TraceError as TraceError
-    from ptxlab.emulate.explain.encoded import explain as explain
     from ptxlab.estimate import Estimate as Estimate
     from ptxlab.estimate import estimate as estimate
+    from ptxlab.explain import explain as explain
     from ptxlab.frameworks import cute as cute
     from ptxlab.frameworks import numba as numba
     from ptxlab.frameworks import triton as triton
@@ -70,7 +70,7 @@ _HOME = {
     "adopt": "ptxlab.frameworks.adopt",
     "cuda": "ptxlab.toolchain",
     "estimate": "ptxlab.estimate",
-    "explain": "ptxlab.emulate.explain.encoded",
+    "explain": "ptxlab.explain",
     "explore": "ptxlab.launch",
     "format": "ptxlab.syntax",
     "load": "ptxlab.syntax",

@@ -11,9 +11,10 @@ from click.testing import CliRunner, Result
 
 from ptxlab import cli
 from ptxlab.check.rules import rules_by_code
-from ptxlab.cli.explain import fit, pages
+from ptxlab.cli.explain import fit
 from ptxlab.cli.findings import has_color
 from ptxlab.cli.group import SUBCOMMANDS, ptxlab
+from ptxlab.explain import pages
 from ptxlab.toolchain.diagnosis import CODES as PTXAS_CODES
 
 

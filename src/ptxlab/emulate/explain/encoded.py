@@ -97,7 +97,7 @@ def _wrapped(text: str, width: int | None, start: str = "") -> list[str]:
     )
 
 
-def explain(
+def explain_encoded(
     encoded: int | bytes | bytearray,
     form: str | None = None,
     *,
@@ -111,10 +111,6 @@ def explain(
     `form` is `descriptor`, `instruction` or `tensor-map`; by default, bytes are a tensor map, a number of 32 bits is an
     instruction descriptor and a longer one a matrix descriptor: of `wgmma` (`target="sm_90a"`) or `tcgen05`
     (`sm_100a`). `kind`, `cta_group` and `ws` are those of the `tcgen05.mma` of an instruction descriptor.
-
-    >>> import ptxlab
-    >>> ptxlab.explain(0x4000004000010040, target="sm_100a").violations
-    ('bits 46 to 48 must be 1, the constant of descriptors of tcgen05: bit 46 is missing',)
     """
     if form is not None and form not in FORMS:
         raise ValueError(f"form {form!r}: there are {', '.join(FORMS)}")

@@ -1,0 +1,75 @@
+"""The page of each code that a diagnostic can have, as Markdown; each is written beside what reports it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from inspect import cleandoc
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxlab.toolchain import Advisory
+
+
+def pages() -> dict[str, str]:
+    """Every page, by its code."""
+    found: dict[str, str] = {}
+    for source in _sources():
+        found = source | found
+    return found
+
+
+def page_of(code: str) -> str | None:
+    """The page of a code; None where no diagnostic has it. Only what is needed to find it is loaded."""
+    return next((source[code] for source in _sources() if code in source), None)
+
+
+def summary_of(page: str) -> str:
+    """The first sentence of a page, which says what is wrong.
+
+    >>> summary_of("A `{` has no `}`. Close it.\\n\\nMore.")
+    'A `{` has no `}`.'
+    """
+    paragraph = " ".join(page.partition("\n\n")[0].split())
+    return f"{paragraph.partition('. ')[0].removesuffix('.')}."
+
+
+def _sources() -> Iterator[dict[str, str]]:
+    """Pages of one package each, those first that have most codes and load fast."""
+    from ptxlab.check.rules import rules_by_code
+
+    yield {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
+    from ptxlab.emulate.explain.pages import pages as of_emulator
+
+    yield of_emulator()
+    from ptxlab.syntax.pages import PAGES as OF_FILES
+
+    yield OF_FILES
+    from ptxlab.toolchain import ADVISORIES
+    from ptxlab.toolchain.pages import PAGES as OF_TOOLS
+
+    yield OF_TOOLS
+    yield {advisory.code: _advisory_page(advisory) for advisory in ADVISORIES}
+    from ptxlab.gpu.pages import PAGES as OF_GPUS
+
+    yield OF_GPUS
+    from ptxlab.programs.pages import PAGES as OF_PROGRAMS
+
+    yield OF_PROGRAMS
+    from ptxlab.author.pages import PAGES as IN_PYTHON
+
+    yield IN_PYTHON
+    from ptxlab.litmus.pages import PAGES as OF_LITMUS
+
+    yield OF_LITMUS
+    from ptxlab.estimate.pages import PAGES as OF_ESTIMATES
+
+    yield OF_ESTIMATES
+    from ptxlab.measure.pages import PAGES as OF_MEASURING
+
+    yield OF_MEASURING
+
+
+def _advisory_page(advisory: Advisory) -> str:
+    """What ptxas says, what that means, and what to do."""
+    parts = (advisory.message, advisory.explanation, advisory.help)
+    return "\n\n".join(part if part.startswith("ptxas") else part[0].upper() + part[1:] for part in parts if part)
