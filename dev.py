@@ -19,7 +19,7 @@ STAMP = ENVIRONMENT / ".installed"
 PYTEST = ["pytest", "-q", "-n", "auto", "--dist", "worksteal", "--durations", "15"]
 # What native code says before it stops a process is not captured.
 CHECKED = [*PYTEST, "--checked", "--capture", "sys", "tests/cases", "tests/emulate"]
-# The widget of notebooks and the tools of agents need packages that are not installed here.
+# The widget of notebooks and the tools of MCP need packages that are not installed here.
 APART = ["--ignore", "src/ptxlab/lab/widget.py", "--ignore", "src/ptxlab/cli/agent_tools.py"]
 DOCTESTS = ["pytest", "-q", "--doctest-modules", "src", *APART]
 DOCS = [DOCTESTS, ["python", "docs/build.py"]]

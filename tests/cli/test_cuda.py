@@ -355,7 +355,7 @@ def test_options_of_the_project_are_used(monkeypatch: pytest.MonkeyPatch) -> Non
     Path("../pyproject.toml").write_text("[tool.ptxlab]\noptions = []\n")
     result = run("check", "two.cu")
     assert result.exit_code == 2
-    assert "`[tool.ptxlab]` has no `options`; it may have `target` and `cuda-options`" in result.output
+    assert "there is no key `options`; did you mean `cuda-options`?" in result.output
 
 
 def test_options_without_a_source_to_compile_are_refused() -> None:

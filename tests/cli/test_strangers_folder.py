@@ -14,12 +14,11 @@ import urllib.request
 import uuid
 from pathlib import Path
 
-import click
 import pytest
 from tests.tools import header, is_there
 
-from ptxlab.cli.compiling import Project
 from ptxlab.native.apart import Compilation
+from ptxlab.project import Project, ProjectError
 
 ROOT = Path(__file__).parents[2]
 PTX = (
@@ -214,7 +213,7 @@ def test_the_name_of_a_file_is_not_a_command(folder: Path, name: str) -> None:
 )  # fmt: skip
 def test_a_project_may_not_set_options_that_run_something(folder: Path, options: list[str]) -> None:
     (folder / "pyproject.toml").write_text(f"[tool.ptxlab]\ncuda-options = {json.dumps(options)}\n")
-    with pytest.raises(click.UsageError, match="may not have"):
+    with pytest.raises(ProjectError, match="may not have"):
         Project.of(folder / "k.cu")
 
 

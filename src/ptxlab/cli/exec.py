@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from ptxlab.cli.findings import format_option
+from ptxlab.cli.gates import gate_options
 from ptxlab.cli.launching import check_option, checks_option, gpu_option, timeout_option
 from ptxlab.cli.programs import run_and_show
 
@@ -26,6 +27,7 @@ _BUILD_OPTIONS = "-g -lineinfo"
 @check_option
 @timeout_option
 @gpu_option
+@gate_options
 @format_option
 @click.pass_context
 def command(context: click.Context, /, program: Path, args: tuple[str, ...], build: str | None, **given: Any) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxlab.cli.compiling import CUDA, compile_file, refuse_options
+from ptxlab.cli.compiling import CUDA, compile_file, project_of, refuse_options
 from ptxlab.report import Diagnostic, PtxError, Source
 from ptxlab.report.nearest import nearest
 
@@ -167,8 +167,12 @@ def write_file(file: Path, data: bytes) -> None:
         raise click.UsageError(f"`{file}` can't be written: {(problem.strerror or str(problem)).lower()}") from None
 
 
-def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The files the user means, in the order given, each once; a directory means all `*.ptx` below it."""
+def find_files(paths: Sequence[Path], exclude: Sequence[str] = ()) -> list[Path]:
+    """The files the user means, in the order given, each once; a directory means all `*.ptx` below it.
+
+    Without those that the project or the patterns `exclude` leave out, be they named or found: what runs before a
+    commit names each.
+    """
     files: dict[Path, None] = {}
     for path in paths:
         if path == STANDARD_INPUT or not path.is_dir():
@@ -181,7 +185,7 @@ def find_files(paths: Sequence[Path]) -> list[Path]:
         if not below:
             raise click.UsageError(f"there is no `.ptx` file in `{path}` or below it")
         files.update(dict.fromkeys(below))
-    return list(files)
+    return [file for file in files if file == STANDARD_INPUT or not project_of(file).is_excluded(file, exclude)]
 
 
 def size_of(file: Path) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO, get_args
 
 import click
 
+from ptxlab.project.selection import MACHINE, MISUSE
 from ptxlab.report import Diagnostic, Format, render, summary
 
-_MACHINE = ("missing-tool", "no-gpu")  # what is wrong is this machine, not the file
-_MISUSE = ("bad-argument", "bad-launch", "no-estimate", *_MACHINE)
 LISTED = 12  # of many: lines, or kernels, that are named
 
 format_option = click.option(
@@ -48,9 +48,28 @@ def show_findings(
     text = render(shown, format, color)
     if format == "full":
         text += "".join(f"\n{line}\n" for line in more)
-        if not found or any(one.code not in _MACHINE for one in found):
+        if not found or any(one.code not in MACHINE for one in found):
             text += "\n" * bool(found) + summary(found, name) + "\n"
     click.echo(text, nl=False, err=to_stderr, color=color)
+
+
+def show_statistics(found: Sequence[Diagnostic], name: str, format: Format = "full") -> None:
+    """Print how many findings of each code there are, most first."""
+    from ptxlab.cli.table import table
+
+    count = Counter((one.code, one.level) for one in found)
+    fixable = Counter((one.code, one.level) for one in found if any(help.edits for help in one.helps))
+    ordered = sorted(count.items(), key=lambda one: (-one[1], one[0]))
+    if format == "json":
+        listed = [{"code": code, "level": level, "count": number, "fixable": fixable[code, level]}
+                  for (code, level), number in ordered]  # fmt: skip
+        click.echo(json.dumps(listed, indent=2))
+        return
+    rows = [[f"{number:,}", level, code, f"{fixable[code, level]:,} fixable" if fixable[code, level] else ""]
+            for (code, level), number in ordered]  # fmt: skip
+    if rows:
+        click.echo("\n".join(table([["count", "level", "code", ""], *rows])) + "\n")
+    click.echo(summary(found, name))
 
 
 def status_of(found: Sequence[Diagnostic]) -> int:
@@ -58,10 +77,15 @@ def status_of(found: Sequence[Diagnostic]) -> int:
 
     An error or a warning is something to act on, or to allow on its line; a note is not.
     """
+    found = [one for one in found if one.level != "note"]
+    return (2 if all(map(is_misuse, found)) else 1) if found else 0
+
+
+def is_misuse(found: Diagnostic) -> bool:
+    """Whether a finding means that nothing was checked, because of how or where it was asked."""
     from ptxlab.syntax import UNREADABLE
 
-    found = [one for one in found if one.level != "note"]
-    return (2 if all(one.code in _MISUSE or one.code in UNREADABLE for one in found) else 1) if found else 0
+    return found.code in MISUSE or found.code in UNREADABLE
 
 
 def show_failure(found: Sequence[Diagnostic], name: str, format: Format) -> None:

@@ -18,6 +18,7 @@ from ptxlab.cli.files import (
     write_file,
 )
 from ptxlab.cli.findings import show_findings, status_of
+from ptxlab.cli.gates import exclude_option, exclusions
 from ptxlab.report import PtxError
 
 
@@ -25,6 +26,7 @@ from ptxlab.report import PtxError
 @paths_argument
 @click.option("--write", is_flag=True, help="Write the files back instead of printing.")
 @click.option("--check", is_flag=True, help="Name the files that are not in canonical form, and change nothing.")
+@exclude_option
 @click.pass_context
 def command(context: click.Context, paths: Sequence[Path], write: bool, check: bool) -> None:
     """Print PTX in its canonical form.
@@ -37,7 +39,10 @@ def command(context: click.Context, paths: Sequence[Path], write: bool, check: b
       ptxlab format --write kernels/
       ptxlab format --check kernels/
     """
-    files = find_files(paths)
+    files = find_files(paths, exclusions())
+    if not files:
+        click.echo("nothing to format: all files are excluded", err=True)
+        context.exit(0)
     if any(file.suffix == CUDA for file in files):
         raise click.UsageError("`format` is for PTX: a `.cu` file is CUDA C++")
     if write and check:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxlab.cli.compiling import CUDA, Project, options_given, show_compiler_warnings
+from ptxlab.cli.compiling import CUDA, options_given, project_of, show_compiler_warnings
 from ptxlab.cli.files import STANDARD_INPUT
 from ptxlab.cli.findings import show_failure, show_findings, status_of
+from ptxlab.cli.gates import failing, wanted
 from ptxlab.cli.outcome import ALIKE
 from ptxlab.report import Diagnostic, Format, PtxError, render
 
@@ -60,7 +61,7 @@ def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
         )
     if given["device"] not in ("auto", "cpu"):
         raise click.UsageError("`--device` is for one kernel: a program runs on the emulator")
-    project = Project.of(path)
+    project = project_of(path)
     try:
         options = [*project.options, *shlex.split(nvcc)]
     except ValueError as problem:
@@ -71,7 +72,7 @@ def run_source(context: click.Context, nvcc: str, given: dict[str, Any]) -> int:
             warnings = build(path, program, given["target"] or project.target, options)
         except PtxError as wrong_source:
             show_failure(wrong_source.diagnostics, str(path), given["format"])
-            return status_of(wrong_source.diagnostics)
+            return status_of(failing(wrong_source.diagnostics, path))
         show_compiler_warnings(warnings, str(path))
         return run_and_show([str(program), *options_given()], given, str(path), [path.absolute().parent])
 
@@ -88,11 +89,11 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
         result = run_program(command, ProgramOptions(given["gpu"], launch, folders, format != "full"))
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name, format)
-        return status_of(wrong.diagnostics)
+        return status_of(failing(wrong.diagnostics, Path(name)))
     except KeyboardInterrupt as interrupt:
         show_failure(getattr(interrupt, "diagnostics", []), name, format)
         return 130
-    found = result.findings
+    found = wanted(result.findings, Path(name))
     if format == "json":
         click.echo(json.dumps(_as_object(result, found), indent=2))
     else:
@@ -100,14 +101,14 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
             click.echo(_summary(result))
             click.echo()
         show_findings(found, name, format, alike=ALIKE)
-    return _status(found, result)
+    return _status(failing(found, Path(name)), result)
 
 
-def _status(found: Sequence[Diagnostic], result: ProgramResult) -> int:
-    """2 where the program could not run as it is, 1 with findings, else the program's own."""
-    if any(one.code in _NOT_RUN for one in found):
+def _status(failing: Sequence[Diagnostic], result: ProgramResult) -> int:
+    """2 where the program could not run as it is, 1 with findings that fail, else the program's own."""
+    if any(one.code in _NOT_RUN for one in result.findings):
         return 2
-    return status_of(found) or (result.status if result.status >= 0 else 1)
+    return status_of(failing) or (result.status if result.status >= 0 else 1)
 
 
 def _summary(result: ProgramResult) -> str:

@@ -14,6 +14,7 @@ from ptxlab.cli.compiling import CUDA, Compiling
 from ptxlab.cli.expectation import TOLERANCE, Expectation
 from ptxlab.cli.files import cuda_target_option, name_of, path_argument, read_module
 from ptxlab.cli.findings import format_option, show_failure, status_of
+from ptxlab.cli.gates import failing, gate_options, wanted
 from ptxlab.cli.launching import (
     block_indices,
     check_first,
@@ -202,6 +203,7 @@ class Request:
 @click.option("--tolerance", metavar="X", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
               help="How much floats may differ for --expect, as a part of the largest.")  # fmt: skip
 @nvcc_option
+@gate_options
 @format_option
 @click.pass_context
 def command(context: click.Context, /, nvcc: str, **given: Any) -> None:
@@ -284,7 +286,7 @@ def command(context: click.Context, /, nvcc: str, **given: Any) -> None:
         raise click.UsageError(f"`{request.record}` cannot be recorded: {problem.strerror}") from None
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, format)
-        context.exit(status_of(wrong.diagnostics))
+        context.exit(status_of(failing(wrong.diagnostics, request.path)))
     except KeyboardInterrupt as interrupt:
         found = getattr(interrupt, "diagnostics", None)
         if found is None:  # no kernel was running yet
@@ -298,7 +300,7 @@ def command(context: click.Context, /, nvcc: str, **given: Any) -> None:
         draw_accesses(run.result, *request.draw, request.format == "full")
     if request.timeline is not None and run.result.timeline is not None:
         save_timeline(run.result.timeline, request.timeline, request.format)
-    context.exit(max(int(expect(request, run)), status_of(run.findings)))
+    context.exit(max(int(expect(request, run)), status_of(failing(run.findings, request.path))))
 
 
 def expect(request: Request, run: Run) -> bool:
@@ -373,9 +375,9 @@ def explore(kernel: Function, request: Request, options: LaunchOptions, warnings
     assert module is not None
     given = Inputs(request.arguments, request.settings).make(module, request.seed)
     found = explore_all(kernel, given, options, request.limit, options.timeout or EXPLORED)
-    findings = [*warnings, *found.diagnostics]
+    findings = wanted([*warnings, *found.diagnostics], request.path)
     show(kernel, found, findings, name_of(request.path), request.format)
-    return 1 if findings else 0 if found.is_complete else 2
+    return status_of(failing(findings, request.path)) or (0 if found.is_complete else 2)
 
 
 def run_kernel(kernel: Function, request: Request, options: LaunchOptions, warnings: Sequence[Diagnostic]) -> Run:
@@ -394,7 +396,7 @@ def run_kernel(kernel: Function, request: Request, options: LaunchOptions, warni
         watched_arguments(kernel, request.arguments, tried.before, tried.after),
         watched_variables(module, request.settings, tried.held),
         result,
-        [*warnings, *result.diagnostics],
+        wanted([*warnings, *result.diagnostics], request.path),
         tried.seed,
         request.grid,
         request.block or required_block(kernel),

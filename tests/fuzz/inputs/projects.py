@@ -4,9 +4,7 @@ import random
 import tempfile
 from pathlib import Path
 
-import click
-
-from ptxlab.cli.compiling import Project
+from ptxlab.project import Project, ProjectError
 from tests.fuzz.inputs.mutation import change_bytes, change_text
 
 OPTIONS = (
@@ -31,7 +29,7 @@ def examine(data: bytes) -> None:
         (Path(folder) / "pyproject.toml").write_bytes(data)
         try:
             found = Project.of(Path(folder) / "k.cu")
-        except click.UsageError as wrong:
+        except ProjectError as wrong:
             str(wrong)
             return
     given = [option.replace(folder, "") for option in found.options]
