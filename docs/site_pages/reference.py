@@ -15,7 +15,7 @@ from ptxlab.cli.group import SUBCOMMANDS
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.emulate.explain.pages import pages as pages_of_emulator
 from ptxlab.emulate.translate.refusals import refusals_of
-from ptxlab.explain import explain_forms, pages
+from ptxlab.explain import explain_forms, pages, summary_of
 from ptxlab.isa.form import Form
 
 Pages = Iterator[tuple[str, str]]
@@ -52,8 +52,7 @@ def diagnostics() -> Pages:
 
 def first_sentence(text: str) -> str:
     """What a page begins with, for a cell of a table."""
-    paragraph = " ".join(text.strip().partition("\n\n")[0].split())
-    return re.split(r"(?<=[.])\s", paragraph, maxsplit=1)[0].replace("|", "\\|")
+    return summary_of(text.strip()).replace("|", "\\|")
 
 
 def instructions(chapters: Iterable[tuple[str, Iterable[Form]]]) -> Pages:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ptxlab.explain import explain
 from ptxlab.report import Diagnostic, Edit, Help, Label, Source, Span, error, render, warning
 
 SOURCE = Source("dir/a b.ptx", "add.u32\nret;\n")
@@ -44,11 +45,13 @@ SCHEMA: dict[str, dict[str, str | type]] = {
     "log": {"$schema": str, "version!": str, "runs!": "[run"},
     "run": {"tool!": "tool", "columnKind": str, "results": "[result"},
     "tool": {"driver!": "driver"},
-    "driver": {"name!": str, "version": str, "rules": "[rule"},
-    "rule": {"id!": str, "help": "message"},
-    "message": {"text!": str},
+    "driver": {"name!": str, "version": str, "semanticVersion": str, "informationUri": str, "rules": "[rule"},
+    "rule": {"id!": str, "name": str, "shortDescription": "message", "fullDescription": "message", "help": "message",
+             "helpUri": str},
+    "message": {"text!": str, "markdown": str},
+    "fingerprints": {"ptxlab/v1": str},
     "result": {"ruleId": str, "ruleIndex": int, "level": str, "message!": "message", "locations": "[location",
-               "relatedLocations": "[location", "fixes": "[fix"},
+               "relatedLocations": "[location", "fixes": "[fix", "partialFingerprints": "fingerprints"},
     "location": {"physicalLocation": "place", "message": "message"},
     "place": {"artifactLocation!": "artifact", "region": "region"},
     "artifact": {"uri": str},
@@ -74,7 +77,10 @@ def violations(value: Any, kind: str | type, path: str = "log") -> Iterator[str]
             yield from violations(value[name], properties[name], f"{path}.{name}")
 
 
-@pytest.mark.parametrize("found", [FOUND, FOUND[:1], FOUND[2:], []])
+KNOWN = [error("data-race", "first", ADD), warning("unreachable-code", "second", RET)]
+
+
+@pytest.mark.parametrize("found", [FOUND, FOUND[:1], FOUND[2:], [], KNOWN])
 def test_sarif_is_as_its_schema_says(found: list[Diagnostic]) -> None:
     log = json.loads(render(found, "sarif"))
     assert list(violations(log, "log")) == []
@@ -84,6 +90,26 @@ def test_sarif_is_as_its_schema_says(found: list[Diagnostic]) -> None:
     rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
     assert all(rules[one["ruleIndex"]] == one["ruleId"] for one in run["results"])
     assert len(set(rules)) == len(rules)
+
+
+def test_rules_of_sarif_have_their_pages() -> None:
+    race, code = json.loads(render(KNOWN, "sarif"))["runs"][0]["tool"]["driver"]["rules"]
+    assert race["shortDescription"]["text"].startswith("Two threads access the same bytes")
+    assert race["help"]["markdown"] == race["help"]["text"] == str(explain("data-race"))
+    assert race["helpUri"].startswith("https://")
+    assert race["helpUri"].endswith("/diagnostics/data-race.html")
+    assert (race["name"], code["id"]) == ("DataRace", "unreachable-code")
+
+
+def test_a_finding_that_moves_keeps_its_fingerprint() -> None:
+    def marks(*diagnostics: Diagnostic) -> list[str]:
+        results = json.loads(render(diagnostics, "sarif"))["runs"][0]["results"]
+        return [one["partialFingerprints"]["ptxlab/v1"] for one in results]
+
+    below = Source(SOURCE.name, "\n\n" + SOURCE.text.replace("add", "  add"))
+    moved = error("data-race", "another text", Span(below, 4, 11))
+    assert marks(KNOWN[0]) == marks(moved)
+    assert len(set(marks(*KNOWN, KNOWN[0]))) == 3
 
 
 def test_sarif_of_nothing_is_a_run_without_results() -> None:
