@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ptxlab.estimate import Estimate as Estimate
     from ptxlab.estimate import estimate as estimate
     from ptxlab.explain import explain as explain
+    from ptxlab.explain.rendering import render as render
     from ptxlab.frameworks import cute as cute
     from ptxlab.frameworks import numba as numba
     from ptxlab.frameworks import triton as triton
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from ptxlab.report import Diagnostic as Diagnostic
     from ptxlab.report import KernelError as KernelError
     from ptxlab.report import PtxError as PtxError
-    from ptxlab.report import render as render
     from ptxlab.syntax import format as format
     from ptxlab.syntax import load as load
     from ptxlab.syntax import parse as parse
@@ -75,7 +75,7 @@ _HOME = {
     "format": "ptxlab.syntax",
     "load": "ptxlab.syntax",
     "parse": "ptxlab.syntax",
-    "render": "ptxlab.report",
+    "render": "ptxlab.explain.rendering",
     "im2col_map": "ptxlab.device.tensor_maps",
     "tensor_map": "ptxlab.device.tensor_maps",
 }

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ptxlab.explain import explain
-from ptxlab.report import Diagnostic, Edit, Help, Label, Source, Span, error, render, warning
+from ptxlab import explain, render
+from ptxlab.report import Diagnostic, Edit, Help, Label, Source, Span, error, warning
 
 SOURCE = Source("dir/a b.ptx", "add.u32\nret;\n")
 ADD, RET = Span(SOURCE, 0, 7), Span(SOURCE, 8, 11)

@@ -11,8 +11,9 @@ from typing import TextIO, get_args
 
 import click
 
+from ptxlab.explain.rendering import render
 from ptxlab.project.selection import MACHINE, MISUSE
-from ptxlab.report import Diagnostic, Format, render, summary
+from ptxlab.report import Diagnostic, Format, summary
 
 LISTED = 12  # of many: lines, or kernels, that are named
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, get_args
 
 from ptxlab.report.diagnostic import Diagnostic
@@ -15,14 +15,22 @@ from ptxlab.report.terminal import colored, plain, printable
 Format = Literal["full", "concise", "json", "sarif", "github"]
 
 
-def render(diagnostics: Iterable[Diagnostic], format: Format = "full", color: bool = False) -> str:
-    """The diagnostics as text in one of these formats; it ends in a line break unless there is nothing to say."""
+def render(
+    diagnostics: Iterable[Diagnostic],
+    format: Format = "full",
+    color: bool = False,
+    page_of: Callable[[str], str | None] = lambda code: None,
+) -> str:
+    """The diagnostics as text in one of these formats; it ends in a line break unless there is nothing to say.
+
+    `page_of` gives the page of a code, which SARIF has.
+    """
     if format == "json":
         return _json(diagnostics)
     if format == "sarif":
         from ptxlab.report.sarif import sarif
 
-        return sarif(diagnostics)
+        return sarif(diagnostics, page_of)
     if format == "github":
         return github(diagnostics)
     paint = colored if color else plain

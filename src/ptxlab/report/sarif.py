@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from pathlib import PurePath
 from typing import Any
@@ -17,13 +17,16 @@ from ptxlab.report.source import Span
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def sarif(diagnostics: Iterable[Diagnostic]) -> str:
+PageOf = Callable[[str], str | None]
+
+
+def sarif(diagnostics: Iterable[Diagnostic], page_of: PageOf) -> str:
     """A log with one run, whose rules are the codes of what was found, each with its page."""
     found = list(diagnostics)
     version = sys.modules["ptxlab"].__version__  # an import of the package from here would be a circle
     codes = sorted({diagnostic.code for diagnostic in found})
     site = _site() if codes else None
-    rules = [_rule(code, site) for code in codes]
+    rules = [_rule(code, page_of(code), site) for code in codes]
     driver: dict[str, Any] = {"name": "ptxlab", "version": version, "semanticVersion": version, "rules": rules}
     if site is not None:
         driver["informationUri"] = site
@@ -36,19 +39,16 @@ def sarif(diagnostics: Iterable[Diagnostic]) -> str:
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(code: str, site: str | None) -> dict[str, Any]:
+def _rule(code: str, page: str | None, site: str | None) -> dict[str, Any]:
     """What a service shows beside a finding: the page of its code."""
-    from ptxlab.explain import page_of, summary_of
-
-    page = page_of(code)
     if page is None:
         return {"id": code}
-    summary = summary_of(page)
+    paragraph = " ".join(page.partition("\n\n")[0].split())
     return {
         "id": code,
         "name": "".join(word.capitalize() for word in code.split("-")),
-        "shortDescription": {"text": summary},
-        "fullDescription": {"text": " ".join(page.partition("\n\n")[0].split())},
+        "shortDescription": {"text": f"{paragraph.partition('. ')[0].removesuffix('.')}."},
+        "fullDescription": {"text": paragraph},
         "help": {"text": page, "markdown": page},
         **({"helpUri": f"{site}/diagnostics/{code}.html"} if site is not None else {}),
     }
