@@ -37,7 +37,7 @@ class KnownAccess(NamedTuple):
 def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
     """The accesses of a function to constant addresses and at constant distances from variables."""
     alike: dict[int, list[Access]] = {}  # by the form, where no operand says how many bytes there are
-    for instruction, match in zip(facts.instructions, facts.matches, strict=True):
+    for at, (instruction, match) in enumerate(zip(facts.instructions, facts.matches, strict=True)):
         if match is None:
             continue
         found = alike.get(id(match))
@@ -50,7 +50,10 @@ def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
             if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):  # `[64]` or `[64+8]`
                 yield KnownAccess(instruction, match, access, None, operand.base.value + operand.offset)
                 continue
-            pointer = facts.pointers.of_address(operand)
+            base = operand.base if isinstance(operand, ir.Address) else None
+            if isinstance(base, ir.Register) and not facts.may_be_fixed(base.index):
+                continue
+            pointer = facts.value(at, operand).pointer
             if pointer is not None:
                 yield KnownAccess(instruction, match, access, pointer.variable, pointer.offset)
 

@@ -19,7 +19,6 @@ from ptxlab.isa.targets import TARGETS, Target, Version, target_named
 
 from .accesses import KnownAccess, known_accesses
 from .calls import Calls
-from .pointers import Pointers
 
 PREDICATE = type_named("pred")
 NEWEST = target_named("sm_121a")  # what is assumed of a target that does not exist, so that one error stays one
@@ -55,11 +54,6 @@ class FunctionFacts(Facts):
     def labels(self) -> Mapping[str, ir.Statement]:
         """Its labels and lists of them by name."""
         return self.function.labels()
-
-    @cached_property
-    def pointers(self) -> Pointers:
-        """Where its registers point, if that is known."""
-        return Pointers(self)
 
     @cached_property
     def _by_match(self) -> list[tuple[Match, list[int]]]:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ptxlab import ir
+
 if TYPE_CHECKING:
     from .facts import Facts
 
@@ -24,6 +26,7 @@ class Chains:
         self._blocks = facts.flow.blocks
         self._starts = [block.start for block in self._blocks]
         self._seen: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._varying: set[int] = set()
         self.steps = 0
         """How many blocks were searched to answer questions."""
 
@@ -75,6 +78,23 @@ class Chains:
         if found is None:
             found = self._seen[key] = tuple(sorted(self._search(positions, at)))
         return found
+
+    def is_constant(self, register: int) -> bool:
+        """Whether nothing that varies goes into a register, in whatever order: what memory has, or the thread is."""
+        pending, seen = [register], {register}
+        while pending:
+            one = pending.pop()
+            if one in self._varying or any(self._varies(at) for at in self.writes.get(one, ())):
+                self._varying |= {one, register}
+                return False
+            fresh = {read for at in self.writes.get(one, ()) for read in self._facts.effects.reads[at]} - seen
+            seen |= fresh
+            pending += fresh
+        return True
+
+    def _varies(self, at: int) -> bool:
+        match, operands = self._facts.matches[at], self._facts.instructions[at].operands
+        return match is None or bool(match.effects.accesses) or any(isinstance(o, ir.SpecialRegister) for o in operands)
 
     def _search(self, positions: list[int], at: int) -> set[int]:
         found: set[int] = set()

@@ -11,7 +11,7 @@ if either of two values is there (`join`). The steps of instructions come from t
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from ptxlab import ir
 from ptxlab.ir.effects import registers_in
@@ -28,6 +28,16 @@ Node = tuple[int, int]
 PATIENCE = 4  # changes of a node before it is widened
 
 
+class Plan(NamedTuple):
+    """How the value of a node is computed: the steps, the operands that some of them read, and which is the result."""
+
+    steps: tuple[Step, ...]
+    operands: tuple[tuple[int, ir.Operand], ...]
+    result: int
+    type: Type
+    register: Type
+
+
 class Engine(Generic[V]):
     """Values of one domain in one function; None is a value that no path brings."""
 
@@ -37,7 +47,9 @@ class Engine(Generic[V]):
         self.sources: dict[Node, dict[Node, None]] = defaultdict(dict)
         self._users: dict[Node, set[Node]] = defaultdict(set)
         self._changes: dict[Node, int] = defaultdict(int)
+        self._plans: dict[Node, Plan | None] = {}
         self._pending: list[Node] = []
+        self._queued: set[Node] = set()
 
     # What a domain says.
 
@@ -87,18 +99,25 @@ class Engine(Generic[V]):
         return self.known[node]
 
     def _solve(self) -> None:
-        while self._pending:
-            node = self._pending.pop()
-            old, new = self.known[node], self.evaluate(node)
+        pending = self._pending
+        while pending:
+            node, size = pending[-1], len(pending)
+            new = self.evaluate(node)
+            if new is None and len(pending) > size:
+                continue  # what it depends on comes first
+            del pending[size - 1]
+            self._queued.discard(node)
+            old = self.known[node]
             if new is None or new == old:
                 continue
             if old is not None:
                 self._changes[node] += 1
                 is_late = self._changes[node] > PATIENCE
-                new = self.widen(old, new, self._type(node)) if is_late else self.join(old, new)
+                new = self.widen(old, new, self.type_of(node)) if is_late else self.join(old, new)
             if new != old:
                 self.known[node] = new
-                self._pending.extend(self._users[node])
+                pending.extend(user for user in self._users[node] if user not in self._queued)
+                self._queued |= self._users[node]
 
     def ask(self, asking: Node | None, node: Node) -> V | None:
         """The value of a node as far as it is known, for another that depends on it."""
@@ -108,6 +127,7 @@ class Engine(Generic[V]):
         if node not in self.known:
             self.known[node] = None
             self._pending.append(node)
+            self._queued.add(node)
         return self.known[node]
 
     def read(self, asking: Node, operand: ir.Operand, type: Type) -> V | None:
@@ -149,27 +169,39 @@ class Engine(Generic[V]):
 
     def evaluate(self, node: Node) -> V | None:
         """What an instruction writes to a register."""
+        if node not in self._plans:
+            self._plans[node] = self._plan(node)
+        plan = self._plans[node]
+        if plan is None:
+            return self.unknown(node, self.type_of(node))
+        read = {at: self.read(node, operand, plan.steps[at].type) for at, operand in plan.operands}
+        if None in read.values():
+            return None
+        values: list[V] = []
+        for at, step in enumerate(plan.steps):
+            if step.operation == "operand":
+                value = read[at]
+                assert value is not None
+                values.append(value)
+            elif step.operation == "unknown":
+                values.append(self.unknown((node[0], ASKED), step.type))
+            else:
+                values.append(self.apply(step, [values[part] for part in step.parts]))
+        return self._fit(values[plan.result], plan.type, plan.register)
+
+    def _plan(self, node: Node) -> Plan | None:
         at, index = node
         instruction, match = self.facts.instructions[at], self.facts.matches[at]
         found = None if match is None else _result(instruction, match, index)
         steps = None if match is None else steps_of(match, _immediates(instruction, match))
         if match is None or found is None or steps is None or found[0] not in steps.results:
-            return self.unknown(node, self._type(node))
-        operands = _operands(instruction, match)
-        values: list[V] = []
-        for step in steps.steps:
-            value: V | None
-            if step.operation == "operand":
-                value = self.read(node, operands[step.detail], step.type) if step.detail in operands else None
-            elif step.operation == "unknown":
-                value = self.unknown((at, ASKED), step.type)
-            else:
-                value = self.apply(step, [values[part] for part in step.parts])
-            if value is None:
-                return None
-            values.append(value)
-        result = steps.results[found[0]]
-        return self._fit(values[result.at], found[1], self._type(node))
+            return None
+        given = _operands(instruction, match)
+        read = [(n, given.get(step.detail)) for n, step in enumerate(steps.steps) if step.operation == "operand"]
+        operands = tuple((n, operand) for n, operand in read if operand is not None)
+        if len(operands) < len(read):
+            return None
+        return Plan(steps.steps, operands, steps.results[found[0]].at, found[1], self.type_of(node))
 
     def _fit(self, value: V, own: Type, type: Type) -> V:
         """A value of one type in a register, or read, as another: cut, or extended by its sign."""
@@ -177,7 +209,7 @@ class Engine(Generic[V]):
             return value
         return self.apply(Step("cast", type, (0,), own), [value])
 
-    def _type(self, node: Node) -> Type:
+    def type_of(self, node: Node) -> Type:
         """The type of the register of a node."""
         registers = (one for operand in self.facts.instructions[node[0]].operands for one in registers_in(operand))
         return next(register.type for register in registers if register.index == node[1])

@@ -75,6 +75,15 @@ class Facts:
         """The numbers and addresses in its registers."""
         return Numbers(self)
 
+    @cached_property
+    def _takes_addresses(self) -> bool:
+        """Whether the address of a variable is a value in some instruction."""
+        return any(_takes_address(instruction) for instruction in self.instructions)
+
+    def may_be_fixed(self, register: int) -> bool:
+        """Whether a register may hold an address that follows from variables and constants alone: quickly answered."""
+        return self._takes_addresses and self.chains.is_constant(register)
+
     def value(self, at: int, operand: ir.Operand) -> Value:
         """What instruction `at` reads of an operand: a register, a constant, a name, or the address in brackets."""
         return Value(self, at, operand)
@@ -90,3 +99,11 @@ class Facts:
         directive = self.function.directive("reqntid") or self.function.directive("maxntid")
         # Without a single thread, another rule reports it.
         return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None
+
+
+def _takes_address(instruction: ir.Instruction) -> bool:
+    """Whether an operand is the address of a variable, as a value."""
+    for operand in instruction.operands:
+        if isinstance(operand.base if isinstance(operand, (ir.Sum, ir.Element)) else operand, ir.VariableReference):
+            return True
+    return False

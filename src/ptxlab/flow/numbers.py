@@ -329,7 +329,9 @@ def _relative(step: Step, numbers: Sequence[Number]) -> Number | None:
             bases = [one.base for one in numbers if one.base is not None]
             if len(bases) == 2 or (step.operation == "-" and first.base is None):
                 return None
-            return Number(*bounds_of(step, (first, second)), None, bases[0])
+            low, high = bounds_of(step, (first, second))
+            around = (low + (1 << (step.type.width - 1))) >> step.type.width << step.type.width  # a distance has a sign
+            return Number(low - around, high - around, None, bases[0])
     return None
 
 

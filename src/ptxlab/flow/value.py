@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
 
+from .effort import ExhaustedError
 from .numbers import Base, Choice, Number
 from .ranges import read
 
@@ -31,8 +32,11 @@ class Value:
     operand: ir.Operand
 
     @cached_property
-    def _known(self) -> Number | Choice:
-        return self.facts.numbers.value(self.at, self.operand)
+    def _known(self) -> Number | Choice | None:
+        try:
+            return self.facts.numbers.value(self.at, self.operand)
+        except ExhaustedError:
+            return None
 
     @property
     def _number(self) -> Number | None:

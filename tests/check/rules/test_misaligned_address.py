@@ -185,6 +185,15 @@ WAYS = {
         "mov.u32 %r11, tile; mov.u32 %r12, 40; add.u32 %r13, %r12, %r11;\n" + LOAD("%r13"),
         "`tile` plus 40",
     ),
+    "written again": ("mov.u32 %r11, tile; add.u32 %r11, %r11, 8;\n" + LOAD("%r11"), "`tile` plus 8"),
+    "under a guard": (
+        "mov.u32 %r11, tile; setp.eq.u32 %p1, %r5, 0; @%p1 add.u32 %r12, %r11, 8;\n@%p1 " + LOAD("%r12"),
+        "`tile` plus 8",
+    ),
+    "multiplied": (
+        "mov.u32 %r12, 3; mov.u32 %r13, tile; mad.lo.u32 %r11, %r12, 8, %r13;\n" + LOAD("%r11"),
+        "`tile` plus 24",
+    ),
     "a sum": ("mov.u32 %r11, tile+4;\n" + LOAD("%r11"), "`tile` plus 4"),
     "an element": (LOAD("numbers[2]").replace("[numbers[2]]", "numbers[2]"), "`numbers` plus 8"),
     "generic": ("cvta.shared.u64 %rd6, tile;\n" + LOAD("%rd6+8").replace(".shared", ""), "`tile` plus 8"),
@@ -200,8 +209,12 @@ WAYS = {
 DECLARED = TILE + "\n.shared .b8 bytes[64];\n.shared .f32 numbers[64];\n.extern .shared .align 16 .b8 more[];"
 SILENT = {
     "a register": "ld.param.u32 %r11, [n];\n" + LOAD("%r11+8"),
-    "written twice": "mov.u32 %r11, tile; add.u32 %r11, %r11, 8;\n" + LOAD("%r11"),
-    "under a guard": "mov.u32 %r11, tile; setp.eq.u32 %p1, %r5, 0; @%p1 add.u32 %r12, %r11, 8;\n@%p1 " + LOAD("%r12"),
+    "written twice": "mov.u32 %r11, tile; setp.eq.u32 %p1, %r5, 0; @%p1 add.u32 %r11, %r11, 8;\n" + LOAD("%r11"),
+    "written in a loop": "mov.u32 %r11, tile; setp.eq.u32 %p1, %r5, 0; L:\n"
+    + LOAD("%r11")
+    + "add.u32 %r11, %r11, 8;\n@%p1 bra L;",
+    "past the end of the numbers": "mov.u32 %r11, 0x80000008; mov.u32 %r12, 0x80000008; "
+    "add.u32 %r13, %r11, %r12; mov.u32 %r11, tile; add.u32 %r11, %r11, %r13;\n" + LOAD("%r11"),
     "memory of the launch for a tensor copy": "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group "
     f"{MAP}, [more+1024];",
     "a number": LOAD("1040").replace(".shared", ".local"),

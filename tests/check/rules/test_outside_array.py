@@ -19,6 +19,16 @@ WRONG = {
     "element": ("ld.global.f32 %f1, table[4];", 16, 20, "table", 16),
     "moved": ("mov.u64 %rd1, table;\nld.global.f32 %f1, [%rd1+16];", 16, 20, "table", 16),
     "added": ("mov.u32 %r1, tile; add.u32 %r2, %r1, 128;\nld.shared.u32 %r3, [%r2];", 128, 132, "tile", 64),
+    "a sum": ("mov.u32 %r1, tile; mov.u32 %r2, %r1+64;\nld.shared.u32 %r3, [%r2];", 64, 68, "tile", 64),
+    "a sum of a name": ("mov.u32 %r1, tile+60;\nld.shared.u32 %r3, [%r1+4];", 64, 68, "tile", 64),
+    "on two paths": (
+        "mov.u32 %r1, tile; mov.u32 %r9, %tid.x; setp.eq.u32 %p1, %r9, 0; @%p1 bra A; add.u32 %r1, %r1, 64; bra B;\n"
+        "A: add.u32 %r1, %r1, 64; B:\nld.shared.u32 %r3, [%r1];",
+        64,
+        68,
+        "tile",
+        64,
+    ),
     "scalar": ("ld.const.u64 %rd1, [one+8];", 8, 16, "one", 8),
     "vector variable": ("ld.shared.f32 %f1, [quad+16];", 16, 20, "quad", 16),
     "as long as its list": ("ld.global.u32 %r1, [listed+12];", 12, 16, "listed", 12),
@@ -42,6 +52,9 @@ RIGHT = {
     "last vector": "ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [tile+48];",
     "last element": "ld.global.f32 %f1, table[3];",
     "open": "ld.shared.u32 %r1, [more+4096];",
+    "a sum": "mov.u32 %r1, tile; mov.u32 %r2, %r1+60;\nld.shared.u32 %r3, [%r2];",
+    "on two paths": "mov.u32 %r1, tile; mov.u32 %r9, %tid.x; setp.eq.u32 %p1, %r9, 0; @%p1 bra A;\n"
+    "add.u32 %r1, %r1, 64; A: ld.shared.u32 %r3, [%r1];",
     "back and forth": "mov.u32 %r1, tile; add.u32 %r2, %r1, 128;\nld.shared.u32 %r3, [%r2+-128];",
     "part of a cp.async": "cp.async.ca.shared.global [tile], [table+8], 8, 0; cp.async.wait_all;",
     "unknown": "mov.u32 %r1, tile; mov.u32 %r2, %tid.x; add.u32 %r3, %r1, %r2;\nld.shared.u8 %r4, [%r3+128];",

@@ -86,7 +86,7 @@ class _Reads:
         address, size = self._address(at) or (None, 0)
         if not isinstance(address, ir.Address):
             return
-        pointer = self._facts.pointers.of_address(address)
+        pointer = self._facts.value(at, address).pointer
         if pointer is not None:
             for unit in range(pointer.offset // 4, (pointer.offset + size + 3) // 4):
                 yield (id(pointer.variable), unit), None
