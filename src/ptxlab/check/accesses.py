@@ -50,12 +50,21 @@ def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
             if isinstance(operand, ir.Address) and isinstance(operand.base, ir.Immediate):  # `[64]` or `[64+8]`
                 yield KnownAccess(instruction, match, access, None, operand.base.value + operand.offset)
                 continue
-            base = operand.base if isinstance(operand, ir.Address) else None
-            if isinstance(base, ir.Register) and not facts.may_be_fixed(base.index):
-                continue
             pointer = facts.value(at, operand).pointer
-            if pointer is not None:
+            if pointer is not None and _is_in_space(match, access, pointer.space):
                 yield KnownAccess(instruction, match, access, pointer.variable, pointer.offset)
+
+
+def _is_in_space(match: Match, access: Access, space: str | None) -> bool:
+    """Whether an instruction takes addresses in a state space; another rule is about those that it does not take."""
+    name = match.expected[access.operand].name
+    taken = {one.space for one in match.effects.accesses if one.operand == name}
+    return space is None or not taken or family(space) in {family(one or "global") for one in taken}
+
+
+def family(space: str) -> str:
+    """A state space without what tells its parts apart: `shared` of `shared::cta`."""
+    return space.partition("::")[0]
 
 
 def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:

@@ -3,8 +3,7 @@
 from ptxlab import ir
 from ptxlab.isa import Match
 
-from .derivation import ANY_SPACE, leaves
-from .program import FunctionFacts, Program
+from .program import Program
 
 
 def single_precision(module: ir.Module, kernel: ir.Function) -> dict[int, ir.Instruction]:
@@ -15,9 +14,9 @@ def single_precision(module: ir.Module, kernel: ir.Function) -> dict[int, ir.Ins
         assert facts is not None
         instruction = facts.instructions[at]
         for operand in instruction.operands:
-            number = _parameter(facts, at, operand.base) if isinstance(operand, ir.Address) else None
-            if number is not None:
-                found.setdefault(number, instruction)
+            base = facts.value(at, operand).provenance if isinstance(operand, ir.Address) else None
+            if base is not None and base.holds == 0 and base.variable in kernel.parameters:
+                found.setdefault(kernel.parameters.index(base.variable), instruction)
     return found
 
 
@@ -28,14 +27,3 @@ def _is_single(match: Match) -> bool:
         expected.type.name for expected in match.expected if expected.kind == "value" and expected.type is not None
     }
     return in_global and types == {"f32"}
-
-
-def _parameter(facts: FunctionFacts, at: int, operand: ir.Operand) -> int | None:
-    """The parameter that a pointer was loaded from."""
-    parameters = facts.function.parameters
-    for leaf in leaves(facts, at, operand, ANY_SPACE):
-        for source in facts.instructions[leaf.at].operands[1:]:
-            base = source.base if isinstance(source, ir.Address) and not source.offset else None
-            if isinstance(base, ir.VariableReference) and base.variable in parameters:
-                return parameters.index(base.variable)
-    return None

@@ -8,7 +8,7 @@ through the function, and at what such a write leaves in place.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -78,6 +78,19 @@ class Chains:
         if found is None:
             found = self._seen[key] = tuple(sorted(self._search(positions, at)))
         return found
+
+    def derived(self, positions: Iterable[int]) -> frozenset[int]:
+        """The registers that these instructions write, and all that are computed from them, in whatever order."""
+        writes, matches = self._facts.effects.writes, self._facts.matches
+        pending = [register for at in positions for register in writes[at]]
+        found = set(pending)
+        while pending:
+            for at in self.reads.get(pending.pop(), ()):
+                match = matches[at]
+                fresh = [one for one in writes[at] if one not in found] if match and not match.effects.accesses else []
+                found.update(fresh)
+                pending += fresh
+        return frozenset(found)
 
     def is_constant(self, register: int) -> bool:
         """Whether nothing that varies goes into a register, in whatever order: what memory has, or the thread is."""

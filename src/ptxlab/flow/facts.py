@@ -27,7 +27,7 @@ from ptxlab.isa import Match, Operation
 from .chains import Chains
 from .control import Control
 from .effort import Effort
-from .numbers import Numbers
+from .numbers import Addresses, Numbers, named_by
 from .value import Value
 
 
@@ -76,13 +76,24 @@ class Facts:
         return Numbers(self)
 
     @cached_property
-    def _takes_addresses(self) -> bool:
-        """Whether the address of a variable is a value in some instruction."""
-        return any(_takes_address(instruction) for instruction in self.instructions)
+    def addresses(self) -> Addresses:
+        """The variables that its addresses are in."""
+        return Addresses(self)
+
+    @cached_property
+    def taking_addresses(self) -> list[int]:
+        """The instructions that take the address of a variable as a value."""
+        naming = (ir.VariableReference, ir.Sum, ir.Element)
+        return [
+            at
+            for at, instruction in enumerate(self.instructions)
+            for operand in instruction.operands
+            if operand.__class__ in naming and named_by(operand) is not None
+        ]
 
     def may_be_fixed(self, register: int) -> bool:
         """Whether a register may hold an address that follows from variables and constants alone: quickly answered."""
-        return self._takes_addresses and self.chains.is_constant(register)
+        return bool(self.taking_addresses) and self.chains.is_constant(register)
 
     def value(self, at: int, operand: ir.Operand) -> Value:
         """What instruction `at` reads of an operand: a register, a constant, a name, or the address in brackets."""
@@ -99,11 +110,3 @@ class Facts:
         directive = self.function.directive("reqntid") or self.function.directive("maxntid")
         # Without a single thread, another rule reports it.
         return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None
-
-
-def _takes_address(instruction: ir.Instruction) -> bool:
-    """Whether an operand is the address of a variable, as a value."""
-    for operand in instruction.operands:
-        if isinstance(operand.base if isinstance(operand, (ir.Sum, ir.Element)) else operand, ir.VariableReference):
-            return True
-    return False

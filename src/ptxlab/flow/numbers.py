@@ -117,8 +117,14 @@ class Numbers(Engine[Known]):
         self.all: Threads = (1 << self.count) - 1
         self.open = Choice(self.all, self.all)
         self._of_bool = Choice(0, self.all), Choice(self.all, 0)
-        self._threads = Column(None, (), tuple(range(self.count)))
-        self._lanes = Column(None, (), tuple(thread % LANES for thread in range(self.count)))
+
+    @cached_property
+    def _threads(self) -> Column:
+        return Column(None, (), tuple(range(self.count)))
+
+    @cached_property
+    def _lanes(self) -> Column:
+        return Column(None, (), tuple(thread % LANES for thread in range(self.count)))
 
     @cached_property
     def is_flat(self) -> bool:
@@ -172,8 +178,7 @@ class Numbers(Engine[Known]):
     def unknown(self, node: Node, type: Type) -> Known:
         """Nothing is known; what a parameter of a kernel holds is at least the same whenever it is loaded."""
         instruction, match = self.facts.instructions[node[0]], self.facts.matches[node[0]]
-        loads = match is not None and any(one.kind == "load" and one.space == "param" for one in match.effects.accesses)
-        source = instruction.operands[1] if loads and self.facts.function.kind == "entry" else None
+        source = instruction.operands[1] if self._loads(node[0]) else None
         if type.kind == "p" or not isinstance(source, ir.Address) or not isinstance(source.base, ir.VariableReference):
             return self.top(type)
         results = instruction.operands[0]
@@ -185,6 +190,13 @@ class Numbers(Engine[Known]):
             return self.top(type)
         offset = source.base.offset + source.offset + number * loaded.width // 8
         return Number(0, 0, base=Base(source.base.variable, None, offset))
+
+    def _loads(self, at: int) -> bool:
+        """Whether an instruction loads a parameter of a kernel."""
+        match = self.facts.matches[at]
+        if match is None or self.facts.function.kind != "entry":
+            return False
+        return any(one.kind == "load" and one.space == "param" for one in match.effects.accesses)
 
     def join(self, one: Known, other: Known) -> Known:
         """Any of two values."""
@@ -295,6 +307,38 @@ class Numbers(Engine[Known]):
             found += exchange[3 * LANES : 4 * LANES]
         bits = tuple(found[: self.count])
         return Number(min(bits), max(bits), Column(None, (), bits))
+
+
+class Addresses(Numbers):
+    """The variables that addresses are in, at any distance: only what can be such an address is followed."""
+
+    @cached_property
+    def _registers(self) -> frozenset[int]:
+        return self.facts.chains.derived(self.facts.taking_addresses)
+
+    def register(self, asking: Node, register: ir.Register) -> Known | None:
+        """What an instruction reads in a register; anything, if it cannot be an address."""
+        is_one = register.index in self._registers
+        return super().register(asking, register) if is_one else self.top(register.type)
+
+    def origin(self, at: int, register: ir.Register, variable: ir.Variable) -> int | None:
+        """The instruction that takes the address of a variable which instruction `at` reads in a register."""
+        pending = [(write, register.index) for write in self.facts.chains.definitions(at, register.index)]
+        seen = set(pending)
+        for node in pending:
+            operands = self.facts.instructions[node[0]].operands
+            if any(named.variable is variable for named in map(named_by, operands) if named is not None):
+                return node[0]
+            fresh = [source for source in self.sources[node] if source not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return None
+
+
+def named_by(operand: ir.Operand) -> ir.VariableReference | None:
+    """The variable whose address an operand is, as a value."""
+    base = operand.base if isinstance(operand, (ir.Sum, ir.Element)) else operand
+    return base if isinstance(base, ir.VariableReference) else None
 
 
 def _constant(value: int, type: Type) -> Number:

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 
 class Pointer(NamedTuple):
-    """`offset` bytes into `variable`."""
+    """`offset` bytes into `variable`, as an address in a state space; None: a generic one."""
 
     variable: ir.Variable
     offset: int
+    space: str | None
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,35 @@ class Value:
     @property
     def provenance(self) -> Base | None:
         """The variable that it is an address in, or that it was loaded from, at whatever distance."""
-        found = self._number
-        return found.base if found is not None and isinstance(found.base, Base) else None
+        return _base(self._number)
+
+    @cached_property
+    def address(self) -> Base | None:
+        """The variable that it is an address in, at whatever distance: found without following distances."""
+        try:
+            return _base(self.facts.addresses.value(self.at, self.operand))
+        except ExhaustedError:
+            return None
+
+    @property
+    def origin(self) -> int | None:
+        """The instruction that takes this address, if it is not instruction `at` itself."""
+        base = self.operand.base if isinstance(self.operand, ir.Address) else self.operand
+        if self.address is None or not isinstance(base, ir.Register):
+            return None
+        return self.facts.addresses.origin(self.at, base, self.address.variable)
 
     @property
     def pointer(self) -> Pointer | None:
-        """The variable that it is an address in, and the distance from its start, if that is known."""
+        """The variable that it is an address in, and the distance from its start, if constants decide it."""
+        base = self.operand.base if isinstance(self.operand, ir.Address) else self.operand
+        if isinstance(base, ir.Register) and not self.facts.may_be_fixed(base.index):
+            return None
         found = self._number
         if found is None or not isinstance(found.base, Base) or found.base.holds is not None:
             return None
-        return Pointer(found.base.variable, found.low) if found.low == found.high else None
+        return Pointer(found.base.variable, found.low, found.base.space) if found.low == found.high else None
+
+
+def _base(known: Number | Choice | None) -> Base | None:
+    return known.base if isinstance(known, Number) and isinstance(known.base, Base) else None
