@@ -19,5 +19,5 @@ class Stubs(BuildHookInterface):  # type: ignore[type-arg]
         (source / "ptxlab" / "author" / "instructions.pyi").write_text(stubs(), encoding="utf-8")
         if version != "editable":  # from a repository they are read where they are
             docs = Path(self.root) / "docs"
-            pages = ["lessons", "hopper", *(file.name for file in docs.glob("*.md"))]
+            pages = ["course", "lessons", "hopper", *(file.name for file in docs.glob("*.md"))]
             build_data["force_include"].update({f"docs/{one}": f"ptxlab/docs/{one}" for one in pages})

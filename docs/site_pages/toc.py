@@ -6,6 +6,7 @@ A page is named by the file that it is made from, or as `site:NAME` if `docs/sit
 SECTIONS = {
     "Learn": [
         "site:start",
+        "docs/course/README.md",
         "docs/hopper/README.md",
         "docs/lessons/README.md",
         "site:gallery/index",
@@ -45,5 +46,5 @@ SECTIONS = {
     "Findings": ["docs/claims.md", "site:techniques", "site:launches", "site:sanitizer"],
     "Take part": ["CONTRIBUTING.md", "docs/add-an-instruction.md", "docs/native.md", "site:changes"],
 }
-FOLDERS = {"docs/hopper": "hopper", "docs/lessons": "lessons"}
+FOLDERS = {"docs/course": "course", "docs/hopper": "hopper", "docs/lessons": "lessons"}
 """Folders whose README lists the pages beside it, and what they are on the site."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _PACKAGE = Path(__file__).parent
 _PLACES = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")  # as it is installed, and in the repository
-_FOLDERS = ("", "hopper", "lessons")
+_FOLDERS = ("", "course", "hopper", "lessons")
 _HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

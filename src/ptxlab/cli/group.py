@@ -27,6 +27,7 @@ SUBCOMMANDS = (
     "devices",
     "explain",
     "docs",
+    "learn",
     "lsp",
     "mcp",
     "tour",

@@ -1,0 +1,92 @@
+"""Arrays compared with what they should hold, and the difference in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+SHOWN = 6  # indices that are listed
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where an array is wrong."""
+
+    count: int
+    of: int
+    places: tuple[tuple[int, ...], ...]
+    """The indices of the first that are wrong."""
+    is_range: bool
+    """Whether all of them are beside each other, from the first to `last`."""
+    last: tuple[int, ...]
+    found: Any
+    """The first of them; None if it still has the value from before."""
+    expected: Any
+    unwritten: int
+    """How many of them still have the value from before."""
+
+
+def is_same(found: Any, wanted: Any, tolerance: float) -> bool:
+    """Whether all values are as wanted."""
+    return not _wrong(found, wanted, tolerance).any()
+
+
+def compare(found: Any, before: Any, wanted: Any, tolerance: float) -> Difference | None:
+    """Where an array differs from what is wanted; None if nowhere."""
+    wrong = _wrong(found, wanted, tolerance)
+    count = int(wrong.sum())
+    if not count:
+        return None
+    wanted = np.broadcast_to(np.asarray(wanted), wrong.shape)
+    flat = np.flatnonzero(wrong)
+    places = tuple(tuple(int(i) for i in np.unravel_index(one, wrong.shape)) for one in flat[:SHOWN])
+    last = tuple(int(i) for i in np.unravel_index(flat[-1], wrong.shape))
+    same = np.asarray(found).view(np.uint8) == np.asarray(before).view(np.uint8)
+    unwritten = same.reshape(*wrong.shape, -1).all(axis=-1) & wrong
+    first = places[0]
+    return Difference(
+        count, wrong.size, places, bool(flat[-1] - flat[0] + 1 == count), last,
+        None if unwritten[first] else np.asarray(found)[first], wanted[first], int(unwritten.sum()),
+    )  # fmt: skip
+
+
+def _wrong(found: Any, wanted: Any, tolerance: float) -> Any:
+    """Which elements are wrong."""
+    array = np.asarray(found)
+    exact = np.broadcast_to(np.asarray(wanted), array.shape)
+    if not tolerance:
+        return ~((array == exact) | ((array != array) & (exact != exact)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        values, right = array.astype(np.float64), exact.astype(np.float64)
+        return ~((np.abs(values - right) <= tolerance * (1 + np.abs(right))) | (values == right))
+
+
+def spell(name: str, found: Difference) -> str:
+    """The difference in words: which elements, and the first of them."""
+    value = "was not written" if found.found is None else f"is {_number(found.found)}"
+    first = f"`{_element(name, found.places[0])}` {value}, expected {_number(found.expected)}"
+    if found.of == 1 or found.count == 1:
+        return first
+    if found.count == found.of:
+        which = f"all {found.of:,} elements are wrong"
+    elif found.is_range:
+        which = f"{found.count:,} of {found.of:,} are wrong, {_index(found.places[0])} to {_index(found.last)}"
+    else:
+        listed = ", ".join(map(_index, found.places)) + ", …" * (found.count > SHOWN)
+        which = f"{found.count:,} of {found.of:,} are wrong: {listed}"
+    some = f", {found.unwritten:,} of them not written" if 0 < found.unwritten < found.count else ""
+    return f"{first}; {which}{some}"
+
+
+def _element(name: str, index: tuple[int, ...]) -> str:
+    return f"{name}[{', '.join(map(str, index))}]"
+
+
+def _index(index: tuple[int, ...]) -> str:
+    return str(index[0]) if len(index) == 1 else f"({', '.join(map(str, index))})"
+
+
+def _number(value: Any) -> str:
+    return f"{float(value):.7g}" if np.issubdtype(np.asarray(value).dtype, np.floating) else f"{int(value)}"
