@@ -1,4 +1,4 @@
-"""The lessons and the steps: examples run, print what the page shows and make pictures; tables are of the evidence.
+"""The course, the lessons and the steps: examples run and print what the page shows; tables are of the evidence.
 
 A picture in a page is what the examples above it called `picture`. `BLESS=1` writes pages and pictures anew.
 """
@@ -17,7 +17,7 @@ from ptxlab.kernels import wgmma_steps
 
 DOCS = Path(__file__).parents[1] / "docs"
 LESSONS = DOCS / "lessons"
-FOLDERS = [LESSONS, DOCS / "hopper"]
+FOLDERS = [LESSONS, DOCS / "hopper", DOCS / "course"]
 PAGES = [page for folder in FOLDERS for page in sorted(folder.glob("[0-9]*.md"))]
 BLOCK = re.compile(
     r"^```(?P<kind>python|text)\n(?P<text>.*?)^```$"
@@ -76,7 +76,7 @@ def tables() -> dict[str, Callable[[], str]]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*PAGES, DOCS / "course" / "README.md"], ids=lambda page: page.stem)
 def test_examples_print_what_is_shown(page: Path) -> None:
     made = Page(page).run()
     if os.environ.get("BLESS"):
@@ -85,7 +85,7 @@ def test_examples_print_what_is_shown(page: Path) -> None:
 
 
 def test_every_page_shows_a_wrong_kernel_and_a_right_one() -> None:
-    """Lessons show the wrong one first, steps the right one."""
+    """Lessons show the wrong one first, steps and chapters the right one."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         assert "## Wrong" in text
@@ -105,7 +105,8 @@ def test_every_picture_and_every_page_is_shown(folder: Path) -> None:
 
 def test_kernels_of_the_steps_are_short() -> None:
     """Less than 80 lines each, in a page or in the gallery."""
-    texts = [found[1] for page in PAGES for found in re.finditer(r'KERNEL = """(.*?)"""', page.read_text(), re.DOTALL)]
+    steps = [page for page in PAGES if page.parent.name == "hopper"]
+    texts = [found[1] for page in steps for found in re.finditer(r'KERNEL = """(.*?)"""', page.read_text(), re.DOTALL)]
     gallery = DOCS.parent / "src" / "ptxlab" / "kernels" / "wgmma_steps"
     texts += [(gallery / f"{step}.py").read_text(encoding="utf-8") for step in wgmma_steps.STEPS]
     assert len(texts) == 10

@@ -81,7 +81,7 @@ EXERCISE = Exercise(
         "`cvt.rn.f32.u32 %value, %byte;` in place of the `mov`.",
     ),
     advice={
-        "missing-modifier": "A conversion to a float says how it rounds: `cvt.rn.f32.u32`.",
+        "illegal-modifier": "A conversion to a float says how it rounds: `cvt.rn.f32.u32`.",
         "operand-type": "The types in the name are those of the operands, destination first: `cvt.rn.f32.u32 %value, "
         "%byte;` for an `.f32` register from a `.u32`.",
         "wrong-values": "Which float should the byte that is named become, before the division and after it?",

@@ -93,6 +93,8 @@ EXERCISE = Exercise(
         avoids("red", "a warp counts without atomic operations"),
     ),
     advice={
+        "bad-membermask": "The mask has a bit for each lane that takes part: all 32 lanes vote, so all bits are set.",
+        "data-race": "Several threads write y[warp]; one lane of each warp is to store the count.",
         "wrong-values": "Of the numbers 1, -1, 0, 2 two are above 0. Which bits do they set in your ballot?",
         "operand-type": "The vote takes a predicate: `setp` makes one of a comparison.",
     },

@@ -74,14 +74,13 @@ EXERCISE = Exercise(
         "Between the `st.shared` and the `ld.shared`, executed by all threads.",
     ),
     advice={
-        "data-race": "A barrier orders what all threads of the block did before it, and what they do after it. The one "
-        "that is needed is between the two lines that are shown.",
+        "data-race": "A barrier of the whole block belongs between the two lines that are shown. One of a warp does "
+        "not "
+        "reach the partner, which is in another warp.",
         "divergent-barrier": "All threads of the block have to arrive at the barrier: no predicate in front of it.",
         "hang": "All threads of the block have to arrive at the same barrier: no predicate in front of it, and no "
         "`ret` "
         "before it.",
-        "unordered-collective": "`bar.warp.sync` orders the lanes of a warp; the partner of a thread is in another "
-        "one.",
         "wrong-values": "Thread t is to store what thread 127 - t has loaded.",
         "uninitialised-read": "The element that is read was not written by any thread: thread t writes buffer[t].",
     },

@@ -114,9 +114,9 @@ def command(
     opened = owner if isinstance(owner, Opened) else None
     views = Views(trace, [own, *sources], None if opened is None else opened.debugger.declarations)
     if html is not None:
-        _write(views, html)
+        write(views, html)
     else:
-        _serve(views, port, no_browser)
+        serve(views, port, no_browser)
     del owner
 
 
@@ -191,7 +191,7 @@ def _record(given: dict[str, Any]) -> Record:
     return Record(blocks=given["blocks"], warps=given["warps"] or None, limit=given["limit"])
 
 
-def _write(views: Views, path: Path) -> None:
+def write(views: Views, path: Path) -> None:
     """Write the page to a file."""
     from ptxlab.lab import TooLargeError, write_page
 
@@ -204,7 +204,7 @@ def _write(views: Views, path: Path) -> None:
     click.echo(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
 
 
-def _serve(views: Views, port: int | None, no_browser: bool) -> None:
+def serve(views: Views, port: int | None, no_browser: bool) -> None:
     """Serve the page until Ctrl-C."""
     from ptxlab.lab import Server
     from ptxlab.toolchain.process import absolute_entries

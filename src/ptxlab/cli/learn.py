@@ -14,6 +14,7 @@ import click
 from ptxlab.cli.findings import has_color
 
 if TYPE_CHECKING:
+    from ptxlab.device.result import Result
     from ptxlab.learn import Chapter, ExerciseFile, Folder, Report
 
 WIDEST = 100  # columns of prose
@@ -252,3 +253,49 @@ def solution(file: Path | None) -> None:
     """
     _, one, _ = find(file, None)
     click.echo(one.exercise.solution, nl=False)
+
+
+@command.command("lab")
+@file_argument
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the page to a file, instead of serving it.")  # fmt: skip
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Serve here; by default at a free port.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def lab(file: Path | None, html: Path | None, port: int | None, no_browser: bool) -> None:
+    """Show the launch that went wrong in the browser, step by step; of a file that is right, its first launch.
+
+    \b
+    Example:
+      ptxlab learn lab
+    """
+    from ptxlab.cli.lab import serve, write
+    from ptxlab.lab import Views
+
+    chosen, one, _ = find(file, None)
+    result = recorded(one, chosen)
+    assert result.trace is not None
+    click.echo(repr(result.trace).strip("<>"))
+    views = Views(result.trace, [chosen.parent])
+    if html is not None:
+        write(views, html)
+    else:
+        serve(views, port, no_browser)
+
+
+def recorded(one: ExerciseFile, file: Path) -> Result:
+    """The launch of a file that went wrong, or its first."""
+    from ptxlab import learn
+    from ptxlab.cli.files import read_module
+    from ptxlab.device.record import Record
+    from ptxlab.report import PtxError
+
+    task = one.exercise.task
+    try:
+        module, _ = read_module(file)
+        kernel = learn.kernel_of(module, task)
+        if isinstance(kernel, learn.Verdict):
+            raise click.ClickException(kernel.said[0])
+        number = one.exercise.check(module).size or 0
+        return learn.run(kernel, task.case(number), seed=number, record=Record())
+    except PtxError as wrong:
+        raise click.ClickException(f"there is no launch to show yet\n{wrong}") from None

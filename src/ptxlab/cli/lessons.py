@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ptxlab.device.record import Record
     from ptxlab.device.result import Result
 
-FOLDERS = ("lessons", "hopper")
+FOLDERS = ("course", "hopper", "lessons")
 _PART = re.compile(r"^## (?P<heading>[^\n]+)$|^```python\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _SECTIONS = ("wrong", "right")
 

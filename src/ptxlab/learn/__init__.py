@@ -25,7 +25,7 @@ from ptxlab.learn.exercise import (
     exercise_of,
 )
 from ptxlab.learn.folder import DEFAULT, Folder, find_folder
-from ptxlab.learn.judging import Verdict, judge, run
+from ptxlab.learn.judging import Verdict, judge, kernel_of, run
 from ptxlab.learn.needs import (
     Need,
     avoids,
@@ -68,6 +68,7 @@ __all__ = [
     "hint",
     "is_coalesced",
     "judge",
+    "kernel_of",
     "reads_at_most",
     "requests_at_most",
     "run",

@@ -91,24 +91,31 @@ def _try(
     except (KernelError, PtxError) as wrong:  # what is wrong before anything runs
         found, warnings = wrong.diagnostics, []
     if found:
-        said = [where, *([advice[found[0].code]] if found[0].code in advice else [])]
-        return Verdict(found[0].code, tuple(said), tuple(found[:1]), number, number)
-    for code, said_of_values in _wrong_values(case, before):
-        is_explained = len(said_of_values) > 1
-        lines = [where, *said_of_values, *([advice[code]] if code in advice and not is_explained else [])]
-        return Verdict(code, tuple(lines), tuple(warnings), number, number)
+        code = found[0].code
+        return Verdict(code, (where, *_of(advice, code)), tuple(found[:1]), number, number)
+    for code, said in _wrong_values(case, before):
+        more = () if len(said) > 1 else _of(advice, code)
+        return Verdict(code, (where, *said, *more), tuple(warnings), number, number)
     unmet = [need.otherwise(result.counters) for need in needs if not need.holds(result.counters)]
     if unmet:
         return Verdict("unmet-need", ("the values are right.", *unmet), (), number + 1, number)
+    if warnings:
+        code = warnings[0].code
+        may = "the values are right, but on another run or GPU they may not be:"
+        return Verdict(code, (may, *_of(advice, code)), tuple(warnings[:1]), number + 1, number)
     return None
+
+
+def _of(advice: Mapping[str, str], code: str) -> tuple[str, ...]:
+    return (advice[code],) if code in advice else ()
 
 
 def _wrong_values(case: Case, before: Case) -> Iterator[tuple[str, list[str]]]:
     """What the arguments hold after a launch and are not to hold."""
-    for name, wanted in case.expected.items():
+    for name, wanted in before.expected.items():
         found = compare(case.arguments[name], before.arguments[name], wanted, case.tolerance)
         if found is not None:
-            yield "wrong-values", [spell(name, found), *_recognized(case)]
+            yield "wrong-values", [spell(name, found), *_recognized(case, before)]
     for name, value in before.arguments.items():
         if name not in case.expected and hasattr(value, "shape"):
             found = compare(case.arguments[name], value, value, 0.0)
@@ -116,11 +123,11 @@ def _wrong_values(case: Case, before: Case) -> Iterator[tuple[str, list[str]]]:
                 yield "changed-input", [f"`{name}` is only to be read, and has changed: {spell(name, found)}"]
 
 
-def _recognized(case: Case) -> list[str]:
-    """What to say of a mistake that gives exactly these values."""
+def _recognized(case: Case, before: Case) -> list[str]:
+    """What to say of a mistake that gives exactly these values; those from before may be arrays of the case itself."""
     return [
         text
-        for text, values in case.mistakes.items()
+        for text, values in before.mistakes.items()
         if all(is_same(case.arguments[name], wrong, case.tolerance) for name, wrong in values.items())
     ][:1]
 

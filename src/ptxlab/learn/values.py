@@ -28,9 +28,9 @@ class Difference:
     """How many of them still have the value from before."""
 
 
-def is_same(found: Any, wanted: Any, tolerance: float) -> bool:
-    """Whether all values are as wanted."""
-    return not _wrong(found, wanted, tolerance).any()
+def is_same(found: Any, values: Any, tolerance: float) -> bool:
+    """Whether all are these values, also those next to 0."""
+    return not _wrong(found, values, tolerance, least=0.0).any()
 
 
 def compare(found: Any, before: Any, wanted: Any, tolerance: float) -> Difference | None:
@@ -52,15 +52,16 @@ def compare(found: Any, before: Any, wanted: Any, tolerance: float) -> Differenc
     )  # fmt: skip
 
 
-def _wrong(found: Any, wanted: Any, tolerance: float) -> Any:
-    """Which elements are wrong."""
+def _wrong(found: Any, wanted: Any, tolerance: float, least: float = 1.0) -> Any:
+    """Which elements are wrong; `least` is what the tolerance is multiplied by for an expected 0."""
     array = np.asarray(found)
     exact = np.broadcast_to(np.asarray(wanted), array.shape)
+    same = (array == exact) | ((array != array) & (exact != exact))
     if not tolerance:
-        return ~((array == exact) | ((array != array) & (exact != exact)))
+        return ~same
     with np.errstate(invalid="ignore", over="ignore"):
         values, right = array.astype(np.float64), exact.astype(np.float64)
-        return ~((np.abs(values - right) <= tolerance * (1 + np.abs(right))) | (values == right))
+        return ~(same | (np.abs(values - right) <= tolerance * (least + np.abs(right))))
 
 
 def spell(name: str, found: Difference) -> str:
