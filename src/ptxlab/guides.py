@@ -10,6 +10,8 @@ _PACKAGE = Path(__file__).parent
 _PLACES = (_PACKAGE / "docs", _PACKAGE.parents[1] / "docs")  # as it is installed, and in the repository
 _FOLDERS = ("", "course", "hopper", "lessons")
 _HEADING = re.compile(r"^#{1,4} +(.+)$", re.MULTILINE)
+_ROW = re.compile(r"^\| ([^|]+) \| (.+) \|$", re.MULTILINE)
+_LINK = re.compile(r"\[([^]]+)\]\(([^)]+)\.md\)")
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -51,6 +53,24 @@ def search(words: str) -> list[Section]:
             often = sum(text.count(word) for word in wanted) / (len(text) + 400)
             found.append((-in_heading, -often, section))
     return [section for *_, section in sorted(found)]
+
+
+def terms() -> dict[str, str]:
+    """The definition of each term of the glossary, by its name in lower case; links are text."""
+    file = guides().get("glossary")
+    if file is None:
+        return {}
+    rows = _ROW.findall(file.read_text(encoding="utf-8"))
+    return {
+        name.strip("` ").lower(): _LINK.sub(_as_text, definition).strip()
+        for names, definition in rows
+        if names.strip() != "term"
+        for name in names.split(",")
+    }
+
+
+def _as_text(link: re.Match[str]) -> str:
+    return f"{link[1]} (`ptxlab docs {link[2]}`)"
 
 
 def _sections(guide: str, file: Path) -> list[Section]:

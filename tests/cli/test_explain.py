@@ -15,6 +15,7 @@ from ptxlab.cli.explain import fit
 from ptxlab.cli.findings import has_color
 from ptxlab.cli.group import SUBCOMMANDS, ptxlab
 from ptxlab.explain import pages
+from ptxlab.explain.words import explain_word, known_words
 from ptxlab.toolchain.diagnosis import CODES as PTXAS_CODES
 
 
@@ -93,16 +94,16 @@ def test_a_modifier_that_came_later_says_so() -> None:
 @pytest.mark.parametrize(
     ("subject", "answer"),
     [
-        ("operand-cuont", "there is no rule and no instruction `operand-cuont`; did you mean `operand-count`?"),
-        ("shll", "there is no rule and no instruction `shll`; did you mean `shl`?"),
+        ("operand-cuont", "there is no rule, instruction or term `operand-cuont`; did you mean `operand-count`?"),
+        ("shll", "there is no rule, instruction or term `shll`; did you mean `shl`?"),
         (
             "shl.f32",
-            "there is no rule and no instruction `shl.f32`: no form of `shl` has `.f32`; did you mean `.b32`?\n",
+            "there is no rule, instruction or term `shl.f32`: no form of `shl` has `.f32`; did you mean `.b32`?\n",
         ),
         ("mma.snyc", "no form of `mma` has `.snyc`; did you mean `.sync`?\n"),
-        ("SHL", "there is no rule and no instruction `SHL`; did you mean `shl`?\n"),
+        ("SHL", "there is no rule, instruction or term `SHL`; did you mean `shl`?\n"),
         ("DATA-RACE", "did you mean `data-race`?\n"),
-        ("", "there is no rule and no instruction ``"),
+        ("", "there is no rule, instruction or term ``"),
     ],
 )
 def test_an_unknown_subject_is_a_usage_error(subject: str, answer: str) -> None:
@@ -111,12 +112,39 @@ def test_an_unknown_subject_is_a_usage_error(subject: str, answer: str) -> None:
     assert answer in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("%tid", "Position of the thread in its block"),
+        ("%tid.y", "mov.u32 d, %tid.x;"),
+        (".maxntid", "The most threads a block will be launched with."),
+        (".reg", "A value that belongs to one thread."),
+        (".param", "The arguments of a kernel"),
+        ("proxy", "The path of an access to memory"),
+        ("Shared  memory", "Memory in the SM"),
+        ("predicates", "A register of one bit."),
+        ("mbarrier", "A barrier in shared memory that counts arrivals"),
+        ("core matrix", "Eight rows of 16 bytes"),
+    ],
+)
+def test_a_word(word: str, said: str) -> None:
+    result = run("explain", word)
+    assert result.exit_code == 0
+    assert said in " ".join(result.output.split())
+
+
+def test_every_special_register_and_every_term_has_an_answer() -> None:
+    words = list(known_words())
+    assert len(words) > 150
+    assert all(explain_word(word) for word in words)
+
+
 def test_the_tour_shows_every_subcommand() -> None:
     result = run("tour")
     assert result.exit_code == 0
     shown = [line for line in result.stdout.splitlines() if line.startswith("$ ptxlab ")]
-    needs_tools = {"assemble", "exec", "sass", "lsp", "mcp"}
-    assert {*SUBCOMMANDS} - needs_tools - {"tour"} <= {line.split()[2] for line in shown}
+    needs_tools, servers = {"assemble", "exec", "sass"}, {"lsp", "mcp"}
+    assert {*SUBCOMMANDS} - needs_tools - servers - {"tour"} <= {line.split()[2] for line in shown}
     assert "no errors or warnings in saxpy.ptx" in result.stdout
     assert "no errors or warnings in typo.ptx" in result.stdout
     assert "error[unavailable-instruction]" in result.stdout

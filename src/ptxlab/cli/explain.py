@@ -1,4 +1,4 @@
-"""`ptxlab explain`: the page of a rule, the forms of an instruction, or what a descriptor says."""
+"""`ptxlab explain`: the page of a rule, the forms of an instruction, a word of PTX, or what a descriptor says."""
 
 from __future__ import annotations
 
@@ -33,17 +33,20 @@ WIDTH = 100  # of lines that are not for a terminal
 @click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
               help="Text for people, or JSON for programs.")  # fmt: skip
 def command(subject: str | None, form: str | None, format: str, **how: Any) -> None:
-    """Print the page of a rule, the forms of an instruction, or what a descriptor or a tensor map says.
+    """Print the page of a rule, the forms of an instruction, what a word is, or what a descriptor or tensor map says.
 
-    SUBJECT is the code of a diagnostic, an opcode with as many of its modifiers as you like, or a number: a matrix
-    descriptor of wgmma or tcgen05, an instruction descriptor, or a tensor map as 256 digits or in a file. A number that
-    violates a constraint exits 1. Without it, the rules are listed.
+    SUBJECT is the code of a diagnostic, an opcode with as many of its modifiers as you like, a special register, a
+    directive, a term of the glossary, or a number: a matrix descriptor of wgmma or tcgen05, an instruction descriptor,
+    or a tensor map as 256 digits or in a file. A number that violates a constraint exits 1. Without it, the rules are
+    listed.
 
     \b
     Examples:
       ptxlab explain divergent-barrier
       ptxlab explain mma.sync
       ptxlab explain cvt.e4m3x2
+      ptxlab explain %tid
+      ptxlab explain "shared memory"
       ptxlab explain 0x4000404000010040
     """
     from ptxlab.explain import explain
@@ -75,6 +78,9 @@ def styled(page: Page) -> Iterator[str]:
 
     if page.kind == "diagnostic":
         yield fit(page.text, get_terminal_size().columns) if sys.stdout.isatty() else page.text
+        return
+    if page.kind == "word":
+        yield fit(page.text, get_terminal_size().columns if sys.stdout.isatty() else WIDTH)
         return
     for line in page.text.split("\n"):
         is_syntax = line.startswith(INDENT) and line[len(INDENT) :][:1].strip() and line.endswith(";")

@@ -172,6 +172,7 @@ STEPS = (
     Step("A wrong one is explained, every mistake in one run:", ("check", "wrong.ptx")),
     Step("Editors and scripts read one line each, programs read JSON:", ("check", "--format", "concise", "wrong.ptx")),
     Step("Each kind of mistake has its page:", ("explain", "operand-type")),
+    Step("So has each word of PTX:", ("explain", "%tid")),
     Step("And so has each instruction:", ("explain", "cp.async.bulk.commit_group")),
     Step("A safe fix can be applied:", ("check", "--fix", "typo.ptx")),
     Step("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
@@ -204,8 +205,9 @@ STEPS = (
          ("litmus", "mp.litmus")),
     Step("Layouts are drawn, also as SVG: here a tile without bank conflicts:",
          ("draw", "tile", "8x32", "--type", "f16", "--swizzle", "64B")),
+    Step("A course teaches PTX from zero, with exercises that are checked here:", ("learn",)),
+    Step("The guides are there, too:", ("docs", "--search", "proxy fence")),
     Step("It would run on a GPU too:", ("devices",)),
-    Step("The guides are installed, too; `ptxlab docs debug` shows one:", ("docs",)),
     Step("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
 )  # fmt: skip
 WITH_TOOLS = (

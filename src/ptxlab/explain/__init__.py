@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ptxlab.explain.instructions import explain_forms, find_forms, form_as_dict, what_is_unknown
 from ptxlab.explain.pages import page_of, pages, summary_of
+from ptxlab.explain.words import explain_word, known_words
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.encoded import Explanation
@@ -19,7 +20,7 @@ __all__ = ["Page", "explain", "explain_forms", "page_of", "pages", "summary_of"]
 class Page:
     """What there is to say of a subject. It prints as text, and is Markdown."""
 
-    kind: Literal["diagnostic", "instruction"]
+    kind: Literal["diagnostic", "instruction", "word"]
     subject: str
     text: str
     details: Mapping[str, Any] = field(default_factory=dict, compare=False)
@@ -32,7 +33,7 @@ class Page:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        return self.text if self.kind == "diagnostic" else f"```\n{self.text}\n```"
+        return self.text if self.kind != "instruction" else f"```\n{self.text}\n```"
 
     def as_dict(self) -> dict[str, Any]:
         """The same for programs, of values that JSON has."""
@@ -57,8 +58,9 @@ def explain(subject: str | int | bytes | bytearray, form: str | None = None, **h
     """What ptxlab knows of a subject, as `ptxlab explain` prints it.
 
     A text is the code of a diagnostic (`"data-race"`) or an opcode with as many of its modifiers as you like
-    (`"mma.sync"`); `LookupError` says what was probably meant. A number is a matrix descriptor or an instruction
-    descriptor, 128 bytes are a tensor map: `form` (`descriptor`, `instruction` or `tensor-map`), `target` (`sm_90a` or
+    (`"mma.sync"`), a special register (`"%tid"`), a directive or a term of the glossary; `LookupError` says what was
+    probably meant. A number is a matrix descriptor or an instruction descriptor,
+    128 bytes are a tensor map: `form` (`descriptor`, `instruction` or `tensor-map`), `target` (`sm_90a` or
     `sm_100a`) and, for the `tcgen05.mma` of an instruction descriptor, `kind`, `cta_group`, `ws` say how it is meant.
 
     >>> import ptxlab
@@ -76,8 +78,11 @@ def explain(subject: str | int | bytes | bytearray, form: str | None = None, **h
     page = page_of(subject)
     if page is not None:
         return Page("diagnostic", subject, page, {"summary": summary_of(page)})
-    forms = find_forms(subject)
-    if forms:
+    forms, word = find_forms(subject), explain_word(subject)
+    if forms:  # `mbarrier` is an instruction and a thing
         details = {"forms": [form_as_dict(one) for one in forms]}
-        return Page("instruction", subject, "\n".join(explain_forms(forms)), details)
-    raise LookupError(f"there is no rule and no instruction `{subject}`{what_is_unknown(subject, pages())}")
+        return Page("instruction", subject, "\n".join([*([word, ""] if word else []), *explain_forms(forms)]), details)
+    if word is not None:
+        return Page("word", subject, word)
+    meant = what_is_unknown(subject, [*pages(), *known_words()])
+    raise LookupError(f"there is no rule, instruction or term `{subject}`{meant}")

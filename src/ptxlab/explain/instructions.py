@@ -39,17 +39,17 @@ def explain_forms(forms: Iterable[Form]) -> Iterator[str]:
             for slot in form.slots:
                 if not slot.flag:
                     yield from _explain_slot(slot)
-            yield f"        since {_spell_since(form.since)}"
+            yield f"        since {spell_since(form.since)}"
 
 
 def form_as_dict(form: Form) -> dict[str, Any]:
     """A form for programs: its syntax, what it does, the values of its modifiers, and since when each is there."""
     modifiers = {
-        slot.name: {value: _spell_since(since) for value, since in slot.values.items()}
+        slot.name: {value: spell_since(since) for value, since in slot.values.items()}
         for slot in form.slots
         if not slot.flag
     }
-    return {"syntax": f"{form.syntax};", "text": form.text, "modifiers": modifiers, "since": _spell_since(form.since)}
+    return {"syntax": f"{form.syntax};", "text": form.text, "modifiers": modifiers, "since": spell_since(form.since)}
 
 
 def what_is_unknown(subject: str, others: Iterable[str]) -> str:
@@ -83,12 +83,12 @@ def _explain_slot(slot: Slot) -> Iterator[str]:
         by_since.setdefault(since, []).append(f".{value}")
     left = f"        .{slot.name} = "
     for since in sorted(by_since, key=lambda since: since != ALWAYS):
-        later = "" if since == ALWAYS else f" (since {_spell_since(since)})"
+        later = "" if since == ALWAYS else f" (since {spell_since(since)})"
         yield f"{left}{', '.join(by_since[since])}{later}"
         left = " " * len(left)
 
 
-def _spell_since(since: Since) -> str:
+def spell_since(since: Since) -> str:
     """Availability as text: `PTX 8.0 on sm_90 or later`, `PTX 8.0 on sm_90a`, `PTX 8.8 on the family of sm_100f`."""
     by_version = groupby(since.alternatives, key=lambda alternative: alternative[0])
     return "; ".join(
