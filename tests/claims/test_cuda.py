@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
-from ptxlab.toolchain import Compilation, assemble, compile_cuda, disassemble
+from ptxlab.cli.tour import SAXPY
+from ptxlab.toolchain import Compilation, assemble, compile_cuda, disassemble, find
 from tests.claims.asking import needs_disassembler
-from tests.tools import is_there
+from tests.tools import is_there, needs_ptxas
 
 pytestmark = pytest.mark.skipif(not is_there("nvrtc"), reason="no NVRTC: install `ptxlab[toolchain]`")
 
@@ -83,23 +87,85 @@ def test_without_volatile_a_statement_whose_outputs_are_not_used_is_dropped() ->
     assert [part in text for part in (", 17;", ", 19;", "bar.sync 3;", "bar.sync 4;")] == [False, True, True, True]
 
 
-def test_there_is_no_prefetch_in_device_code() -> None:
-    source = 'extern "C" __global__ void k(float* p) { __builtin_prefetch(p + 8); p[0] = 1; }'
-    wrong = compile_cuda(source, "sm_90a", name="k.cu")
+def test_there_is_prefetch_in_device_code_by_another_name() -> None:
+    source = 'extern "C" __global__ void k(float* p) {{ {}; p[0] = 1; }}'
+    wrong = compile_cuda(source.format("__builtin_prefetch(p + 8)"), "sm_90a", name="k.cu")
     assert [one.message for one in wrong.diagnostics] == ["identifier `__builtin_prefetch` is undefined"]
+    by_name = compiled(f"#include <cuda/ptx>\n{source.format('cuda::ptx::prefetch_L2(p)')}")
+    assert "prefetch.global.L2 [" in by_name
+    persisting = source.format("cuda::apply_access_property(p, 128, cuda::access_property::persisting{})")
+    assert "prefetch.global.L2::evict_last [" in compiled(f"#include <cuda/annotated_ptr>\n{persisting}")
 
 
-def test_pipelines_of_cuda_become_cp_async() -> None:
-    text = compiled("""#include <cuda_pipeline_primitives.h>
-    extern "C" __global__ void k(float4* p) {
-        __shared__ float4 tile[32];
-        __pipeline_memcpy_async(&tile[threadIdx.x], &p[threadIdx.x], 16);
+PIPELINES = {
+    "cuda_pipeline_primitives.h": """__pipeline_memcpy_async(&tile[threadIdx.x], &p[threadIdx.x], 16);
         __pipeline_commit();
-        __pipeline_wait_prior(0);
+        __pipeline_wait_prior(0);""",
+    "cuda/pipeline": """auto pipe = cuda::make_pipeline();
+        pipe.producer_acquire();
+        cuda::memcpy_async(&tile[threadIdx.x], &p[threadIdx.x], cuda::aligned_size_t<16>(16), pipe);
+        pipe.producer_commit();
+        pipe.consumer_wait();""",
+}
+
+
+@pytest.mark.parametrize("header", PIPELINES)
+def test_pipelines_of_cuda_become_cp_async(header: str) -> None:
+    text = compiled(f"""#include <{header}>
+    extern "C" __global__ void k(float4* p) {{
+        __shared__ float4 tile[32];
+        {PIPELINES[header]}
         p[0] = tile[threadIdx.x];
-    }""")
+    }}""")
     found = [line.split()[0] for line in text.splitlines() if "cp.async" in line]
     assert found == ["cp.async.cg.shared.global", "cp.async.commit_group;", "cp.async.wait_group"]
+
+
+def test_an_operand_of_asm_has_to_be_declared() -> None:
+    wrong = compile_cuda("""extern "C" __global__ void k() {
+        __shared__ float as[64];
+        unsigned long long a_smem_ptr = __cvta_generic_to_shared(as);
+        asm volatile("st.shared.u32 [%0], 0;" :: "l"(a_ptr + 16));
+    }""", "sm_90a", name="k.cu")  # fmt: skip
+    assert "identifier `a_ptr` is undefined" in [one.message for one in wrong.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("call", "spelling"),
+    [("__hfma2(p[1], p[2], p[3])", "fma.rn.f16x2"), ("__hmul2(p[1], p[2])", "mul.f16x2"),
+     ("__hadd2(p[1], p[2])", "add.f16x2")],
+)  # fmt: skip
+def test_half_intrinsics_are_one_instruction(call: str, spelling: str) -> None:
+    text = compiled(f'#include <cuda_fp16.h>\nextern "C" __global__ void k(__half2* p) {{ p[0] = {call}; }}')
+    assert text.count("f16x2") == 1
+    assert spelling in text
+
+
+def test_wmma_accumulators_need_a_layout_and_are_not_operands() -> None:
+    source = """#include <mma.h>
+    using namespace nvcuda;
+    extern "C" __global__ void k(half* h, float* p) {{
+        wmma::fragment<wmma::accumulator, 16, 16, 16, float> c, d;
+        wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;
+        wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> b;
+        wmma::load_matrix_sync(a, h, 16);
+        wmma::load_matrix_sync(b, h, 16);
+        {}
+        wmma::store_matrix_sync(p, d, 16, wmma::mem_row_major);
+    }}"""
+    right = "wmma::load_matrix_sync(c, p, 16, wmma::mem_row_major); wmma::mma_sync(d, a, b, c);"
+    assert "wmma.mma" in compiled(source.format(right))
+    for old, new in ((", 16, wmma::mem_row_major)", ", 16)"), ("(d, a, b, c)", "(d, c, b, c)")):
+        wrong = compile_cuda(source.format(right.replace(old, new, 1)), "sm_90a", name="k.cu")
+        assert any("no instance of overloaded function" in one.message for one in wrong.diagnostics)
+
+
+@needs_ptxas
+def test_ptxas_without_a_name_writes_elf_o(tmp_path: Path) -> None:
+    (tmp_path / "kernel.ptx").write_text(SAXPY)
+    ptxas = find("ptxas")
+    subprocess.run([ptxas.path, "-arch=sm_80", "kernel.ptx"], cwd=tmp_path, check=True)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["elf.o", "kernel.ptx"]
 
 
 @pytest.mark.slow

@@ -184,3 +184,20 @@ def test_fp4_is_converted_on_newer_targets_only() -> None:
     assert is_legal(fp4, "sm_100a")
     assert not is_legal(fp4, "sm_90a")
     assert is_legal("cvt.rn.f16x2.e4m3x2 %r0, %h0;", "sm_89")
+
+
+def test_types_of_accumulators_differ_for_m8n8k4_only() -> None:
+    small = "mma.sync.aligned.m8n8k4.row.col.{}.f16.f16.{} {}, {{%r4, %r5}}, {{%r6, %r7}}, {};"
+    floats = "{" + ", ".join(f"%f{i}" for i in range(8)) + "}"
+    halves = "{%r0, %r1, %r2, %r3}"
+    assert is_legal(small.format("f32", "f16", floats, halves), "sm_80")
+    for shape, a, b in (("m16n8k8", "{%r4, %r5}", "%r6"), ("m16n8k16", "{%r4, %r5, %r6, %r7}", "{%r8, %r9}")):
+        mma = f"mma.sync.aligned.{shape}.row.col.f32.f16.f16.TYPE {{%f0, %f1, %f2, %f3}}, {a}, {b}, C;"
+        assert not is_legal(mma.replace("TYPE", "f16").replace("C;", "{%r0, %r1};"))
+        assert is_legal(mma.replace("TYPE", "f32").replace("C;", "{%f0, %f1, %f2, %f3};"))
+
+
+def test_setp_writes_predicates_and_set_does_not() -> None:
+    assert is_legal("setp.lt.s32 %p0, %r0, %r1;")
+    assert not is_legal("set.lt.s32 %p0, %r0, %r1;")
+    assert is_legal("set.lt.u32.s32 %r2, %r0, %r1;")
