@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,7 +44,11 @@ class Tensor:
 
 
 class Zeros(Tensor):
-    """A tensor whose elements are 0."""
+    """A tensor of bytes that are 0."""
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape)
 
     def reshape(self, *shape: int) -> "Zeros":
         return Zeros(self.address, *shape, dtype=self.dtype)

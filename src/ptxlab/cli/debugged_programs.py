@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ptxlab.cli.compiling import Project
+from ptxlab.project import Project
 from ptxlab.report import PtxError
 
 if TYPE_CHECKING:

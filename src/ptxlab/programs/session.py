@@ -357,7 +357,8 @@ class Process:
                 if address + size > region.base + region.size:
                     has = region.base + region.size - address
                     raise BadCallError(f"{size:,} bytes are accessed where {region.name} has {has:,}")
-                return numpy.frombuffer((ctypes.c_uint8 * size).from_address(region.data + address - region.base), "u1")
+                memory = (ctypes.c_uint8 * size).from_address(region.data + address - region.base)
+                return numpy.frombuffer(memoryview(memory), numpy.uint8)
         raise BadCallError(f"{address:#x} is not an address of device memory")
 
 
