@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 constexpr int n = 256;
 constexpr size_t bytes = n * sizeof(int);
@@ -137,6 +138,10 @@ void null_access() {
     volatile int* nothing = nullptr;
     cudaFree(0);
     *nothing = 1;  // expect null_access: program-crash
+}
+void aborted() {
+    cudaFree(0);
+    abort();  // expect aborted: program-crash
 }
 void managed_unsynchronized() {
     int* m;
@@ -276,6 +281,12 @@ void race_right() {
     reverse_right<<<1, n>>>(d);
     cudaFree(d);
 }
+void sleeping() {
+    cudaFree(0);
+    printf("%d\n", getpid());
+    fflush(stdout);
+    sleep(60);
+}
 void leak() {
     int* d = device();
     cudaMemset(d, 0, bytes);
@@ -287,12 +298,13 @@ int main(int argc, char** argv) {
         CASE(copy_too_large), CASE(copy_elements_for_bytes), CASE(copy_right), CASE(memset_too_large), CASE(rows_too_many),
         CASE(rows_right), CASE(symbol_too_large), CASE(symbol_right), CASE(wrong_direction), CASE(host_for_device),
         CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
-        CASE(host_access), CASE(null_access), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
+        CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(pinned_right),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(race),
         CASE(race_right), CASE(leak),
     };
     for (auto& one : cases)
         if (argc > 1 && !strcmp(one.name, argv[1])) one.run();
+    if (argc > 1 && !strcmp(argv[1], "sleeping")) sleeping();
     return 0;
 }

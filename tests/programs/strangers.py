@@ -24,7 +24,7 @@ from typing import Any
 from ptxlab.toolchain import find
 from tests.programs.strangers_list import PROGRAMS, Stranger
 
-_TIMEOUT = 900
+_TIMEOUT = 400
 
 
 def command_of(one: Stranger) -> list[str]:

@@ -1,6 +1,9 @@
 """Mistakes of host and device in a whole program: each is found on its line, and its right twin is silent."""
 
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -54,3 +57,25 @@ def test_leak_is_a_note(program: Path) -> None:
     (found,) = _run(program, "leak").findings
     assert (found.level, found.code) == ("note", "leak")
     assert found.message == "1 allocation, 1024 bytes in all, not freed when the program ended"
+
+
+def test_program_ends_with_its_session(program: Path) -> None:
+    """Whatever ends ptxlab, no process is left."""
+    command = [sys.executable, "-m", "ptxlab", "exec", str(program), "sleeping"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as session:
+        assert session.stdout is not None
+        number = int(session.stdout.readline())
+        session.kill()
+        session.wait()
+    for _ in range(100):
+        if not Path(f"/proc/{number}").exists():
+            return
+        time.sleep(0.05)
+    raise AssertionError("the program still runs")
+
+
+def test_machine_code_is_one_finding(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    made = tmp_path / "mistakes"
+    build(SOURCE, made, None, ["-gencode=arch=compute_90,code=sm_90", "-rdc=true"])
+    (found,) = [one for one in _run(made, "race").findings if one.level != "note"]
+    assert (found.code, "-rdc=true" in found.message) == ("no-ptx", True)

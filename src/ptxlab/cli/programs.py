@@ -91,7 +91,10 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
         show_failure(wrong.diagnostics, name, format)
         return status_of(failing(wrong.diagnostics, Path(name)))
     except KeyboardInterrupt as interrupt:
-        show_failure(getattr(interrupt, "diagnostics", []), name, format)
+        found = getattr(interrupt, "diagnostics", None)
+        if found is None:  # no kernel was running
+            raise
+        show_failure(found, name, format)
         return 130
     found = wanted(result.findings, Path(name))
     if format == "json":

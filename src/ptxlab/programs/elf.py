@@ -49,6 +49,11 @@ class Elf:
         start = self._sections[table].offset + at
         return self.data[start : self.data.index(b"\0", start)].decode("utf-8", "replace")
 
+    @property
+    def is_device_linked(self) -> bool:
+        """Whether its device code was linked of several parts, of which only these have PTX."""
+        return b"\0__nv_relfatbin\0" in self.data
+
     @cached_property
     def libraries(self) -> list[str]:
         """The libraries that it needs, by name."""

@@ -21,7 +21,10 @@ def findings_of(log: Log, lines: HostLines, status: int) -> list[Diagnostic]:
     lines.read([*(one.frames for one in log.host), *log.launched_at.values()])
     found = [_of_device(one, log, lines) for one in _distinct(log.device)]
     seen: set[tuple[str, str]] = set()
+    is_without_ptx = any(one.code == "no-ptx" for one in log.device)  # so that no launch succeeds
     for one in log.host:
+        if one.code == "unchecked-error" and is_without_ptx:
+            continue
         made = _of_host(one, log, lines)
         place = made.labels[0].span.start if made.labels else None
         key = made.code, made.message if place is None else f"{made.labels[0].span.source.name}:{place}"

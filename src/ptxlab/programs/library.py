@@ -24,7 +24,7 @@ from ptxlab.toolchain.tools import find
 _SOURCES = Path(__file__).parent / "runtime"
 _OPTIONS = ("-std=gnu11", "-O2", "-g", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
 _COMPILERS = ("cc", "gcc", "clang")
-_NVIDIA = re.compile(r"lib(cu|nv|npp)\w*\.so[.\d]*$")
+_NVIDIA = re.compile(r"lib(cu|nv|npp|nccl)\w*\.so[.\d]*$")
 _CALL = re.compile(r"_*(cu[A-Z]|cuda|cublas|curand|cufft|cusparse|cusolver|cudnn|nvrtc|nvjpeg|npp|nccl)\w*$")
 PRELOADED = "libptxlab_cuda.so"
 

@@ -15,6 +15,7 @@ from ptxlab.toolchain.process import on_path, run
 _SYSTEM = re.compile(
     r"^/usr/(include|lib)|/(cuda|cu\d\d|cccl)[^/]*/.*include/|/crt/|\.stub\.c$|/tmpxft_|<built-in>|^\?\?"
 )
+_LIBRARY = re.compile(r"^/(usr/)?lib(32|64)?/")  # of the system, which may have lines too
 _MOST = 2000  # addresses in one call of `addr2line`
 _SMALL = 4 << 20
 
@@ -69,7 +70,7 @@ class HostLines:
     def of(self, frames: Frames) -> HostLine | None:
         """The innermost line of the user's own: not of a header of CUDA or the system, nor of a kernel's stub."""
         self.read([frames])
-        lines = [line for one in frames for line in self._known.get(one, ())]
+        lines = [line for one in frames if not _LIBRARY.match(one[0]) for line in self._known.get(one, ())]
         own = [line for line in lines if not _SYSTEM.search(line.file)]
         calls = [line for line in own if not self._is_kernel(line)]
         return next(iter(calls or own), None)

@@ -12,10 +12,9 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
 from ptxlab.launch.contexts import context_of
-from ptxlab.programs.fatbinaries import FatbinaryError, ptx_of
 from ptxlab.report import KernelError, PtxError, Source, error
 from ptxlab.syntax import read
-from ptxlab.toolchain import assemble, occupancy
+from ptxlab.toolchain import assemble, is_object, occupancy, parts_of
 from ptxlab.toolchain.compiler_messages import near
 from ptxlab.toolchain.parameter_names import name_parameters
 from ptxlab.toolchain.tools import can_find
@@ -63,9 +62,9 @@ class LoadedModule:
 class Modules:
     """All modules of a program, for the GPU that it sees."""
 
-    def __init__(self, gpu: str | None, folders: Sequence[Path], name: str) -> None:
+    def __init__(self, gpu: str | None, folders: Sequence[Path], name: str, is_linked: bool = False) -> None:
         self._gpu = None if gpu is None else gpu_named(gpu)
-        self.folders, self.name = folders, name
+        self.folders, self.name, self.is_linked = folders, name, is_linked
         self.loaded: list[LoadedModule] = []
 
     @property
@@ -79,13 +78,13 @@ class Modules:
 
     def load(self, image: bytes) -> int:
         """The number of a module that the program has as a fatbinary or as PTX."""
-        try:
-            texts = [text for text in ptx_of(image) if _TARGET.search(text)]
-        except FatbinaryError as problem:
-            raise KernelError([error("no-ptx", f"a module of the program can't be used: {problem}", None)]) from None
+        texts = [text for text in _texts(image) if _TARGET.search(text)]
         if not texts:
             helps = ["build it with PTX: `nvcc -gencode arch=compute_90,code=compute_90`"]
             message = "the program has machine code only, and the emulator needs PTX"
+            if self.is_linked:
+                message = "the device code of the program was linked (`-rdc=true`), and has PTX in parts only"
+                helps = ["build it without `-rdc=true`, with the device code that belongs together in one file"]
             raise KernelError([error("no-ptx", message, None, helps=helps)])
         default = self._gpu or gpu_named(DEFAULT_GPU)
         targets = [_target(text) for text in texts]
@@ -123,6 +122,15 @@ class Modules:
         """How many blocks an SM holds."""
         found = occupancy(self.gpu.target, threads, registers, shared)
         return 1 if found is None else found.blocks
+
+
+def _texts(image: bytes) -> list[str]:
+    """The PTX of an image: itself, or that of a fat binary, where cubins may have kept theirs."""
+    if not is_object(image):
+        return [image.rstrip(b"\0").decode("utf-8", "replace")]
+    parts = sorted(parts_of(image), key=lambda part: part.kind != "ptx")
+    texts = [(part.kind, text) for part in parts if (text := part.text) is not None]
+    return [text for kind, text in texts if kind == texts[0][0]]
 
 
 def _target(text: str) -> str:

@@ -58,10 +58,11 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
     log = Log()
     folders = [*options.folders, program.absolute().parent, Path.cwd()]
     lines = HostLines([folder.resolve() for folder in folders])
-    modules = Modules(options.gpu, lines.folders, program.name)
+    files = _files(program)
+    modules = Modules(options.gpu, lines.folders, program.name, any(one.is_device_linked for one in files))
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
-        library = make_library(Path(folder), _files(program))
+        library = make_library(Path(folder), files)
         address = str(Path(folder) / "s")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as server:
             server.bind(address)
@@ -104,6 +105,7 @@ def _environment(folder: Path, library: Path, address: str) -> dict[str, str]:
         "LD_PRELOAD": " ".join(preloaded),
         "LD_LIBRARY_PATH": os.pathsep.join([str(folder), *absolute_entries("LD_LIBRARY_PATH")]),
         "PTXLAB_SESSION": address,
+        "PTXLAB_PARENT": str(os.getpid()),
     }
 
 

@@ -85,12 +85,18 @@ static void protect(const Pending *one, bool open) {
   }
 }
 
+// What an allocation held is copied again at each launch: into memory that was used for that before, which is faster.
+static void give_back(Allocation *whole, char *copy) {
+  if (whole->spare || whole->freed) free(copy);
+  else whole->spare = copy;
+}
+
 static void drop(Pending **at) {
   Pending *one = *at;
   *at = one->next;
   Allocation *whole = allocation_at(one->start);
   if (whole && !whole->freed) protect(one, true);
-  free(one->before);
+  if (whole && one->before) give_back(whole, one->before);
   free(one);
   for (Pending *other = pending; other; other = other->next) protect(other, false);
 }
@@ -135,13 +141,14 @@ static void add_pending(cudaStream_t stream, uint64_t start, uint64_t size, char
 // Memory that the host may touch, as it is before a launch.
 typedef struct { Allocation *one; char *before; } Kept;
 typedef struct { Kept *kept; size_t count; uint64_t bytes; } Snapshot;
-#define MOST_KEPT (256ull << 20)
+#define MOST_KEPT (64ull << 20)
 
 static void keep(Allocation *one, void *with) {
   Snapshot *all = with;
   if (!host_may_touch(one) || one->kind == REGISTERED || all->bytes + one->size > MOST_KEPT) return;
   all->kept = realloc(all->kept, (all->count + 1) * sizeof *all->kept);
-  char *before = malloc(one->size ? one->size : 1);
+  char *before = one->spare ? one->spare : malloc(one->size ? one->size : 1);
+  one->spare = 0;
   memcpy(before, mine(one->base), one->size);
   all->kept[all->count++] = (Kept){one, before};
   all->bytes += one->size;
@@ -162,7 +169,7 @@ void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel) {
     Kept *one = &all->kept[i];
     if (kernel && !one->one->freed && memcmp(one->before, mine(one->one->base), one->one->size))
       add_pending(stream, one->one->base, one->one->size, one->before, false, what);
-    else free(one->before);
+    else give_back(one->one, one->before);
   }
   free(all->kept);
   free(all);

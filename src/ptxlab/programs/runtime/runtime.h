@@ -70,6 +70,7 @@ typedef struct {
   void *frames[FRAMES];
   int count;
   unsigned flags;
+  char *spare;  // as large, to keep what it held before a launch
 } Allocation;
 Allocation *allocate(uint64_t size, Kind kind);
 Allocation *allocation_at(uint64_t address);  // that contains it, freed or not; null if none

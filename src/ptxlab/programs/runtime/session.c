@@ -5,7 +5,9 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -305,5 +307,7 @@ static void redirect(const char *file) {
 }
 
 __attribute__((constructor)) static void loaded(void) {
+  const char *parent = getenv("PTXLAB_PARENT");
+  if (parent && atoi(parent) == getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);  // the program ends with its session
   if (getenv("PTXLAB_SESSION")) redirect("/proc/self/exe");
 }
