@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -17,9 +16,6 @@ class Stranger:
     expected: str
     build: str = ""
     nvcc: str = ""
-    status: int = 0
-    judged: Mapping[str, str] = field(default_factory=dict)
-    """Findings that are right, by a part of their text, and why."""
 
     def environment(self, root: Path) -> dict[str, str]:
         """Where headers of other libraries of CUDA are, if ROOT has them."""
@@ -28,7 +24,7 @@ class Stranger:
         return {"NVCC_APPEND_FLAGS": given} if given else {}
 
 
-def _sample(folder: str, file: str, expected: str, arguments: str = "", nvcc: str = "", status: int = 0) -> Stranger:
+def _sample(folder: str, file: str, expected: str, arguments: str = "", nvcc: str = "") -> Stranger:
     path = f"cuda-samples/Samples/{folder}"
     common = f"-I../../../Common {nvcc}".strip()
     return Stranger(
@@ -37,7 +33,6 @@ def _sample(folder: str, file: str, expected: str, arguments: str = "", nvcc: st
         f"{file} {arguments}".strip(),
         expected,
         nvcc=common,
-        status=status,
     )
 
 
@@ -73,7 +68,6 @@ PROGRAMS = [
     _sample(
         "0_Introduction/simpleLayeredTexture", "simpleLayeredTexture.cu", "Comparing kernel output to expected data\n"
     ),
-    _sample("0_Introduction/simpleHyperQ", "simpleHyperQ.cu", "Measured time for sample"),
     _sample("0_Introduction/simpleMultiCopy", "simpleMultiCopy.cu", "Fully serialized execution"),
     _sample("0_Introduction/simpleOccupancy", "simpleOccupancy.cu", "Test PASSED"),
     _sample("0_Introduction/simpleSurfaceWrite", "simpleSurfaceWrite.cu", "completed, returned OK"),
@@ -87,8 +81,11 @@ PROGRAMS = [
         "All Done",
         nvcc="-Xcompiler -fopenmp -lcublas",
     ),
-    _sample("0_Introduction/fp16ScalarProduct", "fp16ScalarProduct.cu", "Result native operators"),
-    _sample("0_Introduction/clock", "clock.cu", "Average clocks/block"),
+    _sample(
+        "0_Introduction/fp16ScalarProduct",
+        "fp16ScalarProduct.cu",
+        r"Result native operators\s*:\s*([\d.]+)\s+Result intrinsics\s*:\s*\1",
+    ),
     Stranger(
         "cuda-samples/reduction",
         "cuda-samples/Samples/2_Concepts_and_Techniques/reduction",
@@ -97,17 +94,22 @@ PROGRAMS = [
         build="nvcc -I../../../Common -O2 -arch=sm_90 reduction.cpp reduction_kernel.cu -o reduction",
     ),
     _sample("2_Concepts_and_Techniques/shfl_scan", "shfl_scan.cu", "Computing Simple Sum test"),
-    _sample("2_Concepts_and_Techniques/threadFenceReduction", "threadFenceReduction.cu", "Test passed", "--n=65536"),
+    _sample(
+        "2_Concepts_and_Techniques/threadFenceReduction",
+        "threadFenceReduction.cu",
+        r"GPU result = ([\d.]+)\s+CPU result = \1",
+        "--n=65536",
+    ),
     _sample("2_Concepts_and_Techniques/scalarProd", "scalarProd.cu", "Test passed", nvcc="scalarProd_cpu.cpp"),
     _sample("2_Concepts_and_Techniques/inlinePTX", "inlinePTX.cu", "Test Successful"),
     _sample("3_CUDA_Features/binaryPartitionCG", "binaryPartitionCG.cu", "Num of Odds"),
-    _sample("3_CUDA_Features/simpleCudaGraphs", "simpleCudaGraphs.cu", "final reduced sum"),
+    _sample("3_CUDA_Features/simpleCudaGraphs", "simpleCudaGraphs.cu", r"(final reduced sum = 0.996214[\s\S]*){4}"),
     _sample("3_CUDA_Features/warpAggregatedAtomicsCG", "warpAggregatedAtomicsCG.cu", "Warp Aggregated Atomics PASSED"),
-    _sample("3_CUDA_Features/newdelete", "newdelete.cu", "PASSED"),
+    _sample("3_CUDA_Features/newdelete", "newdelete.cu", "Test Summary: 3/3"),
     _sample("6_Performance/LargeKernelParameter", "LargeKernelParameter.cu", "Test passed"),
     _hecbench("scan", "65536 2"),
     _hecbench("floydwarshall", "64 1 16"),
-    _hecbench("nqueen", "8 3 1"),
+    _hecbench("nqueen", "8 3 1", "Number of solutions found: 92 "),
     _hecbench("split", "4096 1"),
     _hecbench("jenkins-hash", "64 1024 1"),
     _hecbench("present", "256 1"),
@@ -121,19 +123,16 @@ PROGRAMS = [
     _hecbench("zeropoint", "1000 1"),
     _hecbench("stencil1d", "4096 1"),
     _hecbench("multinomial", "64 128 1"),
-    _hecbench("atomicReduction", "65536 64 2"),
     _hecbench("bitonic-sort", "10 2"),
     _hecbench("chacha20", "1"),
-    _hecbench("topk", "256 1"),
+    _hecbench("topk", "16 1"),
     _hecbench("warpsort", "1"),
-    _hecbench("wyllie", "4096 1 1"),
+    _hecbench("wyllie", "1024 1 1"),
     _hecbench("ccl", "1"),
     _hecbench("entropy", "128 128 1"),
     _hecbench("minmax", "1000 1"),
-    _hecbench("linearprobing", "10 2"),
     _hecbench("reverse", "1"),
     _hecbench("threadfence", "1 100000"),
-    _hecbench("zerocopy", "1", "SUCCESS"),
     _hecbench("scatterThrust", "10000 1"),
     _hecbench("graphExecution", ""),
     _hecbench("radixsort", "1"),
@@ -152,3 +151,34 @@ PROGRAMS = [
     Stranger("rodinia/lud", "rodinia/cuda/lud", "cuda/lud_cuda -s 64 -v", "Verify<<<<$", build="make -C cuda"),
     Stranger("rodinia/hybridsort", "rodinia/cuda/hybridsort", "./hybridsort r", "PASSED", build="make"),
 ]
+
+# Findings that are right, by a part of their text, and why.
+JUDGED: dict[str, dict[str, str]] = {
+    "cuda-samples/threadFenceReduction": {
+        "data-race threadFenceReduction_kernel.cuh:192": "right: there is no fence after the counter, so the "
+        "PTX memory model does not order the reads of what other blocks wrote",
+    },
+    "cuda-samples/newdelete": {
+        "data-race container.hpp:94": "right: `m_top` is read without an atomic while other threads change it",
+    },
+    "hecbench/split": {
+        "data-race main.cu:71": "right: a lane reads `ptr[idx]` while another clears it in `scanwarp`",
+        "lockstep-dependence main.cu:34": "right: a warp scan without `__syncwarp()`",
+    },
+    "hecbench/dct8x8": {
+        "kernels.cu:": "right: columns are written and rows are read with no barrier between; the check fails for it",
+    },
+    "hecbench/chacha20": {
+        "data-race chacha20.h:22": "right: thread 0 reads the key that all threads write, with no barrier; the check "
+        "fails for it",
+    },
+}
+
+# Programs that do not count, and why.
+LEFT_OUT = {
+    "cuda-samples/simplePitchLinearTexture": "400 launches of 1,048,576 threads, fixed: too long here",
+    "cuda-samples/simpleStreams": "16,777,216 threads a launch, fixed: too long here",
+    "cuda-samples/simpleAWBarrier": "16,777,216 elements, fixed: too long here",
+    "hecbench/shuffle": "sizes are fixed: too long here",
+    "hecbench/atomicReduction": "sizes are fixed: too long here",
+}
