@@ -283,6 +283,7 @@ def main() -> int:
     parser.add_argument("cases", type=Path)
     parser.add_argument("--lines", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--name", default="", help="what the cases are called there")
     parser.add_argument("--json", type=Path, help="add what was counted to this file")
     given = parser.parse_args()
     chooser, cases = random.Random(given.seed), json.loads(given.cases.read_text())
@@ -299,7 +300,7 @@ def main() -> int:
     print(f"{total} lines, {wrong} wrong; {dict(counts)}")
     if given.json is not None:
         kept = json.loads(given.json.read_text()) if given.json.is_file() else {}
-        kept[f"breakpoints, {given.cases.stem}, seed {given.seed}"] = {
+        kept[f"breakpoints, {given.name or given.cases.stem}, seed {given.seed}"] = {
             "kernels": len(cases), "lines": total, **dict(sorted(counts.items())), "wrong": wrong,
         }  # fmt: skip
         given.json.write_text(json.dumps(kept, indent=1) + "\n")

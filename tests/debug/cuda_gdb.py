@@ -19,7 +19,8 @@ from ptxlab.toolchain.tools import find_all
 _SECTION = re.compile(r"\s*\.section\s+\.text\.([^,\s]+)")
 _FILE = re.compile(r"\s*//## File \"([^\"]*)\", line (\d+)")
 _CODE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s")
-_TAG = re.compile(r"0x[0-9a-f]+:(\s+)DW_TAG_(\w+)")
+_TAG = re.compile(r"(0x[0-9a-f]+):(\s+)DW_TAG_(\w+)")
+_ORIGIN = re.compile(r"\s+DW_AT_(?:abstract_origin|specification)\s+\((0x[0-9a-f]+)")
 _NUMBER = re.compile(r"\s+DW_AT_(low_pc|high_pc|decl_line)\s+\((0x[0-9a-f]+|\d+)\)")
 _NAME = re.compile(r"\s+DW_AT_(MIPS_linkage_name|linkage_name|name)\s+\(\"([^\"]*)\"\)")
 PTX = ".nv_debug_ptx_txt"
@@ -50,6 +51,8 @@ class Scope:
     high: int = 0
     name: str = ""
     line: int = 0
+    origin: int = 0
+    """The declaration that it completes."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,13 @@ class Cubin:
 
     def _read_scopes(self, described: str) -> None:
         all_of_them: list[Scope] = []
+        by_offset: dict[int, Scope] = {}
         for text in described.splitlines():
             if found := _TAG.match(text):
-                all_of_them.append(Scope(found[2], len(found[1])))
+                by_offset[int(found[1], 16)] = made = Scope(found[3], len(found[2]))
+                all_of_them.append(made)
+            elif all_of_them and (found := _ORIGIN.match(text)):
+                all_of_them[-1].origin = int(found[1], 16)
             elif all_of_them and (found := _NUMBER.match(text)):
                 value = int(found[2], 0)
                 setattr(all_of_them[-1], {"low_pc": "low", "high_pc": "high", "decl_line": "line"}[found[1]], value)
@@ -111,6 +118,10 @@ class Cubin:
                 all_of_them[-1].name = found[2]
         function = ""
         for one in all_of_them:
+            declared = one
+            while not declared.line and declared.origin in by_offset:
+                declared = by_offset[declared.origin]
+            one.line = declared.line
             if one.tag == "subprogram":
                 function = one.name
             if one.high and one.tag in ("subprogram", "lexical_block", "inlined_subroutine"):
@@ -121,6 +132,12 @@ class Cubin:
         around = [(one.depth, number) for number, one in enumerate(self._scopes.get(row.function, ()))
                   if one.low <= row.address < one.high]  # fmt: skip
         return row.function, max(around)[1] if around else -1
+
+    def _function(self, row: Row) -> Scope:
+        """The innermost function of a row, which may be inlined."""
+        around = [one for one in self._scopes.get(row.function, ())
+                  if one.tag != "lexical_block" and one.low <= row.address < one.high]  # fmt: skip
+        return max(around, key=lambda one: one.depth, default=Scope("", 0))
 
     def _after_prologue(self, row: Row) -> Row:
         """The row itself, or the one of the second line of the function, if it is in the first."""
@@ -142,9 +159,8 @@ class Cubin:
                 first.setdefault(self.block(row), row)
         kept = []
         for row in first.values():
-            function = next((one for one in self._scopes.get(row.function, ()) if one.tag == "subprogram"), None)
-            is_entry = function is not None and row.address == function.low
-            if best != line and is_entry and function is not None and line < function.line:
+            function = self._function(row)
+            if best != line and row.address == function.low and line < function.line:
                 continue
             kept.append(self._after_prologue(row))
         return Found(best, frozenset(map(self.ptx_line, kept)))

@@ -225,6 +225,7 @@ def main() -> int:
     parser.add_argument("--stops", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--optimized", action="store_true", help="debug code without -G: what it shows must be right")
+    parser.add_argument("--name", default="", help="what the cases are called there")
     parser.add_argument("--json", type=Path, help="add what was counted to this file")
     given = parser.parse_args()
     chooser, cases = random.Random(given.seed), json.loads(given.cases.read_text())
@@ -238,7 +239,7 @@ def main() -> int:
     print(f"{total} lines, {compared} values, {wrong} wrong")
     if given.json is not None:
         kept = json.loads(given.json.read_text()) if given.json.is_file() else {}
-        kept[f"values{', optimized' * given.optimized}, {given.cases.stem}, seed {given.seed}"] = {
+        kept[f"values{', optimized' * given.optimized}, {given.name or given.cases.stem}, seed {given.seed}"] = {
             "kernels": len(cases), "stops": total, "values": compared, "wrong": wrong,
         }  # fmt: skip
         given.json.write_text(json.dumps(kept, indent=1) + "\n")

@@ -1,18 +1,19 @@
 """Kernels in CUDA C++ in their own words: names, types, expressions, and the functions that a thread is in."""
 
 import random
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ptxlab.cli.debug import Session
-from ptxlab.debug import Debugger, UnknownError
+from ptxlab.debug import Debugger, UnknownError, inspection
 from ptxlab.debug.terminal import Terminal
 from ptxlab.lab import Views
 from ptxlab.toolchain.tools import can_find
 
-from . import agreement, printed
+from . import agreement, cuda_gdb, printed
 
 pytestmark = pytest.mark.skipif(not can_find("nvrtc"), reason="no NVRTC")
 
@@ -247,10 +248,67 @@ def test_the_lab_shows_the_same(unoptimized: Debugger) -> None:
     assert "nothing called" in views.get(f"value/0/3/{end}/x{b'nothing'.hex()}")["problem"]
 
 
-def test_random_lines_stop_where_the_line_table_says(tmp_path: Path) -> None:
+CHANGED = """\
+struct Pair { int a; float b; };
+__device__ __noinline__ void touch(int* p) { *p += 1; }
+__global__ void k(float* x, int n, int m, Pair kept, Pair changed, int touched, float* y, int down) {
+  x += threadIdx.x;
+  m -= 2;
+  changed.a += m;
+  touch(&touched);
+  for (; down > 3; --down) *x += down;
+  *x += kept.b + changed.b + touched + n + changed.a;
+  y[n] = 1;
+}
+"""
+
+
+def test_optimized_code_shows_no_parameter_that_is_changed(tmp_path: Path) -> None:
+    path = tmp_path / "changed.cu"
+    path.write_text(CHANGED)
+    given = ["f32[8]=zeros", "7", "9", "(1, 2.0)", "(3, 4.0)", "5", "f32[8]=ones", "6"]
+    session = Session().with_request({"program": path, "block": 8, "args": given}).open()
+    debugger = session.debugger
+    debugger.break_at("changed.cu", 9, thread=3)
+    debugger.run()
+    values = {one.name: inspection.value_text(debugger.scope, one.name) for one in debugger.scope.variables()}
+    known = {name: value for name, value in values.items() if "not known in optimized code" not in value}
+    assert set(values) - set(known) == {"x", "m", "changed", "touched", "down"}
+    assert (known["n"], known["kept"]) == ("7", "{a = 1, b = 2.0}")
+    assert "or ask for `::x`, as it was launched" in values["x"]
+    assert debugger.scope.text("::y[2]") == "1.0"
+
+
+def test_a_condition_without_a_value_is_refused(debugger: Debugger) -> None:
+    with pytest.raises(UnknownError, match="the condition has no value where it would stop: `i` is not written yet"):
+        debugger.break_at("scale.cu", FIRST, condition="i == 3")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (21, "breakpoint 1 at line 22, reached once: the compiler made no instruction of it"),
+        (20, "breakpoint 1 at line 22, reached once: line 20 starts the function, and it stops after the prologue"),
+        (19, "line 19 has no code: it is blank, or a comment"),
+        (4, "line 4 has no code: the compiler made no instruction of it"),
+        (27, "breakpoint 1 at line 27, reached once"),
+        (36, "line 36 has no code: the file ends before it"),
+    ],
+)
+def test_lines_without_code(debugger: Debugger, line: int, said: str) -> None:
+    """They move within their function only, and a `for` is one stop."""
+    terminal = Terminal(debugger, lambda _: None)
+    answer = next(terminal.answer(f"break {line}"))
+    assert re.sub(r"^breakpoint \d+", "breakpoint 1", answer) == said
+
+
+@pytest.mark.parametrize("device_debug", [False, True])
+def test_random_lines_stop_where_the_line_table_says(tmp_path: Path, device_debug: bool) -> None:
+    if device_debug and not cuda_gdb.can_ask():
+        pytest.skip("no llvm-dwarfdump")
     path = tmp_path / "scale.cu"
     path.write_text(KERNEL)
-    given = {"program": str(path), "block": 8, "args": ARGUMENTS}
+    given = {"program": str(path), "block": 8, "args": ARGUMENTS, "deviceDebug": device_debug}
     assert agreement.agree(given, random.Random(5), 12) == (12, [])
 
 

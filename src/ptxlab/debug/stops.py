@@ -37,6 +37,7 @@ class Hits:
         return iter(range(start - 1, -1, -1) if backwards else range(start, len(self.positions)))
 
 
+_MOST_TRIED = 64  # times at which a condition is tried when it is set
 NO_HITS = Hits(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -129,16 +130,20 @@ class Breakpoint:
         return len({int(hits.groups[one]) for one in before if self._condition(int(one))}) >= self.hit_count
 
     def check(self) -> None:
-        """Raise `UnknownError` where the condition cannot be read, or names what is not there when it is first met."""
+        """Raise `UnknownError` where the condition cannot be read, or has no value wherever it is met."""
         if not self.condition:
             return
         if not len(self.hits.positions):
             compiled(self.condition.strip())
             return
-        try:
-            self._value(0)
-        except UnwrittenError:  # what has no value yet may have one later
-            return
+        count = len(self.hits.positions)
+        for hit in dict.fromkeys([*range(min(count, _MOST_TRIED)), count - 1]):
+            try:
+                self._value(hit)
+                return
+            except UnwrittenError as problem:  # what has no value yet may have one later
+                why = problem
+        raise UnknownError(f"the condition has no value where it would stop: {why.args[0]}")
 
     def _scope(self, hit: int) -> Scope:
         return self.scope_at(int(self.hits.threads[hit]), int(self.hits.positions[hit]))

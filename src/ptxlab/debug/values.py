@@ -226,7 +226,9 @@ class Scope:
 
     def _unknown(self, name: str) -> UnknownError:
         if self.declarations.is_name(name):
-            if not self.declarations.are_locals_known:
+            is_inlined = self.level < self.depth - 1  # whose variables are not listed
+            is_here = is_inlined or any(one.name == name for one in self.variables())
+            if not self.declarations.are_locals_known and is_here:
                 is_array = any(region.short == name for region in self.trace.accesses.regions)
                 other = f", or ask for `::{name}`, as it was launched" if is_array else ""
                 return UnknownError(f"`{name}` is not known in optimized code: start with `{DEBUG_INFO}`{other}")

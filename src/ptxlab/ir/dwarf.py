@@ -48,7 +48,7 @@ class Data:
 
     def part(self, start: int, end: int) -> Data:
         """Some of it."""
-        inside = {at - start: symbol for at, symbol in self.symbols.items() if start <= at < end}
+        inside = {at - start: self.symbols[at] for at in range(start, end) if at in self.symbols}
         return Data(self.content[start:end], inside)
 
 
