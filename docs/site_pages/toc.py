@@ -16,6 +16,7 @@ SECTIONS = {
         "docs/emulator.md",
         "docs/three-ways.md",
         "docs/pytest.md",
+        "docs/ci.md",
         "docs/cuda.md",
         "docs/programs.md",
         "docs/frameworks.md",

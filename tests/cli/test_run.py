@@ -403,3 +403,11 @@ def test_a_picture_is_not_printed_into_what_programs_read(saxpy: Path, tmp_path:
     written = run(saxpy, *LAUNCH, "--format", "json", "--draw", f"27={tmp_path / 'line.svg'}")
     assert json.loads(written.stdout)["diagnostics"] == []
     assert (tmp_path / "line.svg").exists()
+
+
+def test_options_in_messages_are_those_of_the_command_line(tmp_path: Path) -> None:
+    """Python has another name for them: `tests/emulate/test_races.py`."""
+    racy = "mov.u32 %r1, %tid.x;\n ld.param.u64 %rd1, [x];\n st.global.u32 [%rd1], %r1;\n ret;"
+    text = f"{HEADER}.entry k(.param .u64 x) {{ .reg .b32 %r<2>; .reg .b64 %rd<2>; {racy} }}"
+    result = run(write(tmp_path, text), "--block", "64", "--arg", "u32[1]", "--seed", "7")
+    assert "note: replay with `--seed 7`\n" in result.stdout

@@ -71,7 +71,7 @@ TRAP = "    setp.eq.u64 %p2, %rd4, 0;\n    @%p2 trap;\n    fence.acq_rel.gpu;\n 
 def test_a_kernel_that_stops_itself_says_how_to_launch_it() -> None:
     out = np.zeros(4, np.uint32)
     text = MEET.replace("    fence.acq_rel.gpu;\n    atom", TRAP)  # as `grid.sync()` does
-    help = "`grid.sync()` needs a cooperative launch: `--cooperative`, or `cooperative=True` in Python"
+    help = "`grid.sync()` needs a cooperative launch: `cooperative=True`"
     with pytest.raises(ptxlab.KernelError) as raised:
         ptxlab.parse(text)["k"].launch(4, 64, [out, np.zeros_like(out)], device="cpu")
     assert [one.text for one in raised.value.diagnostics[0].helps] == [help]

@@ -33,7 +33,7 @@ def test_words_of_a_race() -> None:
 
 def test_the_seed_is_reported() -> None:
     (found,) = run(EXCHANGE, seed=7)
-    assert "replay with `--seed 7`, in Python `seed=7`" in found.notes
+    assert "replay with `seed=7`" in found.notes
 
 
 def test_launches_are_ordered() -> None:

@@ -41,7 +41,7 @@ def test_a_finding_of_any_seed_is_reported_with_the_seed() -> None:
     with pytest.raises(ptxlab.KernelError, match="data-race"):
         ptxlab.parse(WRONG)["k"].launch(1, 32, [np.zeros(1, np.uint32)], seeds=[3, 4])
     result = ptxlab.parse(WRONG)["k"].launch(1, 32, [np.zeros(1, np.uint32)], seeds=[3, 4], on_error="collect")
-    assert "replay with `--seed 3`, in Python `seed=3`" in result.diagnostics[0].notes
+    assert "replay with `seed=3`" in result.diagnostics[0].notes
 
 
 def test_seeds_are_for_the_emulator_and_not_none_at_all() -> None:

@@ -187,3 +187,45 @@ def test_a_run_without_kernels_imports_next_to_nothing() -> None:
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     loaded = {name for name in shown.stdout.split() if name.startswith(("ptxlab", "numpy", "llvmlite", "click"))}
     assert loaded == {"ptxlab", "ptxlab.pytest_plugin"}
+
+
+def test_a_finding_of_several_seeds_is_shown_once(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".ptx", race=RACE.partition("silent\n")[2])
+    pytester.makepyfile("""
+        import numpy as np
+        import ptxlab
+
+        def test_race(ptxlab_launch):
+            ptxlab_launch(ptxlab.load("race.ptx")["reverse"], 1, 64, [np.arange(64, dtype=np.uint32)])
+    """)
+    result = pytester.runpytest_subprocess("-p", "no:xdist", "--ptxlab-seeds=3")
+    text = result.stdout.str()
+    assert text.count("\nerror[data-race]: unsynchronized") == 1
+    assert (
+        text.count("\nthe same finding as in test_a_finding_of_several_seeds_is_shown_once.py::test_race[cpu]\n") == 2
+    )
+    result.assert_outcomes(failed=3)
+
+
+def test_equal_differences_of_a_file_are_on_one_line(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".ptx", race=RACE)
+    result = pytester.runpytest_subprocess("-p", "no:xdist")
+    result.stdout.re_match_lines([r"  seeds 0, 1, 2: found data-race \d+ with \d+"])
+
+
+def test_targets(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        def test_target(ptxlab_target, ptxlab_device):
+            print("for", ptxlab_target)
+    """)
+
+    def targets(*options: str) -> list[str]:
+        result = pytester.runpytest_subprocess("-p", "no:xdist", "-s", *options)
+        return re.findall(r"for (sm_\w+)", result.stdout.str())
+
+    assert targets() == ["sm_80"]
+    pytester.makepyprojecttoml('[tool.ptxlab]\ntarget = "sm_90a"\n')
+    assert targets() == ["sm_90a"]
+    assert targets("--ptxlab-target=sm_90a,sm_100a") == ["sm_90a", "sm_100a"]
+    result = pytester.runpytest_subprocess("-p", "no:xdist", "--ptxlab-target=sm_9")
+    assert "there is no target `sm_9`; did you mean `sm_90`?" in result.stdout.str() + result.stderr.str()

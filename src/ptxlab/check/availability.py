@@ -2,6 +2,7 @@
 
 from ptxlab.isa.targets import Since, Target, Version
 from ptxlab.report import Diagnostic, Label, Span, error
+from ptxlab.report.reader import spell_option
 
 from .program import Program
 
@@ -32,7 +33,7 @@ def explain(
     if short_of_target and chip.suffix and program.target.number == chip.number:
         fix = f"write `.target {chip}`; `sm_{chip.number}` without the suffix does not have this"
     if short_of_target and program.module.origins:
-        fix = f"compile it for `{chip}`: `--target {chip}`"
+        fix = f"compile it for `{chip}`: " + spell_option(f"--target {chip}", f'target="{chip}"')
     elif short_of_target and older:
         fix += f" and the version to `{version[0]}.{version[1]}`"
     return error(

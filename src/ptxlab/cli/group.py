@@ -8,6 +8,7 @@ import click
 
 from ptxlab import __version__
 from ptxlab.report.nearest import nearest
+from ptxlab.report.reader import command_line
 
 # In the order of the help: first what one does every day.
 SUBCOMMANDS = (
@@ -56,13 +57,15 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="ptxlab %(version)s")
-def ptxlab() -> None:
+@click.pass_context
+def ptxlab(context: click.Context) -> None:
     """The workbench for people who write NVIDIA PTX.
 
     \b
     Example:
       ptxlab check kernel.ptx
     """
+    context.with_resource(command_line())
 
 
 def run() -> int:

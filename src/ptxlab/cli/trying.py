@@ -134,7 +134,7 @@ def with_replay(found: Diagnostic, seed: int) -> Diagnostic:
     """The diagnostic with a note on how to see it again."""
     if any(note.startswith("replay") for note in found.notes):
         return found
-    return replace(found, notes=(*found.notes, f"replay with `--seed {seed}`, in Python `seed={seed}`"))
+    return replace(found, notes=(*found.notes, f"replay with `--seed {seed}`"))
 
 
 @contextmanager

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from threading import Event
 
 from lsprotocol import types
 
 from ptxlab.check import check, check_partly
 from ptxlab.editor.document import Document
+from ptxlab.project import Project, ProjectError
 from ptxlab.report import Diagnostic, Help, PtxError, Span
 from ptxlab.syntax import read
 
@@ -33,7 +35,17 @@ def findings_of(document: Document, target: str | None, is_old: Event) -> list[D
         module, faults = read(document.text, document.source.name, progress)
     except PtxError as wrong:
         return wrong.diagnostics
-    return [*faults, *check_partly(module, target)] if faults else check(module, target, progress)
+    found = [*faults, *check_partly(module, target)] if faults else check(module, target, progress)
+    return _wanted(found, Path(document.source.name))
+
+
+def _wanted(found: list[Diagnostic], path: Path) -> list[Diagnostic]:
+    """What the project of a file leaves; all of it where its table is wrong, which `ptxlab check` reports."""
+    try:
+        project = Project.of(path)
+    except ProjectError:
+        return found
+    return [one for one in found if project.wants(one, path)]
 
 
 def as_message(document: Document, found: Diagnostic) -> types.Diagnostic:

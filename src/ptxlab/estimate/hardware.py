@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 from ptxlab.isa.gpus import architecture_for, gpu_of_target
 from ptxlab.report import PtxError, error
+from ptxlab.report.reader import spell_option
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def hardware_of(target: str) -> Hardware:
     name = gpu_of_target(target).name
     title = f"`{target}`" if name == target else f"`{target}` ({name})"
     problem = f"there is no estimate for {title}: only an H200 (sm_90, sm_90a) was measured"
-    helps = ['for what the kernel takes on an H200, say `--gpu H200`, or `target="sm_90"` in Python']
+    helps = ["for what the kernel takes on an H200, say " + spell_option("--gpu H200", 'target="sm_90"')]
     raise PtxError([error("no-estimate", problem, None, helps=helps if may_run(target) else [])])
 
 

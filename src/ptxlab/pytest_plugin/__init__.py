@@ -6,6 +6,7 @@ options is imported when it is used. docs/pytest.md is for users.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     Launch = Callable[..., Result]
 
+_SEED = re.compile(r"-seed\d+(?=[]-])")  # in the name of a test
+_MARK = "ptxlab_mark"  # of a report: what its findings are compared by
 DEVICES = {"cpu": ("cpu",), "cuda": ("cuda",), "both": ("cpu", "cuda")}
 
 
@@ -45,11 +48,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run each test of a kernel under N schedules of the emulator (default: setting `ptxlab_seeds`, else 1)",
     )
     group.addoption(
+        "--ptxlab-target",
+        metavar="TARGET,...",
+        help="run each test that uses `ptxlab_target` for these targets, such as sm_90a,sm_100a (default: setting "
+        "`ptxlab_target`, else that of the project, else sm_80)",
+    )
+    group.addoption(
         "--ptxlab-bless",
         action="store_true",
         help="write the `expect` and `check` lines of PTX files anew from what is found",
     )
     parser.addini("ptxlab_device", "where kernels run: cpu, cuda or both", default="cpu")
+    parser.addini("ptxlab_target", "targets, with commas between them, that tests run for", default="")
     parser.addini("ptxlab_seeds", "schedules of the emulator that each test of a kernel runs under", default="1")
 
 
@@ -60,6 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _count(config.getini("ptxlab_seeds"))
     except ValueError:
         raise pytest.UsageError("ptxlab_seeds must be a positive number") from None
+    config.pluginmanager.register(Folding(config), "ptxlab-folding")
 
 
 def _count(text: str) -> int:
@@ -78,9 +89,31 @@ def seeds_of(config: pytest.Config) -> int:
     return int(config.getoption("ptxlab_seeds") or config.getini("ptxlab_seeds"))
 
 
+def targets_of(config: pytest.Config, path: Path) -> list[str]:
+    """The targets that were asked for, or that of the project of a test."""
+    from ptxlab.isa.targets import TARGETS
+    from ptxlab.project import Project, ProjectError
+    from ptxlab.report.nearest import nearest
+    from ptxlab.toolchain.compilation import DEFAULT_TARGET
+
+    given = config.getoption("ptxlab_target") or config.getini("ptxlab_target")
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    for name in names:
+        if name not in TARGETS:
+            close = nearest(name, TARGETS)
+            raise pytest.UsageError(f"there is no target `{name}`" + (f"; did you mean `{close}`?" if close else ""))
+    try:
+        return names or [Project.of(path).target or DEFAULT_TARGET]
+    except ProjectError as wrong:
+        raise pytest.UsageError(str(wrong)) from None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """One test for each device, and on the emulator for each schedule, if the test depends on it."""
+    """One test for each target, for each device, and on the emulator for each schedule, if the test depends on it."""
     names = metafunc.fixturenames
+    if "ptxlab_target" in names:
+        path = Path(str(metafunc.module.__file__))
+        metafunc.parametrize("ptxlab_target", targets_of(metafunc.config, path), indirect=True)
     if "_ptxlab_run" not in names:
         return
     seeds = seeds_of(metafunc.config) if "ptxlab_seed" in names else 1
@@ -96,6 +129,13 @@ def _ptxlab_run(request: pytest.FixtureRequest) -> Run:
     if run.device == "cuda" and (reason := why_no_gpu()):
         pytest.skip(reason)
     return run
+
+
+@pytest.fixture
+def ptxlab_target(request: pytest.FixtureRequest) -> str:
+    """The target of this test, such as "sm_90a", for what is compiled: `ptxlab.cuda(path, ptxlab_target)`."""
+    target: str = request.param
+    return target
 
 
 @pytest.fixture
@@ -149,7 +189,26 @@ def pytest_runtest_makereport(
     errors = sys.modules.get("ptxlab.report.errors")
     problem = call.excinfo.value if call.excinfo else None
     if errors is not None and isinstance(problem, errors.DiagnosedError) and not item.config.getoption("fulltrace"):
-        from ptxlab.pytest_plugin.failures import show_diagnostics
+        from ptxlab.pytest_plugin.failures import mark_of, show_diagnostics
 
         show_diagnostics(report, problem, item.config)
+        report.__dict__[_MARK] = mark_of(problem)  # xdist takes it to the process that shows the report
     return report
+
+
+class Folding:
+    """Shows a finding that several schedules of one test report once; the others name the test that shows it."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.is_worker = hasattr(config, "workerinput")  # of xdist: its reports are shown by another process
+        self.shown: dict[tuple[str, str], str] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        mark = getattr(report, _MARK, None)
+        test = _SEED.sub("", report.nodeid)
+        if mark is None or self.is_worker:
+            return
+        first = self.shown.setdefault((test, mark), report.nodeid)
+        if first != report.nodeid:
+            report.longrepr = f"the same finding as in {first}"

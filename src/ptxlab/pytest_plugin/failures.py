@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.report import render
+from ptxlab.report import Label, render
 from ptxlab.report.errors import DiagnosedError, is_inner
 
 if TYPE_CHECKING:
@@ -36,6 +36,19 @@ def show_diagnostics(report: pytest.TestReport, problem: BaseException, config: 
         longrepr.reprcrash.message = f"{first.level}[{first.code}]: {first.message}"
         if place:
             longrepr.reprcrash.path, longrepr.reprcrash.lineno = place.path, place.lineno
+
+
+def mark_of(problem: BaseException) -> str:
+    """What the findings of two schedules are compared by: codes and lines, not which threads were seen."""
+    assert isinstance(problem, DiagnosedError)
+    return "\n".join(
+        " ".join([one.code, *sorted({f"{label.span.source.name}:{_line(label)}" for label in one.labels})])
+        for one in problem.diagnostics
+    )
+
+
+def _line(label: Label) -> int:
+    return label.span.source.position(label.span.start)[0]
 
 
 def _is_inner(entry: Any) -> bool:

@@ -101,4 +101,17 @@ def _expect_none(differences: Sequence[str], reports: Sequence[str]) -> None:
         return
     seed = re.match(r"seed (\d+):", differences[0])
     report = reports[int(seed[1]) if seed else 0] if reports else ""
-    raise UnexpectedError("\n".join(["not as expected", *(f"  {one}" for one in differences), "", report]).rstrip())
+    lines = [f"  {one}" for one in _fold(differences)]
+    raise UnexpectedError("\n".join(["not as expected", *lines, "", report]).rstrip())
+
+
+def _fold(differences: Sequence[str]) -> list[str]:
+    """What several seeds give alike, on one line: `seeds 0, 1, 2: found data-race 20 with 18`."""
+    seeds: dict[str, list[str]] = {}
+    for one in differences:
+        seed, mark, what = one.partition(": ") if one.startswith("seed ") else ("", "", one)
+        seeds.setdefault(what, []).extend([seed.removeprefix("seed ")] * bool(mark))
+    return [
+        f"seed{'s' * (len(numbers) > 1)} {', '.join(numbers)}: {what}" if numbers else what
+        for what, numbers in seeds.items()
+    ]

@@ -16,6 +16,7 @@ from ptxlab.emulate.runtime.order import reports, shadow
 from ptxlab.ir.flow import flow_of
 from ptxlab.isa.async_operation import AsyncOperation
 from ptxlab.report import Label
+from ptxlab.report.reader import spell_option
 
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
@@ -138,7 +139,7 @@ class Race:
 
 def replay(launch: RunningLaunch) -> list[str]:
     """A note on how to see what a launch found again, where that needs a seed."""
-    return [f"replay with `--seed {launch.seed}`, in Python `seed={launch.seed}`"] if launch.seed else []
+    return ["replay with " + spell_option(f"--seed {launch.seed}", f"seed={launch.seed}")] if launch.seed else []
 
 
 def parties_of(found: StructArray, number: int) -> tuple[Party, Party]:

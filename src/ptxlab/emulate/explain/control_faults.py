@@ -8,13 +8,14 @@ from ptxlab.emulate.abi.faults import CallReason
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.isa.special_registers import SpecialKind
 from ptxlab.report import Diagnostic, Label
+from ptxlab.report.reader import spell_option
 
 
 def explain_trap(fault: FaultSnapshot) -> Diagnostic:
     """The kernel executes `trap`."""
     operands = [one for _, instruction in fault.launch.compiled.instructions for one in instruction.operands]
     is_sync = any(isinstance(one, ir.SpecialRegister) and one.kind is SpecialKind.WORKSPACE for one in operands)
-    help = "`grid.sync()` needs a cooperative launch: `--cooperative`, or `cooperative=True` in Python"
+    help = f"`grid.sync()` needs a cooperative launch: {spell_option('--cooperative', 'cooperative=True')}"
     helps = [help] if is_sync and not fault.launch.workspace else []
     return fault.error("trap", "the kernel stops itself with `trap`", helps=helps)
 

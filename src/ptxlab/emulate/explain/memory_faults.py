@@ -6,6 +6,7 @@ from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.snapshots import block_name, companion
 from ptxlab.report import Diagnostic
+from ptxlab.report.reader import spell_option
 
 _SPACES = {
     address_spaces.SHARED_SPACE: "shared",
@@ -30,7 +31,8 @@ def _dynamic_memory(fault: FaultSnapshot) -> list[str]:
         return []
     variables = fault.launch.compiled.module.variables
     named = (one.name for one in variables if one.linkage == "extern" and one.state_space.startswith("shared"))
-    return [f"the launch says how large `{name}` is: `--shared BYTES`, or `shared=` in Python" for name in named][:1]
+    option = spell_option("--shared BYTES", "shared=BYTES")
+    return [f"the launch says how large `{name}` is: {option}" for name in named][:1]
 
 
 def explain_misaligned(fault: FaultSnapshot) -> Diagnostic:

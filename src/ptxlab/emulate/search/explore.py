@@ -24,6 +24,7 @@ from ptxlab.emulate.translate.compile import compile_kernel, runtime_code
 from ptxlab.emulate.translate.preemption import LOGGED
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import Diagnostic
+from ptxlab.report.reader import spell_option
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def explore(
             found.executions += 1
             schedule = write_schedule(explorer.schedule)
             for diagnostic in result.diagnostics:
-                note = f'replay with `--schedule {schedule}`, in Python `schedule="{schedule}"`'
+                note = "replay with " + spell_option(f"--schedule {schedule}", f'schedule="{schedule}"')
                 reported.setdefault(_cause(diagnostic), replace(diagnostic, notes=(*diagnostic.notes, note)))
             _count(outcomes, args, schedule, {diagnostic.code for diagnostic in result.diagnostics})
             if progress is not None:

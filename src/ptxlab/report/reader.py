@@ -1,0 +1,32 @@
+"""How an option is called in messages: as the tool has it that the reader uses.
+
+Python has `seed=2` where the command line has `--seed 2`. Messages are made where a kernel runs, which does not know
+who started it; the command line says so here, for as long as it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_on_command_line = False
+
+
+def spell_option(option: str, keyword: str) -> str:
+    """An option in backticks, as the reader's tool has it.
+
+    >>> spell_option("--seed 2", "seed=2")
+    '`seed=2`'
+    """
+    return f"`{option if _on_command_line else keyword}`"
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Spell options as the command line does."""
+    global _on_command_line
+    before, _on_command_line = _on_command_line, True
+    try:
+        yield
+    finally:
+        _on_command_line = before
