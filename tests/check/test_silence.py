@@ -2,6 +2,7 @@
 
 import pytest
 
+import ptxlab
 from ptxlab.check.program import Program
 from ptxlab.check.rules import rules_by_code
 from ptxlab.flow.effort import Effort
@@ -46,3 +47,32 @@ def test_a_tangled_function_is_left_alone() -> None:
     start = ".version 8.0\n.target sm_80\n.entry k() { .reg .pred %p<2>; .reg .u32 %r<2>; mov.u32 %r1, %ctaid.x;\n"
     text = f"{start}{loops}{ends}ret; }}"
     assert list(rules_by_code()["divergent-barrier"].check(Program(parse(text)))) == []
+
+
+def test_a_misspelt_barrier_hides_no_path() -> None:
+    """What it was meant for is no branch; a misspelt branch says that paths are not followed."""
+    text = """\
+.version 8.0
+.target sm_80
+.entry k(.param .u64 p)
+{
+    .reg .b32 %r<3>;
+    .reg .pred %p;
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p, %r1, 16;
+    barr.sync 0;
+    @%p bar.sync 0;
+    ret;
+    mov.u32 %r2, 1;
+}
+"""
+    assert [one.code for one in ptxlab.check(ptxlab.parse(text))] == [
+        "unknown-instruction",
+        "divergent-barrier",
+        "unreachable-code",
+    ]
+    branch = text.replace("barr.sync 0;", "brra L;\nL:")
+    (found,) = ptxlab.check(ptxlab.parse(branch))
+    assert found.notes == (
+        "it may be meant for a branch: what depends on the paths through `k` is checked once it is right",
+    )

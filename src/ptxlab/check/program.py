@@ -13,9 +13,11 @@ from ptxlab import ir
 from ptxlab.flow import Facts
 from ptxlab.ir.effects import registers_in
 from ptxlab.ir.shapes import shape_of
-from ptxlab.isa import Jump, Match, Mismatch, Opcode, type_named
+from ptxlab.isa import Jump, Match, Mismatch, Opcode, opcode, type_named
 from ptxlab.isa.operand import Expected, Shape, limited
+from ptxlab.isa.table import heads
 from ptxlab.isa.targets import TARGETS, Target, Version, target_named
+from ptxlab.report.nearest import nearest
 
 from .accesses import KnownAccess, known_accesses
 from .calls import Calls
@@ -166,7 +168,7 @@ class Program:
                     facts.calls.append(statement)
                 else:
                     facts.is_sound = False
-                    facts.has_flow = facts.has_flow and not _may_branch(statement)
+                    facts.has_flow = facts.has_flow and not may_branch(statement)
                     if statement.opcode.jump is None and _has_unknown(key[1][:1]):
                         facts.has_results = False
                     self._fail(verdict, function, statement, key[1])
@@ -222,10 +224,14 @@ _CODES = {"count": "operand-count", "vector-size": "vector-size", "vector": "vec
 _MATCHED = frozenset(_CODES.values()) | {"operand-type", "unavailable-instruction"}
 
 
-def _may_branch(instruction: ir.Instruction) -> bool:
+def may_branch(instruction: ir.Instruction) -> bool:
     """Whether an instruction that is not legal can be meant for a branch, or for the end of a thread."""
-    has_result = any(True for operand in instruction.operands[:1] for _ in registers_in(operand))
-    return instruction.opcode.jump is not None or (not instruction.opcode.is_known and not has_result)
+    if instruction.opcode.is_known or instruction.opcode.jump is not None:
+        return instruction.opcode.jump is not None
+    if any(True for operand in instruction.operands[:1] for _ in registers_in(operand)):
+        return False  # it has a result
+    meant = nearest(instruction.opcode.mnemonic, heads())
+    return meant is None or opcode(meant).jump is not None
 
 
 def _has_unknown(shape: Shape) -> bool:

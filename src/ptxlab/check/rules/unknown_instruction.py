@@ -35,7 +35,9 @@ from ptxlab.isa.table import heads
 from ptxlab.report import Diagnostic, error
 from ptxlab.report.nearest import nearest
 
-from ..program import Program
+from ..program import Program, may_branch
+
+_UNFOLLOWED = "it may be meant for a branch: what depends on the paths through `{}` is checked once it is right"
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
@@ -47,5 +49,6 @@ def check(program: Program) -> Iterator[Diagnostic]:
             f"there is no instruction `{opcode.mnemonic}`",
             program.module.modifier_span(failure.instruction, -1),
             "no instruction of PTX has this name",
+            notes=[_UNFOLLOWED.format(failure.function.title)] if may_branch(failure.instruction) else [],
             helps=[f"did you mean `{meant}`?"] if meant else [],
         )
