@@ -28,6 +28,7 @@ from .chains import Chains
 from .control import Control
 from .effort import Effort
 from .numbers import Addresses, Numbers, named_by
+from .presence import Presence
 from .value import Value
 
 
@@ -69,6 +70,11 @@ class Facts:
     def control(self) -> Control:
         """Which branches decide whether a block runs."""
         return Control(self, self.effort)
+
+    @cached_property
+    def presence(self) -> Presence:
+        """Which threads of a block can reach its instructions."""
+        return Presence(self)
 
     @cached_property
     def numbers(self) -> Numbers:

@@ -61,9 +61,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.check.active_threads import Presence
-from ptxlab.flow.control import END, Control
-from ptxlab.flow.effort import Effort, ExhaustedError
+from ptxlab.flow.control import END
+from ptxlab.flow.effort import ExhaustedError
 from ptxlab.isa import Jump, Match
 from ptxlab.report import Diagnostic, Label, warning
 
@@ -135,11 +134,10 @@ class _Inspection:
     def __init__(self, facts: FunctionFacts, collectives: dict[int, Need]) -> None:
         self.facts = facts
         self.collectives = collectives
-        self._effort = Effort(facts.instructions)
-        self.control = Control(facts, self._effort)
+        self._effort, self.control = facts.effort, facts.control
         self.divergence = Divergence(facts, self.control, self._effort)
         self._cluster_barriers = [at for at, need in collectives.items() if need.cluster]
-        self._presence = Presence(facts, self.control, self._effort)
+        self._presence = facts.presence
         self._same = SameDecisions(facts, self.control, lambda at: self._level(at) == BLOCK, self._effort)
         self._decided: dict[tuple[int, Need, frozenset[int]], int | None] = {}
         self.one_warp = 0 < _threads(facts.function) <= 32

@@ -5,7 +5,7 @@ element, and one of them store it: in the others, everything that depends on the
 that follow from the position of a thread in the block. Another thread may replace what they load at any time.
 
 This follows values backwards. What an instruction does to memory, to other threads and to the program makes a
-difference in the threads that can execute it (`check.active_threads`); what computes its operands, its guard, and the
+difference in the threads that can execute it (`flow.presence`); what computes its operands, its guard, and the
 conditions of the branches that decide whether it runs, makes one in the same threads; and where the lanes of a warp
 exchange values, in those whose values they take. A value that no thread needs is not left out: no compiler would load
 it, so someone is still writing that kernel.
@@ -20,11 +20,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.check.active_threads import LANES, Presence, Threads
 from ptxlab.check.program import FunctionFacts
 from ptxlab.emulate.translate.undefined import is_plain
-from ptxlab.flow.control import Control
 from ptxlab.flow.effort import Effort, ExhaustedError
+from ptxlab.flow.numbers import LANES, Threads
 from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Jump, Match, Operation
 from ptxlab.isa.chapters.warp import SHUFFLES, shuffle
@@ -121,9 +120,7 @@ class _Needs:
 
     def __init__(self, facts: FunctionFacts) -> None:
         self._facts = facts
-        self._effort = Effort(facts.instructions)
-        self._control = Control(facts, self._effort)
-        self._presence = Presence(facts, self._control, self._effort)
+        self._effort, self._control, self._presence = facts.effort, facts.control, facts.presence
         self.threads: dict[int, Threads] = {}
         self._pending: list[int] = []
         for at, match in enumerate(facts.matches):

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
-from ptxlab.check.active_threads import Threads
 from ptxlab.check.program import FunctionFacts
 from ptxlab.device.trace_format import ENTERS, LEAVES
 from ptxlab.emulate.abi import state, thread_parts
@@ -32,6 +31,7 @@ from ptxlab.emulate.translate.saving import members
 from ptxlab.emulate.translate.sharing import sharing
 from ptxlab.emulate.translate.undefined import Undefined
 from ptxlab.emulate.translate.values import LlvmValue
+from ptxlab.flow.numbers import Threads
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import END, flow_of
 from ptxlab.isa import Jump, Match

@@ -6,7 +6,6 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.check.active_threads import MOST_THREADS, Threads
 from ptxlab.emulate.abi import address_spaces, state
 from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.translate.fragments import MAPPED, Fragments
@@ -16,6 +15,7 @@ from ptxlab.emulate.translate.provenance import UNKNOWN, WINDOW, Roots
 from ptxlab.emulate.translate.special import special_register
 from ptxlab.emulate.translate.undefined import DEFINED, passes_argument
 from ptxlab.emulate.translate.values import LlvmAddress, LlvmValue
+from ptxlab.flow.numbers import MOST_THREADS, Threads
 from ptxlab.ir.shapes import match_of
 from ptxlab.isa.types import type_named
 from ptxlab.isa.units.descriptor import CHUNK
