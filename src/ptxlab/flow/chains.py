@@ -13,9 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.isa.special_registers import SpecialKind
 
 if TYPE_CHECKING:
     from .facts import Facts
+
+POSITION = frozenset((SpecialKind.THREAD, SpecialKind.LANE))
 
 
 class Chains:
@@ -27,6 +30,7 @@ class Chains:
         self._starts = [block.start for block in self._blocks]
         self._seen: dict[tuple[int, int], tuple[int, ...]] = {}
         self._varying: set[int] = set()
+        self._unrelated: set[int] = set()
         self.steps = 0
         """How many blocks were searched to answer questions."""
 
@@ -93,21 +97,33 @@ class Chains:
         return frozenset(found)
 
     def is_constant(self, register: int) -> bool:
-        """Whether nothing that varies goes into a register, in whatever order: what memory has, or the thread is."""
+        """Whether nothing goes into a register but constants, in whatever order."""
+        return self._is_without(register, frozenset(), self._varying)
+
+    def is_positional(self, register: int) -> bool:
+        """Whether nothing goes into a register but constants and the position of the thread in the block."""
+        return self._is_without(register, POSITION, self._unrelated)
+
+    def _is_without(self, register: int, allowed: frozenset[SpecialKind], others: set[int]) -> bool:
+        """Whether neither memory nor special registers but these go into a register; `others` are known not to be."""
         pending, seen = [register], {register}
         while pending:
             one = pending.pop()
-            if one in self._varying or any(self._varies(at) for at in self.writes.get(one, ())):
-                self._varying |= {one, register}
+            writes = self.writes.get(one, ())
+            if one in others or any(self._brings(at, allowed) for at in writes):
+                others |= {one, register}
                 return False
-            fresh = {read for at in self.writes.get(one, ()) for read in self._facts.effects.reads[at]} - seen
+            fresh = {read for at in writes for read in self._facts.effects.reads[at]} - seen
             seen |= fresh
             pending += fresh
         return True
 
-    def _varies(self, at: int) -> bool:
+    def _brings(self, at: int, allowed: frozenset[SpecialKind]) -> bool:
+        """Whether an instruction brings something into registers besides what it reads there."""
         match, operands = self._facts.matches[at], self._facts.instructions[at].operands
-        return match is None or bool(match.effects.accesses) or any(isinstance(o, ir.SpecialRegister) for o in operands)
+        if match is None or match.effects.accesses:
+            return True
+        return any(isinstance(one, ir.SpecialRegister) and one.kind not in allowed for one in operands)
 
     def _search(self, positions: list[int], at: int) -> set[int]:
         found: set[int] = set()

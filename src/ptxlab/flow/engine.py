@@ -47,7 +47,7 @@ class Engine(Generic[V]):
         self.sources: dict[Node, dict[Node, None]] = defaultdict(dict)
         self._users: dict[Node, set[Node]] = defaultdict(set)
         self._changes: dict[Node, int] = defaultdict(int)
-        self._plans: dict[Node, Plan | None] = {}
+        self._plans = facts.plans
         self._pending: list[Node] = []
         self._queued: set[Node] = set()
 
@@ -163,8 +163,11 @@ class Engine(Generic[V]):
         self.facts.effort.spend(len(writes) + 1 + chains.steps - before)
         if not writes:
             return self.unknown(asking, register.type)
-        values = {write: self.ask(asking, (write, register.index)) for write in writes}
-        known = {write: value for write, value in values.items() if value is not None}
+        known: dict[int, V] = {}
+        for write in writes:
+            value = self.ask(asking, (write, register.index))
+            if value is not None:
+                known[write] = value
         return self.merge(asking, register, known) if known else None
 
     def evaluate(self, node: Node) -> V | None:

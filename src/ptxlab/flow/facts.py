@@ -27,6 +27,7 @@ from ptxlab.isa import Match, Operation
 from .chains import Chains
 from .control import Control
 from .effort import Effort
+from .engine import Node, Plan
 from .numbers import Addresses, Numbers, named_by
 from .presence import Presence
 from .value import Value
@@ -45,6 +46,11 @@ class Facts:
         """The facts of a function whose instructions are all legal."""
         instructions = list(function.instructions())
         return cls(function, instructions, [match_of(instruction) for instruction in instructions])
+
+    @cached_property
+    def plans(self) -> dict[Node, Plan | None]:
+        """How the results of instructions are computed, in any domain, as far as some was asked for them."""
+        return {}
 
     @cached_property
     def flow(self) -> Flow:

@@ -312,9 +312,23 @@ class Numbers(Engine[Known]):
 class Addresses(Numbers):
     """The variables that addresses are in, at any distance: only what can be such an address is followed."""
 
+    def __init__(self, facts: Facts) -> None:
+        super().__init__(facts)
+        self._found: dict[tuple[int, tuple[int, ...]], Base | None] = {}
+
     @cached_property
     def _registers(self) -> frozenset[int]:
         return self.facts.chains.derived(self.facts.taking_addresses)
+
+    def variable(self, at: int, register: ir.Register) -> Base | None:
+        """The variable that instruction `at` reads an address of in a register."""
+        if register.index not in self._registers:
+            return None
+        key = (register.index, self.facts.chains.definitions(at, register.index))
+        if key not in self._found:
+            known = self.value(at, register)
+            self._found[key] = known.base if isinstance(known, Number) and isinstance(known.base, Base) else None
+        return self._found[key]
 
     def register(self, asking: Node, register: ir.Register) -> Known | None:
         """What an instruction reads in a register; anything, if it cannot be an address."""

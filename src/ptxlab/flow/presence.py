@@ -144,6 +144,12 @@ class _Choices(Numbers):
         self._presence = presence
         self.has_merged = False
 
+    def register(self, asking: Node, register: ir.Register) -> Known | None:
+        """What an instruction reads in a register; anything, if the position of the thread does not decide it."""
+        if register.type.kind != "p" and not self.facts.chains.is_positional(register.index):
+            return self.top(register.type)
+        return super().register(asking, register)
+
     def merge(self, asking: Node, register: ir.Register, values: dict[int, Known]) -> Known:
         """What an instruction reads in a register."""
         if register.type.kind != "p" or len(values) == 1:

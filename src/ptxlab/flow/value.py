@@ -75,35 +75,38 @@ class Value:
     @property
     def provenance(self) -> Base | None:
         """The variable that it is an address in, or that it was loaded from, at whatever distance."""
-        return _base(self._number)
+        found = self._number
+        return found.base if found is not None and isinstance(found.base, Base) else None
+
+    @property
+    def _register(self) -> ir.Register | None:
+        base = self.operand.base if isinstance(self.operand, ir.Address) else self.operand
+        return base if isinstance(base, ir.Register) else None
 
     @cached_property
     def address(self) -> Base | None:
-        """The variable that it is an address in, at whatever distance: found without following distances."""
+        """Of a register: the variable that it is an address in, found without following distances."""
         try:
-            return _base(self.facts.addresses.value(self.at, self.operand))
+            return None if self._register is None else self.facts.addresses.variable(self.at, self._register)
         except ExhaustedError:
             return None
 
     @property
     def origin(self) -> int | None:
-        """The instruction that takes this address, if it is not instruction `at` itself."""
-        base = self.operand.base if isinstance(self.operand, ir.Address) else self.operand
-        if self.address is None or not isinstance(base, ir.Register):
+        """The instruction that takes this address."""
+        if self.address is None or self._register is None:
             return None
-        return self.facts.addresses.origin(self.at, base, self.address.variable)
+        return self.facts.addresses.origin(self.at, self._register, self.address.variable)
 
     @property
     def pointer(self) -> Pointer | None:
         """The variable that it is an address in, and the distance from its start, if constants decide it."""
-        base = self.operand.base if isinstance(self.operand, ir.Address) else self.operand
-        if isinstance(base, ir.Register) and not self.facts.may_be_fixed(base.index):
+        if self._register is not None and not self.facts.may_be_fixed(self._register.index):
             return None
+        if isinstance(self.operand, ir.Address) and isinstance(self.operand.base, ir.VariableReference):
+            named = self.operand.base
+            return Pointer(named.variable, named.offset + self.operand.offset, named.variable.state_space)
         found = self._number
         if found is None or not isinstance(found.base, Base) or found.base.holds is not None:
             return None
         return Pointer(found.base.variable, found.low, found.base.space) if found.low == found.high else None
-
-
-def _base(known: Number | Choice | None) -> Base | None:
-    return known.base if isinstance(known, Number) and isinstance(known.base, Base) else None

@@ -83,7 +83,7 @@ def _misused(facts: FunctionFacts, at: int) -> _Misuse | None:
         is_map = access.is_async and match.effects.extents.get(expected.name) == TENSOR_MAP
         space = None if is_map else access.space
         value = facts.value(at, operand)
-        base = value.address if isinstance(operand.base, ir.Register) else None
+        base = value.address
         if base is None or base.holds is not None or base.space != base.variable.state_space:
             continue
         own = family(base.variable.state_space)
