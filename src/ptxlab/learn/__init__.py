@@ -36,6 +36,7 @@ from ptxlab.learn.needs import (
     reads_at_most,
     requests_at_most,
 )
+from ptxlab.learn.pages import commented, kernel_on_page, text_of
 from ptxlab.learn.report import Report
 from ptxlab.learn.task import Case, Task
 from ptxlab.report import PtxError
@@ -61,6 +62,7 @@ __all__ = [
     "chapter_of",
     "chapters",
     "check",
+    "commented",
     "executes",
     "exercise_of",
     "find_folder",
@@ -69,11 +71,13 @@ __all__ = [
     "is_coalesced",
     "judge",
     "kernel_of",
+    "kernel_on_page",
     "reads_at_most",
     "requests_at_most",
     "run",
     "solution",
     "start",
+    "text_of",
 ]
 
 

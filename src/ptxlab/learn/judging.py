@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ptxlab.learn.needs import Need
 from ptxlab.learn.task import Case, Size, Task
 from ptxlab.learn.values import compare, is_same, spell
@@ -113,11 +115,11 @@ def _of(advice: Mapping[str, str], code: str) -> tuple[str, ...]:
 def _wrong_values(case: Case, before: Case) -> Iterator[tuple[str, list[str]]]:
     """What the arguments hold after a launch and are not to hold."""
     for name, wanted in before.expected.items():
-        found = compare(case.arguments[name], before.arguments[name], wanted, case.tolerance)
+        found = compare(case.held(name), before.held(name), wanted, case.tolerance)
         if found is not None:
             yield "wrong-values", [spell(name, found), *_recognized(case, before)]
     for name, value in before.arguments.items():
-        if name not in case.expected and hasattr(value, "shape"):
+        if name not in case.expected and isinstance(value, np.ndarray):
             found = compare(case.arguments[name], value, value, 0.0)
             if found is not None:
                 yield "changed-input", [f"`{name}` is only to be read, and has changed: {spell(name, found)}"]
@@ -128,7 +130,7 @@ def _recognized(case: Case, before: Case) -> list[str]:
     return [
         text
         for text, values in before.mistakes.items()
-        if all(is_same(case.arguments[name], wrong, case.tolerance) for name, wrong in values.items())
+        if all(is_same(case.held(name), wrong, case.tolerance) for name, wrong in values.items())
     ][:1]
 
 

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.options import Extent
+
+if TYPE_CHECKING:
+    from ptxlab.measure.entry import Launch
 
 Size = Mapping[str, Any]
 
@@ -33,9 +36,29 @@ class Case:
     """A value may differ by this times one plus the size of the expected one; 0 requires equality."""
     mistakes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What a well-known mistake gives, by what to say of it."""
+    arrays: Mapping[str, Any] = field(default_factory=dict)
+    """Arrays that arguments only refer to, as tensor maps do; `expected` may name them, too."""
     shared: int = 0
     """Bytes of dynamic shared memory."""
     cluster: Extent | None = None
+
+    @classmethod
+    def of(cls, launch: Launch, **arrays: tuple[Any, Any]) -> Case:
+        """A launch of the gallery, with each array that it writes and what that must hold after it."""
+        names = [parameter.name for parameter in launch.function.parameters]
+        return cls(
+            launch.grid,
+            launch.block,
+            dict(zip(names, launch.args, strict=True)),
+            expected={name: wanted for name, (_, wanted) in arrays.items()},
+            arrays={name: array for name, (array, _) in arrays.items()},
+            shared=launch.shared,
+            cluster=launch.cluster,
+        )
+
+    def held(self, name: str) -> Any:
+        """An argument, or an array that one refers to."""
+        return self.arrays[name] if name in self.arrays else self.arguments[name]
 
 
 @dataclass(frozen=True)
