@@ -29,6 +29,7 @@ SECTIONS = {
         "docs/debug.md",
         "docs/trace.md",
         "docs/timelines.md",
+        "docs/equal.md",
         "docs/estimate.md",
         "docs/draw.md",
         "docs/editors.md",

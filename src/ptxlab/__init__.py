@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ptxlab.device.textures import Surface as Surface
     from ptxlab.device.textures import Texture as Texture
     from ptxlab.device.trace_file import TraceError as TraceError
+    from ptxlab.equal import equal as equal
     from ptxlab.estimate import Estimate as Estimate
     from ptxlab.estimate import estimate as estimate
     from ptxlab.explain import explain as explain
@@ -69,6 +70,7 @@ _HOME = {
     "check": "ptxlab.check",
     "adopt": "ptxlab.frameworks.adopt",
     "cuda": "ptxlab.toolchain",
+    "equal": "ptxlab.equal",
     "estimate": "ptxlab.estimate",
     "explain": "ptxlab.explain",
     "explore": "ptxlab.launch",

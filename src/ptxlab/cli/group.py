@@ -14,6 +14,7 @@ from ptxlab.report.reader import command_line
 SUBCOMMANDS = (
     "check",
     "run",
+    "equal",
     "exec",
     "debug",
     "lab",

@@ -1,0 +1,135 @@
+"""`ptxlab equal`: are two kernels the same function?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxlab.cli.arguments import arguments_for, parse_argument
+from ptxlab.cli.compiling import Compiling
+from ptxlab.cli.files import cuda_target_option, name_of, read_module
+from ptxlab.cli.findings import show_failure, status_of
+from ptxlab.cli.launching import (
+    check_first,
+    choose,
+    extent,
+    launch_options,
+    required_block,
+    time_limit,
+    timeout_option,
+)
+from ptxlab.cli.plain_arguments import Argument, Known
+from ptxlab.report import KernelError, PtxError
+
+if TYPE_CHECKING:
+    from ptxlab.equal import Verdict
+    from ptxlab.ir import Function
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _arguments(context: click.Context, parameter: click.Parameter, value: Sequence[str]) -> list[Argument]:
+    return [parse_argument(text, "--arg-b") for text in value]
+
+
+@click.command("equal", cls=Compiling, short_help="Say whether two kernels are the same function.")
+@click.argument("a", type=_FILE, metavar="A")
+@click.argument("b", type=_FILE, metavar="B")
+@cuda_target_option
+@launch_options
+@click.option("--entry-b", metavar="NAME", help="The kernel of B, if it has another name.")
+@click.option("--grid-b", metavar="X,Y,Z", callback=extent, help="The grid of B, if it is another.")
+@click.option("--block-b", metavar="X,Y,Z", callback=extent, help="The block of B, if it is another.")
+@click.option("--cluster-b", metavar="X,Y,Z", callback=extent, help="The cluster of B, if it is another.")
+@click.option("--shared-b", metavar="BYTES", type=click.IntRange(min=0), help="Dynamic shared memory of B.")
+@click.option("--arg-b", "arguments_b", metavar="TYPE=VALUE", multiple=True, callback=_arguments,
+              help="An argument of B, if they are others; =x is an array that --arg x:... has named.")  # fmt: skip
+@click.option("--output", "outputs", metavar="NAME", multiple=True,
+              help="An array to compare, by the name of A's parameter; by default all that are written.")  # fmt: skip
+@click.option("--symbol", "symbols", metavar="NAME", multiple=True,
+              help="An array of integers whose values are open, too.")  # fmt: skip
+@click.option("--tolerance", metavar="X", type=click.FloatRange(min=0), default=1e-5, show_default=True,
+              help="How near is near, as a part of the largest element.")  # fmt: skip
+@timeout_option
+@click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
+              help="Text for people, or JSON for programs.")  # fmt: skip
+@click.pass_context
+def command(context: click.Context, /, a: Path, b: Path, format: str, **given: Any) -> None:
+    """Say whether two kernels are the same function.
+
+    Both run once on the emulator; then what they compute is compared as expressions of their inputs. All arrays of
+    floats are open: the answer holds for all their values, at these shapes, integers and numbers. The answers, from
+    strong to weak: same bits; same function up to rounding (reassociation, contraction, conversions); numerically near;
+    different, with the operations where the two part; or not decided, with the line that is in the way: a branch or an
+    address that depends on the value of an input, integer operations on its bits.
+
+    Arguments are as for `ptxlab run`. B has those of A unless `--arg-b` says otherwise.
+
+    Exits 0 if the two are the same function, 1 if they are near or different, 2 if it is not decided or could not be
+    run.
+
+    \b
+    Examples:
+      ptxlab equal naive.ptx tiled.ptx --grid 4,4 --block 16,16 \\
+          --arg f32[64,64] --arg f32[64,64] --arg f32[64,64] --arg 64
+      ptxlab equal a.ptx b.ptx --block 256 --block-b 128 \\
+          --arg x:f32[1024] --arg y:f32[1024] --arg 1024
+    """
+    name = name_of(a)
+    try:
+        with time_limit(given["timeout"], name):
+            kernels = [_kernel(path, given["target"], entry) for path, entry in
+                       ((a, given["entry"]), (b, given["entry_b"] or given["entry"]))]  # fmt: skip
+        found = _compare(kernels, given)
+    except (PtxError, KernelError) as wrong:
+        show_failure(wrong.diagnostics, name, "full")
+        context.exit(max(status_of(wrong.diagnostics), 2))
+    except (ValueError, TypeError) as wrong:
+        if not str(wrong).startswith("equal: "):
+            raise
+        raise click.UsageError(str(wrong).removeprefix("equal: ")) from None
+    click.echo(json.dumps(found.as_dict(), indent=2) if format == "json" else str(found))
+    context.exit(0 if found.same else 2 if found.level == "refused" else 1)
+
+
+def _kernel(path: Path, target: str | None, entry: str | None) -> Function:
+    module, _ = read_module(path, target if path.suffix == ".cu" else None, entry)
+    check_first(module)
+    kernels = [one for one in module.functions if one.kind == "entry"]
+    named = entry if entry is None or any(one.name == entry for one in kernels) or len(kernels) != 1 else None
+    return choose(module, named, path)
+
+
+def _compare(kernels: Sequence[Function], given: dict[str, Any]) -> Verdict:
+    from ptxlab import variables
+    from ptxlab.equal import Launch, equal
+
+    known: Known = {}
+    own = arguments_for(kernels[0], given["arguments"])
+    args = [argument.make((given["seed"], number), known) for number, argument in enumerate(own)]
+    others = arguments_for(kernels[1], given["arguments_b"])
+    args_b = [argument.make((given["seed"], 1, number), known) for number, argument in enumerate(others)] or args
+    for kernel in kernels:
+        assert kernel.module is not None
+        for name, setting in given["settings"].items():
+            variables.set(kernel.module, name, setting.make_typed((given["seed"],)))
+    launches = [
+        Launch(kernels[0], given["grid"], given["block"] or required_block(kernels[0]), args, given["shared"],
+               given["cluster"]),
+        Launch(
+            kernels[1],
+            given["grid_b"] or given["grid"],
+            given["block_b"] or given["block"] or required_block(kernels[1]),
+            args_b,
+            given["shared"] if given["shared_b"] is None else given["shared_b"],
+            given["cluster_b"] or given["cluster"],
+        ),
+    ]  # fmt: skip
+    return equal(
+        launches[0], launches[1], outputs=given["outputs"] or None, symbols=given["symbols"] or None,
+        tolerance=given["tolerance"], timeout=given["timeout"],
+    )  # fmt: skip

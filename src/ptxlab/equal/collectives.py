@@ -1,0 +1,358 @@
+"""Instructions that the lanes of a warp execute together, on expressions: shuffles, matrices in registers, MMAs."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.equal.codes import Codes, is_symbolic, load, node_of, of_nodes
+from ptxlab.equal.compute import UnknownStepError, bytes_of
+from ptxlab.equal.nodes import Ids, Nodes
+from ptxlab.isa.layouts import Layout
+from ptxlab.isa.types import Type, type_named
+from ptxlab.isa.warp import SHUFFLES
+from ptxlab.isa.warp import shuffle as exchange_lanes
+from ptxlab.trace.accesses import NAMES
+from ptxlab.trace.lanes import matrices_of
+
+if TYPE_CHECKING:
+    from ptxlab.equal.replay import Turn
+
+LANES = 32
+ALL = 0xFFFFFFFF
+
+
+class Warps:
+    """The warps of some threads: all lanes of each, whether or not they are among those threads."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.numbers = np.unique(turn.threads // LANES)
+        self.lanes = self.numbers[:, None] * LANES + np.arange(LANES)
+        """Threads of the block, a line for each warp."""
+        self.exists = self.lanes < turn.replay.threads_in_block
+        self._clipped = np.minimum(self.lanes, turn.replay.threads_in_block - 1)
+
+    def read(self, operand: Any, type: Type) -> Codes:
+        """What the lanes read of an operand: by warp, lane and byte."""
+        turn = self.turn
+        flat = turn.replay.read(turn.block, self._clipped.ravel(), operand, type)
+        return flat.reshape(*self.lanes.shape, -1)
+
+    def registers(self, operand: str) -> Codes:
+        """The registers of an operand: by warp, lane, register and byte."""
+        turn = self.turn
+        assert turn.plan.match is not None
+        for given, expected in zip(turn.plan.instruction.operands, turn.plan.match.expected, strict=True):
+            if expected.name == operand:
+                assert expected.type is not None
+                elements = getattr(given, "elements", (given,))
+                return np.stack([self.read(one, expected.type) for one in elements], axis=2)
+        raise UnknownStepError
+
+    def write(self, results: dict[str, Codes]) -> None:
+        """Write results, by warp, lane and byte: to the threads of this turn now, to others when they complete it."""
+        turn = self.turn
+        place = np.searchsorted(self.numbers, turn.threads // LANES), turn.threads % LANES
+        for name, codes in results.items():
+            turn.write(name, codes[place], None)
+        if len(turn.threads) == self.exists.sum():
+            return
+        here = set(turn.threads.tolist())
+        pending = turn.replay.pending[turn.instruction]
+        for warp, line in enumerate(self.lanes.tolist()):
+            for lane, thread in enumerate(line):
+                if thread < turn.replay.threads_in_block and thread not in here and self._waits(thread):
+                    pending[turn.block * turn.replay.threads_in_block + thread] = {
+                        name: codes[warp, lane] for name, codes in results.items()
+                    }
+
+    def _waits(self, thread: int) -> bool:
+        """Whether a thread is at this instruction, too, and completes it next."""
+        turn = self.turn
+        columns = turn.replay.columns
+        own = columns.entries_by(turn.block * turn.replay.threads_in_block + thread)
+        position = int(np.searchsorted(own, int(turn.entries[0])))
+        if position >= len(own):
+            return False
+        steps = columns.segment_of(int(own[position])).steps
+        return bool(steps) and steps[0][0] == turn.instruction
+
+
+def take_pending(turn: Turn) -> bool:
+    """Give threads the results that were computed when others completed the instruction; whether any are left."""
+    pending = turn.replay.pending.get(turn.instruction)
+    if not pending:
+        return True
+    is_left = np.ones(len(turn.threads), bool)
+    for index, thread in enumerate(turn.grid_threads.tolist()):
+        found = pending.pop(thread, None)
+        if found is None:
+            continue
+        is_left[index] = False
+        for name, codes in found.items():
+            turn.replay.register(turn.block, name)[turn.threads[index]] = codes
+    turn.keep_only(is_left)
+    return bool(is_left.any())
+
+
+# Shuffles.
+
+
+def shuffle(turn: Turn) -> None:
+    """Each lane gets what another has."""
+    assert turn.plan.match is not None
+    if not take_pending(turn):
+        return
+    warps = Warps(turn)
+    given = dict(zip((e.name for e in turn.plan.match.expected), turn.plan.instruction.operands, strict=True))
+    values = warps.read(given["a"], type_named("b32"))
+    if not (values >= 0).any():
+        turn.keep()
+        return
+    where = [warps.read(given[name], type_named("b32")) for name in ("b", "c")]
+    if any((one >= 0).any() for one in where):
+        raise turn.refused("the lane that it reads depends on the value of an input")
+    numbers = [load(one.reshape(-1, 4)).reshape(one.shape[:2]).tolist() for one in where]
+    mode = SHUFFLES.split().index(turn.plan.match.candidate.modifiers.mode)
+    sources = np.array([_sources(mode, tuple(b), tuple(c)) for b, c in zip(*numbers, strict=True)])
+    moved = np.take_along_axis(values, sources[:, :, None], axis=1)
+    results = {use.name: moved for use in turn.results if use.operand == "d"}
+    turn.keep()  # the predicate
+    warps.write(results)
+
+
+@cache
+def _sources(mode: int, b: tuple[int, ...], c: tuple[int, ...]) -> tuple[int, ...]:
+    """The lane that each lane reads: what comes of it if each brings its own number."""
+    exchange = [*range(LANES), *b, *c, *[0] * (2 * LANES)]
+    exchange_lanes(exchange, ALL, mode)  # type: ignore[arg-type]
+    return tuple(exchange[3 * LANES : 4 * LANES])
+
+
+# Matrices.
+
+
+@cache
+def places(layout: Layout) -> tuple[Any, int]:
+    """The register, lane and byte of each element of matrices, and how many bytes it has."""
+    positions = np.array(layout.positions)
+    words = max(layout.bits // 32, 1)
+    size = max(layout.bits // 8, 1)
+    inside = (positions & 31) // 8 if layout.bits < 32 else np.zeros(len(positions), np.int64)
+    return (positions >> 10) // words, positions >> 5 & 31, inside, size  # type: ignore[return-value]
+
+
+def elements(nodes: Nodes, registers: Codes, layout: Layout, type: str) -> Ids:
+    """The nodes of the elements of matrices that warps hold: by warp, row (of all copies) and column."""
+    if layout.bits < 8:
+        return _small_elements(nodes, registers, layout, type)
+    register, lane, inside, size = places(layout)  # type: ignore[misc]
+    at = inside[:, None] + np.arange(size)
+    codes = registers[:, lane[:, None], register[:, None], at]
+    ids = node_of(nodes, codes.reshape(-1, size), type)
+    return ids.reshape(len(registers), layout.copies * layout.rows, layout.columns)
+
+
+def _small_elements(nodes: Nodes, registers: Codes, layout: Layout, type: str) -> Ids:
+    """The same, of elements that are parts of bytes."""
+    positions = np.array(layout.positions)
+    register, lane, bit = positions >> 10, positions >> 5 & 31, positions & 31
+    codes = registers[:, lane, register, bit // 8]
+    ids = node_of(nodes, codes.reshape(-1, 1), "b8").reshape(codes.shape)
+    return parts_of_bytes(nodes, ids, bit % 8, layout.bits, type).reshape(len(registers), layout.rows, layout.columns)
+
+
+def parts_of_bytes(nodes: Nodes, ids: Ids, bit: Ids, bits: int, type: str) -> Ids:
+    """The nodes of elements of less than a byte, by the nodes of the bytes, and the lowest bit of each."""
+    found = np.zeros_like(ids)
+    for start in np.unique(bit).tolist():
+        chosen = bit == start
+        operation = nodes.operation("part", f"{bits} bits at {start}", type, 1)
+        own = ids[..., chosen]
+        found[..., chosen] = nodes.add(operation, own.ravel()).reshape(own.shape)
+    return found
+
+
+def product_nodes(nodes: Nodes, text: str, type: str, a: Ids, b: Ids, c: Ids | None, detail: Any = None) -> Ids:
+    """The nodes of A·Bᵀ + C, by matrix, row and column; A and B have a row of K elements for each of theirs."""
+    count, rows, depth = a.shape
+    columns = b.shape[1]
+    across = nodes.rows(a.reshape(-1, depth)).reshape(count, rows, 1)
+    down = nodes.rows(b.reshape(-1, depth)).reshape(count, 1, columns)
+    shape = count, rows, columns
+    operands = [np.broadcast_to(across, shape).ravel(), np.broadcast_to(down, shape).ravel()]
+    if c is not None:
+        operands.append(c.ravel())
+    width = bytes_of(type_named(type))
+    operation = nodes.operation("mma", f"{text} {depth}{'' if c is not None else ' alone'}", type, width, detail)
+    return nodes.add(operation, *operands).reshape(shape)
+
+
+def multiply(turn: Turn) -> None:
+    """`mma`: each element of D is a node of a row of A, a column of B and an element of C."""
+    match = turn.plan.match
+    assert match is not None
+    if not take_pending(turn):
+        return
+    m = match.candidate.modifiers
+    held = matrices_of(match)
+    names = {expected.name for expected in match.expected}
+    if not {"a", "b", "c", "d"} <= held.keys() or names - {"a", "b", "c", "d"}:
+        raise turn.refused("an MMA that is sparse or scaled is not followed")
+    warps = Warps(turn)
+    given = {name: warps.registers(name) for name in "abc"}
+    if not any((one >= 0).any() for one in given.values()):
+        turn.keep()
+        return
+    nodes, types = turn.nodes, [m.atype or _type(held["a"]), m.btype or _type(held["b"])]
+    ctype, dtype = m.ctype or _type(held["c"]), m.dtype or _type(held["d"])
+    a, b, c = (
+        elements(nodes, given[name], held[name].layout, type) for name, type in zip("abc", (*types, ctype), strict=True)
+    )
+    layout = held["d"].layout
+    copies = layout.copies
+    a, b, c = (one.reshape(len(one) * copies, -1, one.shape[-1]) for one in (a, b, c))
+    text = f"mma {types[0]} {types[1]} {ctype} {turn.replay.program.module.target} {' '.join(_extra(m))}"
+    made = product_nodes(nodes, text, dtype, a, b, c).reshape(len(warps.numbers), -1)
+    warps.write(spread(turn, made, layout, "d"))
+
+
+def _extra(m: Any) -> list[str]:
+    """Modifiers that change what an MMA computes."""
+    return [name for name in ("satfinite", "xor", "and", "popc") if getattr(m, name, None)]
+
+
+def _type(held: Any) -> str:
+    """The type of the elements of a matrix, from its title."""
+    return str(held.title.split()[2].rstrip(","))
+
+
+def spread(turn: Turn, made: Ids, layout: Layout, operand: str) -> dict[str, Codes]:
+    """The registers that hold matrices of nodes, by warp and element."""
+    if layout.bits < 8:
+        raise UnknownStepError
+    register, lane, inside, size = places(layout)  # type: ignore[misc]
+    names = {use.index: use.name for use in turn.results if use.operand == operand}
+    width = max(layout.bits // 8, 4)
+    found = np.full((len(made), LANES, max(names) + 1, width), -1)
+    codes = of_nodes(made.ravel(), size).reshape(*made.shape, size)
+    found[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)] = codes
+    return {name: found[:, :, index] for index, name in names.items()}
+
+
+# Matrices in memory.
+
+
+def load_matrices(turn: Turn) -> None:
+    """`ldmatrix`: rows that lanes have the addresses of."""
+    match = turn.plan.match
+    assert match is not None
+    turn.check_addresses()
+    if not take_pending(turn):
+        return
+    held = matrices_of(match).get("d")
+    if held is None or held.owners is None:
+        _load_opaque(turn)
+        return
+    warps = Warps(turn)
+    rows = _rows_of(warps, 16)
+    word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in held.owners.elements()), strict=True))
+    register, lane, inside, size = places(held.layout)  # type: ignore[misc]
+    if held.layout.bits != held.owners.bits or held.layout.bits < 8:
+        raise UnknownStepError
+    source = (4 * word + bit // 8)[:, None] + np.arange(size)
+    names = {use.index: use.name for use in turn.results if use.operand == "d"}
+    found = np.full((len(rows), LANES, max(names) + 1, 4), -1)
+    moved = rows[:, owner[:, None], source]
+    found[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)] = moved
+    if not (rows >= 0).any():
+        turn.keep()
+        return
+    warps.write({name: found[:, :, index] for index, name in names.items()})
+
+
+def _rows_of(warps: Warps, size: int) -> Codes:
+    """The rows that lanes have noted the addresses of: by warp, lane and byte."""
+    turn = warps.turn
+    noted = turn.replay.addresses[turn.instruction]
+    first = turn.block * turn.replay.threads_in_block
+    found = np.full((*warps.lanes.shape, size), -1)
+    threads = [(w, n, t) for w, line in enumerate(warps.lanes.tolist()) for n, t in enumerate(line)
+               if first + t in noted]  # fmt: skip
+    space, owner, address, chosen = _resolved(turn, [first + t for _, _, t in threads])
+    codes = turn.memory.load(space, owner, address, size)
+    assert chosen is None
+    for (warp, lane, _), line in zip(threads, codes, strict=True):
+        found[warp, lane] = line
+    return found
+
+
+def _resolved(turn: Turn, threads: list[int]) -> tuple[Ids, Ids, Ids, None]:
+    noted = turn.replay.addresses[turn.instruction]
+    named = noted[threads[0]][0]
+    address = np.array([noted[thread][1] for thread in threads], np.int64)
+    return *turn.replay.trace.accesses.resolve(named, address, np.array(threads, np.int64)), None
+
+
+def _load_opaque(turn: Turn) -> None:
+    """A load of a fragment, by lanes for themselves."""
+    raise turn.refused(f"how `{NAMES[0]}` memory becomes a fragment is not followed")
+
+
+def store_matrices(turn: Turn) -> None:
+    """`stmatrix`: rows that lanes have the addresses of, from the registers of all."""
+    match = turn.plan.match
+    assert match is not None
+    turn.check_addresses()
+    if not take_pending(turn):
+        return
+    held = matrices_of(match).get("a")
+    if held is None or held.owners is None or held.layout.bits < 8:
+        raise UnknownStepError
+    warps = Warps(turn)
+    registers = warps.registers("a")
+    word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in held.owners.elements()), strict=True))
+    register, lane, inside, size = places(held.layout)  # type: ignore[misc]
+    rows = np.full((len(registers), LANES, 16), -1)
+    target = (4 * word + bit // 8)[:, None] + np.arange(size)
+    rows[:, owner[:, None], target] = registers[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)]
+    first = turn.block * turn.replay.threads_in_block
+    noted = turn.replay.addresses[turn.instruction]
+    chosen = [(w, n, first + t) for w, line in enumerate(warps.lanes.tolist()) for n, t in enumerate(line)
+              if first + t in noted]  # fmt: skip
+    space, own, address, _ = _resolved(turn, [thread for _, _, thread in chosen])
+    turn.memory.store(space, own, address, np.stack([rows[w, n] for w, n, _ in chosen]))
+    warps.write({})
+    for _, _, thread in chosen:
+        noted.pop(thread, None)
+
+
+def move_matrices(turn: Turn) -> None:
+    """`movmatrix`: elements change their places in the registers of the warp."""
+    match = turn.plan.match
+    assert match is not None
+    if not take_pending(turn):
+        return
+    held = matrices_of(match)
+    if held.keys() != {"a", "d"}:
+        raise UnknownStepError
+    warps = Warps(turn)
+    registers = warps.registers("a")
+    if not is_symbolic(registers.reshape(len(registers), -1)).any():
+        turn.keep()
+        return
+    source, target = places(held["a"].layout), places(held["d"].layout)
+    register, lane, inside, size = source  # type: ignore[misc]
+    moved = registers[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)]
+    register, lane, inside, size = target  # type: ignore[misc]
+    names = {use.index: use.name for use in turn.results if use.operand == "d"}
+    found = np.full((len(registers), LANES, max(names) + 1, 4), -1)
+    found[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)] = moved
+    warps.write({name: found[:, :, index] for index, name in names.items()})
+
+
+Mask = npt.NDArray[np.bool_]

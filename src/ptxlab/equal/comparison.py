@@ -1,0 +1,238 @@
+"""The comparison of two sides: bits first, then the function, then numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxlab import author, ir
+from ptxlab.equal.codes import node_of
+from ptxlab.equal.field import Field
+from ptxlab.equal.nodes import Ids, Nodes, TooManyError
+from ptxlab.equal.numeric import Measured, measure
+from ptxlab.equal.reference import Expression
+from ptxlab.equal.refusal import Refusal, RefusedError
+from ptxlab.equal.sides import Array, Inputs, Kernels
+from ptxlab.equal.verdict import DIFFERENT, NEAR, REFUSED, SAME_BITS, SAME_FUNCTION, Verdict
+from ptxlab.equal.witness import Parting, find_opaque, find_parting
+from ptxlab.measure import Launch
+
+Side = ir.Function | author.Kernel | Launch | Sequence[Launch] | Callable[..., Any]
+PROBABILITY = 1e-12
+_MOST_ROUNDS = 8
+
+
+def equal(
+    a: Side,
+    b: Side,
+    args: Sequence[Any] = (),
+    *,
+    grid: int | Sequence[int] = 1,
+    block: int | Sequence[int] | None = None,
+    shared: int = 0,
+    cluster: int | Sequence[int] | None = None,
+    outputs: Sequence[str] | None = None,
+    symbols: Sequence[str] | None = None,
+    tolerance: float = 1e-5,
+    timeout: float | None = None,
+) -> Verdict:
+    """Whether two kernels are the same function.
+
+    A side is a kernel, launched with `grid`, `block` and `args`; a `ptxlab.measure.Launch` with its own; several of
+    these, one after the other; or, as `b`, a function of NumPy that takes the arrays by the names of a's parameters
+    and returns the outputs by name. Arrays that are the same object on both sides are the same memory. All arrays of
+    floats are symbols: the answer holds for all their values. Numbers and arrays of integers are as they are given,
+    unless `symbols` names them. `outputs` are the arrays to compare, by default all that either side writes.
+
+    Arrays are as before when it returns. A launch that fails raises what `kernel.launch` raises.
+    """
+    nodes = Nodes()
+    inputs = Inputs(nodes, symbols)
+    launched = {"grid": grid, "block": block, "args": args, "shared": shared, "cluster": cluster}
+    options = {} if timeout is None else {"timeout": timeout}
+    first = Kernels(_launches(a, launched), inputs, 0, options)
+    second: Kernels | Expression
+    if callable(b) and not isinstance(b, (ir.Function, author.Kernel, Launch)):
+        second = Expression(b, inputs, first)
+    else:
+        second = Kernels(_launches(b, launched), inputs, 1, options)
+    return _Comparison(nodes, inputs, first, second, outputs, tolerance).verdict()
+
+
+def _launches(side: Any, launched: Mapping[str, Any]) -> list[Launch]:
+    if isinstance(side, Launch):
+        return [side]
+    if isinstance(side, (list, tuple)):
+        return list(side)
+    if not isinstance(side, (ir.Function, author.Kernel)):
+        raise TypeError(f"equal: `{type(side).__name__}` is not a kernel, a launch or a list of launches")
+    function = side.entry if isinstance(side, author.Kernel) else side
+    block = launched["block"]
+    if block is None:
+        required = function.directive("reqntid")
+        if required is None:
+            raise TypeError("equal: say `block`: the kernel has no `.reqntid`")
+        block = tuple(required.arguments)
+    return [Launch(side, launched["grid"], block, launched["args"], launched["shared"], launched["cluster"])]
+
+
+class _Comparison:
+    """One comparison, from the launches to the answer."""
+
+    def __init__(
+        self, nodes: Nodes, inputs: Inputs, a: Kernels, b: Kernels | Expression, outputs: Sequence[str] | None,
+        tolerance: float,
+    ) -> None:  # fmt: skip
+        self.nodes, self.inputs, self.sides = nodes, inputs, (a, b)
+        self.outputs, self.tolerance = outputs, tolerance
+
+    def verdict(self) -> Verdict:
+        """The answer."""
+        for side in self.sides:
+            side.record()
+        try:
+            for side in self.sides:
+                side.replay()
+        except RefusedError as refused:
+            return self._say(REFUSED, refusal=refused.refusal)
+        except TooManyError as many:
+            return self._say(REFUSED, refusal=Refusal(0, 0, "", f"{many}: compare smaller arrays"))
+        arrays, roots = self._roots()
+        if not arrays:
+            raise ValueError("equal: neither side writes an array that both have")
+        count = sum(len(one[0]) for one in roots)
+        a, b = (np.concatenate([one[side] for one in roots]) for side in (0, 1))
+        names = [array.name for array in arrays]
+        same = (self.nodes.hashes(a) == self.nodes.hashes(b)).all(0)
+        atomic = self._atomic(np.concatenate([a, b]))
+        if same.all() and atomic is None:
+            return self._say(SAME_BITS, outputs=names, elements=count, notes=self._open())
+        fields, probability, alike = self._fields(a, b)
+        if alike.all():
+            index = int(np.flatnonzero(~same)[0]) if not same.all() else 0
+            parting = None if same.all() else find_parting(self.nodes, None, int(a[index]), int(b[index]))
+            witness = self._witness(arrays, index, parting)
+            notes = [] if atomic is None else [f"the bits depend on the order of atomic operations: {atomic}"]
+            return self._say(SAME_FUNCTION, outputs=names, elements=count, probability=probability, witness=witness,
+                             differing=int((~same).sum()), notes=notes)  # fmt: skip
+        return self._different(arrays, a, b, fields[0], ~alike, names, count)
+
+    def _fields(self, a: Ids, b: Ids) -> tuple[list[Field], float, Any]:
+        """Values in fields, as many as it takes to be sure."""
+        probability = 1.0
+        fields: list[Field] = []
+        alike = np.ones(len(a), bool)
+        while probability >= PROBABILITY and len(fields) < _MOST_ROUNDS and alike.all():
+            field = Field(self.nodes, np.concatenate([a, b]), 0x9E37 + len(fields))
+            fields.append(field)
+            alike &= field.same(a, b)
+            probability *= field.bound(np.concatenate([a, b]))
+        if alike.all() and probability >= PROBABILITY:
+            alike[:] = False
+        return fields, probability, alike
+
+    def _different(
+        self, arrays: list[Array], a: Ids, b: Ids, field: Field, unlike: Any, names: list[str], count: int
+    ) -> Verdict:
+        """They are not the same function, or there is no rule that says so."""
+        measured = measure(self.nodes, self.inputs, self.sides, arrays, a, b)
+        chosen = np.flatnonzero(unlike)
+        index = int(chosen[0])
+        if measured.worst is not None and measured.worst in set(chosen.tolist()):
+            index = measured.worst
+        parting = find_parting(self.nodes, field, int(a[index]), int(b[index]))
+        if not measured.is_known:
+            opaque = find_opaque(self.nodes, field, (int(a[index]), int(b[index])))
+            if opaque is not None:
+                witness = self._witness(arrays, index, parting)
+                return self._say(REFUSED, outputs=names, elements=count, refusal=self._refusal(opaque),
+                                 differing=int(unlike.sum()), witness=witness)  # fmt: skip
+        near = measured.is_known and measured.difference <= self.tolerance
+        witness = self._witness(arrays, index, parting, None if near else measured)
+        return self._say(NEAR if near else DIFFERENT, outputs=names, elements=count, differing=int(unlike.sum()),
+                         witness=witness, error=measured.errors)  # fmt: skip
+
+    def _refusal(self, node: int) -> Refusal:
+        origin = self.nodes.origin(node)
+        why = "there is no rule for what it does with an input: integer operations on its bits, or the like"
+        if origin is None:
+            return Refusal(1, 0, self.nodes.kind(node).text, why)
+        side = self.sides[origin.side]
+        line, text = side.line(origin.launch, origin.instruction) if isinstance(side, Kernels) else (0, "")
+        return Refusal(origin.side, line, text, why)
+
+    def _roots(self) -> tuple[list[Array], list[tuple[Ids, Ids]]]:
+        """The arrays that are compared, and the nodes of their elements on both sides."""
+        shared = [array for key, array in self.inputs.arrays.items() if all(key in side.memory for side in self.sides)]
+        found, roots = [], []
+        for array in shared:
+            contents = [side.memory[array.key] for side in self.sides]
+            given = self.inputs.codes(array)
+            is_written = any(not np.array_equal(content, given) for content in contents)
+            if array.name in self.outputs if self.outputs is not None else is_written:
+                width = array.data.itemsize
+                type = array.format or f"b{8 * width}"
+                ids = [node_of(self.nodes, content.reshape(-1, width), type) for content in contents]
+                found.append(array)
+                roots.append((ids[0], ids[1]))
+        unknown = set(self.outputs or ()) - {array.name for array in found}
+        if unknown:
+            known = ", ".join(array.name for array in shared)
+            raise ValueError(
+                f"equal: there is no output `{sorted(unknown)[0]}` that both sides have; there are {known}"
+            )
+        return found, roots
+
+    def _atomic(self, roots: Ids) -> str | None:
+        """The line of an atomic operation whose order may matter."""
+        kinds = {number for number, one in enumerate(self.nodes.operations) if one.kind == "atomic"}
+        if not kinds:
+            return None
+        from ptxlab.equal.schedule import needed
+
+        ids = needed(self.nodes, roots)
+        found = ids[np.isin(self.nodes.operation_of[ids], list(kinds))]
+        if not len(found):
+            return None
+        refusal = self._refusal(int(found[0]))
+        return f"{'ab'[refusal.side]} line {refusal.line}"
+
+    def _open(self) -> list[str]:
+        """What PTX leaves open about bits."""
+        open = any(one.kind == "arithmetic" and one.detail.detail[0] == "mul" for one in self.nodes.operations)
+        sums = any(one.kind == "arithmetic" and one.detail.detail[0] in ("add", "sub") for one in self.nodes.operations)
+        if open and sums:
+            return ["as written: of `mul` and `add` without a rounding, ptxas may make one `fma`"]
+        return []
+
+    def _witness(
+        self, arrays: list[Array], index: int, parting: Parting | None, measured: Measured | None = None
+    ) -> Any:
+        from ptxlab.equal.verdict import Witness
+
+        if parting is None:
+            return None
+        name = ""
+        at = index
+        for array in arrays:
+            if at < array.data.size:
+                name = array.element(at)
+                break
+            at -= array.data.size
+        places = (parting.place(self.nodes, self.sides, 0), parting.place(self.nodes, self.sides, 1))
+        values = None
+        inputs: dict[str, Any] = {}
+        if measured is not None and measured.is_known:
+            values, inputs = measured.values(index), measured.inputs
+        return Witness(name, places, parting.words(self.nodes), inputs, values)
+
+    def _say(self, level: str, **more: Any) -> Verdict:
+        symbols = [array.name for key, array in self.inputs.arrays.items() if key in self.inputs.ids]
+        holds = f"all values of {', '.join(symbols)}" if symbols else "these values"
+        holds += " at these shapes, integers and scalars"
+        if level == SAME_FUNCTION:
+            holds += ", as real numbers that are finite"
+        titles = self.sides[0].title(), self.sides[1].title()
+        return Verdict(level, titles, more.pop("outputs", ()), holds, **more)

@@ -1,0 +1,79 @@
+"""Plain numbers as elements of a field: exact, but for constants that are known to be rounded.
+
+A float is a whole number times a power of two, and so it is in a field. A constant within a rounding of log2 e, ln 2,
+√2 (times a power of two), products of these, or of 1/n, is taken for that number: kernels write `1.442695` for log2 e.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.equal.nodes import Words
+from ptxlab.equal.primes import root_of_two
+
+_DTYPES = {
+    "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "tf32": np.float32, "f64": np.float64,
+    "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "ue8m0": ml_dtypes.float8_e8m0fnu,
+    "ue4m3": ml_dtypes.float8_e4m3fn, "e2m1": ml_dtypes.float4_e2m1fn, "e2m3": ml_dtypes.float6_e2m3fn,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+}  # fmt: skip
+_PRECISION = {"f16": 11, "bf16": 8, "f32": 24, "tf32": 11, "f64": 53}
+_LEAST_PRECISION = 11  # bits: shorter constants are numbers of their own
+_MOST_PARTS = 4096  # n of 1/n
+
+
+def floats_of(bits: Words, format: str) -> npt.NDArray[np.float64]:
+    """Numbers of a format by their bits."""
+    kind = np.dtype(_DTYPES[format])
+    raw = np.ascontiguousarray(bits, "<u8").view(np.uint8).reshape(-1, 8)[:, : kind.itemsize]
+    with np.errstate(invalid="ignore"):
+        found: npt.NDArray[np.float64] = np.ascontiguousarray(raw).view(kind)[:, 0].astype(np.float64)
+    return found
+
+
+@cache
+def _known(precision: int) -> dict[float, tuple[int, int, int]]:
+    """Mantissas that are rounded a product: its exponent, the power of log2 e in it, and that of √2."""
+    found: dict[float, tuple[int, int, int]] = {}
+    for logs in (-1, 0, 1):
+        for roots in (0, 1):
+            if logs or roots:
+                mantissa, exponent = math.frexp(math.log2(math.e) ** logs * math.sqrt(2) ** roots)
+                found[_rounded(mantissa, precision)] = exponent, logs, roots
+    return found
+
+
+def elements(numbers: npt.NDArray[np.float64], prime: int, log2e: int, format: str) -> Words:
+    """Finite numbers as elements of the field of a prime, in which log2 e is some element."""
+    unique, back = np.unique(numbers, return_inverse=True)
+    precision = _PRECISION.get(format, 0)
+    found = np.array([_element(number, prime, log2e, precision) for number in unique.tolist()], np.uint64)
+    return found[back]
+
+
+def _element(number: float, prime: int, log2e: int, precision: int) -> int:
+    if not number:
+        return 0
+    mantissa, exponent = math.frexp(abs(number))
+    sign = 1 if number > 0 else -1
+    if precision >= _LEAST_PRECISION:
+        known = _known(precision).get(mantissa)
+        if known is not None:
+            shift, logs, roots = known
+            product = pow(log2e, logs, prime) * pow(root_of_two(prime), roots, prime)
+            return sign * product * pow(2, exponent - shift, prime) % prime
+        parts = round(1 / abs(number)) if abs(number) > 1 / (_MOST_PARTS + 1) else 0
+        if parts > 2 and _rounded(1 / parts, precision) == abs(number):
+            return sign * pow(parts, -1, prime) % prime
+    top, bottom = number.as_integer_ratio()
+    return top * pow(bottom, -1, prime) % prime
+
+
+def _rounded(number: float, precision: int) -> float:
+    mantissa, exponent = math.frexp(number)
+    return math.ldexp(round(mantissa * 2**precision) / 2**precision, exponent)

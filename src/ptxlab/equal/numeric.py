@@ -1,0 +1,107 @@
+"""Numbers for two sides that are not the same by rule: how near they are, and inputs that show a difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.equal.nodes import Ids, Nodes
+from ptxlab.equal.reals import Reals
+from ptxlab.equal.sides import Array, Inputs, Kernels
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came of the inputs that showed the largest difference."""
+
+    is_known: bool
+    """Whether all of both sides could be computed."""
+    difference: float
+    """The largest, as a part of the largest element."""
+    worst: int | None
+    inputs: dict[str, Any]
+    both: tuple[Numbers, Numbers]
+    errors: tuple[float, float] | None = None
+
+    def values(self, index: int) -> tuple[float, float]:
+        """What an element is on both sides."""
+        return float(self.both[0][index]), float(self.both[1][index])
+
+
+def _draws(generator: np.random.Generator, size: int) -> dict[str, Numbers]:
+    """Numbers that kernels tend to be wrong for."""
+    normal = generator.standard_normal(size)
+    return {
+        "normal": normal,
+        "all of one sign": np.abs(normal) + 0.5,
+        "of many magnitudes": normal * np.exp2(generator.integers(-8, 9, size)),
+        "large": normal * 30.0,
+        "cancelling": np.where(np.arange(size) % 2, 1.0, -1.0) * (1000 + generator.standard_normal(size)),
+        "ties": generator.integers(-2, 3, size).astype(np.float64),
+    }
+
+
+def measure(nodes: Nodes, inputs: Inputs, sides: Sequence[Any], arrays: Sequence[Array], a: Ids, b: Ids) -> Measured:
+    """Evaluate both sides on adversarial inputs in float64; where they are near, run the kernels on these, too."""
+    generator = np.random.default_rng(7)
+    symbols = {array.name: array for key, array in inputs.arrays.items() if key in inputs.ids and array.format}
+    drawn = {name: _draws(generator, array.data.size) for name, array in symbols.items()}
+    worst = Measured(False, 0.0, None, {}, (np.zeros(0), np.zeros(0)))
+    for kind in next(iter(drawn.values()), {}):
+        given = {name: _rounded(array, drawn[name][kind]) for name, array in symbols.items()}
+        real = Reals(
+            nodes, np.concatenate([a, b]), {name: one.ravel().astype(np.float64) for name, one in given.items()}
+        )
+        x, y = real.values[a], real.values[b]
+        known = np.isfinite(x) & np.isfinite(y)
+        unlike = np.isfinite(x) != np.isfinite(y)
+        if not known.any() and not unlike.any():
+            continue
+        scale = max(float(np.abs(x[known]).max(initial=0)), float(np.abs(y[known]).max(initial=0)), 1e-300)
+        distance = np.where(known, np.abs(np.where(known, x, 0) - np.where(known, y, 0)) / scale, 0)
+        difference = float(distance.max(initial=0))
+        if kind == "normal" or difference > worst.difference:
+            is_known = bool(known.all()) if kind == "normal" else worst.is_known
+            worst = Measured(is_known, difference, int(distance.argmax()), given, (x, y))
+    if worst.is_known:
+        errors = _errors(sides, arrays, worst, symbols)
+        worst = Measured(True, worst.difference, worst.worst, worst.inputs, worst.both, errors)
+    return worst
+
+
+def _rounded(array: Array, numbers: Numbers) -> npt.NDArray[Any]:
+    with np.errstate(over="ignore"):
+        found: npt.NDArray[Any] = numbers.astype(array.data.dtype).reshape(array.data.shape)
+    return found
+
+
+def _errors(
+    sides: Sequence[Any], arrays: Sequence[Array], measured: Measured, symbols: dict[str, Array]
+) -> tuple[float, float] | None:
+    """The error of each side's kernels, on these inputs, against what it computes of real numbers."""
+    found = []
+    saved = {name: array.data.copy() for name, array in symbols.items()}
+    try:
+        for name, array in symbols.items():
+            array.data[...] = measured.inputs[name]
+        for number, side in enumerate(sides):
+            if not isinstance(side, Kernels):
+                found.append(0.0)
+                continue
+            again = Kernels(side.launches, side.inputs, side.side, side.options)
+            again.record()
+            got = np.concatenate([again.results[array.key].astype(np.float64).ravel() for array in arrays])
+            real = measured.both[number]
+            known = np.isfinite(real) & np.isfinite(got)
+            scale = max(float(np.abs(real[known]).max(initial=0)), 1e-300)
+            found.append(float(np.abs(got[known] - real[known]).max(initial=0)) / scale)
+    finally:
+        for name, array in symbols.items():
+            array.data[...] = saved[name]
+    return found[0], found[1]

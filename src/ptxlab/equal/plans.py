@@ -1,0 +1,119 @@
+"""What a replay does at each instruction of a program: which matter, which registers they need.
+
+Addresses, counters and all else that no input reaches are as they were recorded: such instructions are passed over.
+Whether an input may reach a register is decided here for a whole function, whatever path it takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxlab import ir
+from ptxlab.flow.steps import Steps, steps_of
+from ptxlab.isa import Match
+from ptxlab.isa.operation import Operation
+from ptxlab.trace.operands import Use, uses_of
+from ptxlab.trace.program import Program
+
+_STILL = ("param", "const")  # state spaces that no kernel writes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done at an instruction."""
+
+    kind: str
+    """`pass`, `keep` (the results are as recorded), or what the replay has a method for."""
+    instruction: ir.Instruction
+    match: Match | None
+    uses: tuple[Use, ...]
+    steps: Steps | None = None
+
+
+def plans_of(program: Program) -> list[Plan]:
+    """The plans of all instructions."""
+    made = []
+    for number, (_, instruction) in enumerate(program.instructions):
+        match = program.match(number)
+        made.append((instruction, match, tuple(uses_of(instruction, match))))
+    reached = _reached(made)
+    first = [Plan(_kind(i, m, u, reached), i, m, u, _steps(i, m)) for i, m, u in made]
+    needed = {use.name for plan in first if plan.kind != "pass" for use in plan.uses if use.role != "result"}
+    return [
+        Plan("keep", one.instruction, one.match, one.uses)
+        if one.kind == "pass" and any(use.role == "result" and use.name in needed for use in one.uses)
+        else one
+        for one in first
+    ]
+
+
+_Made = tuple[ir.Instruction, Match | None, tuple[Use, ...]]
+
+
+def _reached(made: list[_Made]) -> set[str]:
+    """The registers, by name, that an input may reach."""
+    reached: set[str] = set()
+    size = -1
+    while len(reached) != size:
+        size = len(reached)
+        for _, match, uses in made:
+            if _is_source(match) or any(use.name in reached and use.role != "result" for use in uses):
+                reached.update(use.name for use in uses if use.role == "result")
+    return reached
+
+
+def _is_source(match: Match | None) -> bool:
+    """Whether the results of an instruction come from memory that an input may be in."""
+    if match is None:
+        return True
+    if any(one.kind != "store" and one.space not in _STILL for one in match.effects.accesses):
+        return bool(match.expected) and not match.effects.uses("mbarrier")
+    return match.effects.does("wgmma", "start") or match.effects.does("tensor_memory", "load")
+
+
+def _kind(instruction: ir.Instruction, match: Match | None, uses: tuple[Use, ...], reached: set[str]) -> str:
+    if match is None:
+        return "call"
+    effects = match.effects
+    is_reached = any(use.name in reached and use.role != "result" for use in uses)
+    if effects.uses("tensor_memory"):
+        return "tensor_memory" if any(effects.does("tensor_memory", n) for n in _TENSOR) else "pass"
+    if effects.does("wgmma", "start"):
+        return "wgmma"
+    if effects.uses("mbarrier") or effects.uses("bulk") or effects.uses("async_copy"):
+        return "check" if is_reached else "pass"
+    if effects.computes is Operation.SHUFFLE:
+        return "shuffle" if is_reached else "pass"
+    held = getattr(match.form.semantics, "holds", None)
+    if effects.computes is Operation.MMA or effects.computes is Operation.OPAQUE_MMA:
+        return "mma" if is_reached else "pass"
+    own = [one for one in effects.accesses if one.space not in _STILL]
+    if own and held is not None:
+        return "matrix_load" if own[0].kind == "load" else "matrix_store"
+    if any(one.kind == "update" for one in own):
+        return "update"
+    if any(one.kind == "store" for one in own):
+        return "store"
+    if own:
+        return "load"
+    if held is not None and is_reached:
+        return "matrix_move"
+    if effects.jump is not None:
+        return "check" if is_reached else "pass"
+    if effects.steps or effects.barrier or effects.converges:
+        return "check" if is_reached else "pass"
+    return "compute" if is_reached else "pass"
+
+
+_TENSOR = ("load", "store", "multiply", "copy", "shift")
+
+
+def _steps(instruction: ir.Instruction, match: Match | None) -> Steps | None:
+    if match is None:
+        return None
+    immediates = tuple(
+        operand.value if isinstance(operand, ir.Immediate) else 0
+        for operand, expected in zip(instruction.operands, match.expected, strict=True)
+        if expected.role != "write" and expected.kind == "immediate"
+    )
+    return steps_of(match, immediates)

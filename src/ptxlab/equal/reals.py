@@ -1,0 +1,96 @@
+"""Expressions as numbers of float64: what a kernel computes without rounding, for given inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.equal.constants import floats_of
+from ptxlab.equal.nodes import Ids, Nodes
+from ptxlab.equal.rules import Rule, format_of, rule_of
+from ptxlab.equal.schedule import groups, needed
+
+Numbers = npt.NDArray[np.float64]
+
+
+def _log2(x: Numbers) -> Numbers:
+    found: Numbers = np.log2(x)
+    return found
+
+
+_WORDS: dict[str, Callable[..., Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt, "exp2": np.exp2,
+    "log2": _log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "max": np.fmax, "min": np.fmin,
+    "fma": lambda a, b, c: a * b + c, "reciprocal": lambda a: 1 / a, "rsqrt": lambda a: 1 / np.sqrt(a),
+    "copy": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal, "==": np.equal, "not": lambda a: 1 - a,
+    "select": lambda c, a, b: np.where(c != 0, a, b),
+}  # fmt: skip
+_LOGIC: dict[str, Callable[..., Any]] = {
+    "&": lambda a, b: a * b, "|": np.maximum, "^": lambda a, b: np.abs(a - b),
+}  # fmt: skip
+
+
+class Reals:
+    """The values of nodes for given inputs; NaN where nothing is known."""
+
+    def __init__(self, nodes: Nodes, roots: Ids, inputs: Mapping[str, Numbers]) -> None:
+        self.nodes = nodes
+        self.values = np.full(nodes.count, np.nan)
+        with np.errstate(all="ignore"):
+            for operation, ids in groups(nodes, needed(nodes, roots)):
+                self._evaluate(rule_of(nodes.operations[operation]), operation, ids, inputs)
+
+    def _evaluate(self, rule: Rule, operation: int, ids: Ids, inputs: Mapping[str, Numbers]) -> None:
+        nodes, kind = self.nodes, self.nodes.operations[operation]
+        given = [nodes.operands[n, ids] for n in range(3)]
+        match rule.word:
+            case "row":
+                return
+            case "input":
+                if kind.text in inputs:
+                    self.values[ids] = inputs[kind.text][given[0]]
+                return
+            case "constant":
+                format = format_of(kind.type, kind.width)
+                bits = given[0].view(np.uint64)
+                self.values[ids] = bits & np.uint64(1) if kind.type == "pred" else np.nan
+                if format and kind.type != "pred":
+                    self.values[ids] = floats_of(bits, format)
+                return
+            case "mma":
+                one, other = nodes.table(given[0]), nodes.table(given[1])
+                total = (self.values[one] * self.values[other]).sum(-1) * (rule.detail or 1)
+                self.values[ids] = total + (self.values[given[2]] if given[2][0] >= 0 else 0)
+            case "bytes":
+                table = nodes.table(given[0])
+                if rule.detail in ("# # 0 1", "2 3"):
+                    self.values[ids] = self.values[np.maximum(table[:, -1], 0)]
+            case word if word.startswith("logic"):
+                self.values[ids] = self._logic(word[-1], rule.detail, given)
+            case word if word in _WORDS:
+                own = [self.values[one] for one in given if one[0] >= 0]
+                if nodes.kind(int(given[0][0])).kind != "row":
+                    self.values[ids] = _WORDS[word](*own)
+        if rule.relu or rule.saturates:
+            self.values[ids] = np.maximum(self.values[ids], 0)
+        if rule.saturates:
+            self.values[ids] = np.minimum(self.values[ids], 1)
+
+    def _logic(self, sign: str, width: int, given: list[Ids]) -> Numbers:
+        a, b = self.values[given[0]], self.values[given[1]]
+        if width == 1:
+            found: Numbers = _LOGIC[sign](a, b)
+            return found
+        found = np.full(len(a), np.nan)
+        top = np.uint64(1 << (width - 1))
+        for one, other in ((given[0], given[1]), (given[1], given[0])):
+            is_constant = np.array([self.nodes.kind(int(n)).kind == "constant" for n in other])
+            bits = self.nodes.operands[0, other].view(np.uint64)
+            found = np.where(is_constant & (bits == top) & (sign == "^"), -self.values[one], found)
+            found = np.where(
+                is_constant & (bits == top - np.uint64(1)) & (sign == "&"), np.abs(self.values[one]), found
+            )
+        return found

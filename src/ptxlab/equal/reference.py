@@ -1,0 +1,326 @@
+"""A function of NumPy as one side: it runs once on arrays of expressions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.equal.codes import of_nodes
+from ptxlab.equal.nodes import Ids, Nodes
+from ptxlab.equal.sides import Array, Inputs, Kernels
+
+
+class Expression:
+    """The side of a function."""
+
+    side = 1
+
+    def __init__(self, function: Callable[..., Any], inputs: Inputs, other: Kernels) -> None:
+        self.function = function
+        self.inputs = inputs
+        self.arrays = other.arrays
+        self.other = other
+        self.memory = {array.key: inputs.codes(array).copy() for array in other.arrays}
+
+    def record(self) -> None:
+        """There is nothing to record."""
+
+    def replay(self) -> None:
+        """Run the function on expressions, and have its results be what the arrays hold."""
+        by_name = {array.name: array for array in self.arrays}
+        wanted = inspect.signature(self.function).parameters
+        takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in wanted.values())
+        given = {name: self._symbols(array) for name, array in by_name.items() if takes_all or name in wanted}
+        scalars = {
+            parameter.title: value
+            for launch in self.other.launches
+            for parameter, value in zip(launch.function.parameters, launch.args, strict=False)
+            if isinstance(value, (int, float)) and (takes_all or parameter.title in wanted)
+        }
+        self.inputs.nodes.set_origin(None)
+        found = self.function(**given, **{name: value for name, value in scalars.items() if name not in given})
+        if not isinstance(found, dict):
+            written = [array.name for array in self.arrays
+                       if not np.array_equal(self.other.memory[array.key], self.inputs.codes(array))]  # fmt: skip
+            if len(written) != 1:
+                raise ValueError(f"equal: the kernel writes {', '.join(written) or 'nothing'}: return arrays by name")
+            found = {written[0]: found}
+        for name, values in found.items():
+            if name not in by_name:
+                raise ValueError(f"equal: the function returns `{name}`, which the kernel does not have")
+            self._store(by_name[name], values)
+
+    def _symbols(self, array: Array) -> Any:
+        if array.key not in self.inputs.ids:
+            return array.data
+        return Symbols(self.inputs.nodes, self.inputs.ids[array.key].reshape(array.data.shape))
+
+    def _store(self, array: Array, values: Any) -> None:
+        ids = Symbols.of(self.inputs.nodes, values).ids
+        if ids.size != array.data.size:
+            raise ValueError(f"equal: `{array.name}` has shape {array.data.shape}, the function returns {ids.shape}")
+        nodes = self.inputs.nodes
+        width = array.data.itemsize
+        operation = nodes.operation("real", "copy", array.format, width)
+        self.memory[array.key][:] = of_nodes(nodes.add(operation, ids.ravel()), width).ravel()
+
+    def title(self) -> str:
+        """The name of the function."""
+        return getattr(self.function, "__name__", "the function")
+
+    def line(self, launch: int, instruction: int) -> tuple[int, str]:
+        """A function has no lines."""
+        return 0, ""
+
+
+class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of expressions, which NumPy's functions take."""
+
+    __array_priority__ = 1000
+
+    def __init__(self, nodes: Nodes, ids: Ids) -> None:
+        self.nodes, self.ids = nodes, ids
+
+    @classmethod
+    def of(cls, nodes: Nodes, value: Any) -> Symbols:
+        """Any array or number as one of expressions."""
+        if isinstance(value, Symbols):
+            return value
+        numbers = np.asarray(value, np.float32)  # as kernels have constants
+        bits = np.ascontiguousarray(numbers).view(np.uint32).astype(np.uint64)
+        unique, back = np.unique(bits, return_inverse=True)
+        return cls(nodes, nodes.constants(unique, "f32", 4)[back].reshape(numbers.shape))
+
+    # What arrays have.
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.ids.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.ids.ndim
+
+    @property
+    def size(self) -> int:
+        return self.ids.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return np.dtype(np.float64)
+
+    @property
+    def T(self) -> Symbols:  # noqa: N802
+        return Symbols(self.nodes, self.ids.T)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, key: Any) -> Symbols:
+        return Symbols(self.nodes, self.ids[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.ids = self.ids.copy()
+        self.ids[key] = Symbols.of(self.nodes, value).ids
+
+    def astype(self, *_: Any, **__: Any) -> Symbols:
+        return self
+
+    def copy(self) -> Symbols:
+        return Symbols(self.nodes, self.ids.copy())
+
+    def reshape(self, *shape: Any) -> Symbols:
+        return Symbols(self.nodes, self.ids.reshape(*shape))
+
+    def transpose(self, *axes: Any) -> Symbols:
+        return Symbols(self.nodes, self.ids.transpose(*axes))
+
+    def swapaxes(self, a: int, b: int) -> Symbols:
+        return Symbols(self.nodes, self.ids.swapaxes(a, b))
+
+    def sum(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
+        return self._reduce("add", axis, keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
+        return self._reduce("max", axis, keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
+        return self._reduce("min", axis, keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
+        total = self._reduce("add", axis, keepdims)
+        return _apply(self.nodes, "div", total, Symbols.of(self.nodes, self.size // max(total.size, 1)))
+
+    def var(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
+        rest = _apply(self.nodes, "sub", self, self.mean(axis, True))
+        return _apply(self.nodes, "mul", rest, rest).mean(axis, keepdims)
+
+    def __array__(self, *_: Any, **__: Any) -> npt.NDArray[Any]:
+        raise TypeError("equal: the function asks for the values of an input")
+
+    # What NumPy does with them.
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **how: Any) -> Any:
+        name = ufunc.__name__
+        if method == "reduce" and name in _REDUCED:
+            return Symbols.of(self.nodes, inputs[0])._reduce(
+                _REDUCED[name], how.get("axis", 0), how.get("keepdims", False)
+            )
+        if method != "__call__":
+            return NotImplemented
+        if name == "matmul":
+            return _matmul(self.nodes, *inputs)
+        given = [Symbols.of(self.nodes, one) for one in inputs]
+        if name in _MADE:
+            return _MADE[name](*given)
+        if name not in _WORDS:
+            raise TypeError(f"equal: `numpy.{name}` of an input has no rule")
+        return _apply(self.nodes, _WORDS[name], *given)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        name = function.__name__
+        if name in _FUNCTIONS:
+            return _FUNCTIONS[name](self.nodes, *args, **kwargs)
+        if name in ("sum", "mean", "var", "amax", "max", "amin", "min"):
+            method = {"amax": "max", "amin": "min"}.get(name, name)
+            return getattr(Symbols.of(self.nodes, args[0]), method)(*args[1:], **kwargs)
+        raise TypeError(f"equal: `numpy.{name}` of an input has no rule")
+
+    def _reduce(self, word: str, axis: Any, keepdims: bool) -> Symbols:
+        axes = tuple(range(self.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        axes = tuple(one % self.ndim for one in axes)
+        kept = [one for one in range(self.ndim) if one not in axes]
+        ids = self.ids.transpose(*kept, *axes).reshape(*(self.shape[one] for one in kept), -1)
+        while ids.shape[-1] > 1:  # by halves
+            half = ids.shape[-1] // 2
+            found = _apply(
+                self.nodes, word, Symbols(self.nodes, ids[..., :half]), Symbols(self.nodes, ids[..., half : 2 * half])
+            )
+            ids = np.concatenate([found.ids, ids[..., 2 * half :]], axis=-1)
+        shape = [1 if one in axes else size for one, size in enumerate(self.shape)] if keepdims else ids.shape[:-1]
+        return Symbols(self.nodes, ids.reshape(shape))
+
+
+def _apply(nodes: Nodes, word: str, *given: Symbols) -> Symbols:
+    ids = np.broadcast_arrays(*(one.ids for one in given))
+    shape = ids[0].shape
+    operation = nodes.operation("real", word, "pred" if word in ("<", "<=", "==") else "f64", 8)
+    return Symbols(nodes, nodes.add(operation, *(np.ascontiguousarray(one).ravel() for one in ids)).reshape(shape))
+
+
+def _matmul(nodes: Nodes, a: Any, b: Any) -> Symbols:
+    one, other = Symbols.of(nodes, a).ids, Symbols.of(nodes, b).ids
+    vector = one.ndim == 1, other.ndim == 1
+    one, other = (one[None] if vector[0] else one), (other[:, None] if vector[1] else other)
+    lead = np.broadcast_shapes(one.shape[:-2], other.shape[:-2])
+    one = np.broadcast_to(one, (*lead, *one.shape[-2:])).reshape(-1, *one.shape[-2:])
+    other = np.broadcast_to(other, (*lead, *other.shape[-2:])).reshape(-1, *other.shape[-2:]).swapaxes(1, 2)
+    from ptxlab.equal.collectives import product_nodes
+
+    found = product_nodes(nodes, "real", "f64", one, np.ascontiguousarray(other), None)
+    found = found.reshape(*lead, *found.shape[1:])
+    found = found[..., 0, :] if vector[0] else found
+    return Symbols(nodes, found[..., 0] if vector[1] else found)
+
+
+def _exp(x: Symbols) -> Symbols:
+    return _apply(x.nodes, "exp2", _apply(x.nodes, "mul", x, Symbols.of(x.nodes, np.log2(np.e))))
+
+
+def _log(x: Symbols) -> Symbols:
+    return _apply(x.nodes, "mul", _apply(x.nodes, "log2", x), Symbols.of(x.nodes, np.log(2.0)))
+
+
+def _select(nodes: Nodes, condition: Any, yes: Any, no: Any) -> Symbols:
+    if not isinstance(condition, Symbols):
+        a, b = Symbols.of(nodes, yes).ids, Symbols.of(nodes, no).ids
+        return Symbols(nodes, np.where(condition, a, b))
+    given = [one if isinstance(one, Symbols) else Symbols.of(nodes, one) for one in (condition, yes, no)]
+    return _apply(nodes, "select", *given)
+
+
+def _power(x: Symbols, y: Any) -> Symbols:
+    exponent = y
+    if isinstance(y, Symbols):
+        from ptxlab.equal.constants import floats_of
+
+        kinds = {x.nodes.kind(int(one)).kind for one in y.ids.ravel()[:1]}
+        if kinds != {"constant"} or y.ids.size != 1:
+            raise TypeError("equal: a power of an input that is not a whole number has no rule")
+        exponent = float(floats_of(x.nodes.operands[0, y.ids.ravel()].view(np.uint64), "f32")[0])
+    if exponent == 0.5:
+        return _apply(x.nodes, "sqrt", x)
+    if exponent == -0.5:
+        return _apply(x.nodes, "rsqrt", x)
+    found = x
+    for _ in range(abs(int(exponent)) - 1):
+        found = _apply(x.nodes, "mul", found, x)
+    return _apply(x.nodes, "reciprocal", found) if exponent < 0 else found
+
+
+_WORDS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div", "sqrt": "sqrt",
+    "exp2": "exp2", "log2": "log2", "sin": "sin", "cos": "cos", "tanh": "tanh", "maximum": "max", "minimum": "min",
+    "fmax": "max", "fmin": "min", "less": "<", "less_equal": "<=", "equal": "==", "reciprocal": "reciprocal",
+}  # fmt: skip
+_REDUCED = {"add": "add", "maximum": "max", "minimum": "min"}
+_MADE: dict[str, Callable[..., Any]] = {
+    "exp": _exp, "log": _log, "negative": lambda x: 0.0 - x, "square": lambda x: x * x, "power": _power,
+    "float_power": _power, "absolute": lambda x: _apply(x.nodes, "abs", x), "positive": lambda x: x,
+    "greater": lambda x, y: y < x, "greater_equal": lambda x, y: y <= x,
+}  # fmt: skip
+
+
+def _einsum(nodes: Nodes, subscripts: str, a: Any, b: Any) -> Symbols:
+    """Two operands, one product: rows that are summed over go last."""
+    left, _, out = subscripts.replace(" ", "").partition("->")
+    first, second = left.split(",")
+    one, other = Symbols.of(nodes, a).ids, Symbols.of(nodes, b).ids
+    sizes = dict(zip(first + second, one.shape + other.shape, strict=True))
+    summed = [letter for letter in first if letter in second and letter not in out]
+    shared = [letter for letter in first if letter in second and letter in out]
+    own, theirs = [x for x in first if x not in second], [x for x in second if x not in first]
+
+    def arranged(ids: Ids, letters: str, order: list[str]) -> Ids:
+        return ids.transpose([letters.index(x) for x in order])
+
+    def product(letters: list[str]) -> int:
+        return int(np.prod([sizes[x] for x in letters], dtype=np.int64))
+
+    a3 = arranged(one, first, shared + own + summed).reshape(product(shared), product(own), product(summed))
+    b3 = arranged(other, second, shared + theirs + summed).reshape(product(shared), product(theirs), product(summed))
+    from ptxlab.equal.collectives import product_nodes
+
+    found = product_nodes(nodes, "real", "f64", np.ascontiguousarray(a3), np.ascontiguousarray(b3), None)
+    letters = shared + own + theirs
+    found = found.reshape([sizes[x] for x in letters])
+    return Symbols(nodes, found.transpose([letters.index(x) for x in out]))
+
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "where": _select,
+    "einsum": _einsum,
+    "matmul": _matmul,
+    "dot": _matmul,
+    "concatenate": lambda nodes, parts, axis=0: Symbols(
+        nodes, np.concatenate([Symbols.of(nodes, one).ids for one in parts], axis)
+    ),
+    "stack": lambda nodes, parts, axis=0: Symbols(nodes, np.stack([Symbols.of(nodes, one).ids for one in parts], axis)),
+    "transpose": lambda nodes, x, axes=None: Symbols(nodes, np.transpose(x.ids, axes)),
+    "swapaxes": lambda nodes, x, a, b: Symbols(nodes, np.swapaxes(x.ids, a, b)),
+    "reshape": lambda nodes, x, shape, **_: Symbols(nodes, x.ids.reshape(shape)),
+    "broadcast_to": lambda nodes, x, shape, **_: Symbols(nodes, np.broadcast_to(x.ids, shape)),
+    "repeat": lambda nodes, x, count, axis=None: Symbols(nodes, np.repeat(x.ids, count, axis)),
+    "expand_dims": lambda nodes, x, axis: Symbols(nodes, np.expand_dims(x.ids, axis)),
+    "squeeze": lambda nodes, x, axis=None: Symbols(nodes, np.squeeze(x.ids, axis)),
+    "pad": lambda nodes, x, width, **_: Symbols(
+        nodes, np.pad(x.ids, width, constant_values=int(Symbols.of(nodes, 0.0).ids))
+    ),
+    "zeros_like": lambda nodes, x, *_, **__: Symbols.of(nodes, np.zeros(x.shape)),
+    "empty_like": lambda nodes, x, *_, **__: Symbols.of(nodes, np.zeros(x.shape)),
+    "ones_like": lambda nodes, x, *_, **__: Symbols.of(nodes, np.ones(x.shape)),
+}

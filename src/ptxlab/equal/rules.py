@@ -1,0 +1,103 @@
+"""What operations mean as functions of real numbers, where rounding does not count.
+
+Functions of `ptxlab.numbers` and the arithmetic of `isa.machine` have a word each; every other operation on an input is
+`opaque`: nothing is known of it but that equal operands give equal results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.equal.nodes import Operation
+from ptxlab.numbers import approximate
+from ptxlab.numbers.extremum import maximum, minimum
+from ptxlab.numbers.parameters import RELU, SAT
+
+WORDS: dict[Callable[..., Any], str] = {
+    approximate.quotient: "div",
+    approximate.reciprocal: "reciprocal",
+    approximate.high_reciprocal: "reciprocal",
+    approximate.square_root: "sqrt",
+    approximate.reciprocal_root: "rsqrt",
+    approximate.high_reciprocal_root: "rsqrt",
+    approximate.reciprocal_root_f64: "rsqrt",
+    approximate.sine: "sin",
+    approximate.cosine: "cos",
+    approximate.logarithm: "log2",
+    approximate.power: "exp2",
+    approximate.half_power: "exp2",
+    approximate.tangent: "tanh",
+    approximate.half_tangent: "tanh",
+    maximum: "max",
+    minimum: "min",
+}
+_CONVERSIONS = ("convert", "positive_zero", "convert_randomly")
+FLOATS = ("f16", "bf16", "f32", "f64", "tf32", "e4m3", "e5m2", "e2m1", "e2m3", "e3m2", "ue8m0", "ue4m3")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A word, the float types that operands are read as, and what is done to the result."""
+
+    word: str
+    reads: tuple[str, ...] = ()
+    format: str = ""
+    """The format of the result; empty if it is that of its operands."""
+    relu: bool = False
+    saturates: bool = False
+    detail: Any = None
+
+
+def rule_of(operation: Operation) -> Rule:
+    """What an operation means."""
+    match operation.kind:
+        case "arithmetic":
+            name, how = operation.detail.detail
+            types = tuple(type.name for type in operation.detail.read_as)
+            return Rule(name, types, operation.type, bool(how.get("relu")), bool(how.get("sat")))
+        case "call":
+            return _called(operation)
+        case "compare":
+            step = operation.detail
+            if step.of.kind == "f":
+                return Rule(step.operation, (step.of.name,) * 2, "pred")
+        case "integer":
+            step = operation.detail
+            if step.operation in ("&", "|", "^"):
+                return Rule("logic " + step.operation, (), "", detail=step.type.width)
+        case "select" | "not" | "input" | "constant" | "bytes" | "part":
+            return Rule(operation.kind, (), operation.type, detail=operation.text)
+        case "mma":
+            family, a, b = operation.text.split()[:3]
+            reads = ("", "") if family == "real" else (a, b)
+            return Rule("mma", reads, operation.type, detail=operation.detail)
+        case "atomic":
+            return Rule("add", (operation.type,) * 2, operation.type)
+        case "real":
+            return Rule(operation.text, (), operation.type)
+        case "row":
+            return Rule("row")
+    return Rule("opaque", (), operation.type, detail=operation.text)
+
+
+def _called(operation: Operation) -> Rule:
+    function, given = operation.detail.detail
+    types = tuple(type.name for type in operation.detail.read_as)
+    if function in WORDS:
+        return Rule(WORDS[function], types, operation.type)
+    if function.__name__ in _CONVERSIONS and types[0] in FLOATS:
+        flags = given[4] if function.__name__ == "convert" and isinstance(given[4], int) else 0
+        return Rule("copy", (), operation.type, bool(flags & RELU), bool(flags & SAT))
+    return Rule("opaque", types, operation.type, detail=operation.text)
+
+
+def format_of(type: str, width: int) -> str:
+    """The float format of a type, or of bits of that width."""
+    return type if type in FLOATS else {2: "f16", 4: "f32", 8: "f64"}.get(width, "")
+
+
+def reads_as(own: str, read: str) -> bool:
+    """Whether a number of a format is the same number when it is read as another."""
+    return own in ("", read) or not read or {own, read} == {"f32", "tf32"}

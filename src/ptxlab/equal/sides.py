@@ -1,0 +1,166 @@
+"""What is compared: launches of kernels, or a function of arrays; and the arrays that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.device.record import Record
+from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.equal.codes import of_bytes, of_nodes
+from ptxlab.equal.memory import Bytes, Placed
+from ptxlab.equal.nodes import Ids, Nodes
+from ptxlab.equal.replay import Replay
+from ptxlab.measure import Launch
+from ptxlab.trace import Trace
+
+_FLOATS = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2", "float8_e8m0fnu": "ue8m0", "float4_e2m1fn": "e2m1",
+}  # fmt: skip
+_ = ml_dtypes  # registers its types with NumPy
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array among the arguments: its memory, and the name that it has in messages."""
+
+    name: str
+    data: npt.NDArray[Any]
+
+    @property
+    def key(self) -> int:
+        """Where it is in memory: the same array has the same key on both sides."""
+        return int(self.data.__array_interface__["data"][0])
+
+    @property
+    def format(self) -> str:
+        """The format of its elements; empty if they are not floats."""
+        return _FLOATS.get(str(self.data.dtype), "")
+
+    def element(self, index: int) -> str:
+        """`a[3, 5]`"""
+        at = np.unravel_index(index, self.data.shape) if self.data.ndim else ()
+        return f"{self.name}[{', '.join(str(int(one)) for one in at)}]"
+
+
+class Inputs:
+    """The arrays of both sides and their nodes: elements of floats are symbols, all others plain numbers."""
+
+    def __init__(self, nodes: Nodes, symbols: Sequence[str] | None = None) -> None:
+        self.nodes = nodes
+        self.arrays: dict[int, Array] = {}
+        self._symbols = symbols
+        self.ids: dict[int, Ids] = {}
+
+    def add(self, array: Array) -> Array:
+        """An array, which may be known already."""
+        if array.key in self.arrays:
+            return self.arrays[array.key]
+        names = [one.name for one in self.arrays.values()]
+        if array.name in names:
+            array = Array(f"{array.name}#{len(names)}", array.data)
+        self.arrays[array.key] = array
+        kind = array.format if self._symbols is None or array.format else ""
+        if not kind and self._symbols is not None and array.name in self._symbols:
+            kind = f"b{8 * array.data.itemsize}"
+        if kind:
+            width = array.data.itemsize
+            self.ids[array.key] = self.nodes.inputs(array.name, array.data.size, kind, width, array)
+        return array
+
+    def codes(self, array: Array) -> Bytes:
+        """The bytes of an array as it is given."""
+        if array.key in self.ids:
+            return of_nodes(self.ids[array.key], array.data.itemsize).ravel()
+        return of_bytes(np.frombuffer(np.ascontiguousarray(array.data).tobytes(), np.uint8))
+
+
+def arrays_in(value: Any) -> Iterator[Any]:
+    """The arrays in an argument."""
+    if isinstance(value, TensorMap):
+        yield from arrays_in(value.array)
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from arrays_in(one)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from arrays_in(one)
+    elif hasattr(value, "__array_interface__") and np.asarray(value).ndim:
+        yield value
+    elif hasattr(value, "detach") and hasattr(value, "numpy"):
+        yield value.detach().numpy()
+
+
+def named_arrays(launch: Launch) -> list[Array]:
+    """The arrays among the arguments of a launch, by the names of its parameters."""
+    found = []
+    for parameter, value in zip(launch.function.parameters, launch.args, strict=False):
+        own = [np.asarray(one) for one in arrays_in(value)]
+        for number, data in enumerate(own):
+            found.append(Array(parameter.title if len(own) == 1 else f"{parameter.title}.{number}", data))
+    return found
+
+
+class Kernels:
+    """One side that is launches of kernels, one after the other."""
+
+    def __init__(self, launches: Sequence[Launch], inputs: Inputs, side: int, options: Mapping[str, Any]) -> None:
+        self.launches = launches
+        self.side = side
+        self.traces: list[Trace] = []
+        self.inputs, self.options = inputs, options
+        self.arrays = [inputs.add(array) for launch in launches for array in named_arrays(launch)]
+        self.memory = {array.key: inputs.codes(array).copy() for array in self.arrays}
+        self.results: dict[int, npt.NDArray[Any]] = {}
+        """What the arrays held when the launches had ended."""
+
+    def record(self) -> None:
+        """Run the launches; the arrays are as before when that is done."""
+        before = {array.key: (array.data, array.data.copy()) for array in self.arrays}
+        try:
+            for launch in self.launches:
+                result = launch.run(record=Record(), device="cpu", **self.options)
+                assert result.trace is not None
+                self.traces.append(result.trace)
+            self.results = {array.key: array.data.copy() for array in self.arrays}
+        finally:
+            for data, content in before.values():
+                data[...] = content
+
+    def replay(self) -> None:
+        """Have the memory of arrays hold expressions."""
+        for number, (launch, trace) in enumerate(zip(self.launches, self.traces, strict=True)):
+            Replay(trace, self.inputs.nodes, self._placed(launch, trace), self.side, number).run()
+
+    def _placed(self, launch: Launch, trace: Trace) -> list[Placed]:
+        """The arrays at their addresses, and all else that the launch had."""
+        own = [self.inputs.arrays[array.key] for array in named_arrays(launch)]
+        found, taken = [], set[int]()
+        for region in trace.accesses.regions:
+            fits = [one for one in own if one.key not in taken and one.data.nbytes == region.size
+                    and tuple(one.data.shape) == region.shape and str(one.data.dtype) == region.dtype]  # fmt: skip
+            array = next((one for one in fits if one.name.partition("#")[0] == region.short), next(iter(fits), None))
+            if array is None:
+                found.append(Placed(region.base, of_bytes(np.frombuffer(region.data, np.uint8))))
+                continue
+            taken.add(array.key)
+            found.append(Placed(region.base, self.memory[array.key]))
+        return found
+
+    def title(self) -> str:
+        """The names of the kernels."""
+        return ", ".join(launch.function.name for launch in self.launches)
+
+    def line(self, launch: int, instruction: int) -> tuple[int, str]:
+        """The line of an instruction, and its text."""
+        program = self.traces[launch].program
+        return program.line(instruction), program.text(instruction)
+
+
+Reference = Callable[..., Any]

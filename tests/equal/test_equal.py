@@ -1,0 +1,167 @@
+"""Two kernels of plain instructions: same bits, same function, near, different with a witness, or refused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from tests.equal.kernels import FMA, ONLINE, PLAIN, A, C, X, product, rows
+
+MUL_ADD = "mul.rn.f32 %x, %x, %y;\n    add.rn.f32 %sum, %sum, %x;"
+
+
+@pytest.mark.parametrize("name", ["shared", "tiled_1d"])
+def test_another_tiling_has_the_same_bits(name: str) -> None:
+    before = A.copy(), C.copy()
+    found = ptxlab.equal(product("naive"), product(name))
+    assert (found.level, found.elements, found.outputs) == ("same-bits", 35, ["c"])
+    assert found
+    assert "all values of a, b, c" in found.holds_for
+    assert np.array_equal(A, before[0])
+    assert np.array_equal(C, before[1])
+
+
+def test_a_contraction_is_the_same_function() -> None:
+    found = ptxlab.equal(product("naive"), product("naive", (FMA, MUL_ADD)))
+    assert found.level == "same-function"
+    assert 0 < found.probability < 1e-12
+    assert found.witness is not None
+    assert [place.instruction.split()[0] for place in found.witness.places if place] == ["fma.rn.f32", "add.rn.f32"]
+
+
+WRONG = {
+    "the last term is lost": (
+        ("setp.ne.u32     %more, %k, 0;\n    @%more", "setp.gt.s32     %more, %k, 1;\n    @%more"),
+        "b lacks the term a[0, 31]·b[31, 0]",
+    ),
+    "= for +=": ((FMA, "mul.rn.f32 %sum, %x, %y;"), "b lacks 31 terms: a[0, 0..30]·b[0..30, 0]"),
+    "a factor twice": ((FMA, "fma.rn.f32 %sum, %x, %x, %sum;"), "b lacks 32 terms: a[0, 0..31]·b[0..31, 0]"),
+    "a wrong sign": ((FMA, "neg.f32 %x, %x;\n    " + FMA), "b lacks 32 terms: a[0, 0..31]·b[0..31, 0]"),
+    "a sum that starts at one": (
+        ("mov.f32         %sum, 0f00000000;", "mov.f32         %sum, 0f3F800000;"), "b has in addition the term 1",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_product_is_different(name: str) -> None:
+    change, words = WRONG[name]
+    found = ptxlab.equal(product("naive"), product("naive", change))
+    assert (found.level, found.differing) == ("different", 35)
+    assert not found
+    assert found.witness is not None
+    assert found.witness.element.startswith("c[")
+    assert _general(words) in [_general(one) for one in found.witness.words]
+    assert found.witness.places[1] is not None
+    assert found.witness.values is not None
+    assert found.witness.values[0] != found.witness.values[1]
+    assert set(found.witness.inputs) == {"a", "b", "c"}
+
+
+def _general(words: str) -> str:
+    """What is said of one element, for any: its row and its column are left out."""
+    return re.sub(r"a\[\d+, |, \d+\]", "", words)
+
+
+def test_softmax_in_one_pass_is_softmax_in_three() -> None:
+    found = ptxlab.equal(rows(PLAIN), rows(ONLINE))
+    assert (found.level, found.elements) == ("same-function", 18)
+    assert found.probability < 1e-12
+
+
+def test_softmax_without_a_maximum_is_the_same_function() -> None:
+    assert ptxlab.equal(rows(PLAIN), rows(PLAIN, ("max.f32 %f1, %f1, %f3;", "mov.f32 %f1, 0f00000000;"))).same
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("fma.rn.f32 %f2, %f2, %f6, %f7;", "add.f32 %f2, %f2, %f7;"),  # a lost rescale
+        ("sub.f32 %f6, %f1, %f5;", "sub.f32 %f6, %f5, %f1;"),  # mixed operands
+        ("0f3FB8AA3B", "0f3F317218"),  # ln 2 for log2 e, in one place
+        ("sub.f32 %f7, %f3, %f5;", "sub.f32 %f7, %f3, %f1;"),  # the maximum of before
+        ("add.u64 %rd3, %rd3, 4;", "add.u64 %rd3, %rd3, 8;"),  # every second element
+    ],
+)
+def test_a_wrong_softmax_is_different(change: tuple[str, str]) -> None:
+    x, y = np.ones((2, 6), np.float32), np.zeros((2, 6), np.float32)  # of the second row only what one reads beyond
+    a, b = (replace(rows(*given, x=x, y=y), block=1) for given in ((PLAIN,), (ONLINE, change)))
+    assert ptxlab.equal(a, b).level == "different"
+
+
+def reference(x: Any) -> Any:
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def test_a_function_of_numpy() -> None:
+    found = ptxlab.equal(rows(ONLINE), reference)
+    assert (found.level, found.titles) == ("same-function", ("rows", "reference"))
+    wrong = ptxlab.equal(rows(ONLINE), lambda x: np.exp(x) / x.sum(-1, keepdims=True))
+    assert wrong.level == "different"
+    with pytest.raises(ValueError, match="returns `z`, which the kernel does not have"):
+        ptxlab.equal(rows(ONLINE), lambda x: {"z": x})
+
+
+def test_what_depends_on_values_is_refused() -> None:
+    branch = ("max.f32 %f1, %f1, %f3;", "setp.gt.f32 %p2, %f3, %f1;\n    @!%p2 bra skip;\n    mov.f32 %f1, %f3;\nskip:")
+    found = ptxlab.equal(rows(PLAIN), rows(PLAIN, branch))
+    assert found.level == "refused"
+    assert found.refusal is not None
+    assert (found.refusal.side, found.refusal.instruction) == (1, "@!%p2 bra skip")
+    assert found.refusal.why == "it branches on the value of an input"
+    place = ("ld.global.f32 %f4, [%rd3];", "cvt.rzi.u32.f32 %r5, %f1;\n    mad.wide.u32 %rd4, %r5, 0, %rd3;\n"
+             "    ld.global.f32 %f4, [%rd4];")  # fmt: skip
+    found = ptxlab.equal(rows(PLAIN), rows(PLAIN, place))
+    assert found.refusal is not None
+    assert found.refusal.why == "its address depends on the value of an input"
+    assert "ld.global.f32 %f4, [%rd4]" in str(found)
+
+
+def test_a_guard_is_a_choice() -> None:
+    guarded = ("max.f32 %f1, %f1, %f3;", "setp.gt.f32 %p2, %f3, %f1;\n    @%p2 mov.f32 %f1, %f3;")
+    assert ptxlab.equal(rows(PLAIN), rows(PLAIN, guarded)).level == "same-function"
+    opposite = ("max.f32 %f1, %f1, %f3;", "setp.lt.f32 %p2, %f3, %f1;\n    @!%p2 mov.f32 %f1, %f3;")
+    assert ptxlab.equal(rows(PLAIN), rows(PLAIN, opposite)).level == "same-function"
+
+
+def test_bits_of_floats() -> None:
+    """The sign by an integer operation has a rule; other bits have none, and are not decided."""
+    negated = ("sub.f32 %f4, %f4, %f1;", "mov.b32 %r5, %f1;\n    xor.b32 %r5, %r5, 0x80000000;\n    mov.b32 %f5, %r5;\n"
+               "    add.f32 %f4, %f4, %f5;")  # fmt: skip
+    assert ptxlab.equal(rows(PLAIN), rows(PLAIN, negated)).level == "same-function"
+    tricky = ("sub.f32 %f4, %f4, %f1;", "mov.b32 %r5, %f1;\n    add.u32 %r5, %r5, 1;\n    mov.b32 %f5, %r5;\n"
+              "    sub.f32 %f4, %f4, %f5;")  # fmt: skip
+    found = ptxlab.equal(rows(PLAIN), rows(PLAIN, tricky))
+    assert found.level == "refused"
+    assert found.refusal is not None
+    assert found.refusal.instruction == "add.u32 %r5, %r5, 1"
+    assert ptxlab.equal(rows(PLAIN, tricky), rows(PLAIN, tricky)).level == "same-bits"
+
+
+def test_the_order_of_atomic_sums_is_open() -> None:
+    atomic = ("st.global.f32 [%rd2], %f4;", "red.global.add.f32 [%rd2], %f4;")
+    found = ptxlab.equal(rows(PLAIN, atomic), rows(PLAIN, atomic))
+    assert found.level == "same-function"
+    assert "depend on the order of atomic operations: a line" in found.notes[0]
+
+
+def test_a_rounded_constant_is_near() -> None:
+    found = ptxlab.equal(rows(PLAIN), rows(PLAIN, ("0f3FB8AA3B", "0f3FB8AA3C"), ("0f3FB8AA3B", "0f3FB8AA3C")))
+    assert found.level == "near"
+    assert found.error is not None
+    assert max(found.error) < 1e-5
+
+
+def test_outputs_and_mistakes() -> None:
+    with pytest.raises(ValueError, match="no output `z` that both sides have; there are x, y"):
+        ptxlab.equal(rows(PLAIN), rows(ONLINE), outputs=["z"])
+    with pytest.raises(TypeError, match="is not a kernel, a launch or a list of launches"):
+        ptxlab.equal("a.ptx", rows(PLAIN))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="say `block`"):
+        ptxlab.equal(rows(PLAIN).function, rows(PLAIN).function, [X])
