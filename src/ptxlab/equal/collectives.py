@@ -6,16 +6,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ptxlab.equal.codes import Codes, is_symbolic, load, node_of, of_nodes
+from ptxlab.equal.codes import ZERO, Codes, is_symbolic, load, node_of, of_nodes
 from ptxlab.equal.compute import UnknownStepError, bytes_of
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.isa.layouts import Layout
 from ptxlab.isa.types import Type, type_named
 from ptxlab.isa.warp import SHUFFLES
 from ptxlab.isa.warp import shuffle as exchange_lanes
-from ptxlab.trace.accesses import NAMES
 from ptxlab.trace.lanes import matrices_of
 
 if TYPE_CHECKING:
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
 
 LANES = 32
 ALL = 0xFFFFFFFF
+ROW = "#row"
+"""In place of a register: the row of a matrix that a lane stores for the others."""
 
 
 class Warps:
@@ -65,17 +65,18 @@ class Warps:
         pending = turn.replay.pending[turn.instruction]
         for warp, line in enumerate(self.lanes.tolist()):
             for lane, thread in enumerate(line):
-                if thread < turn.replay.threads_in_block and thread not in here and self._waits(thread):
+                if thread < turn.replay.threads_in_block and thread not in here and self._waits(thread, warp):
                     pending[turn.block * turn.replay.threads_in_block + thread] = {
                         name: codes[warp, lane] for name, codes in results.items()
                     }
 
-    def _waits(self, thread: int) -> bool:
-        """Whether a thread is at this instruction, too, and completes it next."""
+    def _waits(self, thread: int, warp: int) -> bool:
+        """Whether a thread of a warp is at this instruction, too, and completes it next."""
         turn = self.turn
         columns = turn.replay.columns
         own = columns.entries_by(turn.block * turn.replay.threads_in_block + thread)
-        position = int(np.searchsorted(own, int(turn.entries[0])))
+        entry = int(turn.entries[turn.threads // LANES == self.numbers[warp]].min())
+        position = int(np.searchsorted(own, entry))
         if position >= len(own):
             return False
         steps = columns.segment_of(int(own[position])).steps
@@ -137,20 +138,19 @@ def _sources(mode: int, b: tuple[int, ...], c: tuple[int, ...]) -> tuple[int, ..
 
 
 @cache
-def places(layout: Layout) -> tuple[Any, int]:
+def places(layout: Layout) -> tuple[Ids, Ids, Ids, int]:
     """The register, lane and byte of each element of matrices, and how many bytes it has."""
     positions = np.array(layout.positions)
     words = max(layout.bits // 32, 1)
-    size = max(layout.bits // 8, 1)
     inside = (positions & 31) // 8 if layout.bits < 32 else np.zeros(len(positions), np.int64)
-    return (positions >> 10) // words, positions >> 5 & 31, inside, size  # type: ignore[return-value]
+    return (positions >> 10) // words, positions >> 5 & 31, inside, max(layout.bits // 8, 1)
 
 
 def elements(nodes: Nodes, registers: Codes, layout: Layout, type: str) -> Ids:
     """The nodes of the elements of matrices that warps hold: by warp, row (of all copies) and column."""
     if layout.bits < 8:
         return _small_elements(nodes, registers, layout, type)
-    register, lane, inside, size = places(layout)  # type: ignore[misc]
+    register, lane, inside, size = places(layout)
     at = inside[:, None] + np.arange(size)
     codes = registers[:, lane[:, None], register[:, None], at]
     ids = node_of(nodes, codes.reshape(-1, size), type)
@@ -235,7 +235,7 @@ def spread(turn: Turn, made: Ids, layout: Layout, operand: str) -> dict[str, Cod
     """The registers that hold matrices of nodes, by warp and element."""
     if layout.bits < 8:
         raise UnknownStepError
-    register, lane, inside, size = places(layout)  # type: ignore[misc]
+    register, lane, inside, size = places(layout)
     names = {use.index: use.name for use in turn.results if use.operand == operand}
     width = max(layout.bits // 8, 4)
     found = np.full((len(made), LANES, max(names) + 1, width), -1)
@@ -256,12 +256,11 @@ def load_matrices(turn: Turn) -> None:
         return
     held = matrices_of(match).get("d")
     if held is None or held.owners is None:
-        _load_opaque(turn)
-        return
+        raise turn.refused("how memory becomes this fragment is not followed")
     warps = Warps(turn)
     rows = _rows_of(warps, 16)
     word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in held.owners.elements()), strict=True))
-    register, lane, inside, size = places(held.layout)  # type: ignore[misc]
+    register, lane, inside, size = places(held.layout)
     if held.layout.bits != held.owners.bits or held.layout.bits < 8:
         raise UnknownStepError
     source = (4 * word + bit // 8)[:, None] + np.arange(size)
@@ -280,55 +279,40 @@ def _rows_of(warps: Warps, size: int) -> Codes:
     turn = warps.turn
     noted = turn.replay.addresses[turn.instruction]
     first = turn.block * turn.replay.threads_in_block
-    found = np.full((*warps.lanes.shape, size), -1)
-    threads = [(w, n, t) for w, line in enumerate(warps.lanes.tolist()) for n, t in enumerate(line)
-               if first + t in noted]  # fmt: skip
-    space, owner, address, chosen = _resolved(turn, [first + t for _, _, t in threads])
-    codes = turn.memory.load(space, owner, address, size)
-    assert chosen is None
-    for (warp, lane, _), line in zip(threads, codes, strict=True):
-        found[warp, lane] = line
+    found = np.full((*warps.lanes.shape, size), ZERO)
+    threads = [first + thread for thread in warps.lanes.ravel().tolist() if first + thread in noted]
+    address = np.array([noted[thread][1] for thread in threads], np.int64)
+    own = np.array(threads, np.int64)
+    space, owner, at = turn.replay.trace.accesses.resolve(noted[threads[0]][0], address, own)
+    own -= first
+    found[np.searchsorted(warps.numbers, own // LANES), own % LANES] = turn.memory.load(space, owner, at, size)
     return found
 
 
-def _resolved(turn: Turn, threads: list[int]) -> tuple[Ids, Ids, Ids, None]:
-    noted = turn.replay.addresses[turn.instruction]
-    named = noted[threads[0]][0]
-    address = np.array([noted[thread][1] for thread in threads], np.int64)
-    return *turn.replay.trace.accesses.resolve(named, address, np.array(threads, np.int64)), None
-
-
-def _load_opaque(turn: Turn) -> None:
-    """A load of a fragment, by lanes for themselves."""
-    raise turn.refused(f"how `{NAMES[0]}` memory becomes a fragment is not followed")
-
-
 def store_matrices(turn: Turn) -> None:
-    """`stmatrix`: rows that lanes have the addresses of, from the registers of all."""
+    """`stmatrix`: each lane stores a row, which it has of the registers of all."""
     match = turn.plan.match
     assert match is not None
     turn.check_addresses()
-    if not take_pending(turn):
-        return
     held = matrices_of(match).get("a")
     if held is None or held.owners is None or held.layout.bits < 8:
         raise UnknownStepError
-    warps = Warps(turn)
-    registers = warps.registers("a")
-    word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in held.owners.elements()), strict=True))
-    register, lane, inside, size = places(held.layout)  # type: ignore[misc]
-    rows = np.full((len(registers), LANES, 16), -1)
-    target = (4 * word + bit // 8)[:, None] + np.arange(size)
-    rows[:, owner[:, None], target] = registers[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)]
-    first = turn.block * turn.replay.threads_in_block
-    noted = turn.replay.addresses[turn.instruction]
-    chosen = [(w, n, first + t) for w, line in enumerate(warps.lanes.tolist()) for n, t in enumerate(line)
-              if first + t in noted]  # fmt: skip
-    space, own, address, _ = _resolved(turn, [thread for _, _, thread in chosen])
-    turn.memory.store(space, own, address, np.stack([rows[w, n] for w, n, _ in chosen]))
-    warps.write({})
-    for _, _, thread in chosen:
-        noted.pop(thread, None)
+    everyone = turn.entries, turn.threads, turn.grid_threads
+    if take_pending(turn):
+        warps = Warps(turn)
+        registers = warps.registers("a")
+        word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in held.owners.elements()), strict=True))
+        register, lane, inside, size = places(held.layout)
+        rows = np.full((len(registers), LANES, 16), ZERO)
+        within = inside[:, None] + np.arange(size)
+        target = (4 * word + bit // 8)[:, None] + np.arange(size)
+        rows[:, owner[:, None], target] = registers[:, lane[:, None], register[:, None], within]
+        warps.write({ROW: rows})
+    turn.entries, turn.threads, turn.grid_threads = everyone
+    found = turn.access("store")
+    if found is not None:
+        _, space, own, address, size = found
+        turn.memory.store(space, own, address, turn.replay.register(turn.block, ROW)[turn.threads][:, :size])
 
 
 def move_matrices(turn: Turn) -> None:
@@ -346,13 +330,10 @@ def move_matrices(turn: Turn) -> None:
         turn.keep()
         return
     source, target = places(held["a"].layout), places(held["d"].layout)
-    register, lane, inside, size = source  # type: ignore[misc]
+    register, lane, inside, size = source
     moved = registers[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)]
-    register, lane, inside, size = target  # type: ignore[misc]
+    register, lane, inside, size = target
     names = {use.index: use.name for use in turn.results if use.operand == "d"}
     found = np.full((len(registers), LANES, max(names) + 1, 4), -1)
     found[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)] = moved
     warps.write({name: found[:, :, index] for index, name in names.items()})
-
-
-Mask = npt.NDArray[np.bool_]

@@ -38,7 +38,7 @@ def floats_of(bits: Words, format: str) -> npt.NDArray[np.float64]:
 
 @cache
 def _known(precision: int) -> dict[float, tuple[int, int, int]]:
-    """Mantissas that are rounded a product: its exponent, the power of log2 e in it, and that of √2."""
+    """Mantissas that a product has once it is rounded: its exponent, the power of log2 e in it, and that of √2."""
     found: dict[float, tuple[int, int, int]] = {}
     for logs in (-1, 0, 1):
         for roots in (0, 1):

@@ -67,8 +67,10 @@ class Replay:
             raise self.refused(called, "it calls a function, which is not followed")
         last = {int(t) // self.threads_in_block: e for e, t in enumerate(self.columns.thread.tolist())}
         for batch in batches(self.trace, self.plans):
-            self.copies.advance(int(batch.entries[0]))
-            for block in [one for one in self._registers if one != batch.block and last[one] < int(batch.entries[0])]:
+            self.copies.advance(batch.until)
+            for block in [
+                one for one in self._registers if one != batch.block and last[one] < int(batch.entries.min())
+            ]:
                 del self._registers[block]
             self._run(batch)
         self.copies.advance(len(self.columns) + 1)
@@ -126,7 +128,7 @@ class Replay:
         """The codes of a register in all threads of a block."""
         own = self._registers.setdefault(block, {})
         if name not in own:
-            width = bytes_of(self.program.type_of(0, name))
+            width = 16 if name == collectives.ROW else bytes_of(self.program.type_of(0, name))
             own[name] = np.full((self.threads_in_block, width), ZERO)
         return own[name]
 
@@ -297,8 +299,9 @@ class Turn:
     def write(self, name: str, codes: Codes, type: Type | None = None) -> None:
         """Write a register."""
         register = self.replay.register(self.block, name)
-        own = type or self.replay.program.type_of(0, name)
-        register[self.threads] = self.replay.fit(codes, own, register.shape[1])
+        if codes.shape[1] != register.shape[1]:
+            codes = self.replay.fit(codes, type or self.replay.program.type_of(0, name), register.shape[1])
+        register[self.threads] = codes
 
     def read(self, operand: ir.Operand, type: Type) -> Codes:
         """What the threads read of an operand."""
