@@ -39,7 +39,7 @@ LAB = HERE.parent / "evidence" / "lab.json"
 def by_chapter() -> Iterator[tuple[str, Iterable[Form]]]:
     """Every chapter of the manual, in its order, with the forms of its instructions, those of a name together."""
     names = list(dict.fromkeys(form.name for form in forms()))
-    ordered = sorted(forms(), key=lambda form: (CHAPTERS.index(form.chapter), names.index(form.name)))
+    ordered = sorted(forms(), key=lambda form: ([*CHAPTERS].index(form.chapter), names.index(form.name)))
     return groupby(ordered, key=lambda form: form.chapter)
 
 

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 # How fast a busy machine thinks of examples is nothing that a test is about.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+# Every process would read the source of ptxlab, which takes seconds, for constants to try now and then.
+providers._get_local_constants = lambda: providers._local_constants
 
 # A shell starts what is to run in the background with Ctrl-C ignored, and so would be what tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

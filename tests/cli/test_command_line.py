@@ -63,10 +63,40 @@ def test_help_loads_nothing_heavy() -> None:
     assert (shown.stdout, shown.stderr) == ("[]\n", "")
 
 
+SMALL = str(Path(__file__).parents[2] / "src/ptxlab/kernels/sgemm/naive.ptx")
+
+
+@pytest.mark.parametrize(
+    ("most", "arguments"),
+    [
+        (215, ["check", SMALL]),
+        (115, ["format", "--check", SMALL]),
+        (65, ["explain", "shl"]),
+        (110, ["explain", "divergent-barrier"]),
+        (40, ["explain", "hang"]),
+    ],
+)
+def test_few_modules_are_imported_by_what_must_start_at_once(most: int, arguments: list[str]) -> None:
+    """Of ptxlab, as many as this at most, and nothing that takes long; `benchmarks/start.py` measures the time."""
+    code = (
+        "import sys; from ptxlab.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=60)
+    imported = set(shown.stderr.split())
+    assert (
+        imported & {"numpy", "llvmlite", "rich", "json", "ctypes", "tomllib", "subprocess", "ptxlab.ir.dwarf"} == set()
+    )
+    own = [name for name in imported if name.startswith("ptxlab")]
+    assert len(own) <= most, sorted(own)
+
+
 def test_what_runs_before_an_interrupt_is_answered_is_next_to_nothing() -> None:
     code = "import sys; known = set(sys.modules); import ptxlab.cli; print(sorted(set(sys.modules) - known))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert set(eval(shown.stdout)) <= {"__future__", "ptxlab", "ptxlab.cli", "types"}
+    assert set(eval(shown.stdout)) <= {"__future__", "gc", "ptxlab", "ptxlab.cli", "types"}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals as on POSIX systems")

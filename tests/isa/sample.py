@@ -2,7 +2,8 @@
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from math import prod
 
 from ptxlab.isa.form import Form
@@ -15,39 +16,55 @@ Choice = dict[str, str | None]
 
 def sample_choices(form: Form, most: int = 64, seed: int = 0) -> list[Choice]:
     """All choices of modifiers if there are few, else a sample with each value of each modifier."""
+    return list(_sampled(form, most, seed))
+
+
+@cache
+def _sampled(form: Form, most: int, seed: int) -> list[Choice]:
     if prod(len(slot.values) + slot.optional for slot in form.slots) <= 4 * most:
         every = list(form.spellings())
         if len(every) <= most:
             return every
     generator = random.Random(f"{form.syntax}{seed}")
+    slots = [(slot.name, slot.optional, list(slot.values)) for slot in form.slots]
+    is_legal = _legality(form)
     chosen: dict[str, Choice] = {}
     for slot in form.slots:
         for value in [*slot.values, *([None] if slot.optional else [])]:
             if any(choice[slot.name] == value for choice in chosen.values()):
                 continue
             for _ in range(400):
-                choice = _random_choice(form, generator) | {slot.name: value}
-                if _is_legal(form, choice):
+                choice = _random_choice(slots, generator) | {slot.name: value}
+                if is_legal(choice):
                     chosen[form.spell(choice)] = choice
                     break
     for _ in range(20 * most):
         if len(chosen) >= most:
             break
-        choice = _random_choice(form, generator)
-        if _is_legal(form, choice):
+        choice = _random_choice(slots, generator)
+        if is_legal(choice):
             chosen[form.spell(choice)] = choice
     return list(chosen.values())
 
 
-def _random_choice(form: Form, generator: random.Random) -> Choice:
+def _random_choice(slots: list[tuple[str, bool, list[str]]], generator: random.Random) -> Choice:
     return {
-        slot.name: None if slot.optional and generator.random() < 0.5 else generator.choice(list(slot.values))
-        for slot in form.slots
+        name: None if optional and generator.random() < 0.5 else generator.choice(values)
+        for name, optional, values in slots
     }
 
 
-def _is_legal(form: Form, choice: Choice) -> bool:
-    return form.where is None or form.where(form.modifiers(choice)) is None
+def _legality(form: Form) -> Callable[[Choice], bool]:
+    """Whether a choice is legal; where few are, the same one is met again and again."""
+    known: dict[tuple[str | None, ...], bool] = {}
+
+    def is_legal(choice: Choice) -> bool:
+        key = tuple(choice.values())
+        if key not in known:
+            known[key] = form.where is None or form.where(form.modifiers(choice)) is None
+        return known[key]
+
+    return is_legal
 
 
 def instructions(form: Form, choice: Choice) -> Iterator[str]:

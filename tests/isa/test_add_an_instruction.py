@@ -15,6 +15,7 @@ ARITHMETIC, LOAD, MMA = (
 )
 BLOCKS = re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE, re.DOTALL)
 # What only one instruction has, in one of its places or in several.
+INDEX = "isa/table.py"  # which lists the first words of all opcodes
 OWN = [
     (r"brev", ARITHMETIC),
     (r"tcgen05_ld|TensorMove|access_cells", LOAD),
@@ -40,7 +41,7 @@ def test_there_are_no_other_places(pattern: str, places: list[tuple[str, str]]) 
         if own.search(file.read_text(encoding="utf-8"))
     }
     assert files
-    assert files <= {file for file, _ in places}
+    assert files <= {INDEX, *(file for file, _ in places)}
 
 
 def test_the_declarations_are_as_the_page_shows_them() -> None:

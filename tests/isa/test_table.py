@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from ptxlab.isa import Match, opcode
-from ptxlab.isa.form import Form
-from ptxlab.isa.table import forms
+from ptxlab.isa.form import DECLARED, Form
+from ptxlab.isa.table import CHAPTERS, forms
 
 from .mutants import shape_of, split_operands
 from .sample import instructions, sample_choices
@@ -70,3 +70,10 @@ def test_semantics_name_their_operands() -> None:
     for semantics, read in known.items():
         code = semantics.__code__
         assert set(code.co_varnames[2 : code.co_argcount]) <= read, semantics
+
+
+def test_chapters_list_the_first_words_of_their_opcodes() -> None:
+    """A chapter is imported only where one of its words is met: one that is not listed would not be found."""
+    forms()
+    listed = {(chapter, head) for chapter, words in CHAPTERS.items() for head in words.split()}
+    assert {*DECLARED} == listed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections import Counter
@@ -92,6 +91,8 @@ def is_misuse(found: Diagnostic) -> bool:
 def show_failure(found: Sequence[Diagnostic], name: str, format: Format) -> None:
     """Say why nothing came out; programs get an object, as they do when something does."""
     if format == "json":
+        import json
+
         click.echo(json.dumps({"diagnostics": json.loads(render(found, "json"))}, indent=2))
     else:
         show_findings(found, name, format)

@@ -10,10 +10,10 @@ import numpy as np
 from ptxlab.equal.codes import ZERO, Codes, is_symbolic, load, node_of, of_nodes
 from ptxlab.equal.compute import UnknownStepError, bytes_of
 from ptxlab.equal.nodes import Ids, Nodes
-from ptxlab.isa.layouts import Layout
+from ptxlab.isa.chapters.warp import SHUFFLES
+from ptxlab.isa.chapters.warp import shuffle as exchange_lanes
 from ptxlab.isa.types import Type, type_named
-from ptxlab.isa.warp import SHUFFLES
-from ptxlab.isa.warp import shuffle as exchange_lanes
+from ptxlab.isa.units.layouts import Layout
 from ptxlab.trace.lanes import matrices_of
 
 if TYPE_CHECKING:

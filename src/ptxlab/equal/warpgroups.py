@@ -11,9 +11,9 @@ from ptxlab import ir
 from ptxlab.equal.codes import load, node_of
 from ptxlab.equal.collectives import Warps, elements, product_nodes, spread, take_pending
 from ptxlab.equal.nodes import Ids
-from ptxlab.isa.descriptor import CHUNK, K_MAJOR, MN_MAJOR, chunk_offset
-from ptxlab.isa.fragment import ELEMENT_BITS, extents
 from ptxlab.isa.types import type_named
+from ptxlab.isa.units.descriptor import CHUNK, K_MAJOR, MN_MAJOR, chunk_offset
+from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
 from ptxlab.trace.lanes import matrices_of
 
 if TYPE_CHECKING:

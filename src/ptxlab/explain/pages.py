@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,18 @@ def pages() -> dict[str, str]:
 
 def page_of(code: str) -> str | None:
     """The page of a code; None where no diagnostic has it. Only what is needed to find it is loaded."""
+    from ptxlab.emulate.explain.pages import pages as of_emulator
+
+    if found := of_emulator().get(code):  # among them `trap`, the only code that is an instruction as well
+        return found
+    from ptxlab.isa.table import heads
+
+    if code.partition(".")[0] in heads():
+        return None
+    from ptxlab.check.rules import RULES, rule
+
+    if code.replace("-", "_") in RULES:
+        return cleandoc(rule(code).__doc__ or "")
     return next((source[code] for source in _sources() if code in source), None)
 
 
@@ -34,39 +47,18 @@ def summary_of(page: str) -> str:
 
 
 def _sources() -> Iterator[dict[str, str]]:
-    """Pages of one package each, those first that have most codes and load fast."""
-    from ptxlab.check.rules import rules_by_code
-
-    yield {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
+    """Pages of one package each, those first that import little."""
     from ptxlab.emulate.explain.pages import pages as of_emulator
 
     yield of_emulator()
-    from ptxlab.syntax.pages import PAGES as OF_FILES
-
-    yield OF_FILES
+    for package in ("programs", "gpu", "syntax", "litmus", "toolchain", "author", "estimate", "measure"):
+        yield import_module(f"ptxlab.{package}.pages").PAGES
     from ptxlab.toolchain import ADVISORIES
-    from ptxlab.toolchain.pages import PAGES as OF_TOOLS
 
-    yield OF_TOOLS
     yield {advisory.code: _advisory_page(advisory) for advisory in ADVISORIES}
-    from ptxlab.gpu.pages import PAGES as OF_GPUS
+    from ptxlab.check.rules import rules_by_code
 
-    yield OF_GPUS
-    from ptxlab.programs.pages import PAGES as OF_PROGRAMS
-
-    yield OF_PROGRAMS
-    from ptxlab.author.pages import PAGES as IN_PYTHON
-
-    yield IN_PYTHON
-    from ptxlab.litmus.pages import PAGES as OF_LITMUS
-
-    yield OF_LITMUS
-    from ptxlab.estimate.pages import PAGES as OF_ESTIMATES
-
-    yield OF_ESTIMATES
-    from ptxlab.measure.pages import PAGES as OF_MEASURING
-
-    yield OF_MEASURING
+    yield {code: cleandoc(rule.__doc__ or "") for code, rule in rules_by_code().items()}
 
 
 def _advisory_page(advisory: Advisory) -> str:

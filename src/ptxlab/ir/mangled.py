@@ -5,11 +5,14 @@ The C++ library that NumPy and LLVM are linked to takes them apart; where there 
 
 from __future__ import annotations
 
-import ctypes
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ctypes
 
 _LIBRARIES = {"linux": "libstdc++.so.6", "darwin": "libc++.1.dylib"}
 _OPEN, _CLOSE = "(<[{", ")>]}"
@@ -28,9 +31,13 @@ def is_mangled(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def demangle(name: str) -> str:
     """The declaration that a name was made of, `void gemm<128, float>(float*, unsigned int)`; any other as it is."""
-    library = _library()
-    if library is None or not is_mangled(name):
+    if not is_mangled(name):
         return name
+    library = _library()
+    if library is None:
+        return name
+    import ctypes  # few names are mangled
+
     status = ctypes.c_int()
     found = library.__cxa_demangle(name.encode(), None, None, ctypes.byref(status))
     if not found:
@@ -215,6 +222,8 @@ def _start_of_arguments(name: str) -> int:
 
 @cache
 def _library() -> ctypes.CDLL | None:
+    import ctypes
+
     try:
         library = ctypes.CDLL(_LIBRARIES.get(sys.platform, ""))
         library.__cxa_demangle.restype = ctypes.c_void_p

@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ptxlab.ir.inlining import Frame, Inlining, is_toolkit_header
 from ptxlab.ir.items import Function
 from ptxlab.ir.module import Module
 from ptxlab.report import Diagnostic, Label, Source, Span
+
+if TYPE_CHECKING:
+    from ptxlab.ir.inlining import Frame
 
 
 class Origins:
     """The lines that the instructions of a module were compiled from, as `.loc` names them."""
 
     def __init__(self, module: Module) -> None:
+        from ptxlab.ir.inlining import Inlining  # few programs name the lines that they were compiled from
+
         self.module = module
         self._inlining = Inlining(module)
 
@@ -89,6 +94,8 @@ class Origins:
 
     def is_of_toolkit(self, span: Span) -> bool:
         """Whether some PTX was compiled from a header of the CUDA toolkit."""
+        from ptxlab.ir.inlining import is_toolkit_header
+
         return any(is_toolkit_header(frame.file) for frame in self.frames(span)[:1])
 
     def _line(self, frame: Frame) -> Span | None:

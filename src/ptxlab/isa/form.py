@@ -18,6 +18,7 @@ the manual promises nothing. `effects` says what the semantic function does not 
 
 import inspect
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -140,16 +141,8 @@ class Form:
         return needed
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A form as declared: its syntax is read when an instruction of its name is first met."""
-
-    head: str
-    chapter: str
-    build: Callable[[], Form]
-
-
-DECLARED: list[Declared] = []
+# What makes the forms of a chapter and a first word of opcodes: their syntax is read when that word is first met.
+DECLARED: defaultdict[tuple[str, str], list[Callable[[], Form]]] = defaultdict(list)
 
 # ptxas reads modifiers in any order, but for the words it takes as the instruction's name (`mul.lo`, `cp.async`): the
 # words that a syntax line starts with, up to one of these. `name=` says it where that is not so.
@@ -205,7 +198,7 @@ def form(
             )
 
         head = syntax.partition(" ")[0].partition(".")[0].partition("{")[0]
-        DECLARED.append(Declared(head, chapter, build))
+        DECLARED[chapter, head].append(build)
         return function
 
     return declare

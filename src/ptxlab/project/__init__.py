@@ -8,7 +8,6 @@ wrong type. `docs/ci.md` describes the keys, and how options of the command line
 from __future__ import annotations
 
 import stat
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -88,6 +87,8 @@ def _read(file: Path) -> Project | None:
 
 @lru_cache
 def _read_version(file: Path, changed: int, size: int) -> Project | None:
+    import tomllib
+
     try:
         table = tomllib.loads(file.read_text("utf-8")).get("tool", {})
         table = table.get("ptxlab") if isinstance(table, dict) else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -26,6 +25,8 @@ class DiagnosedError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows: the user's own lines, then the diagnostics in colour."""
+        import traceback
+
         own = [frame for frame in traceback.extract_tb(self.__traceback__) if not is_inner(frame.filename)]
         lines = "".join(traceback.format_list(own)).rstrip("\n").split("\n")
         shown = render([*self.diagnostics, *self.warnings], color=True).rstrip("\n")

@@ -1,7 +1,6 @@
 """What was probably meant."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 _CLOSE = 64  # of many words, those that are compared in detail
 
@@ -16,6 +15,8 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     >>> nearest("2D", ["1d", "2d", "3d"])
     '2d'
     """
+    from difflib import get_close_matches
+
     words = list(words)
     in_capitals = next((other for other in words if other.lower() == word.lower() and other != word), None)
     if in_capitals is not None:

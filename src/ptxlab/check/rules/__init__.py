@@ -60,4 +60,9 @@ ineffective_allow
 @cache
 def rules_by_code() -> dict[str, ModuleType]:
     """Every rule by its code."""
-    return {name.replace("_", "-"): import_module(f"{__package__}.{name}") for name in RULES}
+    return {code: rule(code) for code in (name.replace("_", "-") for name in RULES)}
+
+
+def rule(code: str) -> ModuleType:
+    """The rule of a code."""
+    return import_module(f"{__package__}.{code.replace('-', '_')}")
