@@ -61,6 +61,8 @@ def show_statistics(found: Sequence[Diagnostic], name: str, format: Format = "fu
     fixable = Counter((one.code, one.level) for one in found if any(help.edits for help in one.helps))
     ordered = sorted(count.items(), key=lambda one: (-one[1], one[0]))
     if format == "json":
+        import json
+
         listed = [{"code": code, "level": level, "count": number, "fixable": fixable[code, level]}
                   for (code, level), number in ordered]  # fmt: skip
         click.echo(json.dumps(listed, indent=2))
