@@ -191,7 +191,7 @@ def test_types_of_accumulators_differ_for_m8n8k4_only() -> None:
     floats = "{" + ", ".join(f"%f{i}" for i in range(8)) + "}"
     halves = "{%r0, %r1, %r2, %r3}"
     assert is_legal(small.format("f32", "f16", floats, halves), "sm_80")
-    for shape, a, b in (("m16n8k8", "{%r4, %r5}", "%r6"), ("m16n8k16", "{%r4, %r5, %r6, %r7}", "{%r8, %r9}")):
+    for shape, a, b in (("m16n8k8", "{%r4, %r5}", "{%r6}"), ("m16n8k16", "{%r4, %r5, %r6, %r7}", "{%r8, %r9}")):
         mma = f"mma.sync.aligned.{shape}.row.col.f32.f16.f16.TYPE {{%f0, %f1, %f2, %f3}}, {a}, {b}, C;"
         assert not is_legal(mma.replace("TYPE", "f16").replace("C;", "{%r0, %r1};"))
         assert is_legal(mma.replace("TYPE", "f32").replace("C;", "{%f0, %f1, %f2, %f3};"))

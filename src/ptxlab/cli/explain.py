@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -65,7 +64,7 @@ def command(subject: str | None, form: str | None, format: str, **how: Any) -> N
             return
         raise click.UsageError(str(unknown.args[0])) from None
     if format == "json":
-        click.echo(json.dumps(page.as_dict(), indent=2))
+        _print_json(page.as_dict())
         return
     color = has_color(sys.stdout)
     for line in styled(page):
@@ -97,11 +96,17 @@ def explain_number(subject: str, form: str | None, format: str, how: dict[str, A
     except ValueError as wrong:
         raise click.UsageError(str(wrong)) from None
     if format == "json":
-        click.echo(json.dumps(said.as_dict(), indent=2))
+        _print_json(said.as_dict())
     else:
         click.echo(said.text(get_terminal_size().columns if sys.stdout.isatty() else WIDTH))
     if said.violations:
         click.get_current_context().exit(1)
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    click.echo(json.dumps(value, indent=2))
 
 
 def fit(page: str, width: int) -> str:
@@ -143,7 +148,7 @@ def list_rules(format: str) -> None:
     found = sorted(pages().items())
     if format == "json":
         listed = [{"code": code, "summary": summary_of(page)} for code, page in found]
-        click.echo(json.dumps(listed, indent=2))
+        _print_json(listed)
         return
     width = max(len(code) for code, _ in found)
     color = has_color(sys.stdout)
