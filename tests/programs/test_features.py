@@ -1,11 +1,13 @@
 """Calls of the CUDA runtime in a whole program, by what it prints."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ptxlab.programs.building import build, has_main
 from ptxlab.programs.program import ProgramOptions, run_program
+from ptxlab.report import PtxError
 from tests.programs.tools import needs_compilers
 
 pytestmark = needs_compilers
@@ -46,6 +48,14 @@ def test_unsupported_call_is_named(program: Path, capfd: pytest.CaptureFixture[s
     assert found.message == "the program calls `cudaIpcGetMemHandle`, which ptxlab does not have"
     assert found.line == 1 + SOURCE.read_text().split("\n").index("    CHECK(cudaIpcGetMemHandle(&handle, d));")
     assert capfd.readouterr().out == ""
+
+
+def test_stripped_program_is_refused(program: Path, tmp_path: Path) -> None:
+    stripped = tmp_path / "features"
+    subprocess.run(["strip", "-o", stripped, program], check=True)
+    with pytest.raises(PtxError) as wrong:
+        run_program([str(stripped), "memory"], ProgramOptions())
+    assert [one.code for one in wrong.value.diagnostics] == ["stripped-program"]
 
 
 def test_main_is_found_in_code_only(tmp_path: Path) -> None:

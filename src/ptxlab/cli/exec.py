@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from ptxlab.cli.compiling import CUDA
 from ptxlab.cli.findings import format_option
 from ptxlab.cli.gates import gate_options
 from ptxlab.cli.launching import check_option, checks_option, gpu_option, timeout_option
@@ -53,4 +54,6 @@ def command(context: click.Context, /, program: Path, args: tuple[str, ...], bui
             raise click.UsageError(f"`{build}` ended with status {status}")
     if not program.is_file():
         raise click.UsageError(f"there is no program `{program}`")
+    if program.suffix == CUDA:
+        raise click.UsageError(f"`{program}` is not built yet: `ptxlab run {program}` does that, and runs it")
     context.exit(run_and_show([str(program), *args], given, str(program), []))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
 _OF_BOTH = ("path", "target", "seed", "checks", "only", "timeout", "gpu", "format", "nvcc", "device")
-_NOT_RUN = ("unsupported-call", "no-ptx")
+_NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
 
@@ -89,6 +89,8 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
         result = run_program(command, ProgramOptions(given["gpu"], launch, folders, format != "full"))
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name, format)
+        if any(one.code in _NOT_RUN for one in wrong.diagnostics):
+            return 2
         return status_of(failing(wrong.diagnostics, Path(name)))
     except KeyboardInterrupt as interrupt:
         found = getattr(interrupt, "diagnostics", None)

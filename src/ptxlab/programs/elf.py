@@ -50,6 +50,12 @@ class Elf:
         return self.data[start : self.data.index(b"\0", start)].decode("utf-8", "replace")
 
     @property
+    def is_stripped(self) -> bool:
+        """Whether it has kernels and a CUDA runtime of its own, whose functions have no names."""
+        has_kernels = b"\0.nv_fatbin\0" in self.data
+        return has_kernels and not any(name.startswith("libcudart") for name in self.libraries) and not self.own
+
+    @property
     def is_device_linked(self) -> bool:
         """Whether its device code was linked of several parts, of which only these have PTX."""
         return b"\0__nv_relfatbin\0" in self.data

@@ -33,6 +33,7 @@ class LoadedModule:
     module: ir.Module
     resources: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Registers, local and constant memory by kernel, once they were asked for."""
+    _talking: dict[str, bool] = field(default_factory=dict)
 
     def kernel(self, name: str) -> ir.Function | None:
         """The kernel of that name."""
@@ -54,9 +55,11 @@ class LoadedModule:
 
     def talks_to_host(self, kernel: ir.Function) -> bool:
         """Whether a kernel has accesses that the host may see while it runs, by system scope or as `volatile`."""
-        text = "" if self.module.source is None else self.module.source.text
-        functions = layout.reachable(self.module, kernel)
-        return any(_TALKS.search(text[one.start or 0 : one.end or 0]) for one in functions)
+        if kernel.name not in self._talking:
+            text = "" if self.module.source is None else self.module.source.text
+            functions = layout.reachable(self.module, kernel)
+            self._talking[kernel.name] = any(_TALKS.search(text[one.start or 0 : one.end or 0]) for one in functions)
+        return self._talking[kernel.name]
 
 
 class Modules:

@@ -42,6 +42,11 @@ PAGES = {
         "The emulator runs PTX. nvcc leaves it out with `code=sm_90` alone: build with "
         "`-gencode arch=compute_90,code=compute_90`, or with `-arch=sm_90`, which has both."
     ),
+    "stripped-program": (
+        "A program that is linked with `libcudart_static.a`, as by default, has no table of symbols.\n\n"
+        "Calls of the CUDA runtime are then jumps within the program, and nothing says where its functions are. Link "
+        "it with `-cudart shared`, or don't `strip` it."
+    ),
     "program-crash": (
         "The host code of the program was ended by a signal.\n\n"
         "This is a mistake of the program, which would happen without ptxlab too; the line is that of the access."

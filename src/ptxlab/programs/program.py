@@ -59,6 +59,10 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
     folders = [*options.folders, program.absolute().parent, Path.cwd()]
     lines = HostLines([folder.resolve() for folder in folders])
     files = _files(program)
+    if files and files[0].is_stripped:
+        message = "the program was stripped, and has a CUDA runtime of its own, which can't be replaced then"
+        helps = ["link it with `-cudart shared`, or leave its symbols in it"]
+        raise PtxError([error("stripped-program", message, None, helps=helps)])
     modules = Modules(options.gpu, lines.folders, program.name, any(one.is_device_linked for one in files))
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
