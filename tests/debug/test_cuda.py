@@ -248,6 +248,24 @@ def test_the_lab_shows_the_same(unoptimized: Debugger) -> None:
     assert "nothing called" in views.get(f"value/0/3/{end}/x{b'nothing'.hex()}")["problem"]
 
 
+def test_the_lab_moves_by_lines_and_conditions(unoptimized: Debugger) -> None:
+    views = Views(unoptimized.trace, None, unoptimized.declarations)
+
+    def line(position: int) -> int:
+        return int(views.get(f"variables/0/5/{position}")["frames"][0]["line"])
+
+    found = views.get(f"stop/0/0/x{b'16 if k == 2 && factor == 0.5f'.hex()}")
+    assert (found["warp"], line(found["position"])) == (0, SUM)
+    at = [found["position"]]
+    for kind in ("over", "over", "out", "over"):
+        at.append(views.get(f"step/0/5/{at[-1]}/{kind}/0")["position"])
+    assert [line(one) for one in at] == [SUM, SUM - 1, SUM, 31, 32]
+    assert line(views.get(f"step/0/5/{at[2]}/over/1")["position"]) == SUM - 1
+    again = views.get(f"stop/{at[-1]}/1/x{b'16 if k == 2'.hex()}")
+    assert again["position"] == at[0]
+    assert "has no code" in views.get(f"stop/0/0/x{b'999'.hex()}")["problem"]
+
+
 CHANGED = """\
 struct Pair { int a; float b; };
 __device__ __noinline__ void touch(int* p) { *p += 1; }

@@ -18,6 +18,7 @@ from ptxlab.lab import windows
 from ptxlab.lab.barriers import Barriers
 from ptxlab.lab.copies import Copies
 from ptxlab.lab.memory import Memory
+from ptxlab.lab.moves import LaneMoves
 from ptxlab.lab.origins import Origins
 from ptxlab.lab.program import describe
 from ptxlab.lab.registers import Registers
@@ -64,6 +65,8 @@ class Views:
             "origin": self._origin,
             "variables": lambda *given: self._variables_of.listed(*given),
             "value": lambda *given: self._variables_of.value(*given),
+            "step": lambda *given: self._moves_of.step(*given),
+            "stop": lambda *given: self._moves_of.stop(*given),
             "tensor": lambda block: self._tensor_memory_of.uses(block),
             "words": lambda block, step: self._tensor_memory_of.words(block, step),
             "tiles": lambda step: self._tiles_of.read_by(step),
@@ -147,6 +150,10 @@ class Views:
     @cached_property
     def _variables_of(self) -> LaneVariables:
         return LaneVariables(self.steps, self._declarations)
+
+    @cached_property
+    def _moves_of(self) -> LaneMoves:
+        return LaneMoves(self.steps, self._declarations)
 
     @cached_property
     def _origins_of(self) -> Origins:

@@ -28,7 +28,11 @@ export class Time {
         button("◀", "back", "This warp, one step back (←)", () => this.step(-1)),
         this.playButton,
         button("▶▏", "forward", "This warp, one step (→)", () => this.step(1)),
-        button("⇥", "last", "End (End)", () => this.go(run.count))),
+        button("⇥", "last", "End (End)", () => this.go(run.count)),
+        ...(run.source.kind === "embedded" ? [] : [
+          button("↷", "over", "This lane, a line, over calls (l; Shift+L back)", () => this.line("over", false)),
+          button("↘", "into", "This lane, a line, into calls (i; Shift+I back)", () => this.line("in", false)),
+          button("↗", "out", "Out of the function (o; Shift+O back)", () => this.line("out", false))])),
       this.slider, this.where, this.speeds());
     this.lower = h("div", { id: "timeline" });
     fill(element, this.bar, this.lower);
@@ -75,6 +79,19 @@ export class Time {
     return place.before >= 0;
   }
 
+  /**
+   * Let the lane execute a line of the source, or take it back.
+   * @param {"over" | "in" | "out"} kind
+   * @param {boolean} back
+   */
+  async line(kind, back) {
+    if (this.run.source.kind === "embedded") return;
+    this.stop();
+    const { position, warp, lane } = this.state.now;
+    const found = await this.run.source.get(`step/${warp}/${lane}/${position}/${kind}/${back ? 1 : 0}`);
+    this.state.set({ position: found.position });
+  }
+
   play() {
     if (this.playing) {
       this.stop();
@@ -116,6 +133,12 @@ export class Time {
       " ": () => { if (target?.tagName !== "BUTTON") this.play(); },
       n: () => this.turn(block?.warps ?? [], 1),
       p: () => this.turn(block?.warps ?? [], -1),
+      l: () => this.line("over", false),
+      L: () => this.line("over", true),
+      i: () => this.line("in", false),
+      I: () => this.line("in", true),
+      o: () => this.line("out", false),
+      O: () => this.line("out", true),
     };
     const chosen = keys[event.key];
     if (!chosen || (event.key === " " && target?.tagName === "BUTTON")) return;

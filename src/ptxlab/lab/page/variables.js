@@ -24,7 +24,22 @@ export class Variables extends Panel {
       type: "text", placeholder: "Expression: As[ty][k], %r5 + 1, shared.f32[8]", "aria-label": "Expression", id: "expression", style: "flex: 1",
       onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") this.watch(); },
     }));
-    this.element.prepend(h("div", { class: "tools" }, this.input));
+    this.until = /** @type {HTMLInputElement} */ (h("input", {
+      type: "text", placeholder: "Run to: 15 if k == 1", "aria-label": "Run to a line; with Shift+Enter backwards", id: "until", style: "flex: 1",
+      onkeydown: (/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") this.stopAt(event.shiftKey); },
+    }));
+    this.answer = h("p", { class: "note", "aria-live": "polite" });
+    const isLive = run.source.kind !== "embedded";
+    this.element.prepend(h("div", { class: "tools" }, this.input, isLive ? this.until : null), this.answer);
+  }
+
+  /** Go to the next stop at a line, or to the one before. @param {boolean} back */
+  async stopAt(back) {
+    const wanted = this.until.value.trim();
+    if (!wanted) return;
+    const found = await this.run.source.get(`stop/${this.state.now.position}/${back ? 1 : 0}/${encoded(wanted)}`);
+    this.answer.textContent = found.problem ?? found.said;
+    if (!found.problem) this.state.set({ position: found.position, warp: found.warp, lane: found.lane });
   }
 
   watch() {
@@ -38,7 +53,6 @@ export class Variables extends Panel {
   /** @param {import("lab/state.js").Looked} now */
   async ask(now) {
     const place = `${now.warp}/${now.lane}/${now.position}`;
-    const encoded = (/** @type {string} */ text) => `x${[...new TextEncoder().encode(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
     const [listed, ...values] = await Promise.all([this.run.source.get(`variables/${place}`),
       ...this.watched.map((one) => this.run.source.get(`value/${place}/${encoded(one)}`))]);
     return { listed, values };
@@ -55,6 +69,11 @@ export class Variables extends Panel {
       : listed.locals ? "" : "This code is optimized: values of local variables are known with -G.";
     fill(this.body, watched.length ? h("table", { class: "watched" }, watched) : null, ...frames, note ? h("p", { class: "note" }, note) : null);
   }
+}
+
+/** A text as part of a name. @param {string} text */
+function encoded(text) {
+  return `x${[...new TextEncoder().encode(text)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
 /**
