@@ -168,9 +168,14 @@ def leaves_function(path: Path, line: int, below: int) -> bool:
     rows = path.read_text(errors="replace").split("\n")
     if path.suffix == ".py":
         spaces = [len(row) - len(row.lstrip()) for row in rows]
-        heads = [at for at in range(line + 1, below + 1) if re.match(r"\s*def ", rows[at - 1])]
-        own = [at for at in heads if at == below or spaces[at - 1] < spaces[below - 1]]
-        return any(not re.match(r"\s*@", rows[line - 1]) or at > line + 3 for at in own)
+        start = below
+        while start and not re.match(r"\s*@", rows[start - 1]):
+            if re.match(r"\s*def ", rows[start - 1]) and (start == below or spaces[start - 1] < spaces[below - 1]):
+                break
+            start -= 1
+        while re.match(r"\s*@", rows[start - 2]):
+            start -= 1
+        return line < start
     rows = IGNORED.sub(_blank, path.read_text(errors="replace")).split("\n")
     depth = "".join(rows[: line - 1]).count("{") - "".join(rows[: line - 1]).count("}")
     for row in rows[line - 1 : below - 1]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ptxlab.debug.launches import Launch, Launches
+from ptxlab.debug.locations import locations
 from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.position import Position
 from ptxlab.debug.stepping import Kind, Unit, Way
@@ -123,25 +124,11 @@ class Debugger(Position):
             if file and any(lines.instructions_at(file, line) for lines in self.launches.all_lines):
                 return self.break_before([], file=file, line=line, again=asked, **given)
             raise UnknownError(f"there is no instruction at line {line}" + (f" of `{file}`" if file else ""))
-        starts = self._starts(instructions, file, line) if file else []
+        starts = locations(self.lines, self.declarations, instructions, file, line) if file else []
         if starts:
             line = self.lines.places(starts[0])[-1].line if starts[0] not in instructions else line
             return self.break_before(starts, file=file, line=line, again=asked, **given)
         return self.break_before(instructions, is_entered=bool(file), file=file, line=line, again=asked, **given)
-
-    def _starts(self, instructions: Sequence[int], file: str, line: int) -> list[int]:
-        """Where cuda-gdb stops for a line of code that is not optimized: at its first row in each block.
-
-        So a `for` stops once, at its start. The first line of a function is left for the one after its prologue.
-        """
-        if not self.declarations.are_locals_known or not self.declarations.is_known:
-            return []
-        found: dict[tuple[str, int | None], int] = {}
-        own = [number for number in instructions if self.lines.level(number, file, line) == 0]
-        for number in self.lines.row_starts(own):
-            function = self.trace.program.instructions[number][0].name
-            found.setdefault((function, self.declarations.innermost(function, number)), number)
-        return sorted({self.lines.after_prologue(number) for number in found.values()})
 
     def break_in(self, function: str, **given: Any) -> Breakpoint:
         """Stop where a function is entered, after its prologue; also where it is inlined."""

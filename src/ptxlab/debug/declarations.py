@@ -6,21 +6,18 @@ shared and global variables are the same there. Local variables are not.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from ptxlab import ir
+from ptxlab.debug.local_writes import changes_local
 from ptxlab.debug.types import Type, Types
 from ptxlab.device import layout
 from ptxlab.ir.dwarf import Attribute, Data, DwarfError, Entry, Reader, Symbol, entries, section
 from ptxlab.trace.program import Program
 
 _SPACES = {4: "const", 5: "global", 6: "local", 7: "param", 8: "shared", 12: "generic"}  # of DW_AT_address_class
-_ROW = re.compile(r"^\s*\.loc\s+(\d+\s+\d+)", re.MULTILINE)
-_STORE = re.compile(r"\bst\.[\w.:]+\s+\[%SPL?(?:\+(\d+))?\]")
-_POINTER = re.compile(r"(%rd\d+), %SPL?(?:, (\d+))?;")
 _ADDRESS, _DEREFERENCE, _PLUS, _REGISTER, _VALUE = 0x03, 0x06, 0x23, 0x90, 0x9F
 
 
@@ -285,19 +282,6 @@ class Declarations:
             if low is not None and high is not None and low <= instruction < high:
                 return _place(place)
         return None
-
-
-def changes_local(text: str, start: int, size: int) -> bool:
-    """Whether a function of PTX may write to bytes of its local memory after the prologue, or by a pointer."""
-    lines = list(_ROW.finditer(text))
-    after = next((row.end() for row in lines if row[1] != lines[0][1]), len(text))
-    body = text[after:]
-    written = (int(found[1] or 0) for found in _STORE.finditer(body))
-    if any(start - 15 <= at < start + size for at in written):
-        return True
-    pointers = [found[1] for found in _POINTER.finditer(text) if start <= int(found[2] or 0) < start + max(size, 1)]
-    uses = (re.findall(rf"^.*{re.escape(one)}\b.*$", body, re.MULTILINE) for one in pointers)
-    return any(not re.search(r"\bld\.[\w.:]+\s+[^\[]*\[|%SP", use) for found in uses for use in found)
 
 
 def _place(data: Data) -> Location | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -62,33 +61,6 @@ class Lines:
             for number, places in enumerate(self.sources)
             if any(place.line == line and place.file in names for place in places)
         ]
-
-    def row_starts(self, instructions: Iterable[int]) -> list[int]:
-        """Those of the instructions of a line that a row of the line table starts with, after one of another line."""
-        return [
-            number
-            for number in instructions
-            if not number or self.sources[number][:1] != self.sources[number - 1][:1] or self._is_first(number)
-        ]
-
-    def after_prologue(self, instruction: int) -> int:
-        """An instruction itself, or the first of the second line of its function, where it is in the first line."""
-        at = instruction
-        while not self._is_first(at):
-            if self.sources[at - 1][:1] != self.sources[instruction][:1]:
-                return instruction
-            at -= 1
-        function = self.program.instructions[at][0]
-        while at < len(self.sources) and self.program.instructions[at][0] is function:
-            if self.sources[at][:1] != self.sources[instruction][:1]:
-                return at
-            at += 1
-        return instruction
-
-    def _is_first(self, instruction: int) -> bool:
-        """Whether an instruction is the first of its function."""
-        program = self.program.instructions
-        return not instruction or program[instruction - 1][0] is not program[instruction][0]
 
     def level(self, instruction: int, file: str, line: int) -> int:
         """How many functions are inlined inside of a line, where an instruction is of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -238,7 +239,8 @@ def number_text(result: Result, memory: Memory, style: str = "") -> str:
     if type is not None and type.is_character and 32 <= int(value) < 127:
         return f"{value} '{chr(int(value))}'"
     if type is not None and type.dtype is not None and not type.is_integer:
-        return str(np.array(value).astype(type.dtype)) if type.size < 8 else repr(float(value))
+        rounded = str(np.array(value).astype(type.dtype)) if type.size < 8 else repr(float(value))
+        return f"{rounded}.0" if re.fullmatch(r"-?\d+", rounded) else rounded  # some types of 16 bits leave it out
     if isinstance(value, int):
         return f"{value}" if -_WIDE < value < _WIDE else f"{value} ({value & (1 << 64) - 1:#x})"
     return str(value)
