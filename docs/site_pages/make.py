@@ -139,13 +139,15 @@ def measured(name: str, build: ModuleType) -> str:
 
 
 def changes() -> str:
-    """What is new, from the fragments of `changes`."""
-    parts = ["# Changes\n", "Since the beginning, not yet released:\n"]
+    """The notes of releases, after what is not released yet, from the fragments of `changes`."""
+    title, _, notes = (ROOT / "CHANGELOG.md").read_text("utf-8").partition("\n")
+    parts = []
     files = sorted((ROOT / "changes").glob("*.md"))
-    for kind, title in KINDS.items():
+    for kind, heading in KINDS.items():
         texts = [" ".join(file.read_text("utf-8").split()) for file in files if file.name.endswith(f".{kind}.md")]
-        parts += [f"## {title}\n", *(f"- {text}" for text in texts), ""]
-    return "\n".join(parts)
+        parts += [f"### {heading}\n", *(f"- {text}" for text in texts), ""] if texts else []
+    unreleased = ["## Not released yet\n", *parts] if parts else []
+    return "\n".join([title, "", *unreleased, notes.strip(), ""])
 
 
 def main(build: ModuleType) -> int:

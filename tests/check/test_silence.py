@@ -50,7 +50,7 @@ def test_a_tangled_function_is_left_alone() -> None:
 
 
 def test_a_misspelt_barrier_hides_no_path() -> None:
-    """What it was meant for does not branch; a misspelt branch says that paths are not followed."""
+    """It was not meant for a branch; a misspelt branch says that paths are not followed."""
     text = """\
 .version 8.0
 .target sm_80
