@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.explain import pages
 from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.kernels import registers

@@ -1,4 +1,4 @@
-"""Checking and emulating need nothing that only POSIX has: what Windows lacks of Python is taken away, and both work."""
+"""Checking and emulating need nothing that only POSIX has: both work without what Windows lacks of Python."""
 
 import subprocess
 import sys

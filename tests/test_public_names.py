@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 GEMM = """\

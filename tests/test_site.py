@@ -10,7 +10,7 @@ import pytest
 from pygments.token import Comment, Error, Keyword, Name, Number, Operator
 
 from ptxlab.cli.group import SUBCOMMANDS
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.explain import pages
 from ptxlab.highlighting import PtxLexer
 from ptxlab.isa.table import forms

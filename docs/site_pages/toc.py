@@ -46,7 +46,13 @@ SECTIONS = {
         "docs/glossary.md",
     ],
     "Findings": ["docs/claims.md", "site:techniques", "site:launches", "site:sanitizer"],
-    "Take part": ["CONTRIBUTING.md", "docs/versioning.md", "docs/add-an-instruction.md", "docs/native.md", "site:changes"],
+    "Take part": [
+        "CONTRIBUTING.md",
+        "docs/versioning.md",
+        "docs/add-an-instruction.md",
+        "docs/native.md",
+        "site:changes",
+    ],
 }
 FOLDERS = {"docs/course": "course", "docs/hopper": "hopper", "docs/lessons": "lessons"}
 """Folders whose README lists the pages beside it, and what they are on the site."""

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from ptxlab.author import f32, kernel, pointer, ptx
 from ptxlab.cli.group import ptxlab
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.report import PtxError
 from ptxlab.toolchain import find
 

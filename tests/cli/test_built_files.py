@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.cli.test_assemble import needs_tools, run
 
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.report import PtxError
 from ptxlab.toolchain import assemble, find, parts_of
 

@@ -14,6 +14,7 @@ from ptxlab.check.rules import rules_by_code
 from ptxlab.cli.explain import fit
 from ptxlab.cli.findings import has_color
 from ptxlab.cli.group import SUBCOMMANDS, ptxlab
+from ptxlab.cli.samples import SAMPLES
 from ptxlab.explain import pages
 from ptxlab.explain.words import explain_word, known_words
 from ptxlab.toolchain.diagnosis import CODES as PTXAS_CODES
@@ -170,3 +171,29 @@ def test_colour_can_be_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     assert has_color(io.StringIO())
     monkeypatch.setenv("NO_COLOR", "1")
     assert not has_color(io.StringIO())
+
+
+def test_the_files_of_the_tour_can_be_written(tmp_path: Path) -> None:
+    folder = tmp_path / "samples"
+    result = run("tour", "--write", str(folder))
+    assert result.exit_code == 0
+    assert {file.name for file in folder.iterdir()} == set(SAMPLES)
+    assert f"wrote {folder / 'reverse.ptx'}\n" in result.stdout
+    (folder / "sum.ptx").write_text("mine")
+    again = run("tour", "--write", str(folder))
+    assert (again.exit_code, (folder / "sum.ptx").read_text()) == (0, "mine")
+    assert "sum.ptx is there and is not as it was; it stays" in again.stderr
+
+
+def test_the_readme_shows_files_of_the_tour() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    assert f"```ptx\n{SAMPLES['reverse.ptx']}```" in readme
+    report = run_in_samples("check", "gemm.ptx")
+    assert f"$ ptxlab check gemm.ptx\n{report}```" in readme
+
+
+def run_in_samples(*arguments: str) -> str:
+    with CliRunner().isolated_filesystem():
+        for name, text in SAMPLES.items():
+            Path(name).write_text(text)
+        return run(*arguments).stdout

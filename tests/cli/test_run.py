@@ -13,7 +13,7 @@ from tests.cli.running import HEADER, run, write
 
 from ptxlab.cli.arguments import parse_argument
 from ptxlab.cli.group import ptxlab
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 
 ARGUMENTS = ["--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros", "--arg", "f32=2.0", "--arg", "u32=1024"]
 ONES = ["--block", 1, "--arg", "f32[1]=ones", "--arg", "f32[1]=ones"]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.frameworks.adopt import _listings, numba_arguments
 from tests.tools import is_there
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.device.host_memory import START, HostMemory
 from ptxlab.frameworks.cuda_calls import CudaCalls
 from tests.processes import run as run_apart

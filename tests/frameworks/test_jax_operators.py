@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.frameworks.jax_operators import jax_operator
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import ptxlab
 from ptxlab import gpu
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.frameworks.operators import start, torch_operator
 from tests.processes import run
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import ptxlab
 from ptxlab import ir
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.device.result import Result
 
 __all__ = ["SAXPY", "kernel", "saxpy", "store", "text"]

@@ -93,7 +93,7 @@ def test_auto_takes_the_gpu_where_no_checks_are_wanted(data) -> None:
 def test_arrays_of_other_libraries_are_not_copied(data, library) -> None:
     code = f"""
 import numpy as np, ptxlab
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 kernel = ptxlab.parse(SAXPY)["saxpy"]
 x, y = np.arange(1000, dtype=np.float32), np.ones(1000, np.float32)
 library = {library!r}

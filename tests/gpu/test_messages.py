@@ -123,7 +123,7 @@ def test_no_gpu_has_a_reason_and_a_help(name: str) -> None:
 def test_without_the_package_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import sys; sys.modules['cuda'] = None\n"
-        "import ptxlab\nfrom ptxlab.cli.tour import SAXPY\n"
+        "import ptxlab\nfrom ptxlab.cli.samples import SAXPY\n"
         "try: ptxlab.parse(SAXPY)['saxpy'].launch(1, 1, [0, 0, 1.0, 0], device='cuda')\n"
         "except ptxlab.KernelError as problem: print(problem)"
     )

@@ -10,7 +10,7 @@ import pytest
 
 import ptxlab
 import ptxlab.pytest_plugin.files
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.pytest_plugin import case
 
 pytest_plugins = ["pytester"]
