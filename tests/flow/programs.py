@@ -181,3 +181,20 @@ def kernel(seed: int) -> str:
     while writer.probes < PROBES:
         writer.block(2)
     return HEAD + "\n".join(writer.lines) + "\nret;\n}\n"
+
+
+def jumps(seed: int) -> str:
+    """A kernel that jumps about: loops in loops, and with two ways in; it may never end."""
+    writer = Writer(seed)
+    writer.start()
+    count = writer.random.randrange(3, 9)
+    for number in range(count):
+        writer.lines.append(f"B{number}:")
+        for _ in range(writer.random.randrange(1, 5)):
+            register, width = writer.register(32), writer.random.choice(["%r0", "%r1", "4", "-1", "%t"])
+            counting = f"add.u32 {register}, {register}, {width};"
+            guard = f"@{writer.predicate()} " if writer.random.random() < 0.1 else ""
+            writer.lines.append(guard + writer.random.choice([counting, counting, writer.compute()]))
+        guard = f"@{writer.random.choice(['', '!'])}{writer.predicate()} " if writer.random.random() < 0.9 else ""
+        writer.lines.append(f"{guard}bra B{writer.random.randrange(count)};")
+    return HEAD + "\n".join(writer.lines) + "\nret;\n}\n"

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.ir.flow import BasicBlock
 from ptxlab.isa.special_registers import SpecialKind
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Chains:
         key = (register, at)
         found = self._seen.get(key)
         if found is None:
-            found = self._seen[key] = tuple(sorted(self._search(positions, at)))
+            found = self._seen[key] = tuple(sorted(self._search(positions, self._blocks[self.block_of(at)], at)))
         return found
 
     def derived(self, positions: Iterable[int]) -> frozenset[int]:
@@ -125,10 +126,19 @@ class Chains:
             return True
         return any(isinstance(one, ir.SpecialRegister) and one.kind not in allowed for one in operands)
 
-    def _search(self, positions: list[int], at: int) -> set[int]:
+    def leaving(self, number: int, register: int) -> set[int]:
+        """The instructions whose write of a register can be there at the end of a block."""
+        block = self._blocks[number]
+        return self._search(self.writes.get(register, []), block, block.end)
+
+    def writes_in(self, register: int, start: int, end: int) -> bool:
+        """Whether an instruction in a range writes a register, perhaps under a guard."""
+        writes = self.writes.get(register, [])
+        return bisect_left(writes, start) < bisect_left(writes, end)
+
+    def _search(self, positions: list[int], block: BasicBlock, end: int) -> set[int]:
         found: set[int] = set()
-        block = self._blocks[self.block_of(at)]
-        if self._collect(positions, block.start, at, found):
+        if self._collect(positions, block.start, end, found):
             return found
         pending, seen = list(block.predecessors), set()
         while pending:

@@ -172,9 +172,7 @@ class Engine(Generic[V]):
 
     def evaluate(self, node: Node) -> V | None:
         """What an instruction writes to a register."""
-        if node not in self._plans:
-            self._plans[node] = self._plan(node)
-        plan = self._plans[node]
+        plan = self.plan(node)
         if plan is None:
             return self.unknown(node, self.type_of(node))
         read = {at: self.read(node, operand, plan.steps[at].type) for at, operand in plan.operands}
@@ -191,6 +189,12 @@ class Engine(Generic[V]):
             else:
                 values.append(self.apply(step, [values[part] for part in step.parts]))
         return self._fit(values[plan.result], plan.type, plan.register)
+
+    def plan(self, node: Node) -> Plan | None:
+        """How a node is computed; None if it is not computed from operands."""
+        if node not in self._plans:
+            self._plans[node] = self._plan(node)
+        return self._plans[node]
 
     def _plan(self, node: Node) -> Plan | None:
         at, index = node

@@ -17,20 +17,31 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 from ptxlab import ir
 from ptxlab.ir.effects import Effects
 from ptxlab.ir.flow import Flow, flow_of
 from ptxlab.ir.shapes import match_of
-from ptxlab.isa import Match, Operation
+from ptxlab.isa import Match, Operation, Type
 
 from .chains import Chains
 from .control import Control
 from .effort import Effort
 from .engine import Node, Plan
+from .expressions import Linear
 from .numbers import Addresses, Numbers, named_by
 from .presence import Presence
+from .symbolic import Symbolic
 from .value import Value
+
+
+class Loaded(NamedTuple):
+    """A number of a type at an offset in a parameter."""
+
+    variable: ir.Variable
+    offset: int
+    type: Type
 
 
 @dataclass(eq=False)
@@ -88,6 +99,11 @@ class Facts:
         return Numbers(self)
 
     @cached_property
+    def expressions(self) -> Symbolic:
+        """What its registers hold, as expressions."""
+        return Symbolic(self)
+
+    @cached_property
     def addresses(self) -> Addresses:
         """The variables that its addresses are in."""
         return Addresses(self)
@@ -107,9 +123,29 @@ class Facts:
         """Whether a register may hold an address that follows from variables and constants alone: quickly answered."""
         return bool(self.taking_addresses) and self.chains.is_constant(register)
 
+    def loaded_parameter(self, at: int, register: int) -> Loaded | None:
+        """What instruction `at` loads into a register, if it is part of a parameter of a kernel."""
+        instruction, match = self.instructions[at], self.matches[at]
+        if match is None or self.function.kind != "entry":
+            return None
+        loads = any(one.kind == "load" and one.space == "param" for one in match.effects.accesses)
+        source = instruction.operands[1] if loads else None
+        type = match.expected[0].type
+        if type is None or not isinstance(source, ir.Address) or not isinstance(source.base, ir.VariableReference):
+            return None
+        results = instruction.operands[0]
+        for number, one in enumerate(results.elements if isinstance(results, ir.Vector) else (results,)):
+            if isinstance(one, ir.Register) and one.index == register:
+                return Loaded(source.base.variable, source.base.offset + source.offset + number * type.width // 8, type)
+        return None
+
     def value(self, at: int, operand: ir.Operand) -> Value:
         """What instruction `at` reads of an operand: a register, a constant, a name, or the address in brackets."""
         return Value(self, at, operand)
+
+    def symbolic(self, at: int, operand: ir.Operand) -> Linear:
+        """What instruction `at` reads of an operand, as a function of the thread, parameters and turns of loops."""
+        return self.expressions.closed(at, operand)
 
     def operation(self, at: int) -> Operation | None:
         """What instruction `at` computes, where there is a word for it."""

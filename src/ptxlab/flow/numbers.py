@@ -10,21 +10,18 @@ dimension, `%tid.x` is only a range. A register is taken to hold what some instr
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxlab import ir
-from ptxlab.isa.exact import Exact
-from ptxlab.isa.pattern import Pattern
 from ptxlab.isa.special_registers import SpecialKind
 from ptxlab.isa.types import Type
 
 from .effort import Effort
 from .engine import Engine, Node
-from .ranges import DECISIONS, bounds_of, function_of, wrap
+from .ranges import DECISIONS, bounds_of, fold, function_of, wrap
 from .steps import Step
 
 if TYPE_CHECKING:
@@ -177,26 +174,10 @@ class Numbers(Engine[Known]):
 
     def unknown(self, node: Node, type: Type) -> Known:
         """Nothing is known; what a parameter of a kernel holds is at least the same whenever it is loaded."""
-        instruction, match = self.facts.instructions[node[0]], self.facts.matches[node[0]]
-        source = instruction.operands[1] if self._loads(node[0]) else None
-        if type.kind == "p" or not isinstance(source, ir.Address) or not isinstance(source.base, ir.VariableReference):
+        loaded = None if type.kind == "p" else self.facts.loaded_parameter(*node)
+        if loaded is None or loaded.type.width < type.width:
             return self.top(type)
-        results = instruction.operands[0]
-        elements = results.elements if isinstance(results, ir.Vector) else (results,)
-        number = next((n for n, one in enumerate(elements) if isinstance(one, ir.Register) and one.index == node[1]), 0)
-        assert match is not None
-        loaded = match.expected[0].type
-        if loaded is None or loaded.width < type.width:
-            return self.top(type)
-        offset = source.base.offset + source.offset + number * loaded.width // 8
-        return Number(0, 0, base=Base(source.base.variable, None, offset))
-
-    def _loads(self, at: int) -> bool:
-        """Whether an instruction loads a parameter of a kernel."""
-        match = self.facts.matches[at]
-        if match is None or self.facts.function.kind != "entry":
-            return False
-        return any(one.kind == "load" and one.space == "param" for one in match.effects.accesses)
+        return Number(0, 0, base=Base(loaded.variable, None, loaded.offset))
 
     def join(self, one: Known, other: Known) -> Known:
         """Any of two values."""
@@ -253,7 +234,7 @@ class Numbers(Engine[Known]):
         compute = function_of(step)
         constants = [wrap(number.low, type) for number, type in zip(numbers, step.read_as, strict=True)]
         if numbers[0].each is None and all(number.each is None for number in numbers[1:]):
-            found = compute(*constants) if compute is not None else _folded(step, constants)
+            found = fold(step, constants)
             if found is None:
                 return None
             return self._of_bool[found] if step.type.kind == "p" else _constant(found, step.type)
@@ -400,27 +381,7 @@ def _moved(address: Number, space: str | None) -> Number | None:
     return address._replace(base=address.base._replace(space=space)) if isinstance(address.base, Base) else None
 
 
-def _folded(step: Step, bits: list[int]) -> int | None:
-    """The result of a native function, or of arithmetic on floats, of constants."""
-    machine = Exact()
-    if step.operation == "call":
-        function, how = step.detail
-        values = iter(bits)
-        given = [one if isinstance(one, int) else Pattern.of(one, next(values)) for one in how]
-        called: Any = machine.call(function, *given, type=step.type.name)
-        return int(called.bits)
-    if step.operation == "arithmetic":
-        operation, how = step.detail
-        found: Any = machine.arithmetic(operation, *(Pattern.of(step.of, one) for one in bits), **how)
-        return int(found.bits)
-    if step.operation in ("<", "<=", "=="):
-        compared: Any = _COMPARED[step.operation](*(Pattern.of(step.of, one) for one in bits))
-        return int(compared.bits)
-    return None
-
-
 _DIGITS = bytes.maketrans(b"\0\1", b"01")
-_COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 LOGIC: dict[str, Callable[[Choice, Choice], Choice]] = {
     "&": lambda a, b: Choice(a.true & b.true, a.false | b.false),
     "|": lambda a, b: Choice(a.true | b.true, a.false & b.false),

@@ -7,9 +7,12 @@ number.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from ptxlab.isa.exact import Exact
+from ptxlab.isa.pattern import Pattern
 from ptxlab.isa.types import Type
 
 from .steps import Step
@@ -178,6 +181,33 @@ def function_of(step: Step) -> Callable[..., int] | None:
     """What a step makes of bits; None for a native function or a float, which the reference machine computes."""
     make = _FUNCTIONS.get(step.operation)
     return None if make is None or (step.of.kind == "f" and step.operation in "<==") else make(step)
+
+
+def fold(step: Step, bits: Sequence[int]) -> int | None:
+    """What a step makes of the bits of its parts; None if that does not follow from them."""
+    compute = function_of(step)
+    if compute is not None:
+        return compute(*bits)
+    if step.operation == "select":
+        return bits[1] if bits[0] else bits[2]
+    machine = Exact()
+    if step.operation == "call":
+        function, how = step.detail
+        values = iter(bits)
+        given = [one if isinstance(one, int) else Pattern.of(one, next(values)) for one in how]
+        called: Any = machine.call(function, *given, type=step.type.name)
+        return int(called.bits)
+    if step.operation == "arithmetic":
+        operation, how = step.detail
+        found: Any = machine.arithmetic(operation, *(Pattern.of(step.of, one) for one in bits), **how)
+        return int(found.bits)
+    if step.operation in ("<", "<=", "=="):
+        compared: Any = _COMPARED[step.operation](*(Pattern.of(step.of, one) for one in bits))
+        return int(compared.bits)
+    return None
+
+
+_COMPARED: dict[str, Callable[[Any, Any], Any]] = {"<": operator.lt, "<=": operator.le, "==": operator.eq}
 
 
 def _plain(operation: Callable[[int, int], int]) -> Callable[[Step], Callable[..., int]]:
