@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ptxlab.ir import Function, Module
 
 _SHOWN = ("grid", "block", "blocks")  # of a size: the extents say it
-SECONDS = 10.0  # that a launch may take: a kernel that does not end is a mistake, too
+SECONDS = 30.0  # that compiling and running a launch may take: a kernel that does not end is a mistake, too
 
 
 @dataclass(frozen=True)
