@@ -129,3 +129,56 @@ def product(name: str, *changes: tuple[str, str]) -> Launch:
 def rows(text: str, *changes: tuple[str, str], x: Any = X, y: Any = Y) -> Launch:
     """A kernel on rows, with changes."""
     return Launch(ptxlab.parse(changed(text, *changes), name="rows.ptx")["rows"], 1, len(x), [x, y, x.shape[1]])
+
+
+NORM = (
+    _HEAD
+    + """
+    mov.f32 %f1, 0f00000000;
+    mov.u32 %r4, 0;
+    mov.u64 %rd3, %rd1;
+square:
+    ld.global.f32 %f3, [%rd3];
+    fma.rn.f32 %f1, %f3, %f3, %f1;
+    add.u64 %rd3, %rd3, 4;
+    add.u32 %r4, %r4, 1;
+    setp.lt.u32 %p1, %r4, %r2;
+    @%p1 bra square;
+    rsqrt.approx.f32 %f2, %f1;
+    mul.f32 %f5, %f1, %f2;
+    neg.f32 %f5, %f5;
+    mul.f32 %f6, %f2, 0f3F000000;
+    fma.rn.f32 %f6, %f5, %f6, 0f3F000000;
+    fma.rn.f32 %f2, %f2, %f6, %f2;
+    mov.u32 %r4, 0;
+write:
+    ld.global.f32 %f3, [%rd1];
+    mul.f32 %f3, %f3, %f2;
+    st.global.f32 [%rd2], %f3;
+    add.u64 %rd1, %rd1, 4;
+    add.u64 %rd2, %rd2, 4;
+    add.u32 %r4, %r4, 1;
+    setp.lt.u32 %p1, %r4, %r2;
+    @%p1 bra write;
+    ret;
+}
+"""
+)
+"""Each row by its length; the reciprocal of that with one step of Newton's."""
+EXPF = """
+    ld.global.f32 %f4, [%rd3];
+    sub.f32 %f4, %f4, %f1;
+    fma.rn.sat.f32 %f5, %f4, 0f3BBB989D, 0f3F000000;
+    fma.rm.f32 %f5, %f5, 0f437C0000, 0f4B400001;
+    add.f32 %f6, %f5, 0fCB40007F;
+    neg.f32 %f6, %f6;
+    fma.rn.f32 %f6, %f4, 0f3FB8AA3B, %f6;
+    fma.rn.f32 %f6, %f4, 0f32A57060, %f6;
+    mov.b32 %r5, %f5;
+    shl.b32 %r5, %r5, 23;
+    mov.b32 %f7, %r5;
+    ex2.approx.f32 %f6, %f6;
+    mul.f32 %f4, %f6, %f7;
+    div.rn.f32 %f4, %f4, %f2;
+"""
+"""An element of softmax as nvcc computes `expf`."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxlab
-from tests.equal.kernels import FMA, ONLINE, PLAIN, A, C, X, product, rows
+from tests.equal.kernels import EXPF, FMA, NORM, ONLINE, PLAIN, A, C, X, product, rows
 
 MUL_ADD = "mul.rn.f32 %x, %x, %y;\n    add.rn.f32 %sum, %sum, %x;"
 
@@ -106,6 +106,41 @@ def test_a_function_of_numpy() -> None:
     assert wrong.level == "different"
     with pytest.raises(ValueError, match="returns `z`, which the kernel does not have"):
         ptxlab.equal(rows(ONLINE), lambda x: {"z": x})
+
+
+POWER = """
+    ld.global.f32 %f4, [%rd3];
+    sub.f32 %f4, %f4, %f1;
+    mul.f32 %f4, %f4, 0f3FB8AA3B;
+    ex2.approx.f32 %f4, %f4;
+    div.rn.f32 %f4, %f4, %f2;
+"""
+
+
+def test_the_power_of_a_library() -> None:
+    """What nvcc makes of `expf`: a whole part by the bits of a float, and the rest by `ex2`."""
+    assert ptxlab.equal(rows(PLAIN), rows(PLAIN, (POWER, EXPF))).level == "same-function"
+    wrong = EXPF.replace("0fCB40007F", "0fCB40007E")
+    assert not ptxlab.equal(rows(PLAIN), rows(PLAIN, (POWER, wrong))).same
+
+
+def test_a_step_of_newtons() -> None:
+    def normed(x: Any) -> Any:
+        return x / np.sqrt((x * x).sum(-1, keepdims=True))
+
+    assert ptxlab.equal(rows(NORM), normed).level == "same-function"
+    for change in (("%f2, 0f3F000000", "%f2, 0f3F400000"), ("neg.f32 %f5, %f5;", ""), ("rsqrt.approx", "sqrt.approx")):
+        assert ptxlab.equal(rows(NORM, change), normed).level == "different"
+
+
+def test_paths_that_are_assumed() -> None:
+    branch = (
+        "max.f32 %f1, %f1, %f3;",
+        "setp.gt.f32 %p2, %f3, %f1;\n    @!%p2 bra skip;\nskip:\n    max.f32 %f1, %f1, %f3;",
+    )
+    found = ptxlab.equal(rows(PLAIN), rows(PLAIN, branch), assume_paths=True)
+    assert found.level == "same-bits"
+    assert "where branches go as they did (b line 25)" in found.holds_for
 
 
 def test_what_depends_on_values_is_refused() -> None:

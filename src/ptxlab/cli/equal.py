@@ -54,6 +54,8 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
               help="An array of integers whose values are open, too.")  # fmt: skip
 @click.option("--tolerance", metavar="X", type=click.FloatRange(min=0), default=1e-5, show_default=True,
               help="How near is near, as a part of the largest element.")  # fmt: skip
+@click.option("--assume-paths", is_flag=True,
+              help="Where a branch depends on the values of floats, mean those that take the same way.")  # fmt: skip
 @timeout_option
 @click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
               help="Text for people, or JSON for programs.")  # fmt: skip
@@ -131,5 +133,5 @@ def _compare(kernels: Sequence[Function], given: dict[str, Any]) -> Verdict:
     ]  # fmt: skip
     return equal(
         launches[0], launches[1], outputs=given["outputs"] or None, symbols=given["symbols"] or None,
-        tolerance=given["tolerance"], timeout=given["timeout"],
+        tolerance=given["tolerance"], assume_paths=given["assume_paths"], timeout=given["timeout"],
     )  # fmt: skip

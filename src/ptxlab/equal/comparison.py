@@ -36,6 +36,7 @@ def equal(
     outputs: Sequence[str] | None = None,
     symbols: Sequence[str] | None = None,
     tolerance: float = 1e-5,
+    assume_paths: bool = False,
     timeout: float | None = None,
 ) -> Verdict:
     """Whether two kernels are the same function.
@@ -44,7 +45,9 @@ def equal(
     these, one after the other; or, as `b`, a function of NumPy that takes the arrays by the names of a's parameters
     and returns the outputs by name. Arrays that are the same object on both sides are the same memory. All arrays of
     floats are symbols: the answer holds for all their values. Numbers and arrays of integers are as they are given,
-    unless `symbols` names them. `outputs` are the arrays to compare, by default all that either side writes.
+    unless `symbols` names them. Where a branch depends on the value of a float, the comparison is refused, unless
+    `assume_paths` says that all values are meant which take the branches that the given ones take. `outputs` are the
+    arrays to compare, by default all that either side writes.
 
     Arrays are as before when it returns. A launch that fails raises what `kernel.launch` raises.
     """
@@ -52,12 +55,12 @@ def equal(
     inputs = Inputs(nodes, symbols)
     launched = {"grid": grid, "block": block, "args": args, "shared": shared, "cluster": cluster}
     options = {} if timeout is None else {"timeout": timeout}
-    first = Kernels(_launches(a, launched), inputs, 0, options)
+    first = Kernels(_launches(a, launched), inputs, 0, options, assumes_paths=assume_paths)
     second: Kernels | Expression
     if callable(b) and not isinstance(b, (ir.Function, author.Kernel, Launch)):
         second = Expression(b, inputs, first)
     else:
-        second = Kernels(_launches(b, launched), inputs, 1, options)
+        second = Kernels(_launches(b, launched), inputs, 1, options, assumes_paths=assume_paths)
     return _Comparison(nodes, inputs, first, second, outputs, tolerance).verdict()
 
 
@@ -232,6 +235,11 @@ class _Comparison:
         symbols = [array.name for key, array in self.inputs.arrays.items() if key in self.inputs.ids]
         holds = f"all values of {', '.join(symbols)}" if symbols else "these values"
         holds += " at these shapes, integers and scalars"
+        for name, side in zip("ab", self.sides, strict=True):
+            if side.assumed:
+                holds += (
+                    f", where branches go as they did ({name} line {', '.join(map(str, sorted(set(side.assumed))))})"
+                )
         if level == SAME_FUNCTION:
             holds += ", as real numbers that are finite"
         titles = self.sides[0].title(), self.sides[1].title()

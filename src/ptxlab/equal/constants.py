@@ -57,7 +57,7 @@ def elements(numbers: npt.NDArray[np.float64], prime: int, log2e: int, format: s
 
 
 def _element(number: float, prime: int, log2e: int, precision: int) -> int:
-    if not number:
+    if not number or abs(number) == _rest(precision):
         return 0
     mantissa, exponent = math.frexp(abs(number))
     sign = 1 if number > 0 else -1
@@ -72,6 +72,13 @@ def _element(number: float, prime: int, log2e: int, precision: int) -> int:
             return sign * pow(parts, -1, prime) % prime
     top, bottom = number.as_integer_ratio()
     return top * pow(bottom, -1, prime) % prime
+
+
+@cache
+def _rest(precision: int) -> float:
+    """What rounding takes away from log2 e: kernels that multiply by log2 e in two parts add it again."""
+    exact = math.log2(math.e)
+    return _rounded(exact - _rounded(exact, precision), precision) if _LEAST_PRECISION <= precision < 53 else -1.0
 
 
 def _rounded(number: float, precision: int) -> float:

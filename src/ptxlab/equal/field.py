@@ -21,7 +21,7 @@ import numpy.typing as npt
 from ptxlab.equal.constants import elements, floats_of
 from ptxlab.equal.nodes import Ids, Nodes, Words
 from ptxlab.equal.primes import Primes, inverse
-from ptxlab.equal.rules import Rule, format_of, reads_as, rule_of
+from ptxlab.equal.rules import EXPONENT, Rule, format_of, is_exponent, reads_as, rule_of
 from ptxlab.equal.schedule import groups, needed
 
 FINITE, PLUS, MINUS, WRONG, TRUE, FALSE = range(6)
@@ -53,6 +53,13 @@ class Field:
         """Of the numerator and the denominator."""
         self.compared = np.full(count, -1, np.int64)
         """The comparison that a condition is; the other way round if negative, counted from -2 down."""
+        self.root = np.zeros(count, np.int32)
+        """Of a multiple of a square root: which root, counted from 1, so that its square is known."""
+        self.factor = np.zeros((2, count), np.uint64)
+        """Of which multiple."""
+        self._roots: dict[tuple[int, ...], int] = {}
+        self._under = np.zeros((2, 1), np.uint64)
+        """What the roots are of."""
         self._formats = [""]
         self._format = np.zeros(count, np.int8)
         for operation, ids in groups(nodes, needed(nodes, roots)):
@@ -122,6 +129,7 @@ class Field:
 
     def _leaf(self, word: str, operation: int, ids: Ids) -> None:
         nodes, kind = self.nodes, self.nodes.operations[operation]
+        self.root[ids], self.tags[:, ids], self.compared[ids], self.is_opaque[ids] = 0, 0, -1, False
         if word == "input":
             at = nodes.operands[0, ids].view(np.uint64)
             seed = self._salt ^ hash_text(kind.text)
@@ -175,6 +183,7 @@ class Field:
         self.state[ids] = FINITE
         self.tags[:, ids] = 0
         self.compared[ids] = -1
+        self.root[ids] = 0
         self.degree[0, ids] = np.maximum.reduce([self.degree[0, one] + self.degree[1, one] for one in given])
         self.degree[0, ids] = np.maximum(self.degree[0, ids], 1)
         self.degree[1, ids] = 0
@@ -195,11 +204,47 @@ class Field:
             p = np.uint64(prime)
             other = p - self.elements[half, b] if minus else self.elements[half, b]
             self._set(ids, half, (self.elements[half, a] + other) % p, self.known[half, a] & self.known[half, b])
+        self._root_of_sum(ids, a, b, minus=minus)
         state = self.state[b]
         if minus:
             state = np.where(state == PLUS, MINUS, np.where(state == MINUS, PLUS, state))
         self.state[ids] = _joined(self.state[a], state)
         self._degree_of_sum(ids, a, b)
+
+    def _root_of_sum(self, ids: Ids, a: Ids, b: Ids, *, minus: bool) -> None:
+        roots = self.root[a], self.root[b]
+        if not roots[0].any() and not roots[1].any():
+            self.root[ids] = 0
+            return
+        zero = [((self.elements[:, one] == 0) & self.known[:, one]).all(0) for one in (a, b)]
+        is_kept = (roots[0] == roots[1]) | (roots[0] == 0) & zero[0] | (roots[1] == 0) & zero[1]
+        factors = []
+        for half, prime in enumerate(self.moduli):
+            p = np.uint64(prime)
+            second = self.factor[half, b]
+            second = (p - second) % p if minus else second
+            factors.append((np.where(roots[0] > 0, self.factor[half, a], 0) + np.where(roots[1] > 0, second, 0)) % p)
+        self.factor[:, ids] = np.stack(factors)
+        self.root[ids] = np.where(is_kept, np.maximum(*roots), 0)
+
+    def _root_of_product(self, ids: Ids, a: Ids, b: Ids) -> None:
+        """The square of a root is known; a multiple of one is one."""
+        roots = self.root[a], self.root[b]
+        if not roots[0].any() and not roots[1].any():
+            self.root[ids] = 0
+            return
+        squares = (roots[0] == roots[1]) & (roots[0] > 0)
+        found = np.where(roots[1] == 0, roots[0], np.where(roots[0] == 0, roots[1], 0))
+        factors = []
+        for half, prime in enumerate(self.moduli):
+            p = np.uint64(prime)
+            one, other = (np.where(self.root[x] > 0, self.factor[half, x], self.elements[half, x]) for x in (a, b))
+            product = one * other % p
+            factors.append(product)
+            square = product * self._under[half, roots[0]] % p
+            self.elements[half, ids] = np.where(squares & self.known[half, ids], square, self.elements[half, ids])
+        self.factor[:, ids] = np.stack(factors)
+        self.root[ids] = found
 
     def _degree_of_sum(self, ids: Ids, a: Ids, b: Ids) -> None:
         top, bottom = self.degree
@@ -210,6 +255,7 @@ class Field:
         for half, prime in enumerate(self.moduli):
             product = self.elements[half, a] * self.elements[half, b] % np.uint64(prime)
             self._set(ids, half, product, self.known[half, a] & self.known[half, b])
+        self._root_of_product(ids, a, b)
         self._state_of_product(ids, a, b)
         self.degree[:, ids] = self.degree[:, a] + self.degree[:, b]
 
@@ -260,17 +306,32 @@ class Field:
             self._sum(ids, ids, c, minus=False)
 
     def _div(self, ids: Ids, a: Ids, b: Ids, rule: Rule) -> None:
-        for half, prime in enumerate(self.moduli):
-            product = self.elements[half, a] * inverse(self.elements[half, b], prime) % np.uint64(prime)
-            self._set(ids, half, product, self.known[half, a] & self.known[half, b])
-        is_zero = ((self.elements[:, b] == 0) & self.known[:, b]).any(0)
-        self._state_of_product(ids, a, b)
-        self.state[ids] = np.where(is_zero, WRONG, self.state[ids])
-        self.degree[:, ids] = self.degree[:, a] + self.degree[::-1, b]
+        turned = np.arange(len(ids)) + self._space(len(ids))
+        self._reciprocal(turned, b, rule)
+        self._mul(ids, a, turned, rule)
+        self.state[ids] = np.where(self.state[turned] == WRONG, WRONG, self.state[ids])
+
+    def _space(self, count: int) -> int:
+        """Where there is space for values that are not of nodes."""
+        first = self.nodes.count
+        if len(self.state) < first + count:
+            self._grow(first + count)
+        return first
 
     def _reciprocal(self, ids: Ids, a: Ids, rule: Rule) -> None:
+        rooted, which = self.root[a] > 0, self.root[a]
+        factors = []
         for half, prime in enumerate(self.moduli):
-            self._set(ids, half, inverse(self.elements[half, a], prime), self.known[half, a])
+            p = np.uint64(prime)
+            found = inverse(self.elements[half, a], prime)
+            factor = self.factor[half, a]
+            if rooted.any():  # 1 / (c √x) = √x / (c x)
+                factor = inverse(self.factor[half, a] * self._under[half, which] % p, prime)
+                root = self.elements[half, a] * inverse(self.factor[half, a], prime) % p
+                found = np.where(rooted, factor * root % p, found)
+            factors.append(factor)
+            self._set(ids, half, found, self.known[half, a])
+        self.root[ids], self.factor[:, ids] = which, np.stack(factors)
         is_zero = ((self.elements[:, a] == 0) & self.known[:, a]).any(0)
         self.state[ids] = np.where(is_zero, WRONG, self.state[a])
         self.sign[ids] = self.sign[a]
@@ -280,16 +341,18 @@ class Field:
         for half, prime in enumerate(self.moduli):
             p = np.uint64(prime)
             self._set(ids, half, (p - self.elements[half, a]) % p, self.known[half, a])
+            self.factor[half, ids] = (p - self.factor[half, a]) % p
         state = self.state[a]
         self.state[ids] = np.where(state == PLUS, MINUS, np.where(state == MINUS, PLUS, state))
+        self.root[ids] = self.root[a]
         self.sign[ids] = -self.sign[a]
         self.degree[:, ids] = self.degree[:, a]
         self._format[ids] = self._format[a]
 
     def _copy(self, ids: Ids, a: Ids, rule: Rule | None = None) -> None:
-        for array in (self.elements, self.known, self.tags, self.degree):
+        for array in (self.elements, self.known, self.tags, self.degree, self.factor):
             array[:, ids] = array[:, a]
-        for flat in (self.state, self.sign, self.is_opaque, self.compared):
+        for flat in (self.state, self.sign, self.is_opaque, self.compared, self.root):
             flat[ids] = flat[a]
 
     # Functions.
@@ -310,6 +373,19 @@ class Field:
         self.degree[0, ids] = np.maximum(self.degree[0, a] + self.degree[1, a], 1)
         self.degree[1, ids] = 0
 
+    def _shift(self, ids: Ids, a: Ids, b: Ids, rule: Rule) -> None:
+        """The bits of a number as the exponent of another, as in `expf`; otherwise it is opaque."""
+        usual = is_exponent(self.nodes, a, b) & self.known[1, a]
+        own = a[usual]
+        exponent = (self.elements[1, own] + np.uint64(self.primes.q - int(EXPONENT))) % np.uint64(self.primes.q)
+        self._set(ids[usual], 0, self.primes.power(exponent), np.ones(len(own), bool))
+        self._set(ids[usual], 1, np.zeros(len(own), np.uint64), np.zeros(len(own), bool))
+        self.sign[ids[usual]] = 1
+        self.degree[0, ids[usual]] = np.maximum(self.degree[:, own].sum(0), 1)
+        if not usual.all():
+            left = ~usual
+            self._opaque(int(self.nodes.operation_of[ids[0]]), ids[left], [a[left], b[left]])
+
     def _log2(self, ids: Ids, a: Ids, rule: Rule) -> None:
         usable = self.known[0, a] & (self.elements[0, a] != 0) & (self.state[a] == FINITE)
         if not usable.all():
@@ -321,13 +397,24 @@ class Field:
         self.degree[0, own] = np.maximum(self.degree[0, a[usable]] + self.degree[1, a[usable]], 1)
 
     def _sqrt(self, ids: Ids, a: Ids, rule: Rule) -> None:
+        """Some number whose square is known."""
         self._function(ids, [a], hash_text("sqrt"))
         self.known[:, ids] = self.known[:, a]
+        content = np.stack(self._content(a), axis=1)
+        unique, back = np.unique(content, axis=0, return_inverse=True)
+        numbers = [self._roots.setdefault(tuple(line), len(self._roots) + 1) for line in unique.tolist()]
+        found = np.array(numbers, np.int32)[back.ravel()]
+        if len(self._roots) >= self._under.shape[1]:
+            more = len(self._roots) + 1 - self._under.shape[1]
+            self._under = np.concatenate([self._under, np.zeros((2, more), np.uint64)], axis=1)
+        self._under[:, found] = self.elements[:, a]
+        self.root[ids] = found
+        self.factor[:, ids] = 1
 
     def _rsqrt(self, ids: Ids, a: Ids, rule: Rule) -> None:
-        self._sqrt(ids, a, rule)
-        self._reciprocal(ids, ids, rule)
-        self.state[ids] = FINITE
+        root = np.arange(len(ids)) + self._space(len(ids))
+        self._sqrt(root, a, rule)
+        self._reciprocal(ids, root, rule)
 
     def _word(self, ids: Ids, a: Ids, rule: Rule) -> None:
         self._function(ids, [a], hash_text(rule.word))
@@ -399,10 +486,24 @@ class Field:
         if rule.saturates:
             self._extremum(ids, ids.copy(), np.full(len(ids), limits[1]), 1)
 
-    def _grow(self) -> None:
-        """Have space for nodes that were added."""
-        more = self.nodes.count - len(self.state)
-        for name in ("elements", "known", "state", "sign", "tags", "is_opaque", "degree", "compared", "_format"):
+    def _grow(self, count: int = 0) -> None:
+        """Have space for nodes that were added, or for more values."""
+        more = max(count, self.nodes.count) - len(self.state)
+        if more <= 0:
+            return
+        for name in (
+            "elements",
+            "known",
+            "state",
+            "sign",
+            "tags",
+            "is_opaque",
+            "degree",
+            "compared",
+            "_format",
+            "root",
+            "factor",
+        ):
             old = getattr(self, name)
             pad = np.zeros((*old.shape[:-1], more), old.dtype)
             setattr(self, name, np.concatenate([old, pad], axis=-1))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ptxlab.equal.constants import floats_of
 from ptxlab.equal.nodes import Ids, Nodes
-from ptxlab.equal.rules import Rule, format_of, rule_of
+from ptxlab.equal.rules import EXPONENT, Rule, format_of, is_exponent, rule_of
 from ptxlab.equal.schedule import groups, needed
 
 Numbers = npt.NDArray[np.float64]
@@ -68,6 +68,9 @@ class Reals:
                 table = nodes.table(given[0])
                 if rule.detail in ("# # 0 1", "2 3"):
                     self.values[ids] = self.values[np.maximum(table[:, -1], 0)]
+            case "shift":
+                self.values[ids] = np.exp2(self.values[given[0]] - EXPONENT)
+                self.values[ids[~is_exponent(nodes, given[0], given[1])]] = np.nan
             case word if word.startswith("logic"):
                 self.values[ids] = self._logic(word[-1], rule.detail, given)
             case word if word in _WORDS:

@@ -18,6 +18,7 @@ class Expression:
     """The side of a function."""
 
     side = 1
+    assumed: tuple[int, ...] = ()
 
     def __init__(self, function: Callable[..., Any], inputs: Inputs, other: Kernels) -> None:
         self.function = function

@@ -37,7 +37,16 @@ LANES = 32
 class Replay:
     """The replay of one launch."""
 
-    def __init__(self, trace: Trace, nodes: Nodes, placed: Sequence[Placed], side: int, launch: int) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        nodes: Nodes,
+        placed: Sequence[Placed],
+        side: int,
+        launch: int,
+        *,
+        assumes_paths: bool = False,
+    ) -> None:
         self.trace = trace
         self.columns = trace.columns
         self.program = trace.program
@@ -52,6 +61,9 @@ class Replay:
         self.addresses: dict[int, dict[int, tuple[str, int]]] = defaultdict(dict)
         """Addresses that were noted when an instruction started to wait."""
         self.side, self.launch = side, launch
+        self.assumes_paths = assumes_paths
+        self.assumed: dict[int, None] = {}
+        """The lines that branch on the value of an input, as they did in the recording."""
         self._registers: dict[int, dict[str, Codes]] = {}
         self._slots: dict[tuple[int, int], list[Slot]] = defaultdict(list)
         for number, segment in enumerate(self.columns.segments):
@@ -218,7 +230,8 @@ class Turn:
         """An instruction whose guard depends on an input: it chooses between the old value and the new one."""
         effects = self.plan.match.effects if self.plan.match is not None else None
         if effects is not None and effects.jump is not None:
-            raise self.refused("it branches on the value of an input")
+            self.assume()
+            return
         if self.plan.kind not in ("compute", "keep") or self.plan.steps is None:
             raise self.refused("whether it is executed depends on the value of an input")
         guard = self.plan.instruction.guard
@@ -319,9 +332,16 @@ class Turn:
         """Refuse an instruction that an input reaches."""
         if self.is_reached().any():
             effects = self.plan.match.effects if self.plan.match else None
-            is_jump = effects is not None and effects.jump is not None
-            raise self.refused("it branches on the value of an input" if is_jump else "an input reaches its operands")
+            if effects is None or not (effects.jump is not None or (effects.uniform and effects.converges)):
+                raise self.refused("an input reaches its operands")
+            self.assume()
         self.keep()
+
+    def assume(self) -> None:
+        """Go the way of the recording where that depends on an input, if that is asked for."""
+        if not self.replay.assumes_paths:
+            raise self.refused("it branches on the value of an input")
+        self.replay.assumed[self.replay.program.line(self.instruction)] = None
 
     # Plain instructions.
 

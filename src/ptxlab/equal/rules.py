@@ -10,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.equal.nodes import Operation
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab.equal.nodes import Ids, Nodes, Operation
 from ptxlab.numbers import approximate
 from ptxlab.numbers.extremum import maximum, minimum
 from ptxlab.numbers.parameters import RELU, SAT
@@ -67,6 +70,8 @@ def rule_of(operation: Operation) -> Rule:
             step = operation.detail
             if step.operation in ("&", "|", "^"):
                 return Rule("logic " + step.operation, (), "", detail=step.type.width)
+            if step.operation == "<<" and step.type.width == 32:
+                return Rule("shift", (), "f32")
         case "select" | "not" | "input" | "constant" | "bytes" | "part":
             return Rule(operation.kind, (), operation.type, detail=operation.text)
         case "mma":
@@ -101,3 +106,23 @@ def format_of(type: str, width: int) -> str:
 def reads_as(own: str, read: str) -> bool:
     """Whether a number of a format is the same number when it is read as another."""
     return own in ("", read) or not read or {own, read} == {"f32", "tf32"}
+
+
+EXPONENT = 12_583_039.0  # 1.5 · 2^23 + 127
+_LEAST, _MOST = 0x4B400000, 0x4B4000FF  # the bits of 1.5 · 2^23, and of 255 more
+
+
+def is_exponent(nodes: Nodes, numbers: Ids, counts: Ids) -> npt.NDArray[np.bool_]:
+    """Whether shifted bits are a power of two, as in `expf`: those of x + 1.5 · 2^23, by 23.
+
+    Near 1.5 · 2^23 the low bits of a float are a whole number n + 127; shifted, they are the exponent of 2^n.
+    """
+    found = np.zeros(len(numbers), bool)
+    for index, (number, count) in enumerate(zip(numbers.tolist(), counts.tolist(), strict=True)):
+        kind, shift = nodes.kind(number), nodes.kind(count)
+        if kind.kind != "arithmetic" or kind.detail.detail[0] not in ("add", "fma") or shift.kind != "constant":
+            continue
+        given = [one for one in nodes.operands[:, number].tolist() if one >= 0 and nodes.kind(one).kind == "constant"]
+        added = [one for one in given if _LEAST <= int(nodes.operands[0, one]) <= _MOST]
+        found[index] = bool(added) and int(nodes.operands[0, count]) == 23
+    return found

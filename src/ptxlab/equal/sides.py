@@ -110,8 +110,19 @@ def named_arrays(launch: Launch) -> list[Array]:
 class Kernels:
     """One side that is launches of kernels, one after the other."""
 
-    def __init__(self, launches: Sequence[Launch], inputs: Inputs, side: int, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        launches: Sequence[Launch],
+        inputs: Inputs,
+        side: int,
+        options: Mapping[str, Any],
+        *,
+        assumes_paths: bool = False,
+    ) -> None:
         self.launches = launches
+        self.assumes_paths = assumes_paths
+        self.assumed: list[int] = []
+        """The lines of branches that are taken to go as they did."""
         self.side = side
         self.traces: list[Trace] = []
         self.inputs, self.options = inputs, options
@@ -136,7 +147,10 @@ class Kernels:
     def replay(self) -> None:
         """Have the memory of arrays hold expressions."""
         for number, (launch, trace) in enumerate(zip(self.launches, self.traces, strict=True)):
-            Replay(trace, self.inputs.nodes, self._placed(launch, trace), self.side, number).run()
+            placed = self._placed(launch, trace)
+            replay = Replay(trace, self.inputs.nodes, placed, self.side, number, assumes_paths=self.assumes_paths)
+            replay.run()
+            self.assumed += replay.assumed
 
     def _placed(self, launch: Launch, trace: Trace) -> list[Placed]:
         """The arrays at their addresses, and all else that the launch had."""
