@@ -170,6 +170,8 @@ class _Comparison:
         """The arrays that are compared, and the nodes of their elements on both sides."""
         shared = [array for key, array in self.inputs.arrays.items() if all(key in side.memory for side in self.sides)]
         found, roots = [], []
+        if self.outputs is None and isinstance(self.sides[1], Expression):
+            self.outputs = self.sides[1].returned
         for array in shared:
             contents = [side.memory[array.key] for side in self.sides]
             given = self.inputs.codes(array)

@@ -26,6 +26,7 @@ class Expression:
         self.arrays = other.arrays
         self.other = other
         self.memory = {array.key: inputs.codes(array).copy() for array in other.arrays}
+        self.returned: list[str] = []
 
     def record(self) -> None:
         """There is nothing to record."""
@@ -40,7 +41,7 @@ class Expression:
             parameter.title: value
             for launch in self.other.launches
             for parameter, value in zip(launch.function.parameters, launch.args, strict=False)
-            if isinstance(value, (int, float)) and (takes_all or parameter.title in wanted)
+            if isinstance(value, (int, float)) and parameter.title in wanted
         }
         self.inputs.nodes.set_origin(None)
         found = self.function(**given, **{name: value for name, value in scalars.items() if name not in given})
@@ -54,6 +55,7 @@ class Expression:
             if name not in by_name:
                 raise ValueError(f"equal: the function returns `{name}`, which the kernel does not have")
             self._store(by_name[name], values)
+        self.returned = list(found)
 
     def _symbols(self, array: Array) -> Any:
         if array.key not in self.inputs.ids:
@@ -115,6 +117,10 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
         return np.dtype(np.float64)
 
     @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
     def T(self) -> Symbols:  # noqa: N802
         return Symbols(self.nodes, self.ids.T)
 
@@ -136,6 +142,14 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
 
     def reshape(self, *shape: Any) -> Symbols:
         return Symbols(self.nodes, self.ids.reshape(*shape))
+
+    def ravel(self) -> Symbols:
+        return Symbols(self.nodes, self.ids.ravel())
+
+    flatten = ravel
+
+    def take(self, indices: Any, axis: int | None = None) -> Symbols:
+        return Symbols(self.nodes, np.take(self.ids, indices, axis))
 
     def transpose(self, *axes: Any) -> Symbols:
         return Symbols(self.nodes, self.ids.transpose(*axes))
@@ -323,5 +337,5 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     ),
     "zeros_like": lambda nodes, x, *_, **__: Symbols.of(nodes, np.zeros(x.shape)),
     "empty_like": lambda nodes, x, *_, **__: Symbols.of(nodes, np.zeros(x.shape)),
-    "ones_like": lambda nodes, x, *_, **__: Symbols.of(nodes, np.ones(x.shape)),
+    "ones_like": lambda nodes, x, *_, **__: np.ones(x.shape),
 }
