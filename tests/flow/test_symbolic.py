@@ -1,6 +1,6 @@
 """What `facts.symbolic` says of an operand is what it holds: whenever an instruction of a random kernel runs.
 
-The reference machine runs single threads and notes what atoms stand for: how often loops came round, what instructions
+The reference machine runs single threads and notes what atoms are: how often loops came round, what instructions
 wrote, and what registers held at the places that they name.
 """
 

@@ -20,7 +20,7 @@ def run(*arguments: str) -> str:
 
 
 def test_all_of_them_have_names() -> None:
-    files = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.glob("[lh]*/[0-9]*.md")}
+    files = {path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.glob("[lhc]*/[0-9]*.md")}
     assert set(PAGES) == files
     listed = run("--list")
     assert all(f"  {name} " in listed for name in [*PAGES, "mma_gemm", "tcgen05_gemm"])

@@ -188,6 +188,9 @@ SAMPLES = {
     "saxpy.ptx": SAXPY,
     "wrong.ptx": WRONG,
     "typo.ptx": SAXPY.replace("%tid.x;", "%tid.x"),
+    "split.ptx": SAXPY.replace(
+        "fma.rn.f32 %f4, %f1, %f2, %f3;", "mul.rn.f32 %f4, %f1, %f2;\n    add.rn.f32 %f4, %f4, %f3;"
+    ),
     "ugly.ptx": UGLY,
     "reduce.ptx": REDUCE,
     "sum.ptx": SUM,

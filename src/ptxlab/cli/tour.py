@@ -44,6 +44,11 @@ STEPS = (
          "--arg", "f32=2.0", "--arg", "u32=1024"),
     ),
     Step(
+        "Are two kernels the same function, for all values? Here an `fma` became `mul` and `add`:",
+        ("equal", "saxpy.ptx", "split.ptx", "--grid", "4", "--block", "256", "--arg", "x:f32[1024]", "--arg",
+         "y:f32[1024]", "--arg", "f32=2.0", "--arg", "u32=1000"),
+    ),
+    Step(
         "This one lacks a barrier, and its sum is wrong: 2016 would be right. The race is found in every run:",
         ("run", "sum.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
