@@ -185,15 +185,11 @@ def test_the_files_of_the_tour_can_be_written(tmp_path: Path) -> None:
     assert "sum.ptx is there and is not as it was; it stays" in again.stderr
 
 
-def test_the_readme_shows_files_of_the_tour() -> None:
+def test_the_readme_shows_files_of_the_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
     assert f"```ptx\n{SAMPLES['reverse.ptx']}```" in readme
-    report = run_in_samples("check", "gemm.ptx")
+    for name, text in SAMPLES.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    report = run("check", "gemm.ptx").stdout
     assert f"$ ptxlab check gemm.ptx\n{report}```" in readme
-
-
-def run_in_samples(*arguments: str) -> str:
-    with CliRunner().isolated_filesystem():
-        for name, text in SAMPLES.items():
-            Path(name).write_text(text)
-        return run(*arguments).stdout
