@@ -18,7 +18,7 @@ from typing import Any
 
 import ptxlab
 from ptxlab import gpu
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.device.options import LaunchOptions
 from ptxlab.gpu.loading import compile_text
 from ptxlab.launch import prepare

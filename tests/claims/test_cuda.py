@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxlab.cli.tour import SAXPY
+from ptxlab.cli.samples import SAXPY
 from ptxlab.toolchain import Compilation, assemble, compile_cuda, disassemble, find
 from tests.claims.asking import needs_disassembler
 from tests.tools import is_there, needs_ptxas

@@ -22,9 +22,8 @@ PROGRAM = """\
 __global__ void count(int* x, int n) {
   if (threadIdx.x < n) x[threadIdx.x] = threadIdx.x;
 }
-__global__ void wait_for(volatile int* x) {
-  while (*x == 0) {
-  }
+__global__ void take_long(volatile long* x) {
+  for (long i = 0; i < 1L << 40; ++i) *x = i;
 }
 int main(int argc, char** argv) {
   int *x, back[32];
@@ -34,7 +33,7 @@ int main(int argc, char** argv) {
   if (n == 0) {
     printf("started\\n");
     fflush(stdout);
-    wait_for<<<1, 1>>>(x);
+    take_long<<<1, 1>>>((long*)x);
   }
   count<<<1, 64>>>(x, n);
   cudaMemcpy(back, x, 128, cudaMemcpyDeviceToHost);

@@ -146,7 +146,7 @@ def test_a_finding_says_how_to_replay_it() -> None:
     (race,) = found.diagnostics
     assert race.code == "data-race"
     assert found.verdict.startswith("a finding after ")
-    schedule = race.notes[-1].removeprefix("replay with `--schedule ").partition("`")[0]
+    schedule = race.notes[-1].removeprefix('replay with `schedule="').partition('"')[0]
     with pytest.raises(ptxlab.KernelError, match="data-race"):
         kernel(threads).launch(2, 1, [np.zeros(4, np.uint32)], schedule=schedule)
     assert kernel(threads).launch(2, 1, [np.zeros(4, np.uint32)], schedule="0x3,1x2").diagnostics == []

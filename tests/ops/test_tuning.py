@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxlab import gpu
 from ptxlab.kernels import export_table, gated_matmul, import_table, matmul, tune
 from ptxlab.kernels.parts import choices
 from ptxlab.kernels.parts.choices import Choice, watched
@@ -137,6 +138,7 @@ def test_the_variable_asks_for_what_was_never_measured(monkeypatch: pytest.Monke
     assert tuning.is_wanted([*asked, (choice, (101,))])
 
 
+@pytest.mark.skipif(bool(gpu.devices()), reason="there is a GPU")
 def test_without_a_gpu_it_says_so() -> None:
     a = np.ones((8, 16), np.float16)
     with pytest.raises(KernelError, match="there is no GPU to run on"):

@@ -75,11 +75,10 @@ def heads() -> Collection[str]:
 @cache
 def forms_of(head: str) -> tuple[Form, ...]:
     """The forms whose opcode starts with this word, in the order they are declared; none if there is no such word."""
-    found = []
-    for chapter in _chapters().get(head, ()):
+    chapters = _chapters().get(head, ())
+    for chapter in chapters:  # one may declare forms for the functions of another: all are imported first
         import_module(f"{__package__}.chapters.{chapter}")
-        found += [build() for build in DECLARED[chapter, head]]
-    return tuple(found)
+    return tuple([build() for chapter in chapters for build in DECLARED[chapter, head]])
 
 
 def forms() -> tuple[Form, ...]:
