@@ -216,6 +216,32 @@ void pinned_source() {
     cudaFreeHost(p);
     cudaFree(d);
 }
+void file_unsynchronized() {
+    int *p, *d = device();
+    FILE* file = tmpfile();
+    cudaMallocHost(&p, bytes);
+    cudaMemcpyAsync(p, d, bytes, cudaMemcpyDeviceToHost);
+    fwrite(p, 4, n, file);  // expect file_unsynchronized: missing-synchronize
+    cudaFreeHost(p);
+    cudaFree(d);
+}
+void file_right() {  // two halves of a buffer in turns, with a border within a page and a word
+    char *p, *d;
+    FILE* file = tmpfile();
+    setbuf(file, nullptr);
+    cudaMalloc(&d, 2 * 10001);
+    cudaMallocHost(&p, 2 * 10001);
+    cudaMemcpyAsync(p + 10001, d, 10001, cudaMemcpyDeviceToHost);
+    printf("%zu ", fwrite(p, 1, 10001, file));
+    cudaStreamSynchronize(0);
+    rewind(file);
+    cudaMemcpyAsync(d, p + 10001, 10001, cudaMemcpyHostToDevice);
+    printf("%zu\n", fread(p, 1, 10001, file));
+    p[10000] = 1;
+    cudaStreamSynchronize(0);
+    cudaFreeHost(p);
+    cudaFree(d);
+}
 void pinned_right() {
     int *p, *d = device();
     cudaMallocHost(&p, 2 * bytes);
@@ -299,7 +325,7 @@ int main(int argc, char** argv) {
         CASE(rows_right), CASE(symbol_too_large), CASE(symbol_right), CASE(wrong_direction), CASE(host_for_device),
         CASE(copy_after_free), CASE(freed_in_kernel), CASE(double_free), CASE(free_inside), CASE(free_of_pinned),
         CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
-        CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(pinned_right),
+        CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(race),
         CASE(race_right), CASE(leak),
     };

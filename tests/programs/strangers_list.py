@@ -40,9 +40,9 @@ def _hecbench(name: str, arguments: str, expected: str = "PASS", build: str = "m
     return Stranger(f"hecbench/{name}", f"hecbench/src/{name}-cuda", f"./main {arguments}".strip(), expected, build)
 
 
-def _polybench(name: str, file: str, sizes: str) -> Stranger:
+def _polybench(name: str, file: str) -> Stranger:
     match = r"(?i)Non-Matching CPU-GPU Outputs Beyond Error Threshold of [\d.]+ Percent: 0\n"
-    return Stranger(f"polybench/{name}", f"polybench/CUDA/{name}", file, match, nvcc=f"-O3 {sizes}")
+    return Stranger(f"polybench/{name}", f"polybench/CUDA/{name}", file, match, nvcc="-O3")
 
 
 PROGRAMS = [
@@ -125,10 +125,7 @@ PROGRAMS = [
     _hecbench("multinomial", "64 128 1"),
     _hecbench("bitonic-sort", "10 2"),
     _hecbench("chacha20", "1"),
-    _hecbench("topk", "16 1"),
-    _hecbench("warpsort", "1"),
     _hecbench("wyllie", "1024 1 1"),
-    _hecbench("ccl", "1"),
     _hecbench("entropy", "128 128 1"),
     _hecbench("minmax", "1000 1"),
     _hecbench("reverse", "1"),
@@ -140,13 +137,12 @@ PROGRAMS = [
     _hecbench("bscan", "1"),
     _hecbench("blas-dot", "4096 1"),
     _hecbench("blas-gemm", "79 91 83 1"),
-    _polybench("GEMM", "gemm.cu", "-DN -DNI=64 -DNJ=64 -DNK=64"),
-    _polybench("ATAX", "atax.cu", "-DN -DNX=128 -DNY=128"),
-    _polybench("JACOBI2D", "jacobi2D.cu", "-DN=128 -DTSTEPS=4"),
-    _polybench("CORR", "correlation.cu", "-DN=64 -DM=64"),
-    _polybench("FDTD-2D", "fdtd2d.cu", "-DN -DNX=64 -DNY=64 -DTMAX=10"),
-    _polybench("2DCONV", "2DConvolution.cu", "-DN -DNI=256 -DNJ=256"),
-    _polybench("GEMVER", "gemver.cu", "-DN=128"),
+    _polybench("ATAX", "atax.cu"),
+    _polybench("BICG", "bicg.cu"),
+    _polybench("MVT", "mvt.cu"),
+    _polybench("GESUMMV", "gesummv.cu"),
+    _polybench("GEMVER", "gemver.cu"),
+    _polybench("GEMM", "gemm.cu"),
     Stranger("llm.c/device_file_io", "llm.c", "dev/test/device_file_io.cu", "", nvcc="-lcublas"),
     Stranger("rodinia/lud", "rodinia/cuda/lud", "cuda/lud_cuda -s 64 -v", "Verify<<<<$", build="make -C cuda"),
     Stranger("rodinia/hybridsort", "rodinia/cuda/hybridsort", "./hybridsort r", "PASSED", build="make"),
@@ -180,5 +176,8 @@ LEFT_OUT = {
     "cuda-samples/simpleStreams": "16,777,216 threads a launch, fixed: too long here",
     "cuda-samples/simpleAWBarrier": "16,777,216 elements, fixed: too long here",
     "hecbench/shuffle": "sizes are fixed: too long here",
+    "hecbench/topk": "too long here",
+    "hecbench/warpsort": "its makefile needs Boost, which is not here",
+    "hecbench/ccl": "its makefile needs another folder of the repository",
     "hecbench/atomicReduction": "sizes are fixed: too long here",
 }

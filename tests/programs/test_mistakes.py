@@ -21,6 +21,7 @@ OUTPUT = {
     "symbol_right": "2 3\n",
     "managed_right": f"3 {256 + 1}\n",
     "event_right": "3\n",
+    "file_right": "10001 10001\n",
     "pinned_right": "3\n",
     "checked_errors": "9 9 cudaErrorInvalidValue 1 0 0 0\n",
     "out_of_bounds_kernel": "0 700 700\n",

@@ -4,6 +4,7 @@
 // what it has waited for. Until then, pages that were written are closed to the host; an access is a fault, and a finding
 // if what it touches was written.
 #include "runtime.h"
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -216,6 +217,61 @@ static bool is_write(const ucontext_t *state) {
 #endif
 }
 
+// Whether a pending operation is in the way of an access; it is reported, and counts as waited for. Changes of kernels are
+// compared by words, since a value may change in some of its bytes only.
+static bool is_found(uint64_t address, uint64_t size, bool writes) {
+  char message[400];
+  for (Pending **at = &pending; *at; at = &(*at)->next) {
+    Pending *wait = *at;
+    uint64_t from = wait->before ? address & ~3ull : address, to = wait->before ? (address + size + 3) & ~3ull : address + size;
+    if (from < wait->start) from = wait->start;
+    if (to > wait->start + wait->size) to = wait->start + wait->size;
+    if (from >= to || (wait->is_read && !writes)) continue;
+    if (wait->before && !memcmp(mine(from), wait->before + (from - wait->start), to - from)) continue;
+    snprintf(message, sizeof message, "the host %s memory that %s %s, without waiting for it",
+             writes ? "writes" : "reads", wait->what, wait->is_read ? "reads" : "writes");
+    finding("missing-synchronize", message, address, "call `cudaDeviceSynchronize()` or `cudaStreamSynchronize()` before");
+    drop(at);
+    return true;
+  }
+  return false;
+}
+
+// A system call can't take a fault: what it is given is judged before it, and its pages are open during it.
+static bool open_pages(const void *data, size_t size, bool writes) {
+  uint64_t address = (uint64_t)data;
+  if (!pending || !size || !is_device_address(address)) return false;
+  LOCKED;
+  Allocation *one = allocation_at(address);
+  if (!one || one->freed || !host_may_touch(one) || address + size > one->base + one->size) return false;
+  while (is_found(address, size, writes)) {}
+  uint64_t from = address & ~4095ull;
+  mprotect((void *)from, address + size - from, PROT_READ | PROT_WRITE);
+  return true;
+}
+
+static void close_pages(bool were_opened) {
+  if (!were_opened) return;
+  LOCKED;
+  for (Pending *one = pending; one; one = one->next) protect(one, false);
+}
+
+#define CALL_OF_SYSTEM(type, name, parameters, arguments, data, size, writes) \
+  API type name parameters { \
+    static type(*real) parameters; \
+    if (!real) real = (type(*) parameters)dlsym(RTLD_NEXT, #name); \
+    bool opened = open_pages(data, size, writes); \
+    type result = real arguments; \
+    close_pages(opened); \
+    return result; \
+  }
+CALL_OF_SYSTEM(ssize_t, read, (int file, void *data, size_t size), (file, data, size), data, size, true)
+CALL_OF_SYSTEM(ssize_t, write, (int file, const void *data, size_t size), (file, data, size), data, size, false)
+CALL_OF_SYSTEM(ssize_t, pread, (int file, void *data, size_t size, off_t at), (file, data, size, at), data, size, true)
+CALL_OF_SYSTEM(ssize_t, pwrite, (int file, const void *data, size_t size, off_t at), (file, data, size, at), data, size, false)
+CALL_OF_SYSTEM(size_t, fread, (void *data, size_t size, size_t count, FILE *file), (data, size, count, file), data, size * count, true)
+CALL_OF_SYSTEM(size_t, fwrite, (const void *data, size_t size, size_t count, FILE *file), (data, size, count, file), data, size * count, false)
+
 static void fault(int number, siginfo_t *info, void *context) {
   LOCKED;
   ucontext_t *state = context;
@@ -235,20 +291,7 @@ static void fault(int number, siginfo_t *info, void *context) {
     return;
   }
   bool writes = is_write(state);
-  for (Pending **at = &pending; *at; at = &(*at)->next) {
-    Pending *wait = *at;
-    uint64_t word = address & ~3ull;
-    if (word + 4 <= wait->start || word >= wait->start + wait->size) continue;
-    uint64_t from = word < wait->start ? wait->start : word, to = word + 4;
-    if (to > wait->start + wait->size) to = wait->start + wait->size;
-    if (wait->before && !memcmp(mine(from), wait->before + (from - wait->start), to - from)) continue;
-    if (wait->is_read && !writes) continue;
-    snprintf(message, sizeof message, "the host %s memory that %s %s, without waiting for it",
-             writes ? "writes" : "reads", wait->what, wait->is_read ? "reads" : "writes");
-    finding("missing-synchronize", message, address, "call `cudaDeviceSynchronize()` or `cudaStreamSynchronize()` before");
-    drop(at);
-    return;
-  }
+  if (is_found(address, 1, writes)) return;
   for (Pending *wait = pending; wait; wait = wait->next)
     if (address < ((wait->start + wait->size + 4095) & ~4095ull) && address >= (wait->start & ~4095ull)) {
       mprotect((void *)(address & ~4095ull), 8192, PROT_READ | PROT_WRITE);
