@@ -24,6 +24,9 @@ class Stranger:
         return {"NVCC_APPEND_FLAGS": given} if given else {}
 
 
+_OLD = "-DcudaThreadSynchronize=cudaDeviceSynchronize"  # which CUDA 13 has removed
+
+
 def _sample(folder: str, file: str, expected: str, arguments: str = "", nvcc: str = "") -> Stranger:
     path = f"cuda-samples/Samples/{folder}"
     common = f"-I../../../Common {nvcc}".strip()
@@ -42,7 +45,7 @@ def _hecbench(name: str, arguments: str, expected: str = "PASS", build: str = "m
 
 def _polybench(name: str, file: str) -> Stranger:
     match = r"(?i)Non-Matching CPU-GPU Outputs Beyond Error Threshold of [\d.]+ Percent: 0\n"
-    return Stranger(f"polybench/{name}", f"polybench/CUDA/{name}", file, match, nvcc="-O3")
+    return Stranger(f"polybench/{name}", f"polybench/CUDA/{name}", file, match, nvcc=f"-O3 {_OLD}")
 
 
 PROGRAMS = [
@@ -131,9 +134,7 @@ PROGRAMS = [
     _hecbench("reverse", "1"),
     _hecbench("threadfence", "1 100000"),
     _hecbench("scatterThrust", "10000 1"),
-    _hecbench("graphExecution", ""),
-    _hecbench("radixsort", "1"),
-    _hecbench("popcount", "65536 1"),
+    _hecbench("popcount", "65536 1", "Success"),
     _hecbench("bscan", "1"),
     _hecbench("blas-dot", "4096 1"),
     _hecbench("blas-gemm", "79 91 83 1"),
@@ -144,8 +145,13 @@ PROGRAMS = [
     _polybench("GEMVER", "gemver.cu"),
     _polybench("GEMM", "gemm.cu"),
     Stranger("llm.c/device_file_io", "llm.c", "dev/test/device_file_io.cu", "", nvcc="-lcublas"),
-    Stranger("rodinia/lud", "rodinia/cuda/lud", "cuda/lud_cuda -s 64 -v", "Verify<<<<$", build="make -C cuda"),
-    Stranger("rodinia/hybridsort", "rodinia/cuda/hybridsort", "./hybridsort r", "PASSED", build="make"),
+    Stranger(
+        "rodinia/lud",
+        "rodinia/cuda/lud",
+        "./lud_cuda -s 64 -v",
+        ">>>Verify<<<<\\s*\\n(?!dismatch)",
+        build=f"nvcc -O3 -arch=sm_90 {_OLD} -Icommon cuda/lud.cu cuda/lud_kernel.cu common/common.c -o lud_cuda",
+    ),
 ]
 
 # Findings that are right, by a part of their text, and why.
@@ -161,6 +167,17 @@ JUDGED: dict[str, dict[str, str]] = {
         "data-race main.cu:71": "right: a lane reads `ptr[idx]` while another clears it in `scanwarp`",
         "lockstep-dependence main.cu:34": "right: a warp scan without `__syncwarp()`",
     },
+    "hecbench/wyllie": {
+        "data-race main.cu:16": "right: pointers are followed while other threads change them, with no order",
+    },
+    "hecbench/threadfence": {
+        "one-sided-synchronization main.cu:67": "right: there is no fence after the counter, so the PTX memory model "
+        "lets the last block read an older sum",
+    },
+    "polybench/ATAX": {
+        "data-race atax.cu:": "right: blocks have 32x8 threads and the kernel uses `x` alone, so eight threads add to "
+        "each sum",
+    },
     "hecbench/dct8x8": {
         "kernels.cu:": "right: columns are written and rows are read with no barrier between; the check fails for it",
     },
@@ -172,12 +189,15 @@ JUDGED: dict[str, dict[str, str]] = {
 
 # Programs that do not count, and why.
 LEFT_OUT = {
+    "rodinia/hybridsort": "texture references, which CUDA 12 has removed",
     "cuda-samples/simplePitchLinearTexture": "400 launches of 1,048,576 threads, fixed: too long here",
     "cuda-samples/simpleStreams": "16,777,216 threads a launch, fixed: too long here",
     "cuda-samples/simpleAWBarrier": "16,777,216 elements, fixed: too long here",
     "hecbench/shuffle": "sizes are fixed: too long here",
-    "hecbench/topk": "too long here",
+    "hecbench/topk": "sizes are fixed: too long here",
+    "hecbench/graphExecution": "sizes are fixed: too long here",
+    "hecbench/radixsort": "sizes are fixed: too long here",
     "hecbench/warpsort": "its makefile needs Boost, which is not here",
-    "hecbench/ccl": "its makefile needs another folder of the repository",
+    "hecbench/ccl": "it includes `nccl.h`, which is not here",
     "hecbench/atomicReduction": "sizes are fixed: too long here",
 }

@@ -73,7 +73,7 @@ API int cublasGetMatrix(int rows, int columns, int size, const void *from, int f
   return cublasSetMatrix(rows, columns, size, from, from_step, to, to_step);
 }
 
-static size_t scalar_size(int type) { return type == F16 ? 2 : type == F32 ? 4 : type == C128 ? 16 : 8; }
+static size_t scalar_size(int type) { return type == F16 || type == CUDA_R_16BF ? 2 : type == F32 ? 4 : type == C128 ? 16 : 8; }
 
 static void put_scalar(Bytes *bytes, int type, const void *value) {
   put_number(bytes, type);
@@ -135,6 +135,13 @@ REAL_VECTORS(D, d, F64, double)
 VECTORS(C, C64, Complex64)
 VECTORS(Z, C128, Complex128)
 
+API int cublasDotEx(Blas *blas, int n, const void *x, int x_type, int xs, const void *y, int y_type, int ys, void *result, int type,
+                    int compute) {
+  (void)compute;
+  if (x_type != y_type || x_type != type || type == C64 || type == C128) unsupported("cublasDotEx of several types");
+  return vectors(blas, "cublasDotEx", "dot", type, n, 0, x, xs, y, ys, result, scalar_size(type));
+}
+
 // Matrices are by columns: `step` elements from one to the next, `batch` from one matrix to the next; with `pointers`, `at`
 // is an array of addresses in device memory.
 typedef struct { int type; const void *at; int64_t step, batch; } Matrix;
@@ -178,6 +185,10 @@ PRODUCTS(D, F64, double)
 PRODUCTS(C, C64, Complex64)
 PRODUCTS(Z, C128, Complex128)
 PRODUCTS(H, F16, uint16_t)
+API int cublasHgemm(Blas *blas, int ta, int tb, int m, int n, int k, const void *alpha, const void *a, int as, const void *b, int bs,
+                    const void *beta, void *c, int cs) {
+  return cublasHgemm_v2(blas, ta, tb, m, n, k, alpha, a, as, b, bs, beta, c, cs);
+}
 
 // The type of `alpha` and `beta`, by a `cublasComputeType_t`; as a `cudaDataType` before CUDA 11.
 static int scalar_of(int compute) {
