@@ -130,7 +130,7 @@ def gallery() -> str:
 
 
 def hopper() -> str:
-    """The table of the README: the `wgmma` kernel beside cuBLAS, in TFLOP/s."""
+    """The table of docs/kernels.md: the `wgmma` kernel beside cuBLAS, in TFLOP/s."""
     lines = ["| type | m = n = k | wgmma_gemm | cuBLAS | ratio |", "|---|---:|---:|---:|---:|"]
     sizes = Record.read(BENCHES / "wgmma_gemm.json").sizes
     for sized in sorted(sizes, key=lambda sized: (sized.size["type"], sized.size["m"])):
@@ -142,8 +142,29 @@ def hopper() -> str:
     return "\n".join([*lines, ""])
 
 
+def beside_sanitizer(path: Path = SANITIZER) -> str:
+    """The table of the README: how many of our wrong kernels compute-sanitizer reports, and how many right ones."""
+    kernels = json.loads(path.read_text(encoding="utf-8"))["kernels"]
+
+    def row(title: str, chosen: Sequence[Mapping[str, Any]]) -> str:
+        tools = sum(
+            any(said["verdict"] == "found" for tool, said in kernel["tools"].items() if tool != "none")
+            for kernel in chosen
+        )
+        return f"| {title} | {len(chosen)} | {sum(bool(kernel['emulator']) for kernel in chosen)} | {tools} |"
+
+    codes = {"data races": "data-race", "reads of memory that was never written": "uninitialised-read",
+             "tensor maps that are changed without a fence": "stale-tensor-map",
+             "collectives that rely on lockstep": "unordered-collective"}  # fmt: skip
+    wrong, right = ([one for one in kernels if bool(one["emulator"]) is is_wrong] for is_wrong in (True, False))
+    lines = ["| kernels with | there are | ptxlab reports | compute-sanitizer reports |", "|---|---:|---:|---:|"]
+    lines += [row(title, [one for one in wrong if code in one["emulator"]]) for title, code in codes.items()]
+    lines += [row("any mistake", wrong), row("none: a report is false", right)]
+    return "\n".join([*lines, ""])
+
+
 def attention() -> str:
-    """The table of the README: attention by `wgmma` beside cuDNN, heads of 128 elements, in TFLOP/s."""
+    """The table of docs/kernels.md: attention by `wgmma` beside cuDNN, heads of 128 elements, in TFLOP/s."""
     lines = ["| queries and keys | mask | wgmma_attention | cuDNN | ratio |", "|---:|---|---:|---:|---:|"]
     sizes = Record.read(BENCHES / "wgmma_attention.json").sizes
     for sized in sorted(sizes, key=lambda sized: (sized.size["causal"], sized.size["length"])):
@@ -158,7 +179,7 @@ def attention() -> str:
 
 
 def gradient() -> str:
-    """The sentence of the README on the gradient of attention beside cuDNN's."""
+    """The sentence of docs/kernels.md on the gradient of attention beside cuDNN's."""
 
     def range_of(heads: Collection[int]) -> str:
         sizes = Record.read(BENCHES / "wgmma_attention_backward.json").sizes
@@ -372,13 +393,21 @@ def index(pages: Mapping[str, str]) -> str:
     return "\n".join(["# ptxlab\n", *(f"- [{titles[name]}]({name})" for name in sorted(titles)), ""])
 
 
+def replaced(text: str, table: str) -> str:
+    """A page with this table instead of that with the same header."""
+    header = re.escape(table.partition("\n")[0])
+    return re.sub(rf"^{header}\n(?:\|.*\n)+", lambda _: table, text, flags=re.MULTILINE)
+
+
 def write_measured() -> None:
-    """Write what was measured into the pages that show it: the README's tables, and the page beside the records."""
-    path = HERE.parent / "README.md"
+    """Write what was measured into the pages that show it: the README, docs/kernels.md, the page beside the records."""
+    readme = HERE.parent / "README.md"
+    written = replaced(readme.read_text(encoding="utf-8"), beside_sanitizer())
+    readme.write_text(written, encoding="utf-8")
+    path = HERE / "kernels.md"
     text = path.read_text(encoding="utf-8")
     for table in (hopper(), attention()):
-        header = re.escape(table.partition("\n")[0])
-        text = re.sub(rf"^{header}\n(?:\|.*\n)+", lambda _, table=table: table, text, flags=re.MULTILINE)  # type: ignore[misc]
+        text = replaced(text, table)
     text = re.sub(r"With heads of 64 and 128 elements the gradient is [^:]*(?=:)", gradient(), text)
     for name, sentence in (("wgmma_gemm", r"TFLOP/s on an NVIDIA H200,"), ("wgmma_attention", r"on the same GPU,")):
         rounds = min(len(one["wgmma"].samples) for one in Record.read(BENCHES / f"{name}.json").sizes)

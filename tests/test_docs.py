@@ -106,16 +106,20 @@ def test_the_gallery_has_the_code_of_the_readmes_unchanged(build: ModuleType) ->
     )
 
 
-def test_the_readme_has_what_was_measured_beside_cublas(build: ModuleType) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_readme_has_what_compute_sanitizer_found(build: ModuleType) -> None:
+    assert build.beside_sanitizer() in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_page_of_kernels_has_what_was_measured_beside_cublas(build: ModuleType) -> None:
+    readme = (DOCS / "kernels.md").read_text(encoding="utf-8")
     measured = build.Record.read(build.BENCHES / "wgmma_gemm.json")
     rounds = min(len(sized["wgmma"].samples) for sized in measured.sizes)
     assert build.hopper() in readme
     assert f"TFLOP/s on an {measured.machine['gpu']}, medians of at least {rounds} rounds" in " ".join(readme.split())
 
 
-def test_the_readme_has_what_was_measured_beside_cudnn(build: ModuleType) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_of_kernels_has_what_was_measured_beside_cudnn(build: ModuleType) -> None:
+    readme = (DOCS / "kernels.md").read_text(encoding="utf-8")
     measured = build.Record.read(build.BENCHES / "wgmma_attention.json")
     rounds = min(len(sized["wgmma"].samples) for sized in measured.sizes)
     assert build.attention() in readme

@@ -82,9 +82,9 @@ def landing(known: Mapping[str, str], made: set[str]) -> str:
 
 
 def first_look(readme: str) -> str:
-    """The README's two commands, and the race that it shows, without the arrays that were printed before."""
+    """The README's first commands, and the race that it shows, without the arrays that were printed before."""
     commands, run = (block for block in re.findall(r"^```console\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-                     if block.startswith(("$ python3 dev.py demo", "$ ptxlab run reverse.ptx")))  # fmt: skip
+                     if block.startswith(("$ pip install", "$ ptxlab run reverse.ptx")))  # fmt: skip
     command, report = run.partition("\n")[0], run[run.index("error[") :].strip().partition("\n\n")[0]
     return f"```console\n{commands}{command}\n{report}\n```"
 
@@ -92,8 +92,7 @@ def first_look(readme: str) -> str:
 def start(readme: str) -> str:
     """The README's sections for someone who is new, in the order that they need them."""
     sections = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", readme, re.DOTALL | re.MULTILINE))
-    hopper = "Hopper kernels beside cuBLAS and cuDNN"
-    wanted = ["Install", "A race, found and explained", "From Python", "Commands", hopper]
+    wanted = ["Install", "A race, found and explained", "What it runs", "From Python", "Commands"]
     intro = readme.partition("\n")[2].partition("\n## ")[0].strip()
     bodies = {title: sections[title] for title in wanted}
     bodies["From Python"] = bodies["From Python"].partition("| page | subject |")[0]  # the sidebar is that

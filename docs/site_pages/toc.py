@@ -9,6 +9,7 @@ SECTIONS = {
         "docs/course/README.md",
         "docs/hopper/README.md",
         "docs/lessons/README.md",
+        "docs/kernels.md",
         "site:gallery/index",
         "evidence/bench/README.md",
     ],

@@ -1,4 +1,4 @@
-"""Make the pictures of `docs/lab.md` anew: `python -m tests.lab.screenshots`, after a change of how the page looks."""
+"""Make the pictures of `docs/lab.md` and of the README: `python -m tests.lab.screenshots`, when the page looks new."""
 
 import base64
 import io
@@ -8,8 +8,11 @@ import time
 from importlib import import_module, util
 from pathlib import Path
 
+import numpy as np
+
 import ptxlab
 from ptxlab import kernels
+from ptxlab.cli.samples import SAMPLES
 from ptxlab.lab import Server, Views
 from ptxlab.measure import Host
 from tests.lab.browser import Browser, Page
@@ -25,6 +28,15 @@ def recorded(name: str, variant: str) -> Views:
     entry = kernels.entry(name)
     *_, launch = entry.launches(variant, entry.arrays(Host(0), **entry.small[0]))
     trace = launch.run(device="cpu", record=ptxlab.Record()).trace
+    assert trace is not None
+    return Views(trace)
+
+
+def race() -> Views:
+    """The README's kernel that lacks a barrier."""
+    kernel = ptxlab.parse(SAMPLES["reverse.ptx"], "reverse.ptx")["reverse"]
+    data = np.arange(64, dtype=np.uint32)
+    trace = kernel.launch(1, 64, [data], on_error="collect", record=ptxlab.Record(), device="cpu").trace
     assert trace is not None
     return Views(trace)
 
@@ -77,6 +89,7 @@ def main() -> None:
         shoot(browser, tensor, [
             ("tensor", {"position": loads[len(loads) // 2], "tab": "tensor"}, HIDE),
         ])  # fmt: skip
+        shoot(browser, race(), [("race", {"position": 10, "tab": "findings"}, "")])
         shoot(browser, launched("python")[0], [("finding", {"position": 10, "tab": "findings"},
                                                 "document.querySelector('#ptx').click()")])  # fmt: skip
 
