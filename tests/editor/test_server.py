@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
@@ -15,6 +16,8 @@ from ptxlab.debug.protocol import read_message, write_message
 from ptxlab.report import Diagnostic
 
 pytest.importorskip("pygls", reason="the language server needs `pip install 'ptxlab[editor]'`")
+
+from pygls.workspace import PositionCodec
 
 from ptxlab.editor import answers, server
 from ptxlab.editor.document import Document
@@ -394,3 +397,14 @@ def test_the_command() -> None:
     assert second is not None
     assert second["error"]["message"] == "Method Not Found: workspace/nothing"
     assert (third, done.returncode, done.stderr) == ({"jsonrpc": "2.0", "id": 3, "result": None}, 0, b"")
+
+
+def test_what_the_project_ignores_is_not_shown(tmp_path: Path) -> None:
+    text = ".version 8.0\n.target sm_80\n.entry k()\n{\n    ret;\n    ret;\n}\n"
+    document = Document((tmp_path / "a b.ptx").as_uri(), text, PositionCodec())
+    assert [one.code for one in findings_of(document, None, Event())] == ["unreachable-code"]
+    table = tmp_path / "pyproject.toml"
+    table.write_text('[tool.ptxlab]\nignore = ["unreachable-code"]\n')
+    assert findings_of(document, None, Event()) == []
+    table.write_text("[tool.ptxlab]\nignroe = []\n")
+    assert len(findings_of(document, None, Event())) == 1

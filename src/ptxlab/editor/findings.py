@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Event
+from urllib.parse import urlparse
+from urllib.request import url2pathname
 
 from lsprotocol import types
 
@@ -36,11 +38,15 @@ def findings_of(document: Document, target: str | None, is_old: Event) -> list[D
     except PtxError as wrong:
         return wrong.diagnostics
     found = [*faults, *check_partly(module, target)] if faults else check(module, target, progress)
-    return _wanted(found, Path(document.source.name))
+    return _wanted(found, document.uri)
 
 
-def _wanted(found: list[Diagnostic], path: Path) -> list[Diagnostic]:
+def _wanted(found: list[Diagnostic], uri: str) -> list[Diagnostic]:
     """What the project of a file leaves; all of it where its table is wrong, which `ptxlab check` reports."""
+    address = urlparse(uri)
+    if address.scheme != "file":  # it was not saved yet
+        return found
+    path = Path(url2pathname(address.path))
     try:
         project = Project.of(path)
     except ProjectError:
