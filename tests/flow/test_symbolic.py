@@ -171,3 +171,18 @@ def test_expressions_print_and_compare() -> None:
     facts = facts_of("mov.u32 %r1, %tid.x; add.u32 %r2, %r1, 4; sub.u32 %r3, %r2, %r1; mov.u32 %r4, %r3;")
     said: Linear = facts.symbolic(3, facts.instructions[3].operands[1])
     assert (said.is_constant, said.constant, str(said)) == (True, 4, "4")
+
+
+def test_what_is_nested_deeply_is_printed_and_computed_at_once() -> None:
+    squares = "mov.u32 %r2, %tid.x; " + "mul.lo.u32 %r2, %r2, %r2; " * 40 + "mov.u32 %r3, %r2;"
+    facts = facts_of(squares)
+    said = facts.symbolic(41, facts.instructions[41].operands[1])
+    assert said.evaluate(lambda atom: 3) == pow(3, 1 << 40, 1 << 32)
+    assert len(str(said)) < 10_000
+
+
+def test_arithmetic_on_floats_is_an_operation() -> None:
+    floats = "cvt.rn.f32.u32 %r3, %r2; add.rn.f32 %r4, %r3, 0f3F800000; cvt.rzi.u32.f32 %r5, %r4; "
+    (said,) = stored(floats + "st.shared.u32 [%r5], %r1;")
+    assert "arithmetic" in said or "call" in said
+    assert "%tid.x" in said

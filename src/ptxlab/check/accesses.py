@@ -63,7 +63,7 @@ def _is_in_space(match: Match, access: Access, space: str | None) -> bool:
 
 
 def family(space: str) -> str:
-    """A state space without the name of its part: `shared` of `shared::cta`."""
+    """A state space without the part of it: `shared` of `shared::cta`."""
     return space.partition("::")[0]
 
 

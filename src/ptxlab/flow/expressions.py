@@ -34,6 +34,8 @@ SPECIAL, PARAMETER, ADDRESS, COUNTER, WRITTEN, HELD, ENTERED = (
 - any other word is an operation of a `Step`, and `parts` are what it is computed from.
 """
 
+MOST_PRINTED = 8  # operations in each other
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Atom:
@@ -50,7 +52,7 @@ class Atom:
 
     def __repr__(self) -> str:
         if self.step is not None:
-            parts = [str(part) for part in self.parts]
+            parts = [str(part) if part.depth <= MOST_PRINTED else "…" for part in self.parts]
             return f"({f' {self.kind} '.join(parts)})" if len(parts) == 2 else f"{self.kind}({', '.join(parts)})"
         if self.kind == SPECIAL:
             return str(self.detail)
@@ -121,11 +123,14 @@ class Linear(NamedTuple):
             return None
         return linear(self.type, quotient, whole), remaining
 
-    def evaluate(self, value: Callable[[Atom], int]) -> int:
-        """Its bits, given the value of each atom that is not an operation."""
+    def evaluate(self, value: Callable[[Atom], int], known: dict[Atom, int] | None = None) -> int:
+        """Its bits, given the value of each atom that is not an operation; `known` keeps those of operations."""
+        known = {} if known is None else known
         total = self.constant
         for atom, factor in self.terms:
-            total += factor * (value(atom) if atom.step is None else _compute(atom, value))
+            if atom not in known:
+                known[atom] = value(atom) if atom.step is None else _compute(atom, value, known)
+            total += factor * known[atom]
         return wrap(total, self.type)
 
 
@@ -154,9 +159,9 @@ def _signed(value: int, type: Type) -> int:
     return bits - (1 << type.width) if bits >> (type.width - 1) and type.kind != "p" else bits
 
 
-def _compute(atom: Atom, value: Callable[[Atom], int]) -> int:
+def _compute(atom: Atom, value: Callable[[Atom], int], known: dict[Atom, int]) -> int:
     assert atom.step is not None
-    found = fold(atom.step, [part.evaluate(value) for part in atom.parts])
+    found = fold(atom.step, [part.evaluate(value, known) for part in atom.parts])
     if found is None:
         return value(atom)
     least = limits(atom.step.type)[0] if atom.step.type.kind != "p" else 0

@@ -71,7 +71,8 @@ class Symbolic(Engine[Linear]):
         return linear(type, 0, {self._atoms[known]: 1})
 
     def _operation(self, step: Step, parts: tuple[Linear, ...]) -> Linear:
-        key = (step.operation, step.type, step.of, step.detail if step.detail.__hash__ else id(step.detail), parts)
+        detail = repr(step.detail) if step.operation == "arithmetic" else step.detail
+        key = (step.operation, step.type, step.of, detail, parts)
         if key not in self._atoms:
             depth = 1 + max((part.depth for part in parts), default=0)
             bounds = bounds_after(step, parts)
