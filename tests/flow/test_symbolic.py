@@ -186,3 +186,11 @@ def test_arithmetic_on_floats_is_an_operation() -> None:
     (said,) = stored(floats + "st.shared.u32 [%r5], %r1;")
     assert "arithmetic" in said or "call" in said
     assert "%tid.x" in said
+
+
+def test_a_number_of_128_bits_is_not_taken_apart() -> None:
+    wide = ".reg .b128 %q; mov.b64 %d2, 1; mov.b128 %q, {%d1, %d2}; mov.b128 {%d3, %d4}, %q; "
+    text = HEAD.replace("8.0", "8.3").replace("sm_80", "sm_90")
+    body = f".entry k(.param .u64 p) {{ .reg .b64 %d<5>; ld.param.u64 %d1, [p]; {wide} st.global.u32 [%d3], 0; ret; }}"
+    facts = Facts.of(ptxlab.parse(text + body).functions[0])
+    assert "parameter(p, 0)" in str(facts.symbolic(4, facts.instructions[4].operands[0]))

@@ -15,18 +15,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from math import gcd
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.flow.control import Control
-from ptxlab.flow.effort import Effort
+from ptxlab.flow import Facts
 from ptxlab.ir.effects import registers_in
 from ptxlab.isa import Jump, Match, Operation
 from ptxlab.isa.effects import Effects
 from ptxlab.isa.special_registers import SpecialKind
-
-if TYPE_CHECKING:
-    from .program import FunctionFacts
 
 BLOCK, WARP, LANE = range(3)  # alike in the block, alike in each warp, different from lane to lane
 _LANES = 32
@@ -58,10 +54,10 @@ _SPECIAL = {
 class Divergence:
     """How the branches and guards of one function differ between threads."""
 
-    def __init__(self, facts: FunctionFacts, control: Control, effort: Effort) -> None:
+    def __init__(self, facts: Facts) -> None:
         self._facts = facts
-        self._effort = effort
-        self._control = control
+        self._effort = facts.effort
+        self._control = facts.control
         self._origins = facts.chains
         self._values: dict[Node, Uniformity | None] = {}
         self._sources: dict[Node, dict[Node, None]] = defaultdict(dict)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.flow.facts import threads_of
 
 if TYPE_CHECKING:
     from .program import FunctionFacts
@@ -18,13 +18,6 @@ REGISTERS = 16384  # of a quarter of an SM, on every target that has `setmaxnreg
 QUARTERS = 4
 MOST = 255  # registers of a thread
 LEAST = 24
-
-
-def threads_of(kernel: ir.Function) -> int | None:
-    """The most threads that a block of a kernel can have, if its header says."""
-    directive = kernel.directive("reqntid") or kernel.directive("maxntid")
-    # Without a single thread, another rule reports it.
-    return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None
 
 
 def blocks_of(kernel: ir.Function) -> int | None:

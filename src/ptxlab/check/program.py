@@ -21,6 +21,7 @@ from ptxlab.report.nearest import nearest
 
 from .accesses import KnownAccess, known_accesses
 from .calls import Calls
+from .divergence import Divergence
 
 PREDICATE = type_named("pred")
 NEWEST = target_named("sm_121a")  # what is assumed of a target that does not exist, so that one error stays one
@@ -56,6 +57,11 @@ class FunctionFacts(Facts):
     def labels(self) -> Mapping[str, ir.Statement]:
         """Its labels and lists of them by name."""
         return self.function.labels()
+
+    @cached_property
+    def divergence(self) -> Divergence:
+        """How its decisions differ between threads."""
+        return Divergence(self)
 
     @cached_property
     def _by_match(self) -> list[tuple[Match, list[int]]]:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ptxlab import ir
-from ptxlab.flow.control import END, Control
-from ptxlab.flow.effort import Effort
+from ptxlab.flow import Facts
+from ptxlab.flow.control import END
 from ptxlab.isa import Jump, Operation
-
-if TYPE_CHECKING:
-    from .program import FunctionFacts
 
 Condition = tuple[object, ...]
 
@@ -35,10 +32,9 @@ class Decision(NamedTuple):
 class SameDecisions:
     """The uniform branches of one function by their conditions."""
 
-    def __init__(
-        self, facts: FunctionFacts, control: Control, is_uniform: Callable[[int], bool], effort: Effort
-    ) -> None:
-        self._facts, self._control, self._is_uniform, self._effort = facts, control, is_uniform, effort
+    def __init__(self, facts: Facts, is_uniform: Callable[[int], bool]) -> None:
+        self._facts, self._is_uniform = facts, is_uniform
+        self._control, self._effort = facts.control, facts.effort
 
     def needed(self, branch: int, past: int, home: int) -> set[Decision]:
         """What must have been decided if threads that `branch` does not send to `past` get to `home`."""

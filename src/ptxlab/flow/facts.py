@@ -155,6 +155,11 @@ class Facts:
     @property
     def most_threads(self) -> int | None:
         """The most threads that a block of a kernel can have, if its header says."""
-        directive = self.function.directive("reqntid") or self.function.directive("maxntid")
-        # Without a single thread, another rule reports it.
-        return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None
+        return threads_of(self.function)
+
+
+def threads_of(kernel: ir.Function) -> int | None:
+    """The most threads that a block of a kernel can have, if its header says."""
+    directive = kernel.directive("reqntid") or kernel.directive("maxntid")
+    # Without a single thread, another rule reports it.
+    return None if directive is None else prod(n for n in directive.arguments if isinstance(n, int)) or None

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
-from ptxlab.isa.types import Type, type_named
+from ptxlab.isa.types import TYPES, Type, type_named
 
 from .engine import Engine, Node
 from .expressions import (
@@ -107,7 +107,7 @@ class Symbolic(Engine[Linear]):
         loaded = self.facts.loaded_parameter(*node)
         if loaded is None or loaded.type.width > type.width or loaded.type.kind == "p":
             return self._atom(WRITTEN, node, type)
-        own = loaded.type if loaded.type.kind == "s" else type_named(f"u{loaded.type.width}")
+        own = loaded.type if loaded.type.kind == "s" else _unsigned(loaded.type)
         place = (loaded.variable, loaded.offset)
         return self._fit(self._atom(PARAMETER, place, own, key=(id(loaded.variable), loaded.offset)), own, type)
 
@@ -212,7 +212,7 @@ class Symbolic(Engine[Linear]):
 
     def _as(self, part: Linear, type: Type) -> Linear:
         """A number as one of another type; the count of a shift may have more or fewer bits than what is shifted."""
-        own = part.type if part.type.kind == "p" else type_named(f"u{part.type.width}")
+        own = _unsigned(part.type)
         if type.width <= own.width or part.fits(own):
             return part.as_type(type)
         return self._operation(Step("cast", type, (0,), own), (part,))
@@ -340,6 +340,11 @@ class Symbolic(Engine[Linear]):
                     inside |= {latch} | (self._between(block.number, latch) if latch != block.number else set())
                 found[block.number] = frozenset(inside)
         return found
+
+
+def _unsigned(type: Type) -> Type:
+    """The type of numbers without a sign of a width; a predicate, and what is wider than numbers are, stay bits."""
+    return TYPES.get(f"u{type.width}", type)
 
 
 def _joined(one: Linear, other: Linear) -> Linear | None:

@@ -66,7 +66,7 @@ from ptxlab.flow.effort import ExhaustedError
 from ptxlab.isa import Jump, Match
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..divergence import BLOCK, LANE, WARP, Divergence, is_own
+from ..divergence import BLOCK, LANE, WARP, is_own
 from ..program import FunctionFacts, Program
 from ..same_decisions import Decision, SameDecisions
 
@@ -92,7 +92,7 @@ class Need(NamedTuple):
 def check(program: Program) -> Iterator[Diagnostic]:
     for facts in program.followed_functions:
         collectives = _collectives(facts)
-        if collectives and _threads(facts.function) != 1:
+        if collectives and facts.most_threads != 1:
             with suppress(ExhaustedError):
                 inspection = _Inspection(facts, collectives)
                 for findings in inspection.findings():
@@ -119,15 +119,6 @@ def _need(match: Match) -> Need | None:
     return Need(not counted, effects.aligned) if effects.aligned or not counted else None
 
 
-def _threads(function: ir.Function) -> int:
-    """The most threads that a block can have, or 0."""
-    directive = function.directive("reqntid") or function.directive("maxntid")
-    count = 1
-    for size in directive.arguments if directive else (0,):
-        count *= int(size)
-    return count
-
-
 class _Inspection:
     """The collective instructions of one function, and the threads that reach them."""
 
@@ -135,12 +126,12 @@ class _Inspection:
         self.facts = facts
         self.collectives = collectives
         self._effort, self.control = facts.effort, facts.control
-        self.divergence = Divergence(facts, self.control, self._effort)
+        self.divergence = facts.divergence
         self._cluster_barriers = [at for at, need in collectives.items() if need.cluster]
         self._presence = facts.presence
-        self._same = SameDecisions(facts, self.control, lambda at: self._level(at) == BLOCK, self._effort)
+        self._same = SameDecisions(facts, lambda at: self._level(at) == BLOCK)
         self._decided: dict[tuple[int, Need, frozenset[int]], int | None] = {}
-        self.one_warp = 0 < _threads(facts.function) <= 32
+        self.one_warp = 0 < (facts.most_threads or 0) <= 32
 
     def findings(self) -> Iterator[list[Finding]]:
         """The instructions that are missed, together by the decision that is to blame."""

@@ -37,11 +37,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptxlab import ir
+from ptxlab.flow.facts import threads_of
 from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, warning
 
 from ..calls import Calls
-from ..launch import blocks_of, registers_for, threads_of, wide_instructions
+from ..launch import blocks_of, registers_for, wide_instructions
 from ..program import FunctionFacts, Program
 
 MOST_BLOCKS = 32  # of an SM, on every target that has the instruction

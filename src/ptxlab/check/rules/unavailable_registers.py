@@ -55,10 +55,11 @@ CONSUMER:
 from collections.abc import Callable, Iterator
 
 from ptxlab import ir
+from ptxlab.flow.facts import threads_of
 from ptxlab.isa import Match
 from ptxlab.report import Diagnostic, Label, error, warning
 
-from ..launch import LEAST, MOST, blocks_of, registers_at_start, registers_for, threads_of, wide_instructions
+from ..launch import LEAST, MOST, blocks_of, registers_at_start, registers_for, wide_instructions
 from ..program import FunctionFacts, Program
 
 WARPS = 32  # of the largest block

@@ -41,11 +41,10 @@ Right:
 from collections.abc import Iterator
 
 from ptxlab import ir
-from ptxlab.flow.control import Control
-from ptxlab.flow.effort import Effort, ExhaustedError
+from ptxlab.flow.effort import ExhaustedError
 from ptxlab.report import Diagnostic, Label, warning
 
-from ..divergence import BLOCK, Divergence
+from ..divergence import BLOCK
 from ..program import FunctionFacts, Program
 
 
@@ -88,12 +87,10 @@ def _can_free(facts: FunctionFacts, dealloc: int, alloc: int) -> bool:
 
 def _are_of_different_warps(facts: FunctionFacts, first: int, second: int) -> bool:
     """Whether a branch that warps take differently chooses between two instructions."""
-    effort = Effort(facts.instructions)
     try:
-        control = Control(facts, effort)
-        divergence = Divergence(facts, control, effort)
-        shared = control.deciding(block_at(facts, first)) & control.deciding(block_at(facts, second))
-        return any(divergence.of_guard(facts.flow.blocks[branch].end - 1) > BLOCK for branch in shared)
+        deciding = facts.control.deciding
+        shared = deciding(block_at(facts, first)) & deciding(block_at(facts, second))
+        return any(facts.divergence.of_guard(facts.flow.blocks[branch].end - 1) > BLOCK for branch in shared)
     except ExhaustedError:
         return True  # too tangled to say: no warning
 
