@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,15 +54,21 @@ def show_chapters() -> None:
     color = has_color(sys.stdout)
     state = f", {len(done)} done in `{folder.path}`" if folder is not None else ""
     click.echo(f"PTX from zero: {len(known)} chapters, {count} exercises{state}\n")
-    width = max(len(chapter.guide) for chapter in known)
+    width, most = max(len(chapter.guide) for chapter in known), get_terminal_size().columns
     for chapter in known:
         finished = sum(one.name in done for one in chapter.exercises)
         of = f"{finished}/{len(chapter.exercises)}" if chapter.exercises else ""
         line = f"{chapter.number:>3}  {of:>3}  {chapter.guide:<{width}}  {chapter.title}"
         is_done = bool(chapter.exercises) and finished == len(chapter.exercises)
-        click.secho(line, fg="green" if is_done else None, color=color)
+        shown = line if len(line) <= most or not sys.stdout.isatty() else f"{line[: most - 1]}…"
+        click.secho(shown, fg="green" if is_done else None, color=color)
     click.echo("\n`ptxlab docs NAME` shows a page.", nl=False)
     click.echo(f" {what_next(folder, known)}")
+
+
+def columns() -> int:
+    """The width of prose."""
+    return min(get_terminal_size().columns, WIDEST)
 
 
 def what_next(folder: Folder | None, known: Sequence[Chapter]) -> str:
@@ -166,7 +173,7 @@ def check_once(file: Path | None, name: str | None) -> bool:
     chosen, one, folder = find(file, name)
     color = has_color(sys.stdout)
     report = judged(one, chosen)
-    click.echo(f"{chosen}: {report.text(min(get_terminal_size().columns, WIDEST), color)}", color=color)
+    click.echo(f"{chosen}\n{report.text(columns(), color)}", color=color)
     if not report.is_right:
         shown = folder.hints.get(one.name, 0) if folder is not None else 0
         if shown < len(one.exercise.hints):
@@ -235,7 +242,7 @@ def hint(file: Path | None, everything: bool) -> None:
     upto = len(hints) if everything else min(shown + 1, len(hints))
     click.echo(f"{chosen}: {one.exercise.title}")
     for number in range(1 if everything or shown >= len(hints) else upto, upto + 1):
-        click.echo(f"\nhint {number} of {len(hints)}: {hints[number - 1]}")
+        click.echo("\n" + textwrap.fill(f"hint {number} of {len(hints)}: {hints[number - 1]}", columns()))
     folder.hints[one.name] = upto
     folder.write()
     if upto == len(hints):

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from runpy import run_path
 from typing import TYPE_CHECKING
 
 from ptxlab import guides
@@ -88,12 +88,7 @@ class ExerciseFile:
     @cached_property
     def exercise(self) -> Exercise:
         """What the file has."""
-        spec = spec_from_file_location(f"exercise_{re.sub(r'[^0-9a-zA-Z]', '_', self.path.stem)}", self.path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        found = getattr(module, "EXERCISE", None)
+        found = run_path(str(self.path)).get("EXERCISE")
         if not isinstance(found, Exercise):
             raise LearnError(f"`{self.path}` has no `EXERCISE = Exercise(...)`")
         return found
