@@ -8,6 +8,7 @@ known of it but that equal operands give equal results, and the answer "same" is
 - `max` and `min` do not depend on the order of operands, nor on how they are grouped; -inf changes no maximum.
 - A choice `c ? a : b` is c·a + (1 - c)·b for some element c that depends on the condition; where the condition compares
   a with b it is their maximum or minimum.
+- A power is positive, and so are sums and products of positive numbers.
 - Values are finite and not NaN unless they are constants: -inf + x is -inf, 2^-inf is 0.
 """
 
@@ -25,6 +26,7 @@ from ptxlab.equal.rules import EXPONENT, Rule, format_of, is_exponent, reads_as,
 from ptxlab.equal.schedule import groups, needed
 
 FINITE, PLUS, MINUS, WRONG, TRUE, FALSE = range(6)
+UNKNOWN = 2  # in place of a sign
 _CHUNK = 1 << 20
 Flags = npt.NDArray[np.bool_]
 
@@ -44,7 +46,7 @@ class Field:
         self.known = np.zeros((2, count), bool)
         self.state = np.zeros(count, np.int8)
         self.sign = np.zeros(count, np.int8)
-        """The sign of constants, where it is known."""
+        """The sign of numbers that are never zero, where it is known: constants, powers, sums of positive numbers."""
         self.tags = np.zeros((2, count), np.uint64)
         """Of a maximum or minimum, what its operands are."""
         self.is_opaque = np.zeros(count, bool)
@@ -183,7 +185,7 @@ class Field:
         self.state[ids] = FINITE
         self.tags[:, ids] = 0
         self.compared[ids] = -1
-        self.root[ids] = 0
+        self.root[ids], self.sign[ids] = 0, 0
         self.degree[0, ids] = np.maximum.reduce([self.degree[0, one] + self.degree[1, one] for one in given])
         self.degree[0, ids] = np.maximum(self.degree[0, ids], 1)
         self.degree[1, ids] = 0
@@ -199,12 +201,21 @@ class Field:
 
     _sub = _add
 
+    def _is_zero(self, ids: Ids) -> Flags:
+        """Which are zero, whatever the inputs are."""
+        found: Flags = ((self.elements[:, ids] == 0) & self.known[:, ids]).any(0) & (self.state[ids] == FINITE)
+        return found
+
     def _sum(self, ids: Ids, a: Ids, b: Ids, *, minus: bool) -> None:
+        signs = self.sign[a], -self.sign[b] if minus else self.sign[b]
+        zeros = self._is_zero(a), self._is_zero(b)
+        sign = np.where(zeros[0], signs[1], np.where(zeros[1] | (signs[0] == signs[1]), signs[0], 0))
         for half, prime in enumerate(self.moduli):
             p = np.uint64(prime)
             other = p - self.elements[half, b] if minus else self.elements[half, b]
             self._set(ids, half, (self.elements[half, a] + other) % p, self.known[half, a] & self.known[half, b])
         self._root_of_sum(ids, a, b, minus=minus)
+        self.sign[ids] = sign
         state = self.state[b]
         if minus:
             state = np.where(state == PLUS, MINUS, np.where(state == MINUS, PLUS, state))
@@ -272,7 +283,6 @@ class Field:
 
     def _fma(self, ids: Ids, a: Ids, b: Ids, c: Ids, rule: Rule) -> None:
         self._mul(ids, a, b, rule)
-        self.sign[ids] = 0
         self._sum(ids, ids, c, minus=False)
 
     def _mma(self, ids: Ids, a: Ids, b: Ids, *rest: Any) -> None:
@@ -539,6 +549,12 @@ class Field:
         else:
             state[(ends[0] == MINUS) & (ends[1] != MINUS) | (ends[1] == PLUS) & (ends[0] != PLUS)] = TRUE
             state[(ends[1] == MINUS) | (ends[0] == PLUS) | same] = FALSE
+        signs = [
+            np.where(self._is_zero(one), 0, np.where(self.sign[one] != 0, self.sign[one], UNKNOWN)) for one in (a, b)
+        ]
+        is_known = (signs[0] != UNKNOWN) & (signs[1] != UNKNOWN) & (signs[0] != signs[1]) & (state == FINITE)
+        decided = np.where((signs[0] < signs[1]) & (word != "=="), TRUE, FALSE)
+        state = np.where(is_known, decided, state).astype(np.int8)
         for at in ends:
             state[at == WRONG] = FALSE
         self.state[ids] = state
