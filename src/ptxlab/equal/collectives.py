@@ -17,7 +17,7 @@ from ptxlab.isa.units.layouts import Layout
 from ptxlab.trace.lanes import matrices_of
 
 if TYPE_CHECKING:
-    from ptxlab.equal.replay import Turn
+    from ptxlab.equal.turns import Turn
 
 LANES = 32
 ALL = 0xFFFFFFFF

@@ -12,6 +12,7 @@ from ptxlab.equal.codes import node_of
 from ptxlab.equal.field import Field
 from ptxlab.equal.nodes import Ids, Nodes, TooManyError
 from ptxlab.equal.numeric import Measured, measure
+from ptxlab.equal.reals import Reals
 from ptxlab.equal.reference import Expression
 from ptxlab.equal.refusal import Refusal, RefusedError
 from ptxlab.equal.sides import Array, Inputs, Kernels
@@ -22,6 +23,7 @@ from ptxlab.measure import Launch
 Side = ir.Function | author.Kernel | Launch | Sequence[Launch] | Callable[..., Any]
 PROBABILITY = 1e-12
 _MOST_ROUNDS = 8
+_ROOM = 0.25  # of the largest element: for rounding, when a replay is checked
 
 
 def equal(
@@ -109,6 +111,9 @@ class _Comparison:
         a, b = (np.concatenate([one[side] for one in roots]) for side in (0, 1))
         names = [array.name for array in arrays]
         same = (self.nodes.hashes(a) == self.nodes.hashes(b)).all(0)
+        unlike = self._unlike(arrays, (a, b))
+        if unlike is not None:
+            return self._say(REFUSED, outputs=names, elements=count, refusal=unlike)
         atomic = self._atomic(np.concatenate([a, b]))
         if same.all() and atomic is None:
             return self._say(SAME_BITS, outputs=names, elements=count, notes=self._open())
@@ -121,6 +126,32 @@ class _Comparison:
             return self._say(SAME_FUNCTION, outputs=names, elements=count, probability=probability, witness=witness,
                              differing=int((~same).sum()), notes=notes)  # fmt: skip
         return self._different(arrays, a, b, fields[0], ~alike, names, count)
+
+    def _unlike(self, arrays: list[Array], roots: tuple[Ids, Ids]) -> Refusal | None:
+        """What says that expressions are not what a kernel has computed of the arrays as they are given.
+
+        They are evaluated in float64 and compared with what the launch left, with room for any rounding.
+        """
+        symbols = [array for key, array in self.inputs.arrays.items() if key in self.inputs.ids and array.format]
+        given = {array.name: array.data.ravel().astype(np.float64) for array in symbols}
+        real = Reals(self.nodes, np.concatenate(roots), given)
+        for side, ids in zip(self.sides, roots, strict=True):
+            if not isinstance(side, Kernels):
+                continue
+            start = 0
+            for array in arrays:
+                own = real.values[ids[start : start + array.data.size]]
+                start += array.data.size
+                if not array.format:
+                    continue
+                got = side.results[array.key].ravel().astype(np.float64)
+                known = np.isfinite(own) & np.isfinite(got)
+                scale = max(float(np.abs(got[known]).max(initial=0)), float(np.abs(own[known]).max(initial=0)))
+                wrong = np.flatnonzero(known & (np.abs(own - got) > _ROOM * scale))
+                if len(wrong):
+                    why = f"the replay does not give {array.element(int(wrong[0]))} as the launch did: please report it"
+                    return Refusal(side.side, 0, "", why)
+        return None
 
     def _fields(self, a: Ids, b: Ids) -> tuple[list[Field], float, Any]:
         """Values in fields, as many as it takes to be sure."""

@@ -54,7 +54,7 @@ class Computation:
         if step.operation in ("&", "|", "^"):
             return self._bitwise(step, parts, threads)
         if step.operation == "select":
-            return self._select(step, parts, threads)
+            return self.select(step, parts, threads)
         if width <= 8 and not any(is_symbolic(part).any() for part in parts):
             plain = _plain(step, parts)
             if plain is not None:
@@ -103,7 +103,8 @@ class Computation:
             found[open] = self._node(step, [a[open], b[open]], threads[open])
         return found
 
-    def _select(self, step: Step, parts: list[Codes], threads: Ids) -> Codes:
+    def select(self, step: Step, parts: list[Codes], threads: Ids) -> Codes:
+        """One of two values, as a condition says."""
         condition, yes, no = parts
         found = np.where(condition == ZERO, no, yes)
         open = np.flatnonzero((condition[:, 0] >= 0) & (yes != no).any(-1))

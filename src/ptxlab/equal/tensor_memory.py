@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ptxlab.equal.replay import Turn
+    from ptxlab.equal.turns import Turn
 
 
 def access(turn: Turn) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ptxlab.equal.codes import is_symbolic, node_of, of_nodes
 
 if TYPE_CHECKING:
-    from ptxlab.equal.replay import Turn
+    from ptxlab.equal.turns import Turn
 
 
 def update(turn: Turn) -> None:

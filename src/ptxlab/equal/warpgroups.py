@@ -17,7 +17,7 @@ from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
 from ptxlab.trace.lanes import matrices_of
 
 if TYPE_CHECKING:
-    from ptxlab.equal.replay import Turn
+    from ptxlab.equal.turns import Turn
 
 ROWS = 16  # of D that each warp of a warpgroup has
 

@@ -1,0 +1,305 @@
+"""One instruction of a replay, for the threads of a batch: plain instructions, loads and stores."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab import ir
+from ptxlab.equal import collectives, tensor_memory, updates, warpgroups
+from ptxlab.equal.batches import Batch
+from ptxlab.equal.codes import Codes, is_symbolic, of_bytes
+from ptxlab.equal.compute import UnknownStepError
+from ptxlab.equal.nodes import Ids
+from ptxlab.equal.plans import Plan
+from ptxlab.equal.refusal import RefusedError
+from ptxlab.flow.steps import Step
+from ptxlab.isa.types import Type
+from ptxlab.trace.columns import Segment, Slot
+from ptxlab.trace.operands import names_in
+
+if TYPE_CHECKING:
+    from ptxlab.equal.replay import Replay
+
+
+class Turn:
+    """One instruction of a batch: which threads execute it, what they read and write."""
+
+    def __init__(
+        self, replay: Replay, plan: Plan, number: int, segment: Segment, instruction: int, entries: Ids, batch: Batch
+    ) -> None:
+        self.replay, self.plan, self.number, self.segment = replay, plan, number, segment
+        self.instruction, self.entries, self.block = instruction, entries, batch.block
+        self.grid_threads = batch.threads
+        self.threads = batch.threads - batch.block * replay.threads_in_block
+        """The numbers of its threads in the block."""
+        self.memory, self.nodes = replay.memory, replay.nodes
+
+    def refused(self, why: str) -> RefusedError:
+        """What says that this instruction cannot be followed."""
+        return self.replay.refused(self.instruction, why)
+
+    def run(self, guard: int) -> None:
+        """Do what the plan says, for those threads whose guard holds."""
+        held = self.replay.held(self.entries, guard)
+        predicate = self.plan.instruction.guard
+        if predicate is not None and isinstance(predicate.register, ir.Register):
+            symbolic = is_symbolic(self.replay.register(self.block, predicate.register.name)[self.threads])
+            if symbolic.any():
+                self._choose(held, symbolic)
+                return
+        if not held.all():
+            if not held.any():
+                return
+            self.keep_only(held)
+        self._do()
+
+    def keep_only(self, held: npt.NDArray[np.bool_]) -> None:
+        """Leave some threads out."""
+        self.entries, self.threads = self.entries[held], self.threads[held]
+        self.grid_threads = self.grid_threads[held]
+
+    def _choose(self, held: npt.NDArray[np.bool_], symbolic: npt.NDArray[np.bool_]) -> None:
+        """An instruction whose guard depends on an input: it chooses between the old value and the new one."""
+        effects = self.plan.match.effects if self.plan.match is not None else None
+        if effects is not None and effects.jump is not None:
+            self.assume()
+            return
+        if self.plan.kind not in ("compute", "keep") or self.plan.steps is None:
+            raise self.refused("whether it is executed depends on the value of an input")
+        guard = self.plan.instruction.guard
+        assert guard is not None
+        condition = self.replay.register(self.block, guard.register.name)[self.threads]
+        if guard.negated:
+            condition = self.replay.opposite(condition, self.grid_threads)
+        old = {use.name: self.replay.register(self.block, use.name)[self.threads].copy() for use in self.results}
+        self.compute(all_symbolic=True)
+        for use in self.results:
+            register = self.replay.register(self.block, use.name)
+            type = self.replay.program.type_of(0, use.name)
+            step = Step("select", type, (0, 1, 2), type)
+            new = register[self.threads]
+            register[self.threads] = self.replay.compute.select(
+                step, [condition, new, old[use.name]], self.grid_threads
+            )
+
+    @property
+    def results(self) -> list[Any]:
+        return [use for use in self.plan.uses if use.role == "result"]
+
+    def _do(self) -> None:
+        match self.plan.kind:
+            case "keep":
+                self.keep()
+            case "compute":
+                self.compute()
+            case "load":
+                self.load()
+            case "store":
+                self.store()
+            case "check":
+                self.check()
+            case "update":
+                updates.update(self)
+            case "shuffle":
+                collectives.shuffle(self)
+            case "mma":
+                collectives.multiply(self)
+            case "matrix_load":
+                collectives.load_matrices(self)
+            case "matrix_store":
+                collectives.store_matrices(self)
+            case "matrix_move":
+                collectives.move_matrices(self)
+            case "wgmma":
+                warpgroups.multiply(self)
+            case "tensor_memory":
+                tensor_memory.access(self)
+            case other:
+                raise self.refused(f"an input reaches it, and `{other}` is not followed")
+
+    # What was recorded.
+
+    def recorded(self, name: str) -> Codes | None:
+        """What a register got, as it was recorded."""
+        for slot in self.replay.slots(self.number, self.instruction):
+            if slot.role == "register" and slot.what == name:
+                return self.bytes_at(slot)
+        return None
+
+    def bytes_at(self, slot: Slot) -> Codes:
+        """The bytes of a slot."""
+        columns = self.replay.columns
+        at = columns.offset[self.entries][:, None] + slot.offset + np.arange(slot.bytes)
+        return of_bytes(columns.payload[at])
+
+    def keep(self) -> None:
+        """The results are as they were recorded."""
+        for use in self.results:
+            found = self.recorded(use.name)
+            if found is not None:
+                self.write(use.name, found)
+
+    def write(self, name: str, codes: Codes, type: Type | None = None) -> None:
+        """Write a register."""
+        register = self.replay.register(self.block, name)
+        if codes.shape[1] != register.shape[1]:
+            codes = self.replay.fit(codes, type or self.replay.program.type_of(0, name), register.shape[1])
+        register[self.threads] = codes
+
+    def read(self, operand: ir.Operand, type: Type) -> Codes:
+        """What the threads read of an operand."""
+        return self.replay.read(self.block, self.threads, operand, type)
+
+    def is_reached(self) -> npt.NDArray[np.bool_]:
+        """In which threads an input reaches what the instruction reads."""
+        found = np.zeros(len(self.threads), bool)
+        for use in self.plan.uses:
+            if use.role != "result":
+                found |= is_symbolic(self.replay.register(self.block, use.name)[self.threads])
+        return found
+
+    def check(self) -> None:
+        """Refuse an instruction that an input reaches."""
+        if self.is_reached().any():
+            effects = self.plan.match.effects if self.plan.match else None
+            if effects is None or not (effects.jump is not None or (effects.uniform and effects.converges)):
+                raise self.refused("an input reaches its operands")
+            self.assume()
+        self.keep()
+
+    def assume(self) -> None:
+        """Go the way of the recording where that depends on an input, if that is asked for."""
+        if not self.replay.assumes_paths:
+            raise self.refused("it branches on the value of an input")
+        self.replay.assumed[self.replay.program.line(self.instruction)] = None
+
+    # Plain instructions.
+
+    def compute(self, *, all_symbolic: bool = False) -> None:
+        """An instruction on registers."""
+        reached = np.ones(len(self.threads), bool) if all_symbolic else self.is_reached()
+        if not reached.any():
+            self.keep()
+            return
+        steps, plan = self.plan.steps, self.plan
+        if steps is None or plan.match is None:
+            raise UnknownStepError
+        own, grid = self.threads[reached], self.grid_threads[reached]
+        given = _operands(plan.instruction, plan.match)
+
+        def operand(detail: Any, type: Type) -> Codes:
+            return self.replay.read(self.block, own, given[detail], type)
+
+        results = self.replay.compute.run(steps, operand, grid)
+        written: list[tuple[Codes, Codes]] = []
+        for (name, number), codes in results.items():
+            target = _result(plan.instruction, plan.match, name, number)
+            if target is None:
+                continue
+            register = self.replay.register(self.block, target)
+            type = steps.results[name, number].type
+            written.append((register, self.replay.fit(codes, type, register.shape[1])))
+        if not reached.all():  # after the operands were read: a result may be one of them
+            self.keep_only(~reached)
+            self.keep()
+        for register, fitted in written:
+            register[own] = fitted
+
+    # Memory.
+
+    def check_addresses(self) -> None:
+        """Refuse an address that an input reaches."""
+        for use in self.plan.uses:
+            if use.role == "address":
+                codes = self.replay.register(self.block, use.name)[self.threads]
+                if is_symbolic(codes).any():
+                    raise self.refused("its address depends on the value of an input")
+
+    def access(self, *roles: str) -> tuple[Slot, Ids, Ids, Ids, int] | None:
+        """Where an instruction accesses memory: the slot, state spaces, owners, addresses, and how many bytes."""
+        for slot in self.replay.slots(self.number, self.instruction):
+            if slot.role not in roles:
+                continue
+            held = self.replay.held(self.entries, slot.guard)
+            if not held.all():
+                self.keep_only(held)
+            if not len(self.entries):
+                return None
+            named, size = slot.what.split()
+            words = self.replay.columns.words(self.entries, slot.offset, slot.bytes).astype(np.int64)
+            return slot, *self.replay.trace.accesses.resolve(named, words, self.grid_threads), int(size)
+        return None
+
+    def load(self) -> None:
+        """A load: the codes of memory, which are the plain bytes that were recorded where no input is."""
+        self.check_addresses()
+        assert self.plan.match is not None
+        if any(slot.guard >= 0 for slot in self.replay.slots(self.number, self.instruction) if slot.role == "load"):
+            self.keep()
+        found = self.access("load")
+        if found is None:
+            return
+        _, space, owner, address, size = found
+        codes = self.memory.load(space, owner, address, size)
+        result = self.plan.match.expected[0]
+        each = size // max(result.count or 1, 1)
+        for use in self.results:
+            if use.operand != result.name:
+                continue
+            part = codes[:, use.index * each : use.index * each + each]
+            type = result.type or self.replay.program.type_of(0, use.name)
+            fitted = self.replay.fit(part, type, self.replay.register(self.block, use.name).shape[1])
+            symbolic = is_symbolic(part)
+            if not symbolic.all():
+                recorded = self.recorded(use.name)
+                if recorded is not None and (fitted[~symbolic] != recorded[~symbolic]).any():
+                    raise self.refused("it reads what something has written that is not followed")
+            self.write(use.name, fitted)
+
+    def store(self) -> None:
+        """A store of registers side by side."""
+        self.check_addresses()
+        plan = self.plan
+        assert plan.match is not None
+        found = self.access("store")
+        if found is None:
+            return
+        _, space, owner, address, size = found
+        values = next(
+            (operand, expected)
+            for operand, expected in zip(plan.instruction.operands, plan.match.expected, strict=True)
+            if expected.kind == "value" and expected.role == "read" and expected.name not in ("cache_policy",)
+        )
+        operand, expected = values
+        assert expected.type is not None
+        elements = operand.elements if isinstance(operand, ir.Vector) else (operand,)
+        width = size // len(elements)
+        codes = [self.read(one, expected.type)[:, :width] for one in elements]
+        self.memory.store(space, owner, address, np.concatenate(codes, axis=1))
+
+
+def _operands(instruction: ir.Instruction, match: Any) -> dict[tuple[str, int], ir.Operand]:
+    """The operands that an instruction reads, by their names and the elements of vectors."""
+    found: dict[tuple[str, int], ir.Operand] = {}
+    for operand, expected in zip(instruction.operands, match.expected, strict=True):
+        if expected.role != "write":
+            elements = operand.elements if isinstance(operand, ir.Vector) else (operand,) * (expected.count or 1)
+            found.update({(expected.name, number): element for number, element in enumerate(elements)})
+    return found
+
+
+def _result(instruction: ir.Instruction, match: Any, name: str, number: int) -> str | None:
+    """The register of a result; None if it is left out."""
+    for operand, expected in zip(instruction.operands, match.expected, strict=True):
+        if expected.role == "read":
+            continue
+        pair = ((operand.first, expected), (operand.second, expected.second)) if isinstance(operand, ir.Pair) else ()
+        for part, one in pair or ((operand, expected),):
+            if one is not None and one.name == name:
+                elements = part.elements if isinstance(part, ir.Vector) else (part,)
+                if number < len(elements):
+                    return next(iter(names_in(elements[number])), None)
+    return None
