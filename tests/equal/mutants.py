@@ -12,12 +12,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 import ptxlab
 from ptxlab.equal import Launch
+from ptxlab.measure.data import Host
 from ptxlab.syntax import format
 from tests.equal.kernels import ONLINE, PLAIN, product, rows
 
@@ -72,6 +74,10 @@ def kernels() -> Iterator[tuple[str, Launch]]:
     yield "online softmax", rows(ONLINE)
     yield "naive product", product("naive")
     yield "product by shared memory", product("shared")
+    for name, variant, size in (("mma_tile", "PTX", {"m": 20, "n": 15, "k": 23}),
+                                ("rms_norm", "plain", {"rows": 2, "columns": 40, "type": "f32"})):  # fmt: skip
+        entry = import_module(f"ptxlab.kernels.{name}").entry
+        yield name, entry.launches(variant, entry.arrays(Host(), **size))[0]
 
 
 def judge(name: str, launch: Launch, text: str) -> tuple[str, str | None]:

@@ -147,7 +147,7 @@ class _Comparison:
                 got = side.results[array.key].ravel().astype(np.float64)
                 known = np.isfinite(own) & np.isfinite(got)
                 scale = max(float(np.abs(got[known]).max(initial=0)), float(np.abs(own[known]).max(initial=0)))
-                wrong = np.flatnonzero(known & (np.abs(own - got) > _ROOM * scale))
+                wrong = np.flatnonzero(np.abs(np.where(known, own - np.where(known, got, 0), 0)) > _ROOM * scale)
                 if len(wrong):
                     why = f"the replay does not give {array.element(int(wrong[0]))} as the launch did: please report it"
                     return Refusal(side.side, 0, "", why)

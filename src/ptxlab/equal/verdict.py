@@ -92,7 +92,8 @@ class Verdict:
                 f"  error against real numbers: a {self.error[0]:.2g}, b {self.error[1]:.2g} of the largest element"
             )
         if self.differing:
-            lines.append(f"  {self.differing:,} of {self.elements:,} elements differ")
+            what = "may have other bits" if self.level == SAME_FUNCTION else "differ"
+            lines.append(f"  {self.differing:,} of {self.elements:,} elements {what}")
         if self.witness is not None:
             lines += _witness_lines(self.witness)
         lines += [f"  note: {note}" for note in self.notes]
