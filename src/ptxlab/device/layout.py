@@ -119,9 +119,7 @@ def reachable(module: ir.Module, entry: ir.Function) -> list[ir.Function]:
     seen: set[str] = set()
     while pending:
         function = pending.pop()
-        names = list(_names(function, variables, seen))
-        if any(isinstance(statement, ir.CallPrototype) for statement in function.statements()):
-            names += _with_address(module, variables)
+        names = list(_names(module, function, variables, seen))
         for name in names:
             if name not in found and name in functions:
                 found[name] = functions[name]
@@ -141,18 +139,24 @@ def _with_address(module: ir.Module, variables: dict[str, ir.Variable]) -> Itera
                 yield from (one.name for one in instruction.operands if isinstance(one, ir.FunctionReference))
 
 
-def _names(function: ir.Function, variables: dict[str, ir.Variable], seen: set[str]) -> Iterator[str]:
+def _names(
+    module: ir.Module, function: ir.Function, variables: dict[str, ir.Variable], seen: set[str]
+) -> Iterator[str]:
+    has_prototypes = False
     for statement in function.statements():
-        if isinstance(statement, ir.CallTargets):
+        if statement.__class__ is ir.Instruction:
+            for operand in statement.operands:
+                base = operand.base if operand.__class__ is ir.Address or operand.__class__ is ir.Sum else operand
+                if base.__class__ is ir.FunctionReference:
+                    yield base.name
+                elif base.__class__ is ir.VariableReference:
+                    yield from _initial_names(base.name, variables, seen)
+        elif isinstance(statement, ir.CallTargets):
             yield from (target.name for target in statement.targets)
-        if not isinstance(statement, ir.Instruction):
-            continue
-        for operand in statement.operands:
-            base = operand.base if isinstance(operand, (ir.Address, ir.Sum)) else operand
-            if isinstance(base, ir.FunctionReference):
-                yield base.name
-            elif isinstance(base, ir.VariableReference):
-                yield from _initial_names(base.name, variables, seen)
+        elif isinstance(statement, ir.CallPrototype):
+            has_prototypes = True
+    if has_prototypes:
+        yield from _with_address(module, variables)
 
 
 def _initial_names(name: str, variables: dict[str, ir.Variable], seen: set[str]) -> Iterator[str]:

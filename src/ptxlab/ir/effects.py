@@ -41,18 +41,26 @@ class Effects:
                 operand = operands[at]
                 found = inside.get(id(operand))
                 if found is None:
-                    found = inside[id(operand)] = tuple([register.index for register in registers_in(operand)])
+                    found = inside[id(operand)] = _indices(operand)
                 reads += found
             writes: Registers = ()
             for at in written_at:
                 operand = operands[at]
                 found = inside.get(id(operand))
                 if found is None:
-                    found = inside[id(operand)] = tuple([register.index for register in registers_in(operand)])
+                    found = inside[id(operand)] = _indices(operand)
                 writes += found
             self.reads.append(reads)
             self.writes.append(writes)
 
+
+def _indices(operand: ir.Operand) -> Registers:
+    if operand.__class__ is ir.Register:  # as most are
+        return (operand.index,)
+    return () if operand.__class__ in _WITHOUT else tuple([register.index for register in registers_in(operand)])
+
+
+_WITHOUT = frozenset((ir.Immediate, ir.SpecialRegister, ir.VariableReference, ir.LabelReference))
 
 # The positions of the operands that are read, of those that are written, and of `scale_d`, if there is one.
 _Plan = tuple[tuple[int, ...], tuple[int, ...], int | None]

@@ -29,7 +29,7 @@ def has_form(instruction: ir.Instruction) -> bool:
 
 
 def _matched(instruction: ir.Instruction) -> Any:
-    return instruction.opcode.match(tuple(shape_of(operand) for operand in instruction.operands))
+    return instruction.opcode.match(tuple([_SHAPES[operand.__class__](operand) for operand in instruction.operands]))
 
 
 def _register(register: ir.Register) -> Shape:
