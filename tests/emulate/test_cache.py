@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import ptxlab
-from ptxlab.emulate.runtime import ENTRIES, RUNTIME
+from ptxlab.emulate.runtime.table import ENTRIES, RUNTIME
 from ptxlab.emulate.translate import compile as compiling
 from ptxlab.native import cache as native_cache
 from ptxlab.native.cache import _python_files

@@ -10,8 +10,8 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.check.launch import registers_at_start
 from ptxlab.device.record import Recorded
-from ptxlab.emulate.runtime import COLLECTIVES, ENTRIES, MULTIPLYING, RARE, RUNTIME
 from ptxlab.emulate.runtime.memory.recording import is_launch_recorded
+from ptxlab.emulate.runtime.table import COLLECTIVES, ENTRIES, MULTIPLYING, RARE, RUNTIME
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic
 from ptxlab.emulate.translate.refuse import refuse

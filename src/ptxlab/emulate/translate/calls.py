@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.emulate.runtime import COLLECTIVES, RUNTIME
+from ptxlab.emulate.runtime.table import COLLECTIVES, RUNTIME
 from ptxlab.emulate.translate import access
 from ptxlab.emulate.translate.records import OperationRecord, constant_record, fill
 from ptxlab.emulate.translate.values import LlvmValue, resize
