@@ -400,7 +400,7 @@ def test_the_command() -> None:
 
 
 def test_what_the_project_ignores_is_not_shown(tmp_path: Path) -> None:
-    text = ".version 8.0\n.target sm_80\n.entry k()\n{\n    ret;\n    ret;\n}\n"
+    text = ".version 8.0\n.target sm_80\n.entry k()\n{\n    ret;\n    bar.sync 0;\n}\n"
     document = Document((tmp_path / "a b.ptx").as_uri(), text, PositionCodec())
     assert [one.code for one in findings_of(document, None, Event())] == ["unreachable-code"]
     table = tmp_path / "pyproject.toml"
