@@ -138,7 +138,7 @@ def test_ptx_files_are_tests(folder: pytest.Pytester) -> None:
         "right.ptx::right[[]or 1] PASSED*",
         "typo.ptx::typo FAILED*",
         "*reverse.ptx: not as expected",
-        "  seed 3: found data-race*",
+        "  seeds 0, 1, 2, 3: found data-race*",
         "error[[]data-race]: unsynchronized*",
         "*typo.ptx: `run` has `blok`, and not one of grid=, block=, *",
     ])  # fmt: skip

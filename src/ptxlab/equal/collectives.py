@@ -188,7 +188,7 @@ def product_nodes(nodes: Nodes, text: str, type: str, a: Ids, b: Ids, c: Ids | N
     if c is not None:
         operands.append(c.ravel())
     width = bytes_of(type_named(type))
-    operation = nodes.operation("mma", f"{text} {depth}{'' if c is not None else ' alone'}", type, width, detail)
+    operation = nodes.operation("matmul", f"{text} {depth}{'' if c is not None else ' alone'}", type, width, detail)
     return nodes.add(operation, *operands).reshape(shape)
 
 

@@ -43,13 +43,13 @@ class Field(Conditions):
             self._leaf(word, operation, ids)
             return
         kinds = [nodes.kind(int(one[0])).kind for one in given]
-        if "row" in kinds and word not in ("mma", "bytes"):
+        if "row" in kinds and word not in ("matmul", "bytes"):
             self._opaque(operation, ids, [nodes.table(given[0])[:, n] for n in range(nodes.operands[1, given[0][0]])])
             return
         self._inherit(rule, ids, given)
         wrong = np.zeros(len(ids), bool)
         for one, read in zip(given, rule.reads, strict=False):
-            if word != "mma":
+            if word != "matmul":
                 wrong |= ~self._fits(one, read)
         if word == "opaque":
             self._opaque(operation, ids, given)
@@ -61,7 +61,7 @@ class Field(Conditions):
             self._clamp(rule, ids)
 
     def _inherit(self, rule: Rule, ids: Ids, given: list[Ids]) -> None:
-        if rule.word != "mma" and rule.word != "bytes":
+        if rule.word != "matmul" and rule.word != "bytes":
             for one in given:
                 self.is_opaque[ids] |= self.is_opaque[one]
         self._format[ids] = self._number(format_of(rule.format, 0)) if rule.format else 0

@@ -67,7 +67,7 @@ class Functions(Sums):
         self.root[ids] = found
         self.factor[:, ids] = 1
 
-    def _rsqrt(self, ids: Ids, a: Ids, rule: Rule) -> None:
+    def _inverse_root(self, ids: Ids, a: Ids, rule: Rule) -> None:
         root = np.arange(len(ids)) + self._space(len(ids))
         self._sqrt(root, a, rule)
         self._reciprocal(ids, root, rule)

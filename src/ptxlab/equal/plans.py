@@ -86,7 +86,7 @@ def _kind(instruction: ir.Instruction, match: Match | None, uses: tuple[Use, ...
         return "shuffle" if is_reached else "pass"
     held = getattr(match.form.semantics, "holds", None)
     if effects.computes is Operation.MMA or effects.computes is Operation.OPAQUE_MMA:
-        return "mma" if is_reached else "pass"
+        return "matmul" if is_reached else "pass"
     own = [one for one in effects.accesses if one.space not in _STILL]
     if own and held is not None:
         return "matrix_load" if own[0].kind == "load" else "matrix_store"

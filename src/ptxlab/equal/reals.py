@@ -24,7 +24,7 @@ def _log2(x: Numbers) -> Numbers:
 _WORDS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt, "exp2": np.exp2,
     "log2": _log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "max": np.fmax, "min": np.fmin,
-    "fma": lambda a, b, c: a * b + c, "reciprocal": lambda a: 1 / a, "rsqrt": lambda a: 1 / np.sqrt(a),
+    "fma": lambda a, b, c: a * b + c, "reciprocal": lambda a: 1 / a, "inverse_root": lambda a: 1 / np.sqrt(a),
     "copy": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal, "==": np.equal, "not": lambda a: 1 - a,
     "select": lambda c, a, b: np.where(c != 0, a, b),
 }  # fmt: skip
@@ -60,7 +60,7 @@ class Reals:
                 if format and kind.type != "pred":
                     self.values[ids] = floats_of(bits, format)
                 return
-            case "mma":
+            case "matmul":
                 one, other = nodes.table(given[0]), nodes.table(given[1])
                 total = (self.values[one] * self.values[other]).sum(-1) * (rule.detail or 1)
                 self.values[ids] = total + (self.values[given[2]] if given[2][0] >= 0 else 0)

@@ -270,7 +270,7 @@ def _power(x: Symbols, y: Any) -> Symbols:
     if exponent == 0.5:
         return _apply(x.nodes, "sqrt", x)
     if exponent == -0.5:
-        return _apply(x.nodes, "rsqrt", x)
+        return _apply(x.nodes, "inverse_root", x)
     found = x
     for _ in range(abs(int(exponent)) - 1):
         found = _apply(x.nodes, "mul", found, x)

@@ -23,9 +23,9 @@ WORDS: dict[Callable[..., Any], str] = {
     approximate.reciprocal: "reciprocal",
     approximate.high_reciprocal: "reciprocal",
     approximate.square_root: "sqrt",
-    approximate.reciprocal_root: "rsqrt",
-    approximate.high_reciprocal_root: "rsqrt",
-    approximate.reciprocal_root_f64: "rsqrt",
+    approximate.reciprocal_root: "inverse_root",
+    approximate.high_reciprocal_root: "inverse_root",
+    approximate.reciprocal_root_f64: "inverse_root",
     approximate.sine: "sin",
     approximate.cosine: "cos",
     approximate.logarithm: "log2",
@@ -74,10 +74,10 @@ def rule_of(operation: Operation) -> Rule:
                 return Rule("shift", (), "f32")
         case "select" | "not" | "input" | "constant" | "bytes" | "part":
             return Rule(operation.kind, (), operation.type, detail=operation.text)
-        case "mma":
+        case "matmul":
             family, a, b = operation.text.split()[:3]
             reads = ("", "") if family == "real" else (a, b)
-            return Rule("mma", reads, operation.type, detail=operation.detail)
+            return Rule("matmul", reads, operation.type, detail=operation.detail)
         case "atomic":
             return Rule("add", (operation.type,) * 2, operation.type)
         case "real":

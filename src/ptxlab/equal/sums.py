@@ -102,7 +102,7 @@ class Sums(Values):
         self._mul(ids, a, b, rule)
         self._sum(ids, ids, c, minus=False)
 
-    def _mma(self, ids: Ids, a: Ids, b: Ids, *rest: Any) -> None:
+    def _matmul(self, ids: Ids, a: Ids, b: Ids, *rest: Any) -> None:
         rule = rest[-1]
         c = rest[0] if len(rest) > 1 else None
         nodes = self.nodes

@@ -105,7 +105,7 @@ class Turn:
                 updates.update(self)
             case "shuffle":
                 collectives.shuffle(self)
-            case "mma":
+            case "matmul":
                 collectives.multiply(self)
             case "matrix_load":
                 collectives.load_matrices(self)

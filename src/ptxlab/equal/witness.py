@@ -89,7 +89,7 @@ def _pairs(nodes: Nodes, field: Field | None, a: int, b: int) -> list[tuple[int,
     word = rule_of(one).word
     if word != rule_of(other).word or one.kind in ("input", "constant"):
         return None
-    if field is not None and word in ("add", "sub", "fma", "mma"):
+    if field is not None and word in ("add", "sub", "fma", "matmul"):
         return None  # sums are compared by their terms
     x, y = _operands(nodes, a), _operands(nodes, b)
     if len(x) != len(y):
@@ -121,7 +121,7 @@ def _terms(nodes: Nodes, node: int) -> list[tuple[int, Term]] | None:
             case "fma":
                 found.append((sign, (given[0], given[1])))
                 stack.append((sign, given[2]))
-            case "mma":
+            case "matmul":
                 pairs = zip(nodes.elements(given[0]).tolist(), nodes.elements(given[1]).tolist(), strict=True)
                 own = -sign if rule.detail == -1 else sign
                 found += [(own, pair) for pair in pairs]

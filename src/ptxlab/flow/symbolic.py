@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ptxlab import ir
+from ptxlab.isa.special_registers import SpecialKind as Kind
 from ptxlab.isa.types import TYPES, Type, type_named
 
 from .engine import Engine, Node
@@ -40,11 +41,10 @@ if TYPE_CHECKING:
 
 MOST_TERMS = 24
 DEEPEST = 48
+MOST_BLOCKS = (1 << 31) - 1
 WORD, LONG = type_named("u32"), type_named("u64")
-FIXED = frozenset(
-    "%tid %ntid %ctaid %nctaid %laneid %clusterid %nclusterid %cluster_ctaid %cluster_nctaid %cluster_ctarank"
-    " %cluster_nctarank %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt".split()
-)
+# What a thread is given, the same as long as it runs.
+FIXED = frozenset([Kind.THREAD, Kind.LANE, Kind.LANE_MASK, Kind.BLOCK, Kind.BLOCK_SIZE])
 
 
 class Symbolic(Engine[Linear]):
@@ -84,7 +84,7 @@ class Symbolic(Engine[Linear]):
         match operand:
             case ir.Immediate() if not operand.is_float or operand.kind == type.name:
                 return linear(type, int(operand.value != 0) if type.kind == "p" else operand.value)
-            case ir.SpecialRegister() if operand.name in FIXED and operand.component in (None, "x", "y", "z"):
+            case ir.SpecialRegister() if operand.kind in FIXED and operand.component in (None, "x", "y", "z"):
                 return self._special(operand, type)
             case ir.VariableReference():
                 is_small = operand.variable.state_space.partition("::")[0] != "global"
@@ -98,9 +98,14 @@ class Symbolic(Engine[Linear]):
 
     def _special(self, operand: ir.SpecialRegister, type: Type) -> Linear:
         most = self.facts.most_threads or 1024
-        bounds = {"%tid": (0, most - 1), "%ntid": (1, most), "%laneid": (0, 31), "%ctaid": (0, (1 << 31) - 1)}
+        bounds = {
+            Kind.THREAD: (0, most - 1),
+            Kind.BLOCK_SIZE: (1, most),
+            Kind.LANE: (0, 31),
+            Kind.BLOCK: (0, MOST_BLOCKS),
+        }
         name = operand.name + (f".{operand.component}" if operand.component else "")
-        return self._fit(self._atom(SPECIAL, name, WORD, bounds.get(operand.name)), WORD, type)
+        return self._fit(self._atom(SPECIAL, name, WORD, bounds.get(operand.kind)), WORD, type)
 
     def unknown(self, node: Node, type: Type) -> Linear:
         """A parameter of a kernel, or what an instruction wrote."""
@@ -115,7 +120,7 @@ class Symbolic(Engine[Linear]):
 
     def read(self, asking: Node, operand: ir.Operand, type: Type) -> Linear | None:
         """What an instruction reads of an operand."""
-        is_volatile = isinstance(operand, ir.SpecialRegister) and operand.name not in FIXED
+        is_volatile = isinstance(operand, ir.SpecialRegister) and operand.kind not in FIXED
         if is_volatile or isinstance(operand, (ir.VectorElement, ir.Selection, ir.Minus)):
             return self._atom(WRITTEN, (asking[0], str(operand)), type)
         return super().read(asking, operand, type)

@@ -23,6 +23,7 @@ class SpecialKind(StrEnum):
     LANE_MASK = "lane-mask"  # bits that depend on the number of the lane
     WARP = "warp"  # the number of the warp in its block
     BLOCK_SIZE = "block-size"
+    BLOCK = "block"  # where blocks and clusters are in the grid, and how many there are
     CLOCK = "clock"
     RESERVED = "reserved"  # where the shared memory is that the system keeps
     WORKSPACE = "workspace"  # the address of what blocks of a cooperative launch synchronize by
@@ -76,19 +77,25 @@ _declare("%ntid", "u32", "1.0", "threads of a block, in each dimension", vector=
 _declare("%laneid", "u32", "1.3", "position of the thread in its warp, 0 to 31", kind="lane")
 _declare("%warpid", "u32", "1.3", "number of the warp in its block; may change while the thread runs", kind="warp")
 _declare("%nwarpid", "u32", "2.0 sm_20", "warp numbers there are")
-_declare("%ctaid", "u32", "1.0", "position of the block in the grid", vector=4, old="u16")
-_declare("%nctaid", "u32", "1.0", "blocks of the grid, in each dimension", vector=4, old="u16")
+_declare("%ctaid", "u32", "1.0", "position of the block in the grid", vector=4, old="u16", kind="block")
+_declare("%nctaid", "u32", "1.0", "blocks of the grid, in each dimension", vector=4, old="u16", kind="block")
 _declare("%smid", "u32", "1.3", "number of the SM; may change while the thread runs")
 _declare("%nsmid", "u32", "2.0 sm_20", "how many SM numbers there are")
 _declare("%gridid", "u64", "1.0", "number of this launch in its context", old="u16 u32")
 
 _declare("%is_explicit_cluster", "pred", "7.8 sm_90", "whether the launch asked for clusters")
-_declare("%clusterid", "u32", "7.8 sm_90", "position of the cluster in the grid", vector=4)
-_declare("%nclusterid", "u32", "7.8 sm_90", "clusters of the grid, in each dimension", vector=4)
-_declare("%cluster_ctaid", "u32", "7.8 sm_90", "position of the block in its cluster", vector=4)
-_declare("%cluster_nctaid", "u32", "7.8 sm_90", "blocks of a cluster, in each dimension", vector=4)
-_declare("%cluster_ctarank", "u32", "7.8 sm_90", "number of the block in its cluster, counted over all dimensions")
-_declare("%cluster_nctarank", "u32", "7.8 sm_90", "blocks of a cluster, over all dimensions")
+_declare("%clusterid", "u32", "7.8 sm_90", "position of the cluster in the grid", vector=4, kind="block")
+_declare("%nclusterid", "u32", "7.8 sm_90", "clusters of the grid, in each dimension", vector=4, kind="block")
+_declare("%cluster_ctaid", "u32", "7.8 sm_90", "position of the block in its cluster", vector=4, kind="block")
+_declare("%cluster_nctaid", "u32", "7.8 sm_90", "blocks of a cluster, in each dimension", vector=4, kind="block")
+_declare(
+    "%cluster_ctarank",
+    "u32",
+    "7.8 sm_90",
+    "number of the block in its cluster, counted over all dimensions",
+    kind="block",
+)
+_declare("%cluster_nctarank", "u32", "7.8 sm_90", "blocks of a cluster, over all dimensions", kind="block")
 
 _declare("%lanemask_eq", "u32", "2.0 sm_20", "mask with the bit of this lane", kind="lane-mask")
 _declare("%lanemask_le", "u32", "2.0 sm_20", "mask with the bits of this lane and those before it", kind="lane-mask")
