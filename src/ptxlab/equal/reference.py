@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -243,7 +244,7 @@ def _matmul(nodes: Nodes, a: Any, b: Any) -> Symbols:
 
 
 def _exp(x: Symbols) -> Symbols:
-    return _apply(x.nodes, "exp2", _apply(x.nodes, "mul", x, Symbols.of(x.nodes, np.log2(np.e))))
+    return _apply(x.nodes, "exp2", _apply(x.nodes, "mul", x, Symbols.of(x.nodes, math.log2(math.e))))
 
 
 def _log(x: Symbols) -> Symbols:
