@@ -387,9 +387,9 @@ def test_the_line_that_calls_a_header_function_twice() -> None:
     assert "error[out-of-bounds]: read of 4 bytes outside of argument 1 (`right`)\n" in result.stdout
     assert "--> twice.cu:5:5\n" in result.stdout
     assert "= note: line 5 calls `__pipeline_memcpy_async` (cuda_pipeline_helpers.h:" in result.stdout
-    rows = [line.split()[:3] for line in result.stdout.split("\n")]
-    assert ["4", "256", "256"] in rows, result.stdout
-    assert ["5", "160", "252"] in rows, result.stdout  # bytes: one thread is out of bounds
+    # How many instructions a line has depends on the release of nvcc.
+    rows = {tuple(line.split()[:3:2]) for line in result.stdout.split("\n")}
+    assert rows >= {("4", "256"), ("5", "252")}, result.stdout  # bytes: one thread is out of bounds
 
 
 HELPERS = """\
