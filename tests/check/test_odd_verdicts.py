@@ -179,7 +179,6 @@ CASES: list[tuple[str, str | None]] = [
     (kernel(f"{TENSOR} %r1, [%d1, {{%r1}}], [%r2];"), "?operand-type"),
     (kernel(f"{TENSOR} %r1+4, [%d1, {{%r1}}], [%r2];"), "?operand-type"),
     (kernel(f"{TENSOR} [%r1], [%d1, {{%r1}}], %r2+8;"), "?operand-type"),
-    (kernel(f"{TENSOR} %p1+4, [%d1, {{%r1}}], [%r2];"), "operand-type"),
     (kernel(f"{TENSOR} scalar+4, [%d1, {{%r1}}], [%r2];"), "state-space"),
     (kernel(f"{TENSOR} 7, [%d1, {{%r1}}], [%r2];"), "operand-type"),
     (kernel("cp.async.bulk.prefetch.tensor.1d.L2.global [%f1, {%r1}];"), "?operand-type"),
@@ -359,6 +358,8 @@ BY_HOST = [
     (kernel("multimem.st.relaxed.gpu.global.v2.f32 [%d1], {%p1, %r1};"), "operand-type"),
     (kernel("multimem.red.relaxed.gpu.global.add.v2.bf16x2 [%d1], {%r1, %p1};"), "operand-type"),
 ]
+# ptxas 13.0 and 13.4 do not end on it.
+ENDLESS = [(kernel(f"{TENSOR} %p1+4, [%d1, {{%r1}}], [%r2];"), "operand-type")]
 
 
 def whole(text: str) -> str:
@@ -372,7 +373,7 @@ def findings(text: str) -> list[Diagnostic]:
         return list(problem.diagnostics)
 
 
-@pytest.mark.parametrize(("text", "code"), [*CASES, *BY_HOST])
+@pytest.mark.parametrize(("text", "code"), [*CASES, *BY_HOST, *ENDLESS])
 def test_each_is_judged_as_written(text: str, code: str | None) -> None:
     found = findings(text)
     errors = [finding.code for finding in found if finding.level == "error"]
