@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,10 @@ os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 
-# Where ptxlab was not installed since it has the plugin, too.
+# Where ptxlab was not installed since it has the plugin, too; pytest in processes of tests knows it by its variable.
 pytest_plugins = ["ptxlab.pytest_plugin"]
+if not any(one.module == pytest_plugins[0] for one in entry_points(group="pytest11")):
+    os.environ["PYTEST_PLUGINS"] = pytest_plugins[0]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

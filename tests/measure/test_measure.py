@@ -139,8 +139,9 @@ def test_what_a_library_returns_is_compared_too() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
 @pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning")
-def test_a_call_that_writes_nothing_later_is_found() -> None:
+def test_a_call_that_writes_nothing_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
+    monkeypatch.setattr("ptxlab.measure.session._SHORT", 1.0)  # where others use the GPU, too, nothing is short
 
     def once(torch: Any, a: Any, b: Any, c: Any) -> Any:
         def run() -> None:
@@ -161,7 +162,9 @@ def test_what_a_library_returns_is_its_answer() -> None:
     entry = vector_addition.entry
     right = replace(entry, libraries={"sum": lambda torch, a, b, c: lambda: {"c": a + b}})
     record = measure("sum", right, [{"n": 1000}], rounds=3)
-    assert len(record.sizes[0]["sum"].samples) == len(record.sizes[0]["sum"].hot) == 3
+    samples, hot = record.sizes[0]["sum"].samples, record.sizes[0]["sum"].hot
+    assert len(hot) == 3
+    assert len(samples) in (3, 6, 9, 12)  # more where times differ much, as where others use the GPU, too
     assert record.sizes[0]["sum"].same == record.sizes[0]["sum"].compared > 3
     wrong = replace(entry, libraries={"difference": lambda torch, a, b, c: lambda: {"c": a - b}})
     with pytest.raises(WrongAnswerError, match="difference: `c` is wrong"):

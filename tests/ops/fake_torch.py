@@ -10,6 +10,7 @@ import pytest
 
 from ptxlab.ops import calls, matrices
 from ptxlab.ops.matrices import dense
+from ptxlab.ops.ready import Workspace
 
 
 class Tensor:
@@ -83,7 +84,9 @@ class Torch(SimpleNamespace):
 
 
 def be_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the place of torch: its stream is 0, and it has no operators."""
+    """Take the place of torch: its stream is 0, it has no operators, and its memory is not a GPU's: keep none of it."""
+    for name in ("kept", "recorded", "spare"):
+        monkeypatch.setattr(Workspace, name, {})
     monkeypatch.setattr(calls, "stream_of", lambda array, gpu: 0)
     monkeypatch.setattr(matrices, "streams_of_torch", lambda: lambda gpu: 0)
     monkeypatch.setattr(calls, "has_no_memory", lambda tensor: False)

@@ -10,6 +10,7 @@ import pytest
 
 from ptxlab.programs.building import build
 from ptxlab.programs.program import ProgramOptions, ProgramResult, run_program
+from ptxlab.programs.session import VIEW_SIZE
 from tests.programs.tools import needs_compilers
 
 pytestmark = needs_compilers
@@ -52,6 +53,12 @@ def test_mistake(program: Path, case: str, capfd: pytest.CaptureFixture[str]) ->
     assert len(found) == len(_expected(case))
     printed = capfd.readouterr().out
     assert printed == OUTPUT.get(case, printed)
+
+
+def test_its_address_space_is_given_back(program: Path) -> None:
+    _run(program, "race")
+    mapped = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
+    assert max(int(end, 16) - int(start, 16) for start, end in mapped) < VIEW_SIZE
 
 
 def test_leak_is_a_note(program: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import distributions
 from typing import Any
 
 import pytest
@@ -96,6 +97,8 @@ def test_rules_of_sarif_have_their_pages() -> None:
     race, code = json.loads(render(KNOWN, "sarif"))["runs"][0]["tool"]["driver"]["rules"]
     assert race["shortDescription"]["text"].startswith("Two threads access the same bytes")
     assert race["help"]["markdown"] == race["help"]["text"] == str(explain("data-race"))
+    if not [*distributions(name="ptxlab")]:
+        pytest.skip("ptxlab is not installed here, and its metadata name the site")
     assert race["helpUri"].startswith("https://")
     assert race["helpUri"].endswith("/diagnostics/data-race.html")
     assert (race["name"], code["id"]) == ("DataRace", "unreachable-code")

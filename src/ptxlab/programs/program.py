@@ -126,7 +126,7 @@ def _serve(server: socket.socket, child: subprocess.Popen[bytes], connect: Calla
                     if isinstance(key.data, Process):
                         if not key.data.serve_one():
                             selector.unregister(key.fileobj)
-                            key.data.connection.close()
+                            key.data.close()
                     elif key.fileobj is server:
                         connection, _ = server.accept()
                         selector.register(connection, selectors.EVENT_READ, connect(connection))
@@ -137,7 +137,7 @@ def _serve(server: socket.socket, child: subprocess.Popen[bytes], connect: Calla
             os.close(ended)
             for key in list(selector.get_map().values()):
                 if isinstance(key.data, Process):
-                    key.data.connection.close()
+                    key.data.close()
 
 
 def signal_name(status: int) -> str:

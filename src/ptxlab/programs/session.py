@@ -131,6 +131,11 @@ class Process:
             self._compile, self._library, self._no_texture, self._alias,
         )  # fmt: skip
 
+    def close(self) -> None:
+        """End the conversation, and give back the address space of its memory, of which there is little."""
+        self.connection.close()
+        self._view.close()
+
     def serve_one(self) -> bool:
         """Answer a request; false where the program has ended."""
         head = self._receive(16)
