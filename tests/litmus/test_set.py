@@ -14,8 +14,10 @@ from ptxlab.litmus.placements import placements, why_not
 from ptxlab.litmus.report import Report
 from ptxlab.litmus.run import emulate, run_on_gpu
 from ptxlab.litmus.verdict import verdict
+from tests.litmus.placements import examine
 
-TESTS = {path.stem: load(path) for path in sorted(Path(__file__).parent.glob("*.litmus"))}
+OURS = sorted(Path(__file__).parent.glob("*.litmus"))
+TESTS = {path.stem: load(path) for path in OURS}
 
 
 def described_as_racy(test: Litmus) -> bool:
@@ -38,12 +40,21 @@ def test_the_model_agrees_with_the_test(name: str) -> None:
 
 @pytest.mark.parametrize("number", [number for number, test in enumerate(TESTS.values()) if why_not(test) is None])
 def test_the_emulator_agrees_with_the_model(number: int) -> None:
-    """In two placements here, in all of them with `ptxlab litmus tests/litmus --placements all --seeds 100`."""
+    """In two placements here, in all of them in `bulk`."""
     test = [*TESTS.values()][number]
     ways = placements(test)
     chosen = dict.fromkeys((ways[0], ways[number % len(ways)]))
     runs = [(placement, emulate(test, placement, range(5))) for placement in chosen]
     assert list(Report(test, judge(test), runs).problems()) == []
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
+def test_the_emulator_agrees_in_every_placement(path: Path) -> None:
+    """Of tests of others, `python -m tests.litmus.placements FOLDER` says the same."""
+    found = examine(path, seeds=10, timeout=20)
+    assert found.problems == ()
+    assert found.kinds["race-free, reported"] == 0
 
 
 @pytest.mark.parametrize("name", [name for name, test in TESTS.items() if why_not(test) is None][::6])

@@ -47,14 +47,15 @@ class Observed:
         self.found = {**other.found, **self.found}
 
 
-def emulate(test: Litmus, placement: Placement, seeds: Iterable[int]) -> Observed:
-    """Run a test on the emulator, once for each seed."""
+def emulate(test: Litmus, placement: Placement, seeds: Iterable[int], timeout: float = TIMEOUT) -> Observed:
+    """Run a test on the emulator, once for each seed, each for `timeout` seconds at most."""
     kernel = write_kernel(test, placement)
     seen = Observed()
     for seed in seeds:
         memory, results = _arrays(kernel, 1)
         scratch = np.zeros(1, np.uint32)
-        launched = _launch(kernel, [memory, results, 1, scratch], 1, device="cpu", seed=seed, on_error="collect")
+        args = [memory, results, 1, scratch]
+        launched = _launch(kernel, args, 1, timeout, device="cpu", seed=seed, on_error="collect")
         codes = {one.code for one in launched.diagnostics}
         seen.runs += 1
         seen.racy += RACE in codes
@@ -98,7 +99,7 @@ def run_on_gpu(
         memory, results = _arrays(kernel, instances)
         scratch = np.zeros(SCRATCH + instances, np.uint32)
         try:
-            _launch(kernel, [memory, results, instances, scratch], instances, device=device, **how)
+            _launch(kernel, [memory, results, instances, scratch], instances, TIMEOUT, device=device, **how)
         except KernelError as failure:
             if not {one.code for one in failure.diagnostics} <= {*ENDLESS}:
                 raise
@@ -113,9 +114,9 @@ def run_on_gpu(
     return seen
 
 
-def _launch(kernel: Kernel, args: list[Any], instances: int, **how: Any) -> Any:
+def _launch(kernel: Kernel, args: list[Any], instances: int, timeout: float, **how: Any) -> Any:
     entry, grid, block, cluster = _shape(kernel, instances)
-    return entry.launch(grid, block, args, cluster=cluster, timeout=TIMEOUT, **how)
+    return entry.launch(grid, block, args, cluster=cluster, timeout=timeout, **how)
 
 
 def _shape(kernel: Kernel, instances: int) -> tuple[Any, int, int, int | None]:
