@@ -124,6 +124,8 @@ def test_answers_of_timed_calls_are_compared_with_the_checked_one() -> None:
     for wrong in (np.nan, 1.1):
         with pytest.raises(WrongAnswerError, match="ours: `c` was right when it was checked, and not when timed"):
             answers_of([1.0, wrong]).compare(1e-3)
+        with pytest.raises(WrongAnswerError, match="not when timed"):
+            answers_of([wrong, 1.0]).compare(1e-3)  # also where another contender wrote the right answer afterwards
 
 
 def test_what_a_library_returns_is_compared_too() -> None:

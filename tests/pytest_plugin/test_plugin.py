@@ -69,6 +69,7 @@ def folder(loaded: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPa
     """A folder of a user; where ptxlab is not installed anew, the plugin is loaded as its entry point would."""
     pytester.makeconftest("pytest_plugins = ['ptxlab.pytest_plugin']")
     pytester.syspathinsert(ROOT / "src")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:benchmark")  # which warns where xdist is, and warnings are errors here
     monkeypatch.setenv("COLUMNS", "200")
     return pytester
 
