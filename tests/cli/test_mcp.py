@@ -42,6 +42,7 @@ RACE = """\
 """
 CLEAN = RACE.replace("    sub.u32 %r3", "    bar.sync 0;\n    sub.u32 %r3")
 LOOP = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nL:\n    bra L;\n}\n"
+MAIN = "int main() { return 7; }"  # a program's own code is not run for an agent
 Tool = tuple[str, dict[str, Any]]
 Ask = Callable[..., list[str]]
 
@@ -82,6 +83,8 @@ REFUSED = [
     ("check", {}, "give either `text` or `path`"),
     ("run", {"text": CLEAN, "block": "32", "args": ["u32[32]=@/etc/hostname"]}, "is not below the folder"),
     ("run", {"text": CLEAN, "block": "--help"}, "pattern"),
+    ("run", {"text": MAIN, "language": "cu", "block": "", "grid": ""}, "pattern"),
+    ("debug", {"text": MAIN, "language": "cu", "block": "", "commands": ["where"]}, "pattern"),
     ("run", {"text": CLEAN, **LAUNCH, "entry": "--help"}, "no kernel"),
     ("draw", {"what": "tile", "arguments": ["8x64", "-oout.svg"]}, "nothing is written"),
     ("more", {"handle": "a99", "start": 0}, "there is no answer `a99`"),

@@ -17,8 +17,10 @@ from pathlib import Path
 import pytest
 from tests.tools import header, is_there
 
+from ptxlab.cli.group import SUBCOMMANDS
 from ptxlab.native.apart import Compilation
 from ptxlab.project import Project, ProjectError
+from ptxlab.toolchain import find
 
 ROOT = Path(__file__).parents[2]
 PTX = (
@@ -52,6 +54,7 @@ COMMANDS = [
     ["run", *LAUNCH, "--record", "k.ptxtrace"],
     ["run", *LAUNCH, "--estimate"],
     ["debug", "k.ptxtrace", "--command", "registers"],
+    ["equal", "k.ptx", "k.ptx", *LAUNCH[1:]],
     ["lab", *LAUNCH, "--html", "page.html"],
     ["format", "k.ptx"],
     ["assemble", "k.ptx"],
@@ -63,14 +66,42 @@ COMMANDS = [
     ["devices"],
     ["explain", "data-race"],
     ["explain", "mma.sync"],
+    ["docs"],
+    ["docs", "--search", "proxy fence"],
+    ["learn"],
+    ["learn", "check"],
+    ["learn", "check", "k.ptx"],
+    ["learn", "hint"],
+    ["learn", "solution"],
+    ["learn", "lab", "--html", "page.html"],
+    ["mcp"],
+]
+REFUSED = {"learn"}  # the folder says that its kernel is of an exercise that is a program in Python
+SERVERS = {"lsp", "mcp"}  # end with their input, or need a package
+PROGRAM = """\
+#include <cstdio>
+__global__ void k(int *x) { *x = 70707; }
+int main() {
+    int *x, y = 0;
+    cudaMalloc(&x, 4);
+    k<<<1, 1>>>(x);
+    cudaMemcpy(&y, x, 4, cudaMemcpyDeviceToHost);
+    printf("%d\\n", y);
+}
+"""
+PROGRAM_COMMANDS = [
+    ["run", "program.cu"],
+    ["exec", "./program"],
+    ["ptx", "program"],
+    ["debug", "program.cu", "--command", "where"],
 ]
 TOOLS = (
-    "ptxas nvcc nvdisasm cuobjdump c++filt gcc g++ c++ clang++ cc1plus cicc cudafe++ sh as git nvidia-smi python3 "
-    "xdg-open firefox www-browser w3m lynx"
+    "ptxas nvcc nvdisasm cuobjdump c++filt cc gcc g++ c++ clang clang++ cc1plus cicc cudafe++ sh as ld git nvidia-smi "
+    "python3 xdg-open firefox www-browser w3m lynx"
 )
 PACKAGES = (
     "ptxlab numpy llvmlite click rich ml_dtypes pygments pygls lsprotocol cattrs attrs torch triton cuda cupy jax "
-    "numba distributed dask matplotlib sitecustomize usercustomize conftest evil pytest"
+    "numba distributed dask matplotlib sitecustomize usercustomize conftest evil pytest mcp anywidget IPython"
 )
 # What the installed program does, several times; a small kernel is compiled as a large one is, and seeds are spread.
 DRIVER = """\
@@ -112,6 +143,8 @@ def folder(tmp_path: Path) -> Path:
     (place / "matplotlibrc").write_text("backend: module://evil\n")
     for name in ("ptxlab.toml", ".ptxlab", ".ptxlabrc", "setup.cfg", "pytest.ini", "tox.ini"):
         (place / name).write_text('[ptxlab]\nptxas = "./ptxas"\n[pytest]\naddopts = -p evil\n')
+    learning = {"files": {"k.ptx": "evil.py"}, "done": [], "hints": {}}
+    (place / ".ptxlab-learn.json").write_text(json.dumps(learning))
     return place
 
 
@@ -122,7 +155,7 @@ def start(folder: Path, commands: list[list[str]], **more: str) -> subprocess.Co
     driver.write_text(DRIVER)
     environment = os.environ | {"PATH": f":.:{os.environ['PATH']}:"} | more
     return subprocess.run([sys.executable, driver, json.dumps(commands)], cwd=folder, env=environment,
-                          capture_output=True, text=True, timeout=240)  # fmt: skip
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)  # fmt: skip
 
 
 def what_ran(folder: Path) -> str:
@@ -137,8 +170,16 @@ def test_no_command_runs_what_is_in_the_folder(folder: Path) -> None:
     needs_tools = {"assemble", "sass", "run"}
     ended = [line.split(" exits ") for line in shown.stderr.splitlines() if " exits " in line]
     assert [name for name, _ in ended] == [command[0] for command in COMMANDS], shown.stderr
-    failed = {name for name, status in ended if status != "0"}
-    assert failed <= (set() if is_there("ptxas") and is_there("nvdisasm") else needs_tools), shown.stderr
+    failed = {name for name, status in ended if status != "0"} - SERVERS
+    may_fail = set() if is_there("ptxas") and is_there("nvdisasm") else needs_tools
+    assert failed - may_fail == REFUSED, shown.stderr
+    assert shown.stderr.count("a program in Python that was not started from here") == 5
+
+
+def test_every_command_is_tried() -> None:
+    """A new one must be among those above; `lsp` has a test of its own, `tour` is in `bulk`."""
+    tried = {command[0] for command in [*COMMANDS, *PROGRAM_COMMANDS]}
+    assert {*SUBCOMMANDS} - tried == {"lsp", "tour"}
 
 
 def test_nor_the_server_of_a_page(folder: Path) -> None:
@@ -158,7 +199,7 @@ def test_nor_the_server_of_a_page(folder: Path) -> None:
 def test_nor_with_a_cold_cache(folder: Path, tmp_path: Path) -> None:
     """The runtime itself is compiled then, by processes of its own; a relative cache folder is not used."""
     for cache in (str(tmp_path / "cold"), "nvidia"):
-        shown = start(folder, [["run", *LAUNCH]], PTXLAB_CACHE=cache)
+        shown = start(folder, [["run", *LAUNCH], ["tour"]], PTXLAB_CACHE=cache)
         assert (shown.returncode, what_ran(folder)) == (0, ""), shown.stderr
     assert "the cache folder nvidia is not an absolute path and is not used" in shown.stderr
 
@@ -188,6 +229,22 @@ def test_nvcc_loads_no_library_and_starts_no_tool_of_the_folder(folder: Path) ->
     """Without a cure its own LD_LIBRARY_PATH ends in an empty entry, and the shell that it starts finds `libc.so.6`."""
     shown = start(folder, [["check", "k.cu"]], LD_LIBRARY_PATH="")
     assert (shown.stdout, what_ran(folder)) == ("no errors or warnings in k.cu\n", ""), shown.stderr
+
+
+@pytest.mark.bulk
+@needs_nvcc
+def test_of_a_program_nothing_runs_but_the_program(folder: Path, tmp_path: Path) -> None:
+    """The runtime that it is given is of ptxlab, and no tool or library of the folder has a part in it."""
+    for place in (folder, tmp_path):
+        (place / "program.cu").write_text(PROGRAM)
+    built = subprocess.run([find("nvcc").path, "-arch=sm_90", "program.cu", "-cudart", "shared", "-o", "program"],
+                           cwd=tmp_path, capture_output=True, text=True)  # fmt: skip
+    assert built.returncode == 0, built.stderr
+    (tmp_path / "program").rename(folder / "program")
+    shown = start(folder, PROGRAM_COMMANDS, LD_LIBRARY_PATH="")
+    assert what_ran(folder) == "", shown.stderr
+    assert shown.stdout.count("70707\n") == 3, shown.stderr
+    assert shown.stderr.count(" exits 0") == len(PROGRAM_COMMANDS), shown.stderr
 
 
 @pytest.mark.parametrize("name", ["$(echo name >> ran).cu", "`echo name >> ran`.cu", 'a"; echo name >> ran;".cu'])

@@ -30,6 +30,7 @@ Language = Annotated[str, Field(description="What `text` is.", pattern="^(ptx|cu
 File = Annotated[str, Field(description="A .ptx or .cu file below the folder that the server was started for.")]
 Target = Annotated[str, Field(description="Such as sm_90a; by default the text's own.", pattern="^(sm_[0-9]+[af]?)?$")]
 Extent = Annotated[str, Field(description="X, X,Y or X,Y,Z.", pattern=r"^(\d+(,\d+){0,2})?$")]
+Block = Annotated[str, Field(description="X, X,Y or X,Y,Z.", pattern=r"^\d+(,\d+){0,2}$")]  # else `main()` would run
 Shared = Annotated[int, Field(ge=0, description="Bytes of dynamic shared memory.")]
 _ARGUMENTS = """One for each parameter: `f32[1024]=random`, `f32[64,64]=zeros`, `u32=64`, `s32[4]=1,2,3,4`. Types are
 f16, bf16, f32, f64, e4m3, e5m2, and u, s, b with 8 to 64 bits; values also arange, ones, random:LOW:HIGH, @FILE.npy."""
@@ -151,7 +152,7 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
         return await tools.run(["check", *options], (text, language, path))
 
     async def run(
-        block: Extent,
+        block: Block,
         text: Text = "",
         language: Language = "ptx",
         path: File = "",
@@ -173,7 +174,7 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
         return await tools.run(["run", *options, *(["--target", target] if target else [])], (text, language, path))
 
     async def estimate(
-        block: Extent,
+        block: Block,
         text: Text = "",
         language: Language = "ptx",
         path: File = "",
@@ -191,7 +192,7 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
 
     async def debug(
         commands: Commands,
-        block: Extent = "1",
+        block: Block = "1",
         text: Text = "",
         language: Language = "ptx",
         path: File = "",

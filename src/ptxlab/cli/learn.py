@@ -23,7 +23,20 @@ WIDEST = 100  # columns of prose
 file_argument = click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 
 
-@click.group("learn", invoke_without_command=True, short_help="Learn PTX: a course with exercises.")
+class LearnGroup(click.Group):
+    """A group whose commands say what is asked for and does not exist."""
+
+    def invoke(self, context: click.Context) -> object:
+        """Run a command."""
+        from ptxlab import learn
+
+        try:
+            return super().invoke(context)
+        except learn.LearnError as wrong:
+            raise click.UsageError(str(wrong), context) from None
+
+
+@click.group("learn", cls=LearnGroup, invoke_without_command=True, short_help="Learn PTX: a course with exercises.")
 @click.pass_context
 def command(context: click.Context) -> None:
     """Learn PTX from zero, without a GPU: chapters to read, and exercises that the emulator checks.
@@ -109,8 +122,6 @@ def start(chapter: str | None, directory: Path | None, again: bool) -> None:
         exercises = (learn.exercise_of(str(chapter)),) if chosen is None else chosen.exercises
         folder.path.mkdir(parents=True, exist_ok=True)
         files = folder.prepare(exercises, again)
-    except learn.LearnError as wrong:
-        raise click.UsageError(str(wrong)) from None
     except OSError as wrong:
         raise click.UsageError(f"`{folder.path}` can't be written: {(wrong.strerror or str(wrong)).lower()}") from None
     if chosen is not None:
@@ -202,20 +213,17 @@ def find(file: Path | None, name: str | None) -> tuple[Path, ExerciseFile, Folde
     """The file, its exercise, and the folder that it is in."""
     from ptxlab import learn
 
-    try:
-        if name is not None:
-            if file is None:
-                raise click.UsageError("`--exercise` is of a file: name it, too")
-            return existing(file), learn.exercise_of(name), None
-        folder = learn.find_folder(Path() if file is None else file.parent)
-        if folder is None:
-            raise click.UsageError("there is no course in this folder: `ptxlab learn start 1` writes the first files")
-        chosen = file or folder.next_file()
-        if chosen is None:
-            raise click.UsageError(f"all files are done. {what_next(folder, learn.chapters())}")
-        return existing(chosen), folder.exercise_at(chosen), folder
-    except learn.LearnError as wrong:
-        raise click.UsageError(str(wrong)) from None
+    if name is not None:
+        if file is None:
+            raise click.UsageError("`--exercise` is of a file: name it, too")
+        return existing(file), learn.exercise_of(name), None
+    folder = learn.find_folder(Path() if file is None else file.parent)
+    if folder is None:
+        raise click.UsageError("there is no course in this folder: `ptxlab learn start 1` writes the first files")
+    chosen = file or folder.next_file()
+    if chosen is None:
+        raise click.UsageError(f"all files are done. {what_next(folder, learn.chapters())}")
+    return existing(chosen), folder.exercise_at(chosen), folder
 
 
 def existing(file: Path) -> Path:

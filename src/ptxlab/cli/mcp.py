@@ -29,7 +29,7 @@ def command(context: click.Context, root: Path, timeout: float, memory: float) -
     try:
         from ptxlab.cli.agent_tools import serve
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] != "mcp":
+        if (missing.name or "").partition(".")[0] not in ("mcp", "anyio", "pydantic"):
             raise
         click.echo("error[missing-package]: `mcp` is not installed; run `pip install 'ptxlab[mcp]'`", err=True)
         context.exit(2)

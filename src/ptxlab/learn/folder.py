@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ptxlab.learn.exercise import ExerciseFile, LearnError, chapters, exercise_of
+from ptxlab.native.cache import Provisional, cached
 from ptxlab.report.nearest import nearest
 
 STATE = ".ptxlab-learn.json"
@@ -33,9 +34,13 @@ class Folder:
             return cls(path)
         try:
             state = json.loads(file.read_text(encoding="utf-8"))
-            return cls(path, dict(state["files"]), set(state["done"]), dict(state["hints"]))
-        except (ValueError, KeyError, TypeError):
-            raise LearnError(f"`{file}` is not readable: remove it, and `ptxlab learn start` makes it anew") from None
+            known = cls(path, dict(state["files"]), set(state["done"]), dict(state["hints"]))
+            names = (*known.files.values(), *known.done)
+            if all(isinstance(one, str) for one in names) and all(isinstance(one, int) for one in known.hints.values()):
+                return known
+        except (ValueError, KeyError, TypeError, OSError, RecursionError):
+            pass  # it is not what was written there
+        raise LearnError(f"`{file}` is not readable: remove it, and `ptxlab learn start` makes it anew")
 
     def write(self) -> None:
         """Keep what is known."""
@@ -46,7 +51,9 @@ class Folder:
         """Write the files that are not there yet, or all of them `again`; return those of all exercises."""
         found = []
         for one in exercises:
-            place = Path(one.path.stem) if Path(one.name).is_absolute() else Path(one.name)
+            place = Path(one.path.stem) if is_program(one.name) else Path(one.name)
+            if is_program(one.name):
+                cached(_trust_in(one.name), lambda: b"yes")
             file = self.path / place.with_name(place.name + one.suffix)
             file.parent.mkdir(parents=True, exist_ok=True)
             if again or not file.exists():
@@ -67,13 +74,27 @@ class Folder:
             close = nearest(file.name, [Path(one).name for one in self.files])
             meant = f"; did you mean `{close}`?" if close else ""
             raise LearnError(f"`{file}` is not the file of an exercise of `{self.path}`{meant}")
-        return exercise_of(self.files[relative])
+        name = self.files[relative]
+        if is_program(name) and not cached(_trust_in(name), Provisional):
+            raise LearnError(f"`{file}` is of `{name}`, a program in Python that was not started from here: "
+                             f"`ptxlab learn start {name}` does that, if you trust it")  # fmt: skip
+        return exercise_of(name)
 
     def next_file(self) -> Path | None:
         """The first file whose exercise is not done, in the order of the course; None if all are."""
         order = {one.name: number for number, one in enumerate(one for ch in chapters() for one in ch.exercises)}
         left = [(order.get(name, len(order)), file) for file, name in self.files.items() if name not in self.done]
         return self.path / min(left)[1] if left else None
+
+
+def is_program(name: str) -> bool:
+    """Whether an exercise is a teacher's file, which is executed."""
+    return name.endswith(".py")
+
+
+def _trust_in(name: str) -> str:
+    """The key under which it is kept, outside of any folder, that the user has started a teacher's exercise."""
+    return f"exercise {Path(name).resolve()}"
 
 
 def find_folder(start: Path) -> Folder | None:
