@@ -11,6 +11,7 @@ import pytest
 from ptxlab.programs.building import build
 from ptxlab.programs.program import ProgramOptions, ProgramResult, run_program
 from ptxlab.programs.session import VIEW_SIZE
+from ptxlab.toolchain import find
 from tests.programs.tools import needs_compilers
 
 pytestmark = needs_compilers
@@ -84,6 +85,7 @@ def test_program_ends_with_its_session(program: Path) -> None:
 
 def test_machine_code_is_one_finding(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     made = tmp_path / "mistakes"
-    build(SOURCE, made, None, ["-gencode=arch=compute_90,code=sm_90", "-rdc=true"])
+    nvcc = find("nvcc").path
+    subprocess.run([nvcc, "-gencode=arch=compute_90,code=sm_90", SOURCE, "-o", made], check=True)
     (found,) = [one for one in _run(made, "race").findings if one.level != "note"]
-    assert (found.code, "-rdc=true" in found.message) == ("no-ptx", True)
+    assert found.code == "no-ptx"

@@ -55,11 +55,6 @@ class Elf:
         has_kernels = b"\0.nv_fatbin\0" in self.data
         return has_kernels and not any(name.startswith("libcudart") for name in self.libraries) and not self.own
 
-    @property
-    def is_device_linked(self) -> bool:
-        """Whether its device code was linked of several parts, of which only these have PTX."""
-        return b"\0__nv_relfatbin\0" in self.data
-
     @cached_property
     def libraries(self) -> list[str]:
         """The libraries that it needs, by name."""

@@ -12,6 +12,7 @@ from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.isa.gpus import GpuModel, gpu_named, gpu_of_target
 from ptxlab.launch.contexts import context_of
+from ptxlab.programs.linking import link
 from ptxlab.report import KernelError, PtxError, Source, error
 from ptxlab.syntax import read
 from ptxlab.toolchain import assemble, is_object, occupancy, parts_of
@@ -65,9 +66,9 @@ class LoadedModule:
 class Modules:
     """All modules of a program, for the GPU that it sees."""
 
-    def __init__(self, gpu: str | None, folders: Sequence[Path], name: str, is_linked: bool = False) -> None:
+    def __init__(self, gpu: str | None, folders: Sequence[Path], name: str) -> None:
         self._gpu = None if gpu is None else gpu_named(gpu)
-        self.folders, self.name, self.is_linked = folders, name, is_linked
+        self.folders, self.name = folders, name
         self.loaded: list[LoadedModule] = []
 
     @property
@@ -79,26 +80,27 @@ class Modules:
         other = [one.module.target for one in self.loaded if default.architecture_for(one.module.target) is None]
         return gpu_of_target(other[0]) if other else default
 
-    def load(self, image: bytes) -> int:
-        """The number of a module that the program has as a fatbinary or as PTX."""
-        texts = [text for text in _texts(image) if _TARGET.search(text)]
-        if not texts:
+    def load(self, images: Sequence[bytes]) -> int:
+        """The number of a module that the program has as a fatbinary or as PTX, or as several that belong together."""
+        linked = [text for image in images if (text := self._text(image)) is not None]
+        if not linked:
             helps = ["build it with PTX: `nvcc -gencode arch=compute_90,code=compute_90`"]
             message = "the program has machine code only, and the emulator needs PTX"
-            if self.is_linked:
-                message = "the device code of the program was linked (`-rdc=true`), and has PTX in parts only"
-                helps = ["build it without `-rdc=true`, with the device code that belongs together in one file"]
             raise KernelError([error("no-ptx", message, None, helps=helps)])
-        default = self._gpu or gpu_named(DEFAULT_GPU)
-        targets = [_target(text) for text in texts]
-        usable = [one for one in range(len(texts)) if default.architecture_for(targets[one]) is not None]
-        chosen = max(usable or range(len(texts)), key=lambda one: (_number(targets[one]), targets[one]))
-        module, faults = read(texts[chosen], f"{self.name}.ptx")
+        name = f"{self.name}.ptx"
+        module, faults = read(link(linked, name), name)
         self._trace(module)
         if faults:
             raise PtxError(faults)
         self.loaded.append(LoadedModule(module))
         return len(self.loaded) - 1
+
+    def _text(self, image: bytes) -> str | None:
+        """The PTX of an image for the GPU; None where it has none."""
+        texts = [text for text in _texts(image) if _TARGET.search(text)]
+        default = self._gpu or gpu_named(DEFAULT_GPU)
+        usable = [text for text in texts if default.architecture_for(_target(text)) is not None]
+        return max(usable or texts, key=lambda text: (_number(_target(text)), _target(text)), default=None)
 
     def _trace(self, module: ir.Module) -> None:
         """Have findings name the lines of sources that are in the program's folders."""

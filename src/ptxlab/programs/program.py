@@ -63,7 +63,7 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
         message = "the program was stripped, and has a CUDA runtime of its own, which can't be replaced then"
         helps = ["link it with `-cudart shared`, or leave its symbols in it"]
         raise PtxError([error("stripped-program", message, None, helps=helps)])
-    modules = Modules(options.gpu, lines.folders, program.name, any(one.is_device_linked for one in files))
+    modules = Modules(options.gpu, lines.folders, program.name)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="ptxlab-") as folder:
         library = make_library(Path(folder), files)

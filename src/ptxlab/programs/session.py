@@ -30,6 +30,7 @@ from ptxlab.device.result import Result
 from ptxlab.device.textures import HANDLE_BYTES, HANDLES
 from ptxlab.emulate.launch import launch
 from ptxlab.ir.mangled import matches
+from ptxlab.ir.origin import at_origin
 from ptxlab.isa.gpus import SMS
 from ptxlab.isa.occupancy import limits_of
 from ptxlab.isa.targets import target_named
@@ -188,7 +189,7 @@ class Process:
 
     def _module(self, given: Reader) -> Writer:
         try:
-            return Writer().number(self.modules.load(given.bytes()))
+            return Writer().number(self.modules.load([given.bytes() for _ in range(given.number())]))
         except KernelError as wrong:
             return self._refused(wrong.diagnostics, _NO_IMAGE)
         except PtxError as wrong:
@@ -274,7 +275,7 @@ class Process:
                 self.log.recorded.append(RecordedLaunch(kernel.title, result, frames))
             output, status = result.output, _status_of(result.diagnostics)
         except (KernelError, PtxError) as wrong:
-            self._note(wrong.diagnostics, frames)
+            self._note(at_origin(loaded.module, list(wrong.diagnostics)), frames)
             status = _NOT_SUPPORTED if any(one.code == "not-emulated" for one in wrong.diagnostics) else _FAILURE
         spent = self.log.launches.setdefault(kernel.title, LaunchCount())
         spent.count += 1

@@ -56,7 +56,10 @@ class Part:
     @property
     def text(self) -> str | None:
         """PTX as text: its own, or what a cubin was assembled from; None where that is not kept."""
-        data = self.data if self.kind == "ptx" else self.sections.get(_PTX_SECTION)
+        kept = [self.data]
+        if self.kind == "cubin":
+            kept = [content for name, content in self.sections.items() if name.startswith(_PTX_SECTION)]
+        data = kept[0] if len(kept) == 1 else None  # one that was linked has a text of each part
         # A cubin separates lines by zeros.
         return None if data is None else data.rstrip(b"\0").replace(b"\0", b"\n").decode("utf-8", "replace") + "\n"
 

@@ -45,7 +45,7 @@ def check(program: Program) -> Iterator[Diagnostic]:
         if first.linkage == "extern" and variable.linkage is None:
             difference = "once `.extern` and once for this module only"
             yield _explain(variable.name, difference, module.span(variable), module.span(first))
-        if first is not variable and _kind(first) != _kind(variable):
+        if first is not variable and not _agree(first, variable):
             yield _explain(variable.name, "the types differ", module.span(variable), module.span(first))
 
 
@@ -81,6 +81,16 @@ def _difference(first: ir.Function, second: ir.Function) -> str | None:
     if first.noreturn != second.noreturn:
         return "one has `.noreturn`, the other has not"
     return None
+
+
+def _agree(first: ir.Variable, second: ir.Variable) -> bool:
+    """Whether two declarations are of one variable; a size that one leaves open may be given by the other."""
+    is_open = None in first.dimensions[:1] + second.dimensions[:1]
+    kinds = [
+        (*_kind(one)[:-1], one.dimensions[1:], len(one.dimensions)) if is_open else _kind(one)
+        for one in (first, second)
+    ]
+    return kinds[0] == kinds[1]
 
 
 def _kind(variable: ir.Variable) -> tuple[object, ...]:

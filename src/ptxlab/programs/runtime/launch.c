@@ -1,7 +1,7 @@
 // Modules, kernels, variables and launches.
 #include "runtime.h"
 
-struct Module { const void *image; uint64_t size; int number; bool is_loaded; cudaError_t error; };
+struct Module { const void *const *images; int count, number; bool is_loaded; cudaError_t error; };
 typedef struct { const void *host; Module *module; char *name; uint64_t address, size; bool is_bound; void **managed; } Variable;
 
 static Function **functions;
@@ -11,10 +11,11 @@ static size_t variable_count;
 
 // --- Registration, by code that nvcc adds to a program.
 
-typedef struct { uint32_t magic, version; const void *data; void *more; } Wrapper;
+typedef struct { uint32_t magic, version; const void *data; const void *const *parts; } Wrapper;  // parts end with null
 typedef struct { uint32_t magic; uint16_t version, header; uint64_t size; } Fatbinary;
 #define FATBINARY 0xba55ed50u
 #define WRAPPER 0x466243b1u
+#define LINKED 2  // the version of a wrapper that names the parts that were linked
 
 static uint64_t size_of_image(const void *image) {
   const Fatbinary *fat = image;
@@ -24,10 +25,15 @@ static uint64_t size_of_image(const void *image) {
 }
 
 Module *module_of_image(const void *image) {
-  if (((const Wrapper *)image)->magic == WRAPPER) image = ((const Wrapper *)image)->data;
+  const Wrapper *wrapper = image;
   Module *made = calloc(1, sizeof *made);
-  made->image = image;
-  made->size = size_of_image(image);
+  if (wrapper->magic == WRAPPER && wrapper->version == LINKED && wrapper->parts && wrapper->parts[0]) {
+    for (made->images = wrapper->parts; made->images[made->count]; made->count++) continue;
+    return made;
+  }
+  const void **own = malloc(sizeof *own);
+  *own = wrapper->magic == WRAPPER ? wrapper->data : image;
+  made->images = own, made->count = 1;
   return made;
 }
 
@@ -71,8 +77,12 @@ API void __cudaRegisterManagedVar(void **module, void **host, char *device, cons
 static cudaError_t load(Module *module) {
   if (module->is_loaded) return module->error;
   Bytes bytes = {0}, answer;
-  put_number(&bytes, module->size);
-  put(&bytes, module->image, module->size);
+  put_number(&bytes, module->count);
+  for (int i = 0; i < module->count; i++) {
+    uint64_t size = size_of_image(module->images[i]);
+    put_number(&bytes, size);
+    put(&bytes, module->images[i], size);
+  }
   module->error = ask(REQUEST_MODULE, &bytes, &answer);
   module->number = (int)take_number(&answer);
   module->is_loaded = true;
