@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxlab.equal.codes import ZERO, Codes, is_symbolic, load, node_of, of_nodes
 from ptxlab.equal.compute import UnknownStepError, bytes_of
+from ptxlab.equal.factors import scaled, scales_in_warps, sparse_in_warps
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.isa.chapters.warp import SHUFFLES
 from ptxlab.isa.chapters.warp import shuffle as exchange_lanes
@@ -28,9 +29,9 @@ ROW = "#row"
 class Warps:
     """The warps of some threads: all lanes of each, whether or not they are among those threads."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, numbers: Ids | None = None) -> None:
         self.turn = turn
-        self.numbers = np.unique(turn.threads // LANES)
+        self.numbers = np.unique(turn.threads // LANES) if numbers is None else numbers
         self.lanes = self.numbers[:, None] * LANES + np.arange(LANES)
         """Threads of the block, a line for each warp."""
         self.exists = self.lanes < turn.replay.threads_in_block
@@ -200,23 +201,30 @@ def multiply(turn: Turn) -> None:
         return
     m = match.candidate.modifiers
     held = matrices_of(match)
-    names = {expected.name for expected in match.expected}
-    if not {"a", "b", "c", "d"} <= held.keys() or names - {"a", "b", "c", "d"}:
-        raise turn.refused("an MMA that is sparse or scaled is not followed")
+    operands = {e.name: one for e, one in zip(match.expected, turn.plan.instruction.operands, strict=True)}
+    if not {"a", "b", "c", "d"} <= held.keys():
+        raise turn.refused("how matrices are in the registers of this MMA is not known")
     warps = Warps(turn)
     given = {name: warps.registers(name) for name in "abc"}
-    if not any((one >= 0).any() for one in given.values()):
-        turn.keep()
-        return
     nodes, types = turn.nodes, [m.atype or _type(held["a"]), m.btype or _type(held["b"])]
     ctype, dtype = m.ctype or _type(held["c"]), m.dtype or _type(held["d"])
     a, b, c = (
         elements(nodes, given[name], held[name].layout, type) for name, type in zip("abc", (*types, ctype), strict=True)
     )
+    if "e" in operands:
+        a = sparse_in_warps(warps, a, operands["e"], operands["f"], m, held["a"].layout.bits)
+    if "scale_a" in operands:
+        blocks = int(m.scale_vec[-2]) if m.scale_vec else 1 if held["a"].layout.bits == 8 else 2
+        a, b = (
+            scaled(nodes, one, scales_in_warps(warps, operands, name, one.shape[1], blocks, m.stype), f"{type} {m.stype}")
+            for name, one, type in (("a", a, types[0]), ("b", b, types[1]))
+        )
     layout = held["d"].layout
     copies = layout.copies
     a, b, c = (one.reshape(len(one) * copies, -1, one.shape[-1]) for one in (a, b, c))
-    text = f"mma {types[0]} {types[1]} {ctype} {turn.replay.program.module.target} {' '.join(_extra(m))}"
+    family = "scaled-mma" if "scale_a" in operands else "mma"
+    text = f"{family} {types[0]} {types[1]} {ctype} {turn.replay.program.module.target} {' '.join(_extra(m))}"
+    text += f" {m.stype}{blocks}" if "scale_a" in operands else ""
     made = product_nodes(nodes, text, dtype, a, b, c).reshape(len(warps.numbers), -1)
     warps.write(spread(turn, made, layout, "d"))
 

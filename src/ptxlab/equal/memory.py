@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ptxlab.equal.codes import Codes, of_bytes
 from ptxlab.equal.nodes import Ids
+from ptxlab.isa.units.tensor_memory import COLUMNS, LANES
 from ptxlab.trace.accesses import LOCAL, PARAM, SHARED, unwritten
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.int64]
 """A code for each byte of an array."""
+
+NOTHING = -1000
+"""The code of a byte of tensor memory that nothing has written."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class Memory:
         self._trace = trace
         self._shared: dict[int, Bytes] = {}
         self._local: dict[int, Bytes] = {}
+        self._tensor: dict[int, Codes] = {}
         self._parameters = of_bytes(np.frombuffer(trace.accesses.parameters, np.uint8))
 
     def _content(self, space: int, owner: int, address: int) -> tuple[Bytes, int]:
@@ -104,6 +109,8 @@ class Memory:
         """All shared memory of a block."""
         return self._content(SHARED, block, 0)[0]
 
-    def end(self, block: int) -> None:
-        """Forget the shared memory of a block that has ended."""
-        self._shared.pop(block, None)
+    def tensor(self, block: int) -> Codes:
+        """All tensor memory of a block, by lane, column and byte."""
+        if block not in self._tensor:
+            self._tensor[block] = np.full((LANES, COLUMNS, 4), NOTHING)
+        return self._tensor[block]

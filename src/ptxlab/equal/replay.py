@@ -17,7 +17,7 @@ from ptxlab import ir
 from ptxlab.emulate.translate.operands import immediate_bits
 from ptxlab.equal import collectives
 from ptxlab.equal.batches import Batch, batches
-from ptxlab.equal.codes import ZERO, Codes, is_symbolic, node_of, of_nodes, of_numbers
+from ptxlab.equal.codes import ZERO, Codes, is_symbolic, node_of, of_bytes, of_nodes, of_numbers
 from ptxlab.equal.compute import Computation, UnknownStepError, bytes_of
 from ptxlab.equal.copies import Copies
 from ptxlab.equal.memory import Memory, OutsideError, Placed
@@ -99,7 +99,10 @@ class Replay:
             segment, entries = self.columns.segments[number], batch.entries + turn
             for slot in segment.slots:
                 if slot.role in ("load", "store") and slot.instruction not in segment.index_of:
-                    self._note_address(slot, entries, batch.threads)
+                    if self._allocates(slot.instruction):
+                        self._store_recorded(slot, entries, batch.threads)
+                    else:
+                        self._note_address(slot, entries, batch.threads)
             for instruction, guard in segment.steps:
                 plan = self.plans[instruction]
                 if plan.kind == "pass":
@@ -123,6 +126,19 @@ class Replay:
             noted.pop(thread, None)
         for thread, address in zip(threads[held].tolist(), words.tolist(), strict=True):
             noted[thread] = named, address
+
+    def _allocates(self, instruction: int) -> bool:
+        match = self.plans[instruction].match
+        return match is not None and match.effects.does("tensor_memory", "allocate")
+
+    def _store_recorded(self, slot: Slot, entries: Ids, threads: Ids) -> None:
+        """Store what was recorded after an address: that of tensor memory which a warp has allocated."""
+        held = self.held(entries, slot.guard)
+        named, size = slot.what.split()
+        words = self.columns.words(entries[held], slot.offset, slot.bytes).astype(np.int64)
+        at = self.columns.offset[entries[held]] + slot.offset + slot.bytes
+        data = of_bytes(self.columns.payload[at[:, None] + np.arange(int(size))])
+        self.memory.store(*self.trace.accesses.resolve(named, words, threads[held]), data)
 
     def held(self, entries: Ids, guard: int) -> npt.NDArray[np.bool_]:
         """Whether a guard held in entries."""

@@ -76,8 +76,10 @@ def rule_of(operation: Operation) -> Rule:
             return Rule(operation.kind, (), operation.type, detail=operation.text)
         case "matmul":
             family, a, b = operation.text.split()[:3]
-            reads = ("", "") if family == "real" else (a, b)
+            reads = ("", "") if family == "real" or family.startswith("scaled") else (a, b)
             return Rule("matmul", reads, operation.type, detail=operation.detail)
+        case "scaled":
+            return Rule("mul", tuple(operation.text.split()), operation.type)
         case "atomic":
             return Rule("add", (operation.type,) * 2, operation.type)
         case "real":
@@ -105,7 +107,7 @@ def format_of(type: str, width: int) -> str:
 
 def reads_as(own: str, read: str) -> bool:
     """Whether a number of a format is the same number when it is read as another."""
-    return own in ("", read) or not read or {own, read} == {"f32", "tf32"}
+    return own in ("", read) or not read or {own, read} in ({"f32", "tf32"}, {"e4m3", "ue4m3"})
 
 
 EXPONENT = 12_583_039.0  # 1.5 · 2^23 + 127

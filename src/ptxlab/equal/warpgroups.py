@@ -10,6 +10,7 @@ import numpy as np
 from ptxlab import ir
 from ptxlab.equal.codes import load, node_of
 from ptxlab.equal.collectives import Warps, elements, product_nodes, spread, take_pending
+from ptxlab.equal.factors import sparse_in_warps
 from ptxlab.equal.nodes import Ids
 from ptxlab.isa.types import type_named
 from ptxlab.isa.units.descriptor import CHUNK, K_MAJOR, MN_MAJOR, chunk_offset
@@ -30,8 +31,6 @@ def multiply(turn: Turn) -> None:
         return
     held, m = matrices_of(match), match.candidate.modifiers
     given = {e.name: operand for e, operand in zip(match.expected, turn.plan.instruction.operands, strict=True)}
-    if "sp_meta" in given:
-        raise turn.refused("a sparse MMA is not followed")
     for use in turn.plan.uses:
         if use.operand in ("a_desc", "b_desc", "scale_d") and use.role == "value":
             codes = turn.replay.register(turn.block, use.name)[turn.threads]
@@ -40,6 +39,8 @@ def multiply(turn: Turn) -> None:
     warps = Warps(turn)
     nodes, bits = turn.nodes, ELEMENT_BITS[m.atype]
     _, columns, depth = extents(m.shape)
+    is_sparse = "sp_meta" in given
+    stored = depth // 2 if is_sparse else depth
     signs = [_constant(given.get(f"imm_scale_{name}"), 1) for name in "ab"]
     text = f"wgmma {m.atype} {m.btype or m.atype} {m.dtype} {turn.replay.program.module.target} {signs}"
     made = []
@@ -48,10 +49,13 @@ def multiply(turn: Turn) -> None:
         majors = [MN_MAJOR if _constant(given.get(f"trans_{name}"), 0) else K_MAJOR for name in "ab"]
         if "a_desc" in given:
             first = lane // 32 % 4 * ROWS
-            at = _places(_number(turn, given["a_desc"], lane, "u64"), first, ROWS, depth, bits, majors[0])
+            at = _places(_number(turn, given["a_desc"], lane, "u64"), first, ROWS, stored, bits, majors[0])
             a = _elements(turn, at, bits, m.atype)
         else:
             a = elements(nodes, warps.registers("a")[line : line + 1], held["a"].layout, m.atype)[0]
+        if is_sparse:
+            own = Warps(turn, warps.numbers[line : line + 1])
+            a = sparse_in_warps(own, a[None], given["sp_meta"], given["sp_sel"], m, bits)[0]
         at = _places(_number(turn, given["b_desc"], lane, "u64"), 0, columns, depth, bits, majors[1])
         b = _elements(turn, at, bits, m.btype or m.atype)
         c = None

@@ -6,6 +6,7 @@ where a kernel writes operands before it has waited for the MMA, which the emula
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab import ir
+from ptxlab.isa import Match
 from ptxlab.isa.asynchronous import Mma
 from ptxlab.isa.units.instruction_descriptor import PAIR
 from ptxlab.isa.units.tensor_mma import multiply_in_tensor_memory
@@ -91,22 +93,29 @@ class _SharedMemory:
 
 def started(finder: Finder, step: Executed) -> Mma[int, int] | None:
     """An MMA with the values of its operands; None if some are not known."""
-    match = finder.program.match(step.instruction)
+    instruction = finder.program.instructions[step.instruction][1]
+    return mma_of(
+        instruction, finder.program.match(step.instruction), lambda name, given: _value(finder, step, name, given)
+    )
+
+
+def mma_of(
+    instruction: ir.Instruction, match: Match | None, value: Callable[[str, ir.Operand], Any]
+) -> Mma[int, int] | None:
+    """The MMA that an instruction starts; `value` gives the value of an operand, or None if it is not known."""
     semantics = None if match is None else match.form.semantics
     if match is None or semantics is None:
         return None
     given: dict[str, Any] = {}
-    for expected, operand in zip(
-        match.expected, finder.program.instructions[step.instruction][1].operands, strict=True
-    ):
-        given[expected.name] = value = _value(finder, step, expected.name, operand)
-        if value is None:
+    for expected, operand in zip(match.expected, instruction.operands, strict=True):
+        given[expected.name] = found = value(expected.name, operand)
+        if found is None:
             return None
     machine: Any = _Starting()
     names = semantics.__code__.co_varnames[2 : semantics.__code__.co_argcount]
     semantics(machine, match.candidate.modifiers, *(given.get(name) for name in names))
-    found: Mma[int, int] | None = machine.found
-    return found
+    started: Mma[int, int] | None = machine.found
+    return started
 
 
 def tile_of(mma: Mma[int, int]) -> Any:
