@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from ptxlab.emulate.abi.findings import Finding
 from ptxlab.native import Growable, Pointer, struct, u32, u64
 
 
@@ -121,43 +122,6 @@ class MapUse:
     channel: u32  # of the mbarrier that the copy signals; 0: it signals none
     number: u32  # of the copy, there
     unused: u32
-
-
-@struct
-class Finding:
-    """Two accesses without order, or (kind `UNWRITTEN`) one that reads what no thread wrote."""
-
-    kind: u32
-    instruction: u32
-    thread: u32
-    flags: u32
-    block: u64
-    address: u64
-    bytes: u32
-    space: u32
-    other_instruction: u32
-    other_thread: u32
-    other_flags: u32
-    is_near: u32  # whether both are lanes of one warp
-    other_block: u64
-    is_started: u32  # whether the other is known to be started, and only not known to be done; of tensor memory
-    third_instruction: u32  # of STALE_PHASE: the wait; of a race: 1 + that of the last wait of the thread that reads
-    missing: (
-        u32  # of a tensor map, or of UNFENCED_TENSOR: what is missing between the two; of ONE_SIDED, see `one_sided`
-    )
-    weak: u32  # of a race: why that wait, or an arrival that it saw, hands nothing over; see `reports`
-    wait: u64  # of such a race: the offset of the mbarrier
-    wait_phases: (
-        u64  # of such a race, and of an mbarrier that is initialised again: how many phases of it were complete
-    )
-    initialised: u32  # of such a race: 1 + the instruction that initialised the mbarrier; 0: it is not known
-    completed_by: u32  # of such a race: 1 + the first instruction that arrived in the last complete phase
-    phase_arrivals: u32  # of such a race: the arrivals of that phase
-    group_wait: u32  # of a race: 1 + the last wait for groups of the thread that started the other operation
-    observed_write: u32  # of ONE_SIDED: the write that was observed; the read is the third instruction
-    used_at: u32  # of an undefined value: 1 + the instruction that uses it; 0: it is the read itself
-    commit: u32  # of a race: 1 + the `tcgen05.commit` that signals the end of the other operation, at `wait`
-    phase_bytes: u64  # of such a race: the bytes that were expected in that phase
 
 
 @struct

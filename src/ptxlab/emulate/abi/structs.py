@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from ptxlab.native import size_of
 from ptxlab.native.checking import share
 from ptxlab.native.types import StructType, field_of
 
+T = TypeVar("T")
 _LINE = 128  # bytes of memory that cores pass to each other at a time
 
 
@@ -55,6 +56,14 @@ class StructArray:
         start = self.address + index * self.stride + offset
         for number, value in enumerate(values):
             _KINDS[bytes].from_address(start + bytes * number).value = value
+
+    def value(self, owner: type[T], index: int = 0) -> T:
+        """One of them as a value of its class, a dataclass of numbers and of other structures."""
+        fields: dict[str, Any] = {}
+        for name, (_, type) in owner.__dict__["__native__"].fields.items():
+            is_part = isinstance(type, StructType)
+            fields[name] = self.part(name, index).value(type.owner) if is_part else self.get(name, index)
+        return owner(**fields)
 
     def get(self, name: str, index: int = 0) -> int:
         """Read a field; `a.b` is the field `b` of the part `a`."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.abi.faults import BarrierReason
-from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.emulate.explain.found import Found
 from ptxlab.emulate.explain.mbarrier_hangs import name_mbarrier
 from ptxlab.emulate.explain.snapshots import BlockSnapshot, last_wait, thread_name
 from ptxlab.isa.chapters.mbarrier import ARRIVALS
@@ -57,17 +57,16 @@ def explain_bad_barrier(fault: FaultSnapshot) -> Diagnostic:
     return explain[reason](fault, name)
 
 
-def explain_not_invalidated(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+def explain_not_invalidated(found: Found) -> Diagnostic:
     """An mbarrier that is valid is initialised again; it is idle, but was not invalidated."""
-    instruction, first = found.get("instruction", number), found.get("other_instruction", number)
-    name = name_mbarrier(launch, found.get("address", number))
-    used = found.get("wait_phases", number) > 0
+    mbarrier = found.record.mbarrier
+    name, first, used = name_mbarrier(found.launch, mbarrier.offset), mbarrier.initialised - 1, mbarrier.phases > 0
     what = "initialised here, and used since" if used else "initialised here"
-    others = [] if instruction == first else _labels(launch, first, what)
+    others = [] if found.instruction == first else found.label(first, what)
     return warning(
         "reinitialised-mbarrier",
         f"{name} is initialised again without `mbarrier.inval`",
-        launch.span_of(instruction),
+        found.span,
         "initialised again here",
         others=others,
         notes=[

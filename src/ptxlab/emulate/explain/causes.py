@@ -14,67 +14,63 @@ cause of reads that race with both: a thread that has read something wrong write
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import Party, excuse, parties_of, race_of
+from ptxlab.emulate.abi import address_spaces, findings
+from ptxlab.emulate.explain.accesses import Race, excuse
+from ptxlab.emulate.explain.found import Found
 from ptxlab.emulate.explain.operations import operation_of
-from ptxlab.emulate.explain.paths import Paths
-from ptxlab.emulate.runtime.order import reports, shadow
+from ptxlab.emulate.runtime.order import shadow
 from ptxlab.ir.inlining import own_frame
 
-if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import RunningLaunch
-
+F = TypeVar("F", bound=Found)
 MOST = 4  # pairs of lines that a note names
 Source = tuple[str, int]  # a file and a line of it
 
 
 @dataclass
 class Cause:
-    """Findings with one cause; a barrier after the instruction `low` and before `high` orders all of them."""
+    """Races with one cause; a barrier after the instruction `low` and before `high` orders all of them."""
 
     key: Hashable
     low: int
     high: int
-    numbers: list[int] = field(default_factory=list)
+    races: list[Race]
     sources: set[frozenset[Source]] = field(default_factory=set)
 
 
-def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
-    """The numbers of findings, those with one cause together, by when the first of each was found.
+def causes_of(races: Sequence[Race]) -> list[list[Race]]:
+    """Races, those with one cause together, by when the first of each was found.
 
     Two writes follow from what reads too early or too late: with it, if both are part of it, after it if one is.
     """
     causes: list[Cause] = []
-    sources = _sources(launch)
-    for number in _without_consequences(launch, found, numbers):
-        parties = parties_of(found, number)
-        low, high = sorted(party.instruction for party in parties)
-        key = _key(launch, found, number, parties, sources)
+    sources = _sources(races)
+    for race in _without_consequences(races):
+        low, high = sorted(race.instructions)
+        key = _key(race, sources)
         source = frozenset(sources[at] for at in (low, high) if at in sources)
         for cause in causes:
             if cause.key != key:
                 continue
             overlaps = max(cause.low, low) < min(cause.high, high)
             if overlaps or source in cause.sources:
-                cause.numbers.append(number)
+                cause.races.append(race)
                 break
         else:
-            causes.append(cause := Cause(key, low, high, [number]))
+            causes.append(cause := Cause(key, low, high, [race]))
             overlaps = True
         if overlaps:
             cause.low, cause.high = max(cause.low, low), min(cause.high, high)
         if source:
             cause.sources.add(source)
-    groups = [sorted(cause.numbers, key=lambda one: _rank(found, one)) for cause in causes]
-    reading = [(group, _instructions(found, group)) for group in groups if not _rank(found, group[0])[1]]
-    followed: list[list[int]] = []
-    for group in [group for group in groups if _rank(found, group[0])[1]]:
-        written = _instructions(found, group)
+    groups = [sorted(cause.races, key=_rank) for cause in causes]
+    reading = [(group, _instructions(group)) for group in groups if not _rank(group[0])[1]]
+    followed: list[list[Race]] = []
+    for group in [group for group in groups if _rank(group[0])[1]]:
+        written = _instructions(group)
         cause_of = next((other for other, instructions in reading if written <= instructions), None)
         if cause_of is not None:
             cause_of += group
@@ -84,75 +80,61 @@ def causes_of(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> 
     return sorted(groups, key=lambda group: group in followed)
 
 
-def _instructions(found: StructArray, numbers: list[int]) -> set[int]:
-    return {party.instruction for number in numbers for party in parties_of(found, number)}
+def _instructions(races: Sequence[Race]) -> set[int]:
+    return {instruction for race in races for instruction in race.instructions}
 
 
-def _rank(found: StructArray, number: int) -> tuple[bool, bool]:
-    """Which of several findings represents their cause, the least first.
+def _rank(race: Race) -> tuple[bool, bool]:
+    """Which of several races represents their cause, the least first.
 
     A race represents those that a warp collective happens to order. What reads too early, or too late, represents two
     writes: where data are changed in place, these follow from it.
     """
-    is_read = any(party.kind != address_spaces.STORE for party in parties_of(found, number))
-    return found.get("kind", number) != reports.RACE, not is_read
+    is_read = any(party.kind != address_spaces.STORE for party in race.parties)
+    return race.kind != findings.RACE, not is_read
 
 
-def _without_consequences(launch: RunningLaunch, found: StructArray, races: list[int]) -> list[int]:
-    """The findings without those of a deallocation or of a missing fence that others explain."""
-    kinds = {number: found.get("kind", number) for number in races}
-    unfenced = [number for number in races if kinds[number] in (reports.UNFENCED, reports.UNFENCED_TENSOR)]
-    frees = [
-        number
-        for number in races
-        if launch.compiled.effects(found.get("instruction", number)).does("tensor_memory", "free")
-    ]
-    kept = {number for number in races if number not in frees and number not in unfenced}
-    reported = {found.get(name, number) for number in kept for name in ("instruction", "other_instruction")}
-    for kind in (reports.UNFENCED, reports.UNFENCED_TENSOR):
-        kept |= set(_one_a_fence(launch, found, [number for number in unfenced if kinds[number] == kind]))
+def _without_consequences(races: Sequence[Race]) -> list[Race]:
+    """The races without those of a deallocation or of a missing fence that others explain."""
+    unfenced = [race for race in races if race.kind in (findings.UNFENCED, findings.UNFENCED_TENSOR)]
+    frees = [race for race in races if race.access.effects.does("tensor_memory", "free")]
+    kept = {race for race in races if race not in frees and race not in unfenced}
+    reported = {instruction for race in kept for instruction in race.instructions}
+    for kind in (findings.UNFENCED, findings.UNFENCED_TENSOR):  # of those for which one fence is missing the first
+        kept |= {group[0] for group in by_synchronization([race for race in unfenced if race.kind == kind])}
     freed: set[int] = set()
-    for number in frees:
-        at = found.get("instruction", number)
-        if at not in freed and found.get("other_instruction", number) not in reported:
-            freed.add(at)
-            kept.add(number)
-    return [number for number in races if number in kept]
+    for race in frees:
+        if race.instruction not in freed and race.other.instruction not in reported:
+            freed.add(race.instruction)
+            kept.add(race)
+    return [race for race in races if race in kept]
 
 
-def _one_a_fence(launch: RunningLaunch, found: StructArray, unfenced: list[int]) -> list[int]:
-    """Of the findings for which one fence is missing the one that is first in the file."""
-    return [group[0] for group in by_synchronization(launch, found, unfenced)]
-
-
-def by_synchronization(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
+def by_synchronization(found: Sequence[F]) -> list[list[F]]:
     """Findings in the order of the file, those that follow the same synchronization together."""
-    paths = Paths(launch.compiled)
-    groups: list[tuple[frozenset[int], list[int]]] = []
-    for number in sorted(numbers, key=lambda number: (found.get("instruction", number), number)):
-        before = paths.synchronizations_before(found.get("instruction", number))
+    groups: list[tuple[frozenset[int], list[F]]] = []
+    for one in sorted(found, key=lambda one: one.instruction):
+        before = one.paths.synchronizations_before(one.instruction)
         group = next((group for other, group in groups if before & other), None)
         if group is None:
             groups.append((before, group := []))
-        group.append(number)
+        group.append(one)
     return [group for _, group in groups]
 
 
-def by_source(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[list[int]]:
+def by_source(found: Sequence[F]) -> list[list[F]]:
     """Findings of one access each, those that were compiled from one line of the source together."""
-    sources = _sources(launch)
-    groups: dict[Hashable, list[int]] = {}
-    for number in numbers:
-        at = found.get("instruction", number)
-        groups.setdefault((found.get("space", number), sources.get(at, at)), []).append(number)
+    sources = _sources(found)
+    groups: dict[Hashable, list[F]] = {}
+    for one in found:
+        groups.setdefault((one.space, sources.get(one.instruction, one.instruction)), []).append(one)
     return list(groups.values())
 
 
-def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -> list[str]:
+def other_lines(found: Sequence[Found]) -> list[str]:
     """A note on the pairs of lines of one cause beside the first, if there are any."""
-    beside = parties_of(found, numbers[0])[1].instruction
-    numbered = [sorted(party.instruction for party in parties_of(found, one)) for one in numbers]
-    named = {(low, high): tuple(launch.name_line(number, beside) for number in (low, high)) for low, high in numbered}
+    numbered = [sorted(one.instructions) for one in found]
+    named = {(low, high): tuple(map(found[0].line, (low, high))) for low, high in numbered}
     lines = list(dict.fromkeys(named.values()))[1:]
     pairs = [f"{low} and {high}{' of another thread' * (low == high)}" for low, high in lines]
     alike = len(named) - len(pairs) - 1
@@ -167,39 +149,38 @@ def other_lines(launch: RunningLaunch, found: StructArray, numbers: list[int]) -
     return [f"the same order is missing between {', '.join(most)}{', and ' if most else ''}{last}"]
 
 
-def _key(
-    launch: RunningLaunch, found: StructArray, number: int, parties: tuple[Party, Party], sources: dict[int, Source]
-) -> Hashable:
-    """What findings with one cause have in common; a number of its own for one that has its cause to itself."""
-    kind, space = found.get("kind", number), found.get("space", number)
+def _key(race: Race, sources: dict[int, Source]) -> Hashable:
+    """What races with one cause have in common; the race itself for one that has its cause to itself."""
+    kind, space, parties = race.kind, race.space, race.parties
     earlier, later = parties
-    is_plain = kind in (reports.RACE, reports.COLLECTIVE_ONLY) and space != address_spaces.TENSOR_SPACE
-    functions = frozenset(id(launch.compiled.instructions[party.instruction][0]) for party in parties)
+    is_plain = kind in (findings.RACE, findings.COLLECTIVE_ONLY) and space != address_spaces.TENSOR_SPACE
+    functions = frozenset(id(race.launch.compiled.instructions[at][0]) for at in race.instructions)
     are_async = all(party.is_async or party.flags & shadow.COPY for party in parties)
     if is_plain and are_async and len(functions) == 1:
-        names = frozenset(operation_of(launch.compiled.effects(party.instruction)).name for party in parties)
+        names = frozenset(operation_of(party.effects).name for party in parties)
         return functions, names, earlier.block == later.block, earlier.kind, later.kind
     if not is_plain or any(party.flags & shadow.STALE for party in parties):
-        return number
-    race = race_of(launch, found, number)
-    is_of_next = race.is_of_next
-    if kind == reports.RACE and excuse(launch, race.earlier, race.later):
-        return number
+        return race
+    if kind == findings.RACE and excuse(race):
+        return race
     if len(functions) > 1:  # their instructions have no common order
         functions |= {earlier.instruction, later.instruction}
-    copies = [party for party in parties if party.is_copy and not is_of_next]
+    copies = [party for party in parties if party.is_copy and not race.is_of_next]
     if copies:  # one wait is for all `cp.async` of a thread, but other copies may each have an mbarrier
         waits = [sources.get(one.instruction, one.instruction) for one in copies if one.is_async]
         return kind, functions, space, race.in_block, race.earlier.kind, race.later.kind, *waits
     strong = earlier.flags & later.flags & shadow.STRONG
     if earlier.block == later.block:
-        return kind, functions, strong, is_of_next
-    region = launch.regions.at(found.get("address", number))
+        return kind, functions, strong, race.is_of_next
+    region = race.launch.regions.at(race.record.address)
     return kind, functions, strong, None if region is None else region.name
 
 
-def _sources(launch: RunningLaunch) -> dict[int, Source]:
-    """The user's line that each instruction was compiled from, where there is one."""
+def _sources(found: Sequence[Found]) -> dict[int, Source]:
+    """The user's line that each instruction of their kernel was compiled from, where there is one."""
+    if not found:
+        return {}
+    launch = found[0].launch
     spans = map(launch.span_of, range(len(launch.compiled.instructions)))
     frames = [() if span is None else launch.origins.frames(span) for span in spans]
     owned = {number: found[own_frame(found)] for number, found in enumerate(frames) if found}

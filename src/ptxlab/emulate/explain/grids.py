@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import Party, bytes_of, parties_of
-from ptxlab.emulate.explain.snapshots import thread_name
+from ptxlab.emulate.explain.found import Found, Party
 from ptxlab.emulate.runtime.order.earlier_grids import AGE_SHIFT, EARLIER, INSTRUCTION, MOST_AGE
 from ptxlab.report import Diagnostic, Label, error
 
@@ -15,19 +13,17 @@ if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
 
-def is_of_earlier_grid(found: StructArray, number: int) -> bool:
+def is_of_earlier_grid(found: Found) -> bool:
     """Whether a finding is about an access of an earlier grid."""
-    return bool(found.get("other_instruction", number) & EARLIER)
+    return bool(found.other.instruction & EARLIER)
 
 
-def explain_overlaps(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
+def explain_overlaps(races: Sequence[Found]) -> Iterator[Diagnostic]:
     """The races with earlier grids, of each pair of lines one."""
-    known = set()
-    for number in numbers:
-        earlier, later = parties_of(found, number)
-        if (earlier.instruction, later.instruction) not in known:
-            known.add((earlier.instruction, later.instruction))
-            yield _explain(launch, found, number, earlier, later)
+    first: dict[tuple[int, int], Found] = {}
+    for race in races:
+        first.setdefault(race.instructions, race)
+    yield from map(_explain, first.values())
 
 
 def grid_of(launch: RunningLaunch, instruction: int) -> tuple[RunningLaunch, str]:
@@ -39,29 +35,28 @@ def grid_of(launch: RunningLaunch, instruction: int) -> tuple[RunningLaunch, str
     return before, which
 
 
-def label_of(launch: RunningLaunch, party: Party, does: str) -> list[Label]:
+def label_of(party: Party, does: str) -> list[Label]:
     """A label at the line of an access of this grid or an earlier one, if that has a line."""
     if not party.instruction & EARLIER:
-        span, who = launch.span_of(party.instruction), thread_name(launch, party.block, party.thread)
+        span, who = party.launch.span_of(party.instruction), party.who
     else:
-        before, which = grid_of(launch, party.instruction)
+        before, which = grid_of(party.launch, party.instruction)
         span, who = before.span_of(party.instruction & INSTRUCTION), f"`{before.compiled.kernel.name}`, {which},"
     return [] if span is None else [Label(span, f"{who} {does}")]
 
 
-def _explain(launch: RunningLaunch, found: StructArray, number: int, earlier: Party, later: Party) -> Diagnostic:
+def _explain(race: Found) -> Diagnostic:
+    launch, (earlier, later) = race.launch, race.parties
     before, which = grid_of(launch, earlier.instruction)
     name, span = before.compiled.kernel.name, before.span_of(earlier.instruction & INSTRUCTION)
-    bytes = bytes_of(launch, found, number)
-    who = thread_name(launch, later.block, later.thread)
     how = "started an operation that " if later.is_async else ""
     does = f"{how}{later.does}" if later.is_async else later.did
     other = "the grid before it" if before is launch.before else which
     return error(
         "data-race",
         f"a grid {later.does} global memory that {other} {earlier.does}, before `griddepcontrol.wait`",
-        launch.span_of(later.instruction),
-        f"{who} {does} {bytes}",
+        race.span,
+        f"{later.who} {does} {race.bytes}",
         others=[] if span is None else [Label(span, f"`{name}`, {which}, {earlier.did} there")],
         notes=[
             f"`griddepcontrol.launch_dependents` let this grid start while `{name}` may still run; "

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi import address_spaces
-from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import Party, Race, are_companions, excuse, race_of, replay
+from ptxlab.emulate.abi import address_spaces, findings
+from ptxlab.emulate.explain.accesses import Race, are_companions, excuse
+from ptxlab.emulate.explain.found import Party, replay
 from ptxlab.emulate.explain.memory_names import name_memory
-from ptxlab.emulate.explain.paths import Paths
 from ptxlab.emulate.explain.tensor_findings import (
     explain_missing_fence,
     explain_missing_fence_before,
     explain_tensor_race,
 )
-from ptxlab.emulate.runtime.order import reports, shadow
+from ptxlab.emulate.runtime.order import shadow
 from ptxlab.emulate.runtime.order.tensor_happens_before import WITHOUT_FENCE_BEFORE
 from ptxlab.report import Diagnostic, error, warning
-
-if TYPE_CHECKING:
-    from ptxlab.emulate.host.running import RunningLaunch
 
 _COLLECTIVE = (
     "`shfl`, `vote`, `match`, `redux`, `elect`, `mma`, `wgmma`, `ldmatrix` and the like wait for lanes of a warp, "
@@ -29,6 +24,12 @@ _COLLECTIVE = (
 _FAILED = (
     "they are ordered if a `cas` that fails counts as a write, as in the manual's pseudo-code of `atom`; "
     "by its memory model (8.4), and in C++, it is a read and releases nothing"
+)
+
+_BY_THREAD = ("written", "read")
+_PROXIES = (
+    "barriers order threads; asynchronous operations see what a thread wrote only after a proxy fence",
+    "barriers order threads; what this writes may overtake the read of a thread that has passed no proxy fence since",
 )
 
 
@@ -43,13 +44,12 @@ class _Account:
     helps: list[str] = field(default_factory=list)
 
 
-def explain_race(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+def explain_race(race: Race) -> Diagnostic:
     """Two accesses to the same memory without order."""
-    race = race_of(launch, found, number)
     if race.space == address_spaces.TENSOR_SPACE:
-        if race.kind != reports.UNFENCED_TENSOR:
+        if race.kind != findings.UNFENCED_TENSOR:
             return explain_tensor_race(race)
-        is_before = found.get("missing", number) == WITHOUT_FENCE_BEFORE
+        is_before = race.record.missing == WITHOUT_FENCE_BEFORE
         return explain_missing_fence_before(race) if is_before else explain_missing_fence(race)
     if race.earlier.is_copy:
         account = _with_operation_in_flight(race)
@@ -58,18 +58,18 @@ def explain_race(launch: RunningLaunch, found: StructArray, number: int) -> Diag
     else:
         account = _without_synchronization(race)
     say, code, message, notes, helps = error, "data-race", account.message, account.notes, account.helps
-    if race.kind == reports.COLLECTIVE_ONLY:
+    if race.kind == findings.COLLECTIVE_ONLY:
         say, code, notes = warning, "unordered-collective", [_COLLECTIVE]
         message = f"{message.removeprefix('unsynchronized: ')}, ordered only by a warp collective"
         helps = ["`bar.warp.sync` after the first of them orders lanes of a warp, and what they do for others"]
-    elif race.kind == reports.FAILED_ONLY:
+    elif race.kind == findings.FAILED_ONLY:
         say, notes = warning, [*notes, _FAILED]
-    elif reason := excuse(launch, race.earlier, race.later):
+    elif reason := excuse(race):
         say, notes = warning, [*notes, reason]
     after, others = account.after, race.at_earlier(account.before)
     if race.earlier.instruction == race.later.instruction:
         after, others = f"{account.before}, {after}", []
-    span = launch.span_of(race.later.instruction)
+    span = race.launch.span_of(race.later.instruction)
     return say(code, message, span, after, others=others, notes=[*notes, *replay(race.launch)], helps=helps)
 
 
@@ -78,14 +78,50 @@ def started(race: Race, party: Party) -> str:
     return f"started {race.operation(party)} that {party.does}" if party.is_async else "started a copy to"
 
 
+def explain_unfenced(race: Race) -> Diagnostic:
+    """What a thread wrote may not be visible to the asynchronous operation that uses it."""
+    if race.earlier.is_copy:
+        return _explain_unfenced_copy(race)
+    name, is_read = race.operation(race.later).name, race.earlier.kind == address_spaces.LOAD
+    fence = "fence.proxy.async.global" if race.space == address_spaces.GLOBAL_SPACE else "fence.proxy.async.shared::cta"
+    return error(
+        "missing-proxy-fence",
+        f"{race.operation(race.later)} {race.later.does} {name_memory(race.space)} {_BY_THREAD[is_read]} by a thread, "
+        "with no proxy fence in between",
+        race.launch.span_of(race.later.instruction),
+        f"{race.second} {started(race, race.later)} {race.bytes}",
+        others=race.at_earlier(f"{race.first} {race.earlier.did} there"),
+        notes=[_PROXIES[is_read]],
+        helps=[f"`{fence};` in every thread that {race.earlier.does}, before the barrier that precedes the {name}"],
+    )
+
+
+def _explain_unfenced_copy(race: Race) -> Diagnostic:
+    """What `cp.async`, `st.async` or `red.async` wrote may not be visible to the asynchronous operation that uses it.
+
+    Without the fence after `cp.async` many kernels in use are right, whatever the manual says: it is a warning.
+    """
+    says, word = (error, "st.async") if race.earlier.is_async else (warning, "cp.async")
+    operation = race.operation(race.later)
+    return says(
+        "missing-proxy-fence",
+        f"{operation} {race.later.does} shared memory written by `{word}`, with no proxy fence in between",
+        race.launch.span_of(race.later.instruction),
+        f"{race.second} {started(race, race.later)} {race.bytes}",
+        others=race.at_earlier(f"{race.first} {started(race, race.earlier)} them"),
+        notes=[f"`{word}` writes by the generic proxy, as threads do: a wait for it is not a proxy fence"],
+        helps=[f"`fence.proxy.async.shared::cta;` after the wait for `{word}`, before the {operation.name}"],
+    )
+
+
 def _said(race: Race, first: str, second: str, *, when: str = "", also: str = "") -> tuple[str, str]:
     """What the first and the second access did; the one that is shown above says to which bytes, and in which block.
 
     `when` is said of the second, and `also` of the one that is shown below.
     """
     if race.is_upwards:
-        return f"{race.first} {first} them{also}", f"{race.other} {second} {race.bytes}{when}"
-    return f"{race.first} {first} {race.bytes}", f"{race.other} {second} them{when}{also}"
+        return f"{race.first} {first} them{also}", f"{race.second_thread} {second} {race.bytes}{when}"
+    return f"{race.first} {first} {race.bytes}", f"{race.second_thread} {second} them{when}{also}"
 
 
 def _with_operation_in_flight(race: Race) -> _Account:
@@ -163,7 +199,7 @@ def _reason(race: Race) -> str:
     means = "no barrier, and no release/acquire pair"
     if earlier.block != later.block:
         means = "no release/acquire pair with scope `.gpu`"
-        if are_companions(launch, earlier, later):
+        if are_companions(earlier, later):
             means = "no `barrier.cluster`, and no release/acquire pair with scope `.cluster`"
     if line == other_line:
         return f"nothing orders what the two threads do in {line}: {means}"
@@ -172,7 +208,7 @@ def _reason(race: Race) -> str:
 
 def _relaxed(race: Race) -> list[str]:
     """A note on strong accesses by which blocks seem to synchronize, where nothing from one to the other orders."""
-    paths, effects = Paths(race.launch.compiled), race.launch.compiled.effects
+    paths, effects = race.paths, race.launch.compiled.effects
     first, last = race.earlier.instruction, race.later.instruction
     between = [
         number

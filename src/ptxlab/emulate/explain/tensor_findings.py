@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import replay
-from ptxlab.emulate.explain.paths import Paths
+from ptxlab.emulate.explain.found import Found, replay
 from ptxlab.emulate.explain.snapshots import ranges
 from ptxlab.emulate.runtime.tensor_memory.collectors import CHANGED, FULL
 from ptxlab.isa.units.collector import BUFFERS
@@ -16,8 +14,8 @@ from ptxlab.isa.units.tensor_memory import BAND, COLUMNS
 from ptxlab.report import Diagnostic, Label, error, warning
 
 if TYPE_CHECKING:
-    from ptxlab.emulate.explain.accesses import Party, Race
-    from ptxlab.emulate.host.running import RunningLaunch
+    from ptxlab.emulate.explain.accesses import Race
+    from ptxlab.emulate.explain.found import Party
 
 MOST_LINES = 4  # that a note lists
 _WHERE = {"load": " of tensor memory", "store": " to tensor memory"}
@@ -27,9 +25,9 @@ def explain_tensor_race(race: Race) -> Diagnostic:
     """Operations on the same tensor memory without order."""
     earlier, later = race.earlier, race.later
     if _frees(race, earlier):
-        return _explain_use_after_free(race, later, earlier, race.other, race.first)
+        return _explain_use_after_free(race, later, earlier, race.second_thread, race.first)
     if _frees(race, later):
-        return _explain_use_after_free(race, earlier, later, race.first, race.other)
+        return _explain_use_after_free(race, earlier, later, race.first, race.second_thread)
     before, after = race.operation(earlier), race.operation(later)
     start, still, label = "", "still ", f"before the {before.name} was known to be complete"
     notes = [before.completion]
@@ -40,7 +38,7 @@ def explain_tensor_race(race: Race) -> Diagnostic:
         "data-race",
         f"{start}{after} {later.does} tensor memory that {before} {still}{earlier.does}",
         race.launch.span_of(later.instruction),
-        f"{race.other} started it at {race.bytes}, {label}",
+        f"{race.second_thread} started it at {race.bytes}, {label}",
         others=race.at_earlier(f"{race.first} started the {before.name}"),
         notes=[*notes, *replay(race.launch)],
     )
@@ -48,7 +46,7 @@ def explain_tensor_race(race: Race) -> Diagnostic:
 
 def _last_waits(race: Race) -> str:
     """`: the last before the MMA is on line 12, before the load on line 40`, where there is one of each"""
-    texts, paths = [], Paths(race.launch.compiled)
+    texts, paths = [], race.paths
     for party in (race.earlier, race.later):
         found = sorted(paths.synchronizations_before(party.instruction, is_fenced=True))
         if len(found) != 1:
@@ -59,19 +57,18 @@ def _last_waits(race: Race) -> str:
 
 
 def _frees(race: Race, party: Party) -> bool:
-    return race.launch.compiled.effects(party.instruction).does("tensor_memory", "free")
+    return party.effects.does("tensor_memory", "free")
 
 
 def _explain_use_after_free(race: Race, use: Party, free: Party, user: str, freer: str) -> Diagnostic:
     """Operations that a deallocation does not wait for: they may use what is no longer the block's."""
     operation = race.operation(use)
-    span = race.launch.span_of(free.instruction)
     return error(
         "use-after-free",
         f"{operation} may use tensor memory after `tcgen05.dealloc` has freed it",
         race.launch.span_of(use.instruction),
         f"{user} started it at {race.bytes}",
-        others=[] if span is None else [Label(span, f"{freer} frees it")],
+        others=race.label(free.instruction, f"{freer} frees it"),
         notes=[
             f"nothing makes sure that the {operation.name} is complete when the memory is freed",
             operation.completion,
@@ -84,7 +81,7 @@ def _explain_use_after_free(race: Race, use: Party, free: Party, user: str, free
 def explain_missing_fence(race: Race) -> Diagnostic:
     """An operation on tensor memory that may run ahead of the synchronization before it."""
     before, after = race.operation(race.earlier), race.operation(race.later)
-    waits = sorted(Paths(race.launch.compiled).synchronizations_before(race.later.instruction))
+    waits = sorted(race.paths.synchronizations_before(race.later.instruction))
     after_wait, where = "before it", "between the synchronization and this line"
     if len(waits) == 1:
         after_wait = f"after {race.launch.name_line(waits[0], race.later.instruction)}"
@@ -94,7 +91,7 @@ def explain_missing_fence(race: Race) -> Diagnostic:
         f"{after}{_WHERE.get(after.name, '')} may run ahead of the synchronization that orders it after "
         f"{before}{_WHERE.get(before.name, '')}",
         race.launch.span_of(race.later.instruction),
-        f"{race.other} started it at {race.bytes}, with no `tcgen05.fence::after_thread_sync` {after_wait}",
+        f"{race.second_thread} started it at {race.bytes}, with no `tcgen05.fence::after_thread_sync` {after_wait}",
         others=race.at_earlier(f"{race.first} started the {before.name}"),
         notes=["operations on tensor memory are ordered after barriers and mbarriers only by such a fence"],
         helps=[f"`tcgen05.fence::after_thread_sync;` {where}"],
@@ -109,7 +106,7 @@ def explain_missing_fence_before(race: Race) -> Diagnostic:
         f"{after}{_WHERE.get(after.name, '')} may overtake a store to tensor memory of another warp, which passes no "
         "fence before it synchronizes",
         race.launch.span_of(race.later.instruction),
-        f"{race.other} started it at {race.bytes}",
+        f"{race.second_thread} started it at {race.bytes}",
         others=race.at_earlier(f"{race.first} started the store, and has passed no fence since"),
         notes=["`tcgen05.wait::st` is for the warp itself; what other threads start is ordered after it by a fence"],
         helps=[
@@ -119,42 +116,40 @@ def explain_missing_fence_before(race: Race) -> Diagnostic:
     )
 
 
-def explain_unread(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+def explain_unread(found: Found) -> Diagnostic:
     """Accumulators that nothing reads before they are freed or overwritten."""
-    word, columns = found.get("address", number) // 4, found.get("bytes", number) // 4
-    bands = [band for band in range(4) if found.get("other_flags", number) >> band & 1]
+    word, columns = found.record.address // 4, found.record.bytes // 4
+    bands = [band for band in range(4) if found.record.bands >> band & 1]
     lanes = ranges(lane for band in bands for lane in range(band * BAND, (band + 1) * BAND))
     first = word % COLUMNS
     which = f"lanes {lanes}" if not columns else f"columns {first} to {first + columns - 1}"
-    last = found.get("other_instruction", number)
-    is_free = launch.compiled.effects(last).does("tensor_memory", "free")
-    span = None if last == found.get("instruction", number) else launch.span_of(last)
+    last = found.other.instruction
+    end = "freed" if found.other.effects.does("tensor_memory", "free") else "overwritten"
     notes, helps = [], [f"read them, or use an MMA with {columns} columns less"]
     if not columns:
         notes = ["a warp reads the 32 lanes of its number in its warpgroup: it takes four warps to read 128 rows"]
         helps = [f"let the warps that reach lanes {lanes} read them; if they are not needed, use an MMA with 64 rows"]
     return warning(
         "unread-accumulators",
-        f"{which} of the accumulators are {'freed' if is_free else 'overwritten'}, and nothing has read them",
-        launch.span_of(found.get("instruction", number)),
+        f"{which} of the accumulators are {end}, and nothing has read them",
+        found.span,
         f"this MMA writes them, at column {first} of tensor memory" if not columns else "this MMA writes them",
-        others=[] if span is None else [Label(span, f"{'freed' if is_free else 'overwritten'} here")],
+        others=found.label(last, f"{end} here") if last != found.instruction else [],
         notes=notes,
         helps=helps,
     )
 
 
-def explain_collectors(launch: RunningLaunch, found: StructArray, numbers: Sequence[int]) -> Iterator[Diagnostic]:
+def explain_collectors(found: Sequence[Found]) -> Iterator[Diagnostic]:
     """Of each collector buffer that MMAs use in vain, the first; one with another matrix if there is one."""
-    by_flags: dict[int, list[int]] = {}
-    for number in numbers:
-        by_flags.setdefault(found.get("other_flags", number), []).append(number)
+    by_flags: dict[int, list[Found]] = {}
+    for one in found:
+        by_flags.setdefault(one.record.collector, []).append(one)
     for flags, (first, *others) in sorted(by_flags.items(), reverse=True):
         if flags < FULL and {flags | FULL, flags | CHANGED} & by_flags.keys():
             continue  # the buffer is empty before it is wrong: one cause
-        diagnostic = explain_collector(launch, found, first)
-        places = [found.get("instruction", number) for number in (first, *others)]
-        lines = [launch.name_line(place, places[0]) for place in places[1:]]
+        diagnostic = explain_collector(first)
+        lines = [first.line(other.instruction) for other in others]
         if lines:
             listed = ", ".join(lines[:MOST_LINES])
             more = f", and {len(lines) - MOST_LINES} more" if len(lines) > MOST_LINES else ""
@@ -162,13 +157,12 @@ def explain_collectors(launch: RunningLaunch, found: StructArray, numbers: Seque
         yield diagnostic
 
 
-def explain_collector(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+def explain_collector(found: Found) -> Diagnostic:
     """A collector buffer that an MMA uses, and that does not hold its matrix."""
-    flags, instruction = found.get("other_flags", number), found.get("instruction", number)
+    flags = found.record.collector
     buffer = BUFFERS[flags & (FULL - 1)]
     matrix = "A" if buffer == "a" else "B"
-    other = found.get("other_instruction", number)
-    span = None if other == instruction else launch.span_of(other)
+    span = None if found.other.instruction == found.instruction else found.launch.span_of(found.other.instruction)
     notes = ["modelled, not measured: the hardware may take a matrix from the buffer or from memory"]
     if flags & FULL:
         make, label = error, "filled here"
@@ -184,7 +178,7 @@ def explain_collector(launch: RunningLaunch, found: StructArray, number: int) ->
     return make(
         "bad-collector",
         message,
-        launch.span_of(instruction),
+        found.span,
         f"uses the {matrix} that the buffer should hold",
         others=[] if span is None else [Label(span, label)],
         notes=notes,

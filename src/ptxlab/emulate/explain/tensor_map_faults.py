@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ptxlab import ir
 from ptxlab.emulate.abi.bulk import MODES
 from ptxlab.emulate.abi.faults import CoordinateReason, TensorMapReason
-from ptxlab.emulate.abi.structs import StructArray
-from ptxlab.emulate.explain.accesses import parties_of
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
+from ptxlab.emulate.explain.found import Found
 from ptxlab.emulate.explain.grids import label_of
-from ptxlab.emulate.explain.snapshots import thread_name
 from ptxlab.emulate.runtime.order.tensor_map_order import NARROW_RELEASE, NO_RELEASE
 from ptxlab.report import Diagnostic, Label, error, warning
 
@@ -162,11 +160,11 @@ def word_field(field: TensorMapReason, value: int, dimension: int, limit: int) -
     return Wording(f"a damaged tensor map: `{name}` is {shown}, not {allowed}", [OVERWRITTEN], [])
 
 
-def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+def explain_stale_map(found: Found) -> Diagnostic:
     """A copy may use an older version of a tensor map that the kernel has changed."""
-    written, used = parties_of(found, number)
-    is_narrow = found.get("missing", number) == NARROW_RELEASE
-    is_unreleased = is_narrow or found.get("missing", number) == NO_RELEASE
+    written, used = found.parties
+    is_narrow = found.record.missing == NARROW_RELEASE
+    is_unreleased = is_narrow or found.record.missing == NO_RELEASE
     missing = "released" if is_unreleased else "acquired"
     scope = ", with a scope that includes both blocks" if is_narrow or written.block != used.block else ""
     helps = (
@@ -177,24 +175,23 @@ def explain_stale_map(launch: RunningLaunch, found: StructArray, number: int) ->
     return error(
         "stale-tensor-map",
         "a copy by a tensor map that the kernel has changed may still see the old one",
-        launch.span_of(used.instruction),
-        f"{thread_name(launch, used.block, used.thread)} uses the map here",
-        others=label_of(launch, written, "changed it here"),
+        found.span,
+        f"{used.who} uses the map here",
+        others=label_of(written, "changed it here"),
         notes=[f"copies read tensor maps through a proxy of their own; the change was not {missing} for it{scope}"],
         helps=[helps],
     )  # fmt: skip
 
 
-def explain_unchanged_map(launch: RunningLaunch, found: StructArray, number: int) -> Diagnostic:
+def explain_unchanged_map(found: Found) -> Diagnostic:
     """A tensor map is released and acquired again, and is the same as before."""
-    written, acquired = parties_of(found, number)
-    span = launch.span_of(acquired.instruction)
+    written, acquired = found.parties
     return warning(
         "unchanged-tensor-map",
         "a tensor map is made again as it was",
-        launch.span_of(written.instruction),
-        f"{thread_name(launch, written.block, written.thread)} writes the bytes that were there",
-        others=[] if span is None else [Label(span, "acquired before, and here again")],
+        found.launch.span_of(written.instruction),
+        f"{written.who} writes the bytes that were there",
+        others=found.label(acquired.instruction, "acquired before, and here again"),
         notes=["a change of a map takes an H200 0.5 to 1 µs: release, acquire, and a copy that reads the map anew"],
         helps=["change maps only where the next one differs, once for each group of tiles"],
     )

@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ptxlab.device import layout
-from ptxlab.emulate.abi import address_spaces, clocks, faults, state
+from ptxlab.emulate.abi import address_spaces, clocks, faults, findings, state
 from ptxlab.emulate.abi.structs import StructArray, zeroed_bytes
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
@@ -49,7 +49,7 @@ class HostWorker:
         self.fault = StructArray(faults.Fault)
         self.late = StructArray(faults.Fault)
         self.history = StructArray(clocks.History)
-        self.findings = StructArray(clocks.Finding, MOST_FINDINGS)
+        self.findings = StructArray(findings.Finding, MOST_FINDINGS)
         self.undefined = StructArray(clocks.UndefinedValue, (SOURCES + STORES) * 32)
         self.history.set(findings=self.findings.address, finding_capacity=MOST_FINDINGS)
         self.history.set(undefined=self.undefined.address)

@@ -12,12 +12,13 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import LOAD, SHARED_SPACE
 from ptxlab.emulate.abi.barriers import EARLY_READS, KNOWN_PHASES, EarlyRead, Phase
 from ptxlab.emulate.abi.clocks import Access
+from ptxlab.emulate.abi.findings import STALE_PHASE
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.access_history import GENERATION
 from ptxlab.emulate.runtime.order.last_waits import note_pass
-from ptxlab.emulate.runtime.order.reports import STALE_PHASE, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
@@ -115,6 +116,7 @@ def report_stale_phase(thread: Pointer[Thread], notes: Pointer[Phase], read: Poi
     if has_finding(history, STALE_PHASE, read.instruction) or history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, STALE_PHASE, notes.offset, 8, LOAD, read.instruction, SHARED_SPACE)
-    found.thread = read.thread
-    found.other_instruction = read.filled_at - 1
-    found.third_instruction = read.wait
+    found.access.thread = read.thread
+    found.other.instruction = read.filled_at - 1
+    found.wait.at = read.wait + 1
+    found.mbarrier.offset = notes.offset

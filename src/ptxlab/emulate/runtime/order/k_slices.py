@@ -12,13 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxlab.emulate.abi.address_spaces import LOAD
+from ptxlab.emulate.abi.findings import MismatchReason
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tiles import TILES, TileRead, WrittenTile
 from ptxlab.emulate.runtime.order.early_waits import cell_at
 from ptxlab.emulate.runtime.order.shadow import KIND
 from ptxlab.emulate.runtime.order.tile_layouts import (
-    DEPTH,
-    UNREAD_SLICES,
     is_zero,
     offset_in,
     report_mismatch,
@@ -105,10 +104,10 @@ def compare_slices(thread: Pointer[Thread], block: Pointer[Block], a: TileRead, 
     note_product(first, second, left.number, mixed(lines, u64(second.number) << 32 | u64(thread.number)))
     if left.count != right.count or left.number == right.number:
         return
-    found = report_mismatch(thread, b, DEPTH, instruction)
+    found = report_mismatch(thread, b, MismatchReason.DEPTH, instruction)
     if cast(u64, found) != 0:
-        found.other_flags = left.number
-        found.other_thread = right.number
+        found.mismatch.a_slice = left.number
+        found.mismatch.b_slice = right.number
 
 
 @native
@@ -194,13 +193,9 @@ def check_slices(thread: Pointer[Thread], block: Pointer[Block], tile: Pointer[W
         type=0,
         unused=0,
     )
-    report_tile(thread, whole, tile, UNREAD_SLICES, tile.reader)
-    history = thread.worker.history
-    for index in range(history.finding_count):
-        found = history.findings + index
-        if found.instruction == tile.reader and found.bytes == UNREAD_SLICES:
-            found.third_instruction = unread
-            found.commit = tile.read
+    found = report_tile(thread, whole, tile, MismatchReason.UNREAD_SLICES, tile.reader)
+    if cast(u64, found) != 0:
+        found.mismatch.unread_slice = unread
 
 
 @native

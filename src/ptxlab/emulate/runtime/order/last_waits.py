@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD, TENSOR_SPACE
 from ptxlab.emulate.abi.barriers import KNOWN_PHASES, RECENT_PHASES, Phase, PhaseRecord
-from ptxlab.emulate.abi.clocks import Access, Finding
+from ptxlab.emulate.abi.clocks import Access
+from ptxlab.emulate.abi.findings import Finding
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.happens_before import companion
@@ -53,17 +54,14 @@ def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, 
     Of groups: the last one of the thread that started the other operation. On an mbarrier: that of the later access, or
     of one that came too early, on the mbarrier that the asynchronous operation signals, or one that was over at once.
     """
-    found.third_instruction = 0
-    found.weak = 0
-    found.commit = 0
     earlier = thread
     channel: u32 = other.lanes if other.flags & ASYNC != 0 else u32(0)
     if channel >= PHASES and note_own_wait(thread, channel, found):
         return
     home = companion(thread, other.block)
-    if cast(u64, home) != 0 and found.other_thread < home.count:
-        earlier = home.threads + found.other_thread
-        found.group_wait = group_wait_of(earlier, other)
+    if cast(u64, home) != 0 and found.other.thread < home.count:
+        earlier = home.threads + found.other.thread
+        found.wait.groups = group_wait_of(earlier, other)
         if earlier.arrival.arrived != 0 and note_weak_arrival(earlier, other, found):
             return
     if other.block != u32(thread.block.number):
@@ -84,10 +82,10 @@ def note_last_wait(thread: Pointer[Thread], other: Pointer[Access], flags: u32, 
 @native
 def note_own_wait(thread: Pointer[Thread], channel: u32, found: Pointer[Finding]) -> boolean:
     """Add the wait of the later access on the mbarrier that the earlier operation signals, if there was one."""
-    if is_signalled(thread, channel, found.other_thread):
+    if is_signalled(thread, channel, found.other.thread):
         add_wait(found, thread)
         if thread.order.weak == WEAK_WAIT and thread.order.weak_at == thread.order.wait_at:
-            found.weak = WEAK_WAIT
+            found.wait.weak = WEAK_WAIT
         return True
     if thread.order.early != 0 and channel == channel_of_mbarrier(thread, thread.order.early - 1):
         add_early_wait(found, thread)
@@ -100,18 +98,18 @@ def note_other_wait(thread: Pointer[Thread], other: Pointer[Access], own: u32, f
     """Add a wait that hands nothing over, or what is known of the mbarrier that one of the operations signals."""
     is_far: boolean = other.block != u32(thread.block.number)
     if thread.order.weak != 0 and (is_far or thread.order.weak & NEAR_ENOUGH == 0):
-        found.third_instruction = thread.order.weak_at + 1
-        found.weak = thread.order.weak & ~u32(NEAR_ENOUGH)
+        found.wait.at = thread.order.weak_at + 1
+        found.wait.weak = thread.order.weak & ~u32(NEAR_ENOUGH)
         return
     channel: u32 = other.lanes if other.flags & ASYNC != 0 else own
     if channel >= TENSOR_WORK and channel < TENSOR_ISSUED and other.flags & ASYNC != 0:
         note_commit(thread, other, found)
         return
-    is_of_others: boolean = own != 0 or found.other_thread != thread.number
+    is_of_others: boolean = own != 0 or found.other.thread != thread.number
     if is_of_others and thread.order.wait != 0 and channel >= PRODUCTS and channel < TENSOR_LOADS:
         add_wait(found, thread)  # a stage that is filled again: what released it
         if own == 0:
-            found.weak = OTHER_WAIT
+            found.wait.weak = OTHER_WAIT
         return
     home = companion(thread, other.block)
     if channel < PHASES or cast(u64, home) == 0:
@@ -124,9 +122,9 @@ def note_other_wait(thread: Pointer[Thread], other: Pointer[Access], own: u32, f
     notes = notes_on(block, offset)
     if notes.is_known == 0 or notes.offset != offset or notes.passed_at == 0:
         return
-    found.third_instruction = notes.passed_at
-    found.wait = offset
-    found.wait_phases = notes.passed_phases
+    found.wait.at = notes.passed_at
+    found.mbarrier.offset = offset
+    found.mbarrier.phases = notes.passed_phases
     add_phase(found, notes)
 
 
@@ -137,14 +135,14 @@ def note_commit(thread: Pointer[Thread], other: Pointer[Access], found: Pointer[
     for index in range(KNOWN_PHASES):
         notes = cast(Pointer[Phase], thread.block.barriers.phases + index)
         is_of_operation: boolean = (
-            notes.committed_by == found.other_thread and notes.committed_from == found.other_block
+            notes.committed_by == found.other.thread and notes.committed_from == found.other.block
         )
         if notes.is_known == 0 or not is_of_operation or notes.committed < other.epoch:
             continue
         if first == 0 or notes.committed < first:
             first = notes.committed
-            found.commit = notes.committed_at + 1
-            found.wait = notes.offset
+            found.wait.commit = notes.committed_at + 1
+            found.mbarrier.offset = notes.offset
 
 
 @native
@@ -167,8 +165,8 @@ def note_weak_arrival(earlier: Pointer[Thread], other: Pointer[Access], found: P
     is_async: boolean = found.space == TENSOR_SPACE or other.flags & COPY != 0
     if earlier.arrival.arrived < (earlier.arrival.released if is_async else other.epoch):
         return False
-    found.third_instruction = earlier.arrival.relaxed_at + 1
-    found.weak = WEAK_ARRIVAL
+    found.wait.at = earlier.arrival.relaxed_at + 1
+    found.wait.weak = WEAK_ARRIVAL
     return True
 
 
@@ -199,30 +197,30 @@ def is_signalled(waiter: Pointer[Thread], channel: u32, by: u32) -> boolean:
 @native
 def add_wait(found: Pointer[Finding], waiter: Pointer[Thread]) -> None:
     """Add the last wait of a thread to a race, and what completed the phase that it saw."""
-    found.third_instruction = waiter.order.wait_at + 1
-    found.wait = waiter.order.wait - 1
-    found.wait_phases = waiter.order.wait_phases
-    notes = notes_on(waiter.block, found.wait)
-    if notes.is_known != 0 and notes.offset == found.wait:
+    found.wait.at = waiter.order.wait_at + 1
+    found.mbarrier.offset = waiter.order.wait - 1
+    found.mbarrier.phases = waiter.order.wait_phases
+    notes = notes_on(waiter.block, found.mbarrier.offset)
+    if notes.is_known != 0 and notes.offset == found.mbarrier.offset:
         add_phase(found, notes)
 
 
 @native
 def add_early_wait(found: Pointer[Finding], waiter: Pointer[Thread]) -> None:
     """Add to a race a wait of a thread that was over at once."""
-    found.third_instruction = waiter.order.early_wait + 1
-    found.wait = waiter.order.early - 1
-    found.wait_phases = 0
+    found.wait.at = waiter.order.early_wait + 1
+    found.mbarrier.offset = waiter.order.early - 1
+    found.mbarrier.phases = 0
 
 
 @native
 def add_phase(found: Pointer[Finding], notes: Pointer[Phase]) -> None:
     """Add to a race what the last phase of the mbarrier was completed by that a wait has seen."""
-    found.initialised = notes.instruction + 1
-    if found.wait_phases == 0 or notes.completed >= found.wait_phases + RECENT_PHASES:
+    found.mbarrier.initialised = notes.instruction + 1
+    if found.mbarrier.phases == 0 or notes.completed >= found.mbarrier.phases + RECENT_PHASES:
         return
-    record = cast(Pointer[PhaseRecord], notes.recent + u32(u64(found.wait_phases - 1) % RECENT_PHASES))
-    found.phase_arrivals = record.arrived
-    found.phase_bytes = record.expected_bytes
+    record = cast(Pointer[PhaseRecord], notes.recent + u32(u64(found.mbarrier.phases - 1) % RECENT_PHASES))
+    found.mbarrier.arrivals = record.arrived
+    found.mbarrier.bytes = record.expected_bytes
     if record.sources[0].count != 0:
-        found.completed_by = record.sources[0].instruction + 1
+        found.mbarrier.completed_by = record.sources[0].instruction + 1

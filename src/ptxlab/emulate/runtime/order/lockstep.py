@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD, LOCAL_WINDOW, SHARED_SPACE, SHARED_WINDOW, STORE
 from ptxlab.emulate.abi.clocks import Page
+from ptxlab.emulate.abi.findings import LOCKSTEP
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import is_known
-from ptxlab.emulate.runtime.order.reports import LOCKSTEP, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding, set_other
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, KIND, PAGE, PAGE_SHIFT, STRONG, WARP_SHIFT, slot_of
-from ptxlab.native import Pointer, address_of, native, trailing_zeros, u32, u64
+from ptxlab.native import Pointer, address_of, native, u32, u64
 
 
 @native
@@ -50,10 +51,7 @@ def note_lockstep(thread: Pointer[Thread], address: u64, bytes: u32, kind: u32, 
     if has_finding(history, LOCKSTEP, instruction) or history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, LOCKSTEP, offset, bytes, LOAD, instruction, SHARED_SPACE)
-    found.other_instruction = cell.instruction
-    found.other_thread = (cell.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, cell.lanes)
-    found.other_flags = cell.flags
-    found.other_block = u64(cell.block)
+    set_other(found, cell)
 
 
 CALLED = (note_lockstep,)

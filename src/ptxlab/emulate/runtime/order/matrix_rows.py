@@ -7,11 +7,12 @@ but are by another swizzle, the threads and the map do not agree. Neither do the
 
 from __future__ import annotations
 
+from ptxlab.emulate.abi.findings import MismatchReason
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import ROWS as REMEMBERED_ROWS
 from ptxlab.emulate.abi.thread_parts import MatrixRow
 from ptxlab.emulate.abi.tiles import TileRead, WrittenTile
-from ptxlab.emulate.runtime.order.tile_layouts import FRAGMENT, MATRIX, is_mistyped, report_tile, tile_at
+from ptxlab.emulate.runtime.order.tile_layouts import is_mistyped, report_tile, tile_at
 from ptxlab.native import Pointer, boolean, cast, native, u32, u64
 
 ROWS = 8
@@ -36,7 +37,7 @@ def note_row(thread: Pointer[Thread], offset: u64, apart: u32, instruction: u32)
         return
     for swizzle in range(SWIZZLES):
         if is_column(first, apart, tile, swizzle, instruction):
-            report_read(thread, tile, swizzle, 0, MATRIX, instruction)
+            report_read(thread, tile, swizzle, 0, MismatchReason.MATRIX, instruction)
             return
 
 
@@ -45,7 +46,7 @@ def note_fragment(thread: Pointer[Thread], offset: u64, type: u32, instruction: 
     """A lane reads elements that are multiplied as a type, as a tensor map would have it."""
     tile = tile_at(thread.block, offset)
     if cast(u64, tile) != 0 and is_mistyped(type, tile):
-        report_read(thread, tile, tile.swizzle, type, FRAGMENT, instruction)
+        report_read(thread, tile, tile.swizzle, type, MismatchReason.FRAGMENT, instruction)
 
 
 @native

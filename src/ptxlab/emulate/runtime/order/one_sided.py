@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import ATOMIC, CLUSTER_SPACE, OFFSET_MASK, STORE
 from ptxlab.emulate.abi.clocks import Access, SyncVariable, SyncVariables
+from ptxlab.emulate.abi.findings import ONE_SIDED
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.thread_parts import OBSERVATIONS, Observation
 from ptxlab.emulate.runtime.order.access_history import comes_after, is_compatible
 from ptxlab.emulate.runtime.order.happens_before import is_known
 from ptxlab.emulate.runtime.order.observations import NEITHER, slot_for
 from ptxlab.emulate.runtime.order.release_acquire import find_sync_variable
-from ptxlab.emulate.runtime.order.reports import ONE_SIDED, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding, set_other
 from ptxlab.emulate.runtime.order.shadow import ACQUIRE, ASYNC, COPY, KIND, OBJECT, POLLS, REDUCTION, STRONG, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import THREAD, key_of
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64
@@ -136,10 +137,7 @@ def report_one_sided(
     if has_finding(history, ONE_SIDED, instruction) or history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, ONE_SIDED, address, bytes, flags & ~u32(POLLS), instruction, space)
-    found.other_instruction = cell.instruction
-    found.other_thread = (cell.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, cell.lanes)
-    found.other_flags = cell.flags
-    found.other_block = u64(cell.block)
-    found.third_instruction = seen.read
-    found.observed_write = seen.write
-    found.missing = seen.side
+    set_other(found, cell)
+    found.observation.read = seen.read
+    found.observation.write = seen.write
+    found.observation.side = seen.side

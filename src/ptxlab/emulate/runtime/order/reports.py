@@ -8,7 +8,21 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
 from ptxlab.emulate.abi.barriers import Phase
-from ptxlab.emulate.abi.clocks import Access, Finding, History
+from ptxlab.emulate.abi.clocks import Access, History
+from ptxlab.emulate.abi.findings import (
+    COLLECTIVE_ONLY,
+    EXITED,
+    FAILED_ONLY,
+    NOT_INVALIDATED,
+    RACE,
+    STALE_MAP,
+    UNCHANGED_MAP,
+    UNFENCED,
+    UNFENCED_TENSOR,
+    UNSTARTED,
+    UNWRITTEN,
+    Finding,
+)
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import doubt_of, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.last_waits import add_wait, note_last_wait
@@ -24,26 +38,6 @@ from ptxlab.emulate.runtime.order.tensor_happens_before import (
 from ptxlab.emulate.runtime.order.vector_clocks import FAILED
 from ptxlab.isa.units.tensor_map import BYTES as MAP_BYTES
 from ptxlab.native import Pointer, atomic_store, boolean, cast, native, trailing_zeros, u32, u64
-
-# Kinds of findings.
-RACE = 1
-UNWRITTEN = 2
-UNFENCED = 3
-UNSTARTED = 4
-EXITED = 5
-UNFENCED_TENSOR = 6
-COLLECTIVE_ONLY = 7  # ordered only if a warp collective orders memory
-FAILED_ONLY = 8  # ordered only if a `cas` that fails is a write
-NOT_INVALIDATED = 20
-STALE_PHASE = 21  # a read before the phase that brings the data
-UNREAD = 22  # accumulators that nothing read
-MISMATCHED = 23  # a matrix that is not read as it was written
-STALE_MAP = 24  # a copy by a tensor map of which it may see an older version
-ONE_SIDED = 27  # a value that may be older than what was observed; see `one_sided`
-SHUFFLED = 28  # a value that `shfl` took from a lane that takes no part
-COLLECTOR = 26  # a collector buffer that does not hold the matrix of an MMA that uses it
-LOCKSTEP = 31  # lanes of a warp that rely on running in step; see `lockstep`
-UNCHANGED_MAP = 30  # a tensor map that is released and acquired again with the same bytes
 
 
 @native
@@ -87,8 +81,8 @@ def report_race(
     for index in range(history.finding_count):
         found = history.findings + index
         if (found.kind == kind and found.is_near == is_near) and (
-            (found.instruction == instruction and found.other_instruction == other.instruction)
-            or (found.instruction == other.instruction and found.other_instruction == instruction)
+            (found.access.instruction == instruction and found.other.instruction == other.instruction)
+            or (found.access.instruction == other.instruction and found.other.instruction == instruction)
         ):
             return
         is_tensor: boolean = found.space == TENSOR_SPACE
@@ -98,15 +92,13 @@ def report_race(
     if history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, kind, address, bytes, flags, instruction, space)
-    found.other_instruction = other.instruction
-    found.other_thread = number
-    found.other_flags = other.flags
+    set_other(found, other)
+    found.other.thread = number
     found.is_near = is_near
-    found.other_block = u64(other.block)
     found.is_started = u32(space == TENSOR_SPACE and is_started(thread, other))
     found.missing = missing
     note_last_wait(thread, other, flags, found)
-    if kind == COLLECTIVE_ONLY and found.third_instruction == 0 and thread.order.wait != 0:
+    if kind == COLLECTIVE_ONLY and found.wait.at == 0 and thread.order.wait != 0:
         add_wait(found, thread)
 
 
@@ -132,15 +124,17 @@ def is_same_work(found: Pointer[Finding], other: Pointer[Access], flags: u32, in
     """
     if found.space == TENSOR_SPACE:
         return (
-            (found.instruction == instruction and is_alike(found.other_flags, other.flags))
-            or (found.other_instruction == other.instruction and is_alike(found.flags, flags))
-            or (found.instruction == other.instruction and is_alike(found.other_flags, flags))
-            or (found.other_instruction == instruction and is_alike(found.flags, other.flags))
+            (found.access.instruction == instruction and is_alike(found.other.flags, other.flags))
+            or (found.other.instruction == other.instruction and is_alike(found.access.flags, flags))
+            or (found.access.instruction == other.instruction and is_alike(found.other.flags, flags))
+            or (found.other.instruction == instruction and is_alike(found.access.flags, other.flags))
         )
     if flags & ASYNC != other.flags & ASYNC:
-        does: boolean = (found.flags ^ flags) & (ASYNC | KIND) == 0
-        did: boolean = (found.other_flags ^ other.flags) & (ASYNC | KIND) == 0
-        return does and did and (found.instruction == instruction or found.other_instruction == other.instruction)
+        does: boolean = (found.access.flags ^ flags) & (ASYNC | KIND) == 0
+        did: boolean = (found.other.flags ^ other.flags) & (ASYNC | KIND) == 0
+        return (
+            does and did and (found.access.instruction == instruction or found.other.instruction == other.instruction)
+        )
     return False
 
 
@@ -180,8 +174,9 @@ def report_reinitialised(thread: Pointer[Thread], offset: u64, notes: Pointer[Ph
     end_trial(thread)
     if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_capacity:
         found = add_finding(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
-        found.other_instruction = notes.instruction
-        found.wait_phases = notes.completed
+        found.mbarrier.offset = offset
+        found.mbarrier.phases = notes.completed
+        found.mbarrier.initialised = notes.instruction + 1
 
 
 @native
@@ -210,15 +205,12 @@ def add_change(
     nothing = cast(Pointer[Finding], 0)
     for index in range(history.finding_count):
         other = history.findings + index
-        if other.kind == kind and other.other_instruction == written.instruction:
+        if other.kind == kind and other.other.instruction == written.instruction:
             return nothing
     if history.finding_count == history.finding_capacity:
         return nothing
     found = add_finding(thread, kind, address, MAP_BYTES, LOAD, instruction, GLOBAL_SPACE)
-    found.other_instruction = written.instruction
-    found.other_thread = (written.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, written.lanes)
-    found.other_flags = written.flags
-    found.other_block = u64(written.block)
+    set_other(found, written)
     return found
 
 
@@ -230,17 +222,17 @@ def report_absence(thread: Pointer[Thread], access: Pointer[Access], address: u6
     if has_finding(history, EXITED, access.instruction) or history.finding_count == history.finding_capacity:
         return
     found = add_finding(thread, EXITED, address, bytes, access.flags, access.instruction, CLUSTER_SPACE)
-    found.block = u64(access.block)
-    found.thread = access.flags >> WARP_SHIFT
+    found.access.block = u64(access.block)
+    found.access.thread = access.flags >> WARP_SHIFT
     if access.flags & ASYNC == 0:
-        found.thread = found.thread * 32 + trailing_zeros(u32, access.lanes)
+        found.access.thread = found.access.thread * 32 + trailing_zeros(u32, access.lanes)
 
 
 @native
 def has_finding(history: Pointer[History], kind: u32, instruction: u32) -> boolean:
     """Whether an instruction has had a finding of that kind."""
     for index in range(history.finding_count):
-        if history.findings[index].kind == kind and history.findings[index].instruction == instruction:
+        if history.findings[index].kind == kind and history.findings[index].access.instruction == instruction:
             return True
     return False
 
@@ -254,14 +246,23 @@ def add_finding(
     found = history.findings + history.finding_count
     history.finding_count += 1
     found.kind = kind
-    found.instruction = instruction
-    found.thread = thread.number
-    found.flags = flags
-    found.block = thread.block.number
+    found.access.instruction = instruction
+    found.access.thread = thread.number
+    found.access.flags = flags
+    found.access.block = thread.block.number
     found.address = address
     found.bytes = bytes
     found.space = space
     return found
+
+
+@native
+def set_other(found: Pointer[Finding], access: Pointer[Access]) -> None:
+    """Add the access of a thread that a finding is about, beside the one that was found."""
+    found.other.instruction = access.instruction
+    found.other.thread = (access.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, access.lanes)
+    found.other.flags = access.flags
+    found.other.block = u64(access.block)
 
 
 @native

@@ -12,22 +12,25 @@ starts at a multiple of the bytes that an MMA reads of a row.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD, SHARED_SPACE
-from ptxlab.emulate.abi.clocks import Finding
+from ptxlab.emulate.abi.findings import MISMATCHED, Finding, MismatchReason
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tiles import LAYOUTS, TILES, TileRead, WrittenTile
 from ptxlab.emulate.runtime.order.early_waits import cell_at
-from ptxlab.emulate.runtime.order.reports import MISMATCHED, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import ASYNC, MATRIX_ROW, SCATTER, SIZE, WARP_SHIFT
 from ptxlab.isa.units.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
 from ptxlab.isa.units.tensor_map import BF16, F16, F32, F32_FTZ, F64
 from ptxlab.native import (
     Pointer,
+    address_of,
     boolean,
     calloc,
     cast,
+    copy_bytes,
     count_ones,
     free,
     native,
+    size_of,
     trailing_zeros,
     u8,
     u32,
@@ -35,22 +38,7 @@ from ptxlab.native import (
 )
 
 UNITS = 1 << 14  # chunks that a descriptor can name
-
-# What does not agree.
-SWIZZLE = 1
-STRIDE = 2  # from eight lines to the next eight
-LEADING = 3  # from the chunks of one row of the swizzle to the next
-OVERLAP = 4  # parts of one matrix have the same bytes
-SHARED = 5  # parts of A and B have the same bytes
-GAP = 6  # between two parts there are bytes that the same instruction wrote, fewer than a part has
-UNALIGNED = 7  # rows of the swizzle do not start at multiples of its width
-ROWS = 8  # eight lines of a chunk are of more matrices that `stmatrix` wrote than they should be
-SLICE = 9  # it starts in the middle of the bytes of a row that one MMA reads
-DEPTH = 10  # A and B start at different k; see `k_slices`
-TYPE = 11  # its elements are multiplied as another type than they were copied as
-UNREAD_SLICES = 12  # no MMA reads some of the k that was copied; see `k_slices`
-MATRIX = 13  # threads read it with another swizzle, for MMAs by their warp; see `matrix_rows`
-FRAGMENT = 14  # threads read its elements for MMAs of another type; see `matrix_rows`
+READ_SIZE, TILE_SIZE = size_of(TileRead), size_of(WrittenTile)
 
 
 @native
@@ -103,7 +91,7 @@ def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead,
     reason: u32 = 0
     if swizzle != tile.swizzle:
         if tile.swizzle != 0 or (tile.rank > 1 and tile.pitch == span):
-            reason = SWIZZLE
+            reason = MismatchReason.SWIZZLE
     elif tile.rank == 2 and tile.pitch == span and start >= tile.offset:
         reason = wrong_stride(block, read, tile, start)
     if reason != 0:
@@ -111,9 +99,9 @@ def check_layout(thread: Pointer[Thread], block: Pointer[Block], read: TileRead,
     elif tile.rank != 2 or tile.pitch != span:
         check_overlap(thread, block, read, instruction)
     elif is_between_slices(read) or is_between_rows(read, tile, start) or is_astray(block, read, tile, start):
-        report_tile(thread, read, tile, SLICE, instruction)
+        report_tile(thread, read, tile, MismatchReason.SLICE, instruction)
     if reason == 0 and is_mistyped(read.type, tile):
-        report_tile(thread, read, tile, TYPE, instruction)
+        report_tile(thread, read, tile, MismatchReason.TYPE, instruction)
 
 
 @native
@@ -189,13 +177,13 @@ def wrong_stride(block: Pointer[Block], read: TileRead, tile: Pointer[WrittenTil
     inside: u64 = start - tile.offset
     after: u64 = inside // u64(tile.pitch) + 16  # the row after the 16 that it starts with
     if read.lines > 8 and after * u64(tile.pitch) <= u64(tile.size) and stride != 8 * u64(tile.pitch):
-        return STRIDE
+        return MismatchReason.STRIDE
     if read.chunks * CHUNK <= tile.pitch or inside % u64(tile.pitch) != 0:
         return 0
     next = tile_at(block, start + leading)
     if cast(u64, next) == 0:
         return 0
-    return LEADING if next == tile or start + leading - next.offset != inside else u32(0)
+    return MismatchReason.LEADING if next == tile or start + leading - next.offset != inside else u32(0)
 
 
 @native
@@ -211,11 +199,11 @@ def check_overlap(thread: Pointer[Thread], block: Pointer[Block], read: TileRead
             shared = mark(marks, read)
             free(marks)
     if shared != 0:
-        report_mismatch(thread, read, OVERLAP, instruction)
+        report_mismatch(thread, read, MismatchReason.OVERLAP, instruction)
     elif is_unaligned(read):
-        report_mismatch(thread, read, UNALIGNED, instruction)
+        report_mismatch(thread, read, MismatchReason.UNALIGNED, instruction)
     elif is_between_slices(read):
-        report_mismatch(thread, read, SLICE, instruction)
+        report_mismatch(thread, read, MismatchReason.SLICE, instruction)
     elif not has_other_rows(thread, block, read, instruction):
         check_gaps(thread, block, read, instruction)
 
@@ -243,9 +231,9 @@ def has_other_rows(thread: Pointer[Thread], block: Pointer[Block], read: TileRea
                 by: u32 = (cell.flags >> WARP_SHIFT) * 4 + trailing_zeros(u32, cell.lanes) // 8
                 matrices = matrices | u64(1) << (u64((u64(cell.instruction) << 12 | u64(by)) * SCATTER) >> 58)
                 if next == 7 and count_ones(matrices) > 2:
-                    found = report_mismatch(thread, read, ROWS, instruction)
+                    found = report_mismatch(thread, read, MismatchReason.ROWS, instruction)
                     if cast(u64, found) != 0:
-                        found.other_instruction = cell.instruction
+                        found.other.instruction = cell.instruction
                     return True
     return False
 
@@ -301,10 +289,10 @@ def check_gaps(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, i
             if writer == 0 or is_zero(block, end):
                 continue
             if writer == writer_at(block, end - CHUNK) or writer == writer_at(block, next):
-                found = report_mismatch(thread, read, GAP, instruction)
+                found = report_mismatch(thread, read, MismatchReason.GAP, instruction)
                 if cast(u64, found) != 0:
-                    found.other_instruction = writer - 1
-                    found.other_flags = u32(next - end)
+                    found.other.instruction = writer - 1
+                    found.mismatch.gap = u32(next - end)
                 return
 
 
@@ -372,7 +360,7 @@ def check_shared(thread: Pointer[Thread], a: TileRead, b: TileRead, instruction:
     shared: u32 = mark(marks, b)
     free(marks)
     if shared != 0 and shared < a.lines * a.chunks and shared < b.lines * b.chunks:
-        report_mismatch(thread, a, SHARED, instruction)
+        report_mismatch(thread, a, MismatchReason.SHARED, instruction)
 
 
 @native
@@ -388,15 +376,13 @@ def is_near(a: TileRead, b: TileRead) -> boolean:
 @native
 def report_tile(
     thread: Pointer[Thread], read: TileRead, tile: Pointer[WrittenTile], reason: u32, instruction: u32
-) -> None:
-    """Note a matrix that is not read as a copy wrote it."""
+) -> Pointer[Finding]:
+    """Note a matrix that is not read as a copy wrote it, unless its instruction has had one; null if it has."""
     found = report_mismatch(thread, read, reason, instruction)
     if cast(u64, found) != 0:
-        found.other_instruction = tile.instruction
-        found.other_flags = tile.swizzle
-        found.other_thread = tile.pitch
-        found.missing = read.lines
-        found.weak = read.type << 8 | tile.type
+        found.other.instruction = tile.instruction
+        copy_bytes(cast(Pointer[u8], address_of(found.mismatch.tile)), cast(Pointer[u8], tile), TILE_SIZE)
+    return found
 
 
 @native
@@ -406,7 +392,9 @@ def report_mismatch(thread: Pointer[Thread], read: TileRead, reason: u32, instru
     end_trial(thread)
     if has_finding(history, MISMATCHED, instruction) or history.finding_count == history.finding_capacity:
         return cast(Pointer[Finding], 0)
-    kind: u32 = LOAD | swizzle_of(read) << 4 | read.is_tensor << 8 | read.major << 9 | read.is_b << 10
-    found = add_finding(thread, MISMATCHED, read.descriptor, reason, kind, instruction, SHARED_SPACE)
-    found.other_instruction = instruction
+    found = add_finding(thread, MISMATCHED, 0, 0, LOAD, instruction, SHARED_SPACE)
+    found.other.instruction = instruction
+    found.mismatch.reason = reason
+    found.mismatch.swizzle = swizzle_of(read)
+    copy_bytes(cast(Pointer[u8], address_of(found.mismatch.read)), cast(Pointer[u8], read), READ_SIZE)
     return found

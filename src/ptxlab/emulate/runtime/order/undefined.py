@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.clocks import UndefinedValue
+from ptxlab.emulate.abi.findings import SHUFFLED, UNWRITTEN
 from ptxlab.emulate.abi.state import Thread
-from ptxlab.emulate.runtime.order.reports import SHUFFLED, UNWRITTEN, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
 from ptxlab.native import Pointer, cast, copy_bytes, native, size_of, trailing_zeros, u8, u32, u64
 
 VALUE_SIZE = size_of(UndefinedValue)
@@ -76,8 +77,8 @@ def use_undefined(thread: Pointer[Thread], sources: u32, instruction: u32) -> No
         if history.finding_count >= history.finding_capacity // 2:  # the rest is for races, which matter more
             return
         new = add_finding(thread, kind, found.address, found.bytes, LOAD, found.instruction - 1, found.space)
-        new.thread = found.thread
-        new.block = found.block
+        new.access.thread = found.thread
+        new.access.block = found.block
         new.used_at = instruction + 1
 
 

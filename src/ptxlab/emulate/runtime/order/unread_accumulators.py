@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD, TENSOR_SPACE
 from ptxlab.emulate.abi.clocks import Access, Pages
+from ptxlab.emulate.abi.findings import UNREAD
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
-from ptxlab.emulate.runtime.order.reports import UNREAD, add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
 from ptxlab.emulate.runtime.order.shadow import KIND, PAGE, PAGE_SHIFT, SIZE, SIZE_SHIFT, slot_of
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.isa.units.tensor_memory import BAND, COLUMNS
@@ -113,6 +114,6 @@ def report_unread(
         return
     address: u64 = (u64(lane) * BAND * COLUMNS + u64(column)) * 4
     found = add_finding(thread, UNREAD, address, columns * 4, LOAD, cell.instruction, TENSOR_SPACE)
-    found.block = block.number
-    found.other_instruction = instruction
-    found.other_flags = bands
+    found.access.block = block.number
+    found.other.instruction = instruction
+    found.bands = bands

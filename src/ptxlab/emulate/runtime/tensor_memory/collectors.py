@@ -8,9 +8,10 @@ memory has other elements than when the buffer was filled.
 from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import LOAD, TENSOR_SPACE
+from ptxlab.emulate.abi.findings import COLLECTOR
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Collector
-from ptxlab.emulate.runtime.order.reports import COLLECTOR, add_finding, has_finding
+from ptxlab.emulate.runtime.order.reports import add_finding, has_finding
 from ptxlab.emulate.runtime.tensor_memory.operands import MatrixRead, contents_of
 from ptxlab.isa.units.collector import DISCARD, FILL, LAST_USE
 from ptxlab.isa.units.instruction_descriptor import PAIR, columns_of, depth_of, rows_of, stored_depth_of
@@ -112,6 +113,5 @@ def report_collector(thread: Pointer[Thread], collector: Pointer[Collector], fla
         return
     at: u32 = collector.filled_at if collector.filled_at != 0 else collector.emptied_at
     found = add_finding(thread, COLLECTOR, 0, 0, LOAD, instruction, TENSOR_SPACE)
-    found.block = thread.block.number
-    found.other_instruction = at - 1 if at != 0 else instruction
-    found.other_flags = flags
+    found.other.instruction = at - 1 if at != 0 else instruction
+    found.collector = flags
