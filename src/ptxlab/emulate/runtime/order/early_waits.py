@@ -18,7 +18,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarrier_ledger import record_of
 from ptxlab.emulate.runtime.asynchronous.mbarrier_notes import notes_on
 from ptxlab.emulate.runtime.order.access_history import GENERATION
 from ptxlab.emulate.runtime.order.last_waits import note_pass
-from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_first
 from ptxlab.emulate.runtime.order.shadow import ASYNC, PAGE, WARP_SHIFT, find_page
 from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64
 
@@ -111,11 +111,9 @@ def check_early_reads(thread: Pointer[Thread]) -> None:
 @native
 def report_stale_phase(thread: Pointer[Thread], notes: Pointer[Phase], read: Pointer[EarlyRead]) -> None:
     """Note a read of a phase too early, unless this wait has had one."""
-    history = thread.worker.history
-    end_trial(thread)
-    if has_finding(history, STALE_PHASE, read.instruction) or history.finding_count == history.finding_capacity:
+    found = add_first(thread, STALE_PHASE, notes.offset, 8, LOAD, read.instruction, SHARED_SPACE)
+    if cast(u64, found) == 0:
         return
-    found = add_finding(thread, STALE_PHASE, notes.offset, 8, LOAD, read.instruction, SHARED_SPACE)
     found.access.thread = read.thread
     found.other.instruction = read.filled_at - 1
     found.wait.at = read.wait + 1

@@ -13,9 +13,9 @@ from ptxlab.emulate.abi.clocks import Page
 from ptxlab.emulate.abi.findings import LOCKSTEP
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.runtime.order.happens_before import is_known
-from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding, set_other
+from ptxlab.emulate.runtime.order.reports import add_first, set_other
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, KIND, PAGE, PAGE_SHIFT, STRONG, WARP_SHIFT, slot_of
-from ptxlab.native import Pointer, address_of, native, u32, u64
+from ptxlab.native import Pointer, address_of, cast, native, u32, u64
 
 
 @native
@@ -46,12 +46,9 @@ def note_lockstep(thread: Pointer[Thread], address: u64, bytes: u32, kind: u32, 
         return
     if cell.flags >> WARP_SHIFT != thread.number // 32:
         return
-    history = thread.worker.history
-    end_trial(thread)
-    if has_finding(history, LOCKSTEP, instruction) or history.finding_count == history.finding_capacity:
-        return
-    found = add_finding(thread, LOCKSTEP, offset, bytes, LOAD, instruction, SHARED_SPACE)
-    set_other(found, cell)
+    found = add_first(thread, LOCKSTEP, offset, bytes, LOAD, instruction, SHARED_SPACE)
+    if cast(u64, found) != 0:
+        set_other(found, cell)
 
 
 CALLED = (note_lockstep,)

@@ -23,7 +23,7 @@ from ptxlab.emulate.runtime.order.access_history import comes_after, is_compatib
 from ptxlab.emulate.runtime.order.happens_before import is_known
 from ptxlab.emulate.runtime.order.observations import NEITHER, slot_for
 from ptxlab.emulate.runtime.order.release_acquire import find_sync_variable
-from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding, set_other
+from ptxlab.emulate.runtime.order.reports import add_first, set_other
 from ptxlab.emulate.runtime.order.shadow import ACQUIRE, ASYNC, COPY, KIND, OBJECT, POLLS, REDUCTION, STRONG, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import THREAD, key_of
 from ptxlab.native import Pointer, address_of, boolean, cast, native, trailing_zeros, u32, u64
@@ -132,11 +132,9 @@ def report_one_sided(
     space: u32,
 ) -> None:
     """Note a read of what may be too old, unless its instruction has had one."""
-    history = thread.worker.history
-    end_trial(thread)
-    if has_finding(history, ONE_SIDED, instruction) or history.finding_count == history.finding_capacity:
+    found = add_first(thread, ONE_SIDED, address, bytes, flags & ~u32(POLLS), instruction, space)
+    if cast(u64, found) == 0:
         return
-    found = add_finding(thread, ONE_SIDED, address, bytes, flags & ~u32(POLLS), instruction, space)
     set_other(found, cell)
     found.observation.read = seen.read
     found.observation.write = seen.write

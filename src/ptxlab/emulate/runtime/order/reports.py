@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from ptxlab.emulate.abi.address_spaces import CLUSTER_SPACE, GLOBAL_SPACE, LOAD, SHARED_SPACE, STORE, TENSOR_SPACE
 from ptxlab.emulate.abi.barriers import Phase
-from ptxlab.emulate.abi.clocks import Access, History
+from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.findings import (
     COLLECTIVE_ONLY,
     EXITED,
     FAILED_ONLY,
     NOT_INVALIDATED,
     RACE,
+    SHUFFLED,
     STALE_MAP,
     UNCHANGED_MAP,
     UNFENCED,
@@ -149,31 +150,20 @@ def report_unwritten(
     thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
 ) -> None:
     """Note a read of what no thread wrote, unless this instruction has had one."""
-    history = thread.worker.history
-    end_trial(thread)
-    if has_finding(history, UNWRITTEN, instruction):
-        return
-    if history.finding_count >= history.finding_capacity // 2:  # the rest is for races, which matter more
-        return
-    add_finding(thread, UNWRITTEN, address, bytes, flags, instruction, space)
+    add_first(thread, UNWRITTEN, address, bytes, flags, instruction, space)
 
 
 @native
 def report_start(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32) -> None:
     """Note an access to a block of the cluster that may not have started, unless this instruction has had one."""
-    history = thread.worker.history
-    end_trial(thread)
-    if not has_finding(history, UNSTARTED, instruction) and history.finding_count < history.finding_capacity:
-        add_finding(thread, UNSTARTED, address, bytes, flags, instruction, CLUSTER_SPACE)
+    add_first(thread, UNSTARTED, address, bytes, flags, instruction, CLUSTER_SPACE)
 
 
 @native
 def report_reinitialised(thread: Pointer[Thread], offset: u64, notes: Pointer[Phase], instruction: u32) -> None:
     """Note an `mbarrier.init` where another one is that is not in use, unless there was one before."""
-    history = thread.worker.history
-    end_trial(thread)
-    if not has_finding(history, NOT_INVALIDATED, instruction) and history.finding_count < history.finding_capacity:
-        found = add_finding(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
+    found = add_first(thread, NOT_INVALIDATED, offset, 8, STORE, instruction, SHARED_SPACE)
+    if cast(u64, found) != 0:
         found.mbarrier.offset = offset
         found.mbarrier.phases = notes.completed
         found.mbarrier.initialised = notes.instruction + 1
@@ -217,11 +207,9 @@ def add_change(
 @native
 def report_absence(thread: Pointer[Thread], access: Pointer[Access], address: u64, bytes: u32) -> None:
     """Note an access that may come after the exit of a block, unless its instruction has had one."""
-    history = thread.worker.history
-    end_trial(thread)
-    if has_finding(history, EXITED, access.instruction) or history.finding_count == history.finding_capacity:
+    found = add_first(thread, EXITED, address, bytes, access.flags, access.instruction, CLUSTER_SPACE)
+    if cast(u64, found) == 0:
         return
-    found = add_finding(thread, EXITED, address, bytes, access.flags, access.instruction, CLUSTER_SPACE)
     found.access.block = u64(access.block)
     found.access.thread = access.flags >> WARP_SHIFT
     if access.flags & ASYNC == 0:
@@ -229,12 +217,21 @@ def report_absence(thread: Pointer[Thread], access: Pointer[Access], address: u6
 
 
 @native
-def has_finding(history: Pointer[History], kind: u32, instruction: u32) -> boolean:
-    """Whether an instruction has had a finding of that kind."""
+def add_first(
+    thread: Pointer[Thread], kind: u32, address: u64, bytes: u32, flags: u32, instruction: u32, space: u32
+) -> Pointer[Finding]:
+    """One more finding of a kind that an instruction has once; null if it has had one, or no more fits."""
+    history = thread.worker.history
+    end_trial(thread)
+    capacity: u32 = history.finding_capacity
+    if kind == UNWRITTEN or kind == SHUFFLED:  # noqa: SIM109 - native functions know no tuples
+        capacity = capacity // 2  # the rest is for races, which matter more
+    if history.finding_count >= capacity:
+        return cast(Pointer[Finding], 0)
     for index in range(history.finding_count):
         if history.findings[index].kind == kind and history.findings[index].access.instruction == instruction:
-            return True
-    return False
+            return cast(Pointer[Finding], 0)
+    return add_finding(thread, kind, address, bytes, flags, instruction, space)
 
 
 @native

@@ -16,7 +16,7 @@ from ptxlab.emulate.abi.findings import MISMATCHED, Finding, MismatchReason
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tiles import LAYOUTS, TILES, TileRead, WrittenTile
 from ptxlab.emulate.runtime.order.early_waits import cell_at
-from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_first
 from ptxlab.emulate.runtime.order.shadow import ASYNC, MATRIX_ROW, SCATTER, SIZE, WARP_SHIFT
 from ptxlab.isa.units.descriptor import CHUNK, COARSE, MN_MAJOR, chunk_offset, tensor_chunk_offset
 from ptxlab.isa.units.tensor_map import BF16, F16, F32, F32_FTZ, F64
@@ -388,13 +388,10 @@ def report_tile(
 @native
 def report_mismatch(thread: Pointer[Thread], read: TileRead, reason: u32, instruction: u32) -> Pointer[Finding]:
     """Note a matrix that is not read as it was written, unless its instruction has had one; null if it has."""
-    history = thread.worker.history
-    end_trial(thread)
-    if has_finding(history, MISMATCHED, instruction) or history.finding_count == history.finding_capacity:
-        return cast(Pointer[Finding], 0)
-    found = add_finding(thread, MISMATCHED, 0, 0, LOAD, instruction, SHARED_SPACE)
-    found.other.instruction = instruction
-    found.mismatch.reason = reason
-    found.mismatch.swizzle = swizzle_of(read)
-    copy_bytes(cast(Pointer[u8], address_of(found.mismatch.read)), cast(Pointer[u8], read), READ_SIZE)
+    found = add_first(thread, MISMATCHED, 0, 0, LOAD, instruction, SHARED_SPACE)
+    if cast(u64, found) != 0:
+        found.other.instruction = instruction
+        found.mismatch.reason = reason
+        found.mismatch.swizzle = swizzle_of(read)
+        copy_bytes(cast(Pointer[u8], address_of(found.mismatch.read)), cast(Pointer[u8], read), READ_SIZE)
     return found

@@ -11,7 +11,7 @@ from ptxlab.emulate.abi.address_spaces import LOAD
 from ptxlab.emulate.abi.clocks import UndefinedValue
 from ptxlab.emulate.abi.findings import SHUFFLED, UNWRITTEN
 from ptxlab.emulate.abi.state import Thread
-from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_first
 from ptxlab.native import Pointer, cast, copy_bytes, native, size_of, trailing_zeros, u8, u32, u64
 
 VALUE_SIZE = size_of(UndefinedValue)
@@ -65,21 +65,18 @@ def store_undefined(thread: Pointer[Thread], sources: u32, instruction: u32) -> 
 @native
 def use_undefined(thread: Pointer[Thread], sources: u32, instruction: u32) -> None:
     """A thread uses an undefined value: report the reads that it comes from, unless they were reported."""
-    history = thread.worker.history
-    end_trial(thread)
     for source in range(SOURCES):
         if sources >> source & 1 == 0:
             continue
         found = source_of(thread, source)
         kind: u32 = SHUFFLED if found.bytes == 0 else u32(UNWRITTEN)
-        if found.instruction == 0 or has_finding(history, kind, found.instruction - 1):
+        if found.instruction == 0:
             continue
-        if history.finding_count >= history.finding_capacity // 2:  # the rest is for races, which matter more
-            return
-        new = add_finding(thread, kind, found.address, found.bytes, LOAD, found.instruction - 1, found.space)
-        new.access.thread = found.thread
-        new.access.block = found.block
-        new.used_at = instruction + 1
+        new = add_first(thread, kind, found.address, found.bytes, LOAD, found.instruction - 1, found.space)
+        if cast(u64, new) != 0:
+            new.access.thread = found.thread
+            new.access.block = found.block
+            new.used_at = instruction + 1
 
 
 @native

@@ -11,7 +11,7 @@ from ptxlab.emulate.abi.clocks import Access, Pages
 from ptxlab.emulate.abi.findings import UNREAD
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.tensor_memory import TensorAccess
-from ptxlab.emulate.runtime.order.reports import add_finding, end_trial, has_finding
+from ptxlab.emulate.runtime.order.reports import add_first
 from ptxlab.emulate.runtime.order.shadow import KIND, PAGE, PAGE_SHIFT, SIZE, SIZE_SHIFT, slot_of
 from ptxlab.emulate.runtime.order.tensor_happens_before import PRODUCT
 from ptxlab.isa.units.tensor_memory import BAND, COLUMNS
@@ -102,18 +102,16 @@ def report_unread(
     thread: Pointer[Thread], block: Pointer[Block], column: u32, bands: u32, columns: u32, instruction: u32
 ) -> None:
     """Note accumulators that nothing read: `bands` of lanes from a column on, or all lanes of some `columns`."""
-    history = thread.worker.history
-    end_trial(thread)
     lane: u32 = 0
     while bands >> lane & 1 == 0:
         lane += 1
     cell = accumulator_at(address_of(block.tensor.pages), lane * BAND, column)
-    if cast(u64, cell) == 0 or history.finding_count == history.finding_capacity:
-        return
-    if has_finding(history, UNREAD, cell.instruction):
+    if cast(u64, cell) == 0:
         return
     address: u64 = (u64(lane) * BAND * COLUMNS + u64(column)) * 4
-    found = add_finding(thread, UNREAD, address, columns * 4, LOAD, cell.instruction, TENSOR_SPACE)
+    found = add_first(thread, UNREAD, address, columns * 4, LOAD, cell.instruction, TENSOR_SPACE)
+    if cast(u64, found) == 0:
+        return
     found.access.block = block.number
     found.other.instruction = instruction
     found.bands = bands

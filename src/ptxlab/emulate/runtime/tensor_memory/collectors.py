@@ -11,13 +11,13 @@ from ptxlab.emulate.abi.address_spaces import LOAD, TENSOR_SPACE
 from ptxlab.emulate.abi.findings import COLLECTOR
 from ptxlab.emulate.abi.state import Thread
 from ptxlab.emulate.abi.tensor_memory import Collector
-from ptxlab.emulate.runtime.order.reports import add_finding, has_finding
+from ptxlab.emulate.runtime.order.reports import add_first
 from ptxlab.emulate.runtime.tensor_memory.operands import MatrixRead, contents_of
 from ptxlab.isa.units.collector import DISCARD, FILL, LAST_USE
 from ptxlab.isa.units.instruction_descriptor import PAIR, columns_of, depth_of, rows_of, stored_depth_of
 from ptxlab.isa.units.tensor_tile import TensorMma
 from ptxlab.isa.units.zero_column_mask import shift_of
-from ptxlab.native import Pointer, address_of, native, u32, u64
+from ptxlab.native import Pointer, address_of, cast, native, u32, u64
 
 # In the flags of a finding, beside the number of the buffer: it holds another matrix, or one that has since changed.
 FULL, CHANGED = 8, 16
@@ -106,12 +106,10 @@ def shape_in(mma: Pointer[TensorMma], buffer: u32) -> u32:
 @native
 def report_collector(thread: Pointer[Thread], collector: Pointer[Collector], flags: u32, instruction: u32) -> None:
     """Note that a buffer does not hold what an MMA uses, and what filled or emptied it."""
-    history = thread.worker.history
-    if thread.worker.checks == 0 or history.finding_count == history.finding_capacity:
-        return
-    if has_finding(history, COLLECTOR, instruction):
+    if thread.worker.checks == 0:
         return
     at: u32 = collector.filled_at if collector.filled_at != 0 else collector.emptied_at
-    found = add_finding(thread, COLLECTOR, 0, 0, LOAD, instruction, TENSOR_SPACE)
-    found.other.instruction = at - 1 if at != 0 else instruction
-    found.collector = flags
+    found = add_first(thread, COLLECTOR, 0, 0, LOAD, instruction, TENSOR_SPACE)
+    if cast(u64, found) != 0:
+        found.other.instruction = at - 1 if at != 0 else instruction
+        found.collector = flags
