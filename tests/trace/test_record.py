@@ -135,6 +135,30 @@ def test_mbarriers_have_phases_arrivals_and_bytes() -> None:
     assert isinstance(trace.step(first).barriers()[0], Mbarrier)
 
 
+DROPS = """.version 8.0
+.target sm_90
+.address_size 64
+.shared .align 8 .b64 bar;
+.visible .entry drops() {
+  .reg .b64 %state;
+  mbarrier.init.shared::cta.b64 [bar], 3;
+  mbarrier.arrive_drop.shared::cta.b64 %state, [bar];
+  mbarrier.arrive.shared::cta.b64 %state, [bar], 2;
+  mbarrier.arrive.shared::cta.b64 %state, [bar];
+  ret;
+}
+"""
+
+
+def test_a_thread_that_drops_out_is_not_expected_in_the_next_phase() -> None:
+    trace = ptxlab.parse(DROPS)["drops"].launch(1, 1, [], record=ptxlab.Record()).trace
+    assert trace is not None
+    (history,) = trace.recorded_barriers.histories(0)
+    states = zip(history.phase.tolist(), history.expected.tolist(), history.missing.tolist(), strict=True)
+    assert list(states) == [(0, 3, 3), (0, 3, 2), (0, 3, 0), (1, 2, 2), (1, 2, 1)]
+    assert str(trace.barriers()[0]) == "bar: phase 1, 1 of 2 arrivals, 0 bytes pending"
+
+
 def test_a_launch_that_is_not_recorded_has_a_runtime_without_it() -> None:
     plain, recording = (b"".join(runtime_code(records)[1:]) for records in (False, True))
     assert (b"recording.record" in plain, b"recording.record" in recording) == (False, True)

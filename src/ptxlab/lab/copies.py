@@ -22,10 +22,10 @@ from ptxlab.isa import Match
 from ptxlab.isa.units.descriptor import CHUNK
 from ptxlab.isa.units.tensor_map import BYTES
 from ptxlab.lab.barriers import Barriers
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import GLOBAL, PARAM
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
+from ptxlab.trace.warp_steps import WarpSteps
 
 BULK = 1 << 31  # of the number of an operation: it is a bulk copy
 MOST = 20_000  # copies that are listed
@@ -246,7 +246,7 @@ class Copies:
         else:
             return None
         address = int(events["address"][signal])
-        for history in self.barriers.histories(owner):
+        for history in self.barriers.recorded.histories(owner):
             if history.is_mbarrier and history.address == address:
                 later = history.events[np.searchsorted(history.events, signal) :]
                 phase = later[events["kind"][later] == PHASE][:1]

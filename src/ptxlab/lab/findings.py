@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ptxlab.device.trace_format import ISSUED, READ, WRITTEN
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.lab.windows import steps_at
 from ptxlab.trace.accesses import GLOBAL
 from ptxlab.trace.columns import Numbers
+from ptxlab.trace.warp_steps import WarpSteps
 
 _OFFSET = (1 << 24) - 1  # of an address in shared memory, without the rank of its block
 _ROLES = ("load", "store", "update")

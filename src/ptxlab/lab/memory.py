@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.lab.encoding import packed
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import GLOBAL, SPACES, Rows
 from ptxlab.trace.columns import Numbers, stable_order
+from ptxlab.trace.warp_steps import WarpSteps
 
 PAGE = 8192  # bytes
 _TOGETHER = 1024  # writes that are inspected at a time

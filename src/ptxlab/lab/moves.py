@@ -10,7 +10,7 @@ from ptxlab.debug.declarations import Declarations
 from ptxlab.debug.stepping import Kind, Way
 from ptxlab.debug.stops import Breakpoint
 from ptxlab.debug.terminal import Terminal
-from ptxlab.lab.warp_steps import WarpSteps
+from ptxlab.trace.warp_steps import WarpSteps
 
 _KINDS: dict[str, Kind] = {"in": "in", "over": "over", "out": "out"}
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ptxlab.debug.values import shown
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import GLOBAL, SHARED, SPACES, dtype_named
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.origin import Origin, Stored
 from ptxlab.trace.registers import Written
 from ptxlab.trace.tensor_memory import of_word, writers
+from ptxlab.trace.warp_steps import WarpSteps
 
 MOST, DEPTH, WIDEST = 80, 16, 6  # values of a graph, how far they are followed, and sources of one that are
 _THREAD = re.compile(r" of thread \d+( of block \d+)?$")

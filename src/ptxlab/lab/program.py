@@ -18,12 +18,12 @@ from ptxlab.lab.findings import findings, start
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.tensor_memory import does
 from ptxlab.lab.tiles import is_tile
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.lab.windows import WINDOW
 from ptxlab.report import Span
 from ptxlab.trace.accesses import dtype_named
 from ptxlab.trace.lanes import matrices_of
 from ptxlab.trace.operands import uses_of
+from ptxlab.trace.warp_steps import WarpSteps
 
 
 def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, Any]:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ptxlab.lab.encoding import packed
-from ptxlab.lab.warp_steps import LANES, WarpSteps, mask_of
 from ptxlab.trace.columns import Numbers, Slot
+from ptxlab.trace.warp_steps import LANES, WarpSteps, mask_of
 
 ALL = (1 << LANES) - 1
 _BACK = 6  # groups that are inspected one by one before all of them are

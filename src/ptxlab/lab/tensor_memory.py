@@ -12,11 +12,11 @@ from ptxlab.isa import Match
 from ptxlab.isa.units.tensor_memory import LANES, TWO_BLOCKS
 from ptxlab.lab.registers import Registers
 from ptxlab.lab.tensor_words import TensorWords
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import Executed, matrices_of
 from ptxlab.trace.tensor_memory import address_of, routed
+from ptxlab.trace.warp_steps import WarpSteps
 
 WORDS = {
     "allocate": "allocates", "free": "frees", "multiply": "multiplies", "load": "loads", "store": "stores",

@@ -16,13 +16,13 @@ from ptxlab.isa.units.instruction_descriptor import PAIR
 from ptxlab.isa.units.tensor_memory import LANES
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.registers import Registers
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import Executed, matrices_of, registers_of, words_in
 from ptxlab.trace.tensor_copies import copied
 from ptxlab.trace.tensor_memory import COLUMNS, address_of, lanes_of, routed
 from ptxlab.trace.tensor_products import Products, started, tile_of
+from ptxlab.trace.warp_steps import WarpSteps
 
 MOST = 4000  # uses that are inspected for one answer
 REPLAYED = 256  # uses: from the last multiple of it but one on, MMAs are computed again

@@ -20,11 +20,11 @@ from ptxlab.isa.units.fragment import ELEMENT_BITS, extents
 from ptxlab.isa.units.instruction_descriptor import KINDS, bytes_of_row
 from ptxlab.isa.units.tensor_matrix import a_code, b_code, bits_of
 from ptxlab.lab.memory import Memory
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import GLOBAL, SHARED
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import matrices_of
+from ptxlab.trace.warp_steps import WarpSteps
 
 MOST = 256 * 8  # chunks of a tile
 _FOLLOWED = 300  # chunks that threads have written, of which the origin is searched

@@ -13,8 +13,8 @@ import numpy as np
 
 from ptxlab.device.trace_format import ISSUED, PHASE, WRITTEN
 from ptxlab.lab.barriers import Barriers
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.columns import Numbers
+from ptxlab.trace.warp_steps import WarpSteps
 
 TILE = 512  # times 2 ** level: steps of a tile
 RUNS, WAITS, OPERATION, MANY, PHASED = range(5)
@@ -141,12 +141,12 @@ class Timeline:
 
     def _phases(self, block: int) -> list[Track]:
         """The phases of each mbarrier."""
-        found = []
-        for history in self.barriers.histories(block) if self.barriers.has_mbarriers else ():
+        found, recorded = [], self.barriers.recorded
+        for history in recorded.histories(block) if recorded.has_mbarriers else ():
             if not history.is_mbarrier:
                 continue
             changes = np.flatnonzero(np.diff(history.phase, prepend=-1))
-            start = history.after[changes] + 1
+            start = self.barriers.after(history)[changes] + 1
             end = np.concatenate([start[1:], [self._last(block)]])
             found.append(
                 Track(self.barriers.name(history), "mbarrier", -1, start, end, np.full(len(start), PHASED),

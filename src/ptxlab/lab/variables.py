@@ -13,9 +13,9 @@ from ptxlab.debug.inspection import value_text
 from ptxlab.debug.lines import Lines
 from ptxlab.debug.objects import UnknownError, text
 from ptxlab.debug.values import Scope
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import Rows
 from ptxlab.trace.thread_steps import steps_of
+from ptxlab.trace.warp_steps import WarpSteps
 
 
 @dataclass(frozen=True)

@@ -26,10 +26,10 @@ from ptxlab.lab.tensor_memory import TensorMemory
 from ptxlab.lab.tiles import Tiles
 from ptxlab.lab.timeline import Timeline
 from ptxlab.lab.variables import LaneVariables
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.report import PtxError
 from ptxlab.trace import Trace
 from ptxlab.trace.accesses import SHARED, SPACES
+from ptxlab.trace.warp_steps import WarpSteps
 
 
 class Views:
@@ -76,7 +76,7 @@ class Views:
         }
         first = trace.blocks[0] if trace.blocks else 0
         self._memory_of.writes(SHARED, first)
-        self._barriers_of.histories(first)
+        trace.recorded_barriers.histories(first)
 
     def prepare(self) -> None:
         """Make what many answers need, so that the first of them is fast."""

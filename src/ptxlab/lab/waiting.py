@@ -9,9 +9,9 @@ import numpy as np
 
 from ptxlab import ir
 from ptxlab.device.trace_format import OBSERVED
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.finder import Finder
+from ptxlab.trace.warp_steps import WarpSteps
 
 _LOOP = 16  # steps of a warp after its last poll: more, and it does something else
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.lab.warp_steps import WarpSteps
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.columns import Numbers, Segment, Slot
+from ptxlab.trace.warp_steps import WarpSteps
 
 WINDOW = 512  # warp steps
 _ROLES = ("load", "store", "update")

@@ -285,12 +285,12 @@ class Trace:
 
     def barriers(self, *, step: int | None = None) -> list[Mbarrier | Barrier]:
         """The barriers of the recorded blocks after a step, or at the end."""
-        names = {start: variable.title for variable, start in shared_variables(self.program.variables)}
-        return self._barriers.at(names, self.key_after(step))
+        return self.recorded_barriers.at(self.key_after(step))
 
     @cached_property
-    def _barriers(self) -> Barriers:
-        return Barriers(self.columns)
+    def recorded_barriers(self) -> Barriers:
+        """All that happened to barriers."""
+        return Barriers(self)
 
     # Where values come from.
 

@@ -11,7 +11,7 @@ from ptxlab.device.trace_format import ISSUED, WRITTEN
 from ptxlab.trace.columns import Numbers, stable_order
 
 if TYPE_CHECKING:
-    from ptxlab.lab.warp_steps import WarpSteps
+    from ptxlab.trace.warp_steps import WarpSteps
 
 
 class EventSteps:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.lab.event_steps import EventSteps
-from ptxlab.trace import Trace
 from ptxlab.trace.accesses import Rows
 from ptxlab.trace.columns import Numbers, Segment, stable_order
+from ptxlab.trace.event_steps import EventSteps
+from ptxlab.trace.trace import Trace
 
 _AHEAD = 512  # entries of each lane that are compared at a time
 _PATTERN, _PATTERNS = 1 << 16, 256  # entries of a pattern that is kept, and how many of them
