@@ -9,9 +9,9 @@ needs an H200. Extents are drawn log-uniformly: m from 8 to 16384, n and k from 
 them with both operands along k; of 8-bit floats all three from 16 to 16384 in multiples of 16. `gated` is a gated
 product of bf16, `gated_e4m3` one of 8-bit floats. `collect` measures for each size the variants with the best
 estimates, and others at random that are estimated to take a third longer at most, rather those that are estimated to
-take less; three of four sizes with few tiles are passed over, because estimates of them are good. `judge` measures
-what the functions choose, and prints the distribution and the worst sizes. `tables` measures the products of the
-tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
+take less; three of four sizes with few tiles, or with many, are passed over, because estimates of them are good.
+`judge` measures what the functions choose, and prints the distribution and the worst sizes. `tables` measures the
+products of the tables; `prune` then deletes the entries that are not clearly faster than what is estimated to be.
 
 Processes share the GPU: each draws the next size, builds and assembles its variants, and has the GPU for itself while
 it measures. Contenders take turns, each captured in a graph; before each sample, the L2 cache is filled with other
@@ -57,7 +57,8 @@ from ptxlab.report import KernelError, PtxError
 LARGEST = 6e11  # multiplications of a product
 FLUSHED = 256 << 20  # bytes that are written before each sample
 TILES = 132 * 128 * 128 // 8  # elements of a result that are few: an eighth of what SMs have in tiles of 128x128
-PASSED_OVER = 0.75  # of the sizes with few
+MANY = 32 * TILES  # that are many: four times as much
+PASSED_OVER = 0.75  # of the sizes with few or many
 HOPELESS = 1.35  # times the best estimate: what is estimated to take longer is not measured
 CLOSE = 1.2  # times the fastest: what takes longer after the first rounds is not measured again
 FIRST, MORE, JUDGED = 2, 5, 9  # rounds
@@ -338,7 +339,7 @@ def work(given: argparse.Namespace, turn: Any, lock: str, done: Any, end: float)
         if given.mode == "tables" and number >= len(of_tables()):
             break
         size = of_tables()[number] if given.mode == "tables" else Size.draw(given.types.split(","), chance)
-        while given.mode == "collect" and size.m * size.n < TILES and chance.random() < PASSED_OVER:
+        while given.mode == "collect" and not TILES < size.m * size.n < MANY and chance.random() < PASSED_OVER:
             size = Size.draw(given.types.split(","), chance)
         torch.manual_seed(number)
         try:
