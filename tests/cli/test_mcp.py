@@ -42,7 +42,7 @@ RACE = """\
 """
 CLEAN = RACE.replace("    sub.u32 %r3", "    bar.sync 0;\n    sub.u32 %r3")
 LOOP = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nL:\n    bra L;\n}\n"
-MAIN = "int main() { return 7; }"  # a program's own code is not run for an agent
+MAIN = "int main() { return 7; }"  # code of a program itself is never run here
 Tool = tuple[str, dict[str, Any]]
 Ask = Callable[..., list[str]]
 

@@ -2,8 +2,9 @@
 
 `python -m tests.isa.conformance integer convert` prints each disagreement, and tests/isa/test_conformance.py asserts
 that there are none; `--ptxas=13.4` asks that release, where it is found. `--mutants=60 --seed=1` asks about damaged
-instructions instead. `--orders` also swaps neighbouring
-modifiers and reports where ptxas and the table differ on that. `--only=TEXT` and `--most=N` narrow the questions.
+instructions instead, `--strays --most=1` about one spelling of a form with each modifier that there is. `--orders` also
+swaps neighbouring modifiers and reports where ptxas and the table differ on that. `--only=TEXT` and `--most=N` narrow
+the questions.
 """
 
 import re
@@ -25,7 +26,7 @@ from ptxlab.toolchain import Tool, find_assembler
 from ptxlab.toolchain.tools import newest_version
 
 from ..tools import ptxas_of, release_of
-from .mutants import is_legal, mutants, shape_of, split_operands
+from .mutants import is_legal, mutants, shape_of, split_operands, strays
 from .sample import Choice, instructions, module, sample_choices
 
 CRASHED = -1000  # the status of a ptxas that ended without a verdict
@@ -244,21 +245,35 @@ def order_disagreements(form: Form) -> Iterator[str]:
 
 
 def mutant_questions(form: Form, most: int, seed: int) -> Iterator[Question]:
-    """Damaged instructions of a form, at a version and target where the undamaged ones are legal.
+    """Damaged instructions of a form, at a version and target where the undamaged ones are legal."""
+    version, target = _modern_home(form)
+    if version <= newest_readable():
+        for line in mutants(form, most, seed):
+            yield Question(form, line, version, target, is_legal(line, version, target))
 
-    A version that no ptxas at hand can read is not asked about.
-    """
+
+def stray_questions(form: Form, most: int) -> Iterator[Question]:
+    """Instructions of a form with one more modifier, each there is: after the first word, and at the end."""
+    version, target = _modern_home(form)
+    if version > newest_readable():
+        return
+    for choice in sample_choices(form, most)[:most]:
+        spelled, space, operands = next(instructions(form, choice)).rstrip(";").partition(" ")
+        first, dot, rest = spelled.partition(".")
+        for word in strays():
+            for name in {f"{spelled}.{word}", f"{first}.{word}{dot}{rest}"}:
+                line = f"{name}{space}{operands};"
+                yield Question(form, line, version, target, is_legal(line, version, target))
+
+
+def _modern_home(form: Form) -> tuple[Version, str]:
+    """A version and target for a form, those of today if it is there; perhaps none that a ptxas at hand can read."""
     choice = sample_choices(form, 1)[0]
-    version, target = first_homes(form, choice)[-1]
     needed = [requirement for _, requirement in form.requirements(choice)]
     for modern in ("sm_90a", "sm_100a", "sm_120a"):
         if all(requirement.holds((9, 0), target_named(modern)) for requirement in needed):
-            version, target = (9, 0), modern
-            break
-    if version > newest_readable():
-        return
-    for line in mutants(form, most, seed):
-        yield Question(form, line, version, target, is_legal(line, version, target))
+            return (9, 0), modern
+    return first_homes(form, choice)[-1]
 
 
 def main(arguments: list[str]) -> int:
@@ -270,6 +285,8 @@ def main(arguments: list[str]) -> int:
         seed = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--seed=")), 0)
         count = next((int(a.partition("=")[2]) for a in arguments if a.startswith("--mutants=")), 60)
         asked = [question for form in chosen for question in mutant_questions(form, count, seed)]
+    elif "--strays" in arguments:
+        asked = [question for form in chosen for question in stray_questions(form, most)]
     else:
         asked = [question for form in chosen for question in questions(form, most)]
     release = next((a.partition("=")[2] for a in arguments if a.startswith("--ptxas=")), None)

@@ -197,3 +197,9 @@ def akin(part: str) -> list[str]:
 def words() -> list[str]:
     """Every modifier of the table."""
     return sorted({value for form in forms() for slot in form.slots for value in slot.values})
+
+
+@cache
+def strays() -> list[str]:
+    """Every modifier of the table, those that a form always has, too."""
+    return sorted({*words(), *(word for form in forms() for word in form.name[1:])})

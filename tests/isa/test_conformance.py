@@ -10,7 +10,7 @@ from ptxlab.isa.form import Form
 from ptxlab.isa.table import CHAPTERS, forms
 
 from ..tools import BLESS, compare_with_file, each_release, ptxas_of
-from .conformance import Question, disagreements, judge_of, mutant_questions, questions
+from .conformance import Question, disagreements, judge_of, mutant_questions, questions, stray_questions
 
 CONFIRMED = Path(__file__).parent / "confirmed"  # `BLESS=1 pytest tests/isa/test_conformance.py` asks and writes all
 
@@ -54,3 +54,11 @@ def test_damaged_instructions_are_judged_alike(release: str) -> None:
     wrong = disagreements(asked, release)
     # What is left is nonsense that ptxas lets pass, such as a float for the address of a tensor map.
     assert len(wrong) <= len(asked) / 100, [str(found) for found in wrong]
+
+
+@pytest.mark.bulk
+def test_one_modifier_more_is_judged_alike() -> None:
+    """What is left is words that ptxas reads and has no use for, such as a layout of `movmatrix`."""
+    asked = [question for form in forms()[::16] for question in stray_questions(form, 1)]
+    wrong = disagreements(asked)
+    assert len(wrong) <= len(asked) / 500, [str(found) for found in wrong]

@@ -13,7 +13,7 @@ from .mutants import shape_of, split_operands
 from .sample import instructions, sample_choices
 
 # PTX 1.0 wrote coordinates with one or with four elements, which later became other spellings of `.1d` and `.3d`.
-PADDED = ("tex.geom.v4.dtype.ctype d, [a, c]", "tex.1d.v4.dtype.ctype d, [a, c]")
+PADDED = ("tex{.uni}.geom.v4.dtype.ctype d, [a, c]", "tex.1d{.uni}.v4.dtype.ctype d, [a, c]")
 
 
 def _identity(form: Form) -> str:

@@ -72,7 +72,7 @@ def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:
     for at, expected in enumerate(match.expected):
         if expected.kind == "address":
             found = extent(instruction, match, expected.name)
-            if found is not None:
+            if found is not None and found[1] > 0:  # a size that is not legal may be none
                 yield Access(at, *found)
 
 

@@ -199,13 +199,13 @@ def _read_line(cursor: Cursor) -> DataLine | Label:
     if cursor.value not in _DATA_TYPES:
         cursor.expected("`.b8`, `.b16`, `.b32`, `.b64`, a label or `}`")
     type = cursor.advance()[1:]
-    values = [_read_value(cursor, type)]
+    values = [_read_value(cursor, type, is_first=True)]
     while cursor.accept(","):
-        values.append(_read_value(cursor, type))
+        values.append(_read_value(cursor, type, is_first=False))
     return DataLine(type, tuple(values))
 
 
-def _read_value(cursor: Cursor, type: str) -> int | SymbolOffset:
+def _read_value(cursor: Cursor, type: str, is_first: bool) -> int | SymbolOffset:
     start, end = cursor.start, cursor.end
     if _is_symbol(cursor):
         name = cursor.advance()
@@ -223,8 +223,10 @@ def _read_value(cursor: Cursor, type: str) -> int | SymbolOffset:
     end = cursor.end
     value = read_integer(cursor, "an integer or a label")
     low, high = _LIMITS.get(type, _WIDEST)
-    if is_negative:
-        value = -value or high + 1  # to ptxas, `-0` is out of range
+    if is_negative and not value and is_first and type in _LIMITS:
+        value = high + 1  # to ptxas, `-0` is out of range there
+    elif is_negative:
+        value = -value
     elif value > high and type != "b64":
         value &= (1 << 32) - 1  # ptxas cuts it to 32 bits before it looks
     if not low <= value <= high:

@@ -143,7 +143,8 @@ def _check_context(program: Program, variable: ir.Variable, context: str, space:
         yield _wrong(program, variable, f"`{name}` in `.param` is a vector", "parameters are scalars or arrays",
                      "make it an array with an alignment")  # fmt: skip
         return
-    if context == "function parameter" and any((extent or 0) >= _MOST_ELEMENTS for extent in variable.dimensions):
+    is_counted = context in ("function parameter", "function result")
+    if is_counted and any((extent or 0) >= _MOST_ELEMENTS for extent in variable.dimensions):
         yield _wrong(
             program, variable, f"`{name}` has {variable.dimensions[0]} elements", "more than 32 bits can count"
         )

@@ -18,7 +18,7 @@ def nanosleep(k: Machine, m: Modifiers, t: Value) -> None:
 
 
 @form("pmevent a", types={"a": "imm(0..15)"}, since="1.4")
-@form("pmevent.mask a", types={"a": "imm(0..65535)"}, name="pmevent", since="3.0 sm_20")
+@form("pmevent.mask a", types={"a": "imm(0..65535)"}, name="pmevent.mask", since="3.0 sm_20")
 def pmevent(k: Machine, m: Modifiers, a: int) -> None:
     """Trigger a performance monitor event by its number, or several by a mask."""
 
@@ -32,7 +32,7 @@ _SETMAXNREG = "8.0 sm_90a | 8.6 sm_100a sm_101a | 8.7 sm_120a | 8.8 sm_100f sm_1
 
 
 @form("setmaxnreg.inc.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG,
-      name="setmaxnreg", effects="more-registers")  # fmt: skip
+      name="setmaxnreg.inc", effects="more-registers")  # fmt: skip
 def take_registers(k: Machine, m: Modifiers, count: int) -> None:
     """Raise how many registers each thread of the warp owns, and wait until the block has as many to give."""
     k.collect(converge, ALL_LANES, (), (), aligned=True)
@@ -40,7 +40,7 @@ def take_registers(k: Machine, m: Modifiers, count: int) -> None:
 
 
 @form("setmaxnreg.dec.sync.aligned.u32 count", types={"count": "imm(24..256/8)"}, since=_SETMAXNREG,
-      name="setmaxnreg", effects="fewer-registers")  # fmt: skip
+      name="setmaxnreg.dec", effects="fewer-registers")  # fmt: skip
 def give_registers(k: Machine, m: Modifiers, count: int) -> None:
     """Lower how many registers each thread of the warp owns; the others go to the pool of the block."""
     k.collect(converge, ALL_LANES, (), (), aligned=True)

@@ -43,8 +43,8 @@ def _fits_a_vector(m: Modifiers) -> str | None:
 @form("mov.b64 d, a", types={"d": "4 b16 sink", "a": "b64 special symbol"})
 @form("mov.b128 d, a", types={"d": "b128", "a": "2 b64 special"}, since="8.3 sm_70")
 @form("mov.b128 d, a", types={"d": "b128", "a": "4 b32 special"}, since="8.3 sm_70")
-@form("mov.b128 d, a", types={"d": "2 b64 sink", "a": "b128"}, since="8.3 sm_70")
-@form("mov.b128 d, a", types={"d": "4 b32 sink", "a": "b128"}, since="8.3 sm_70")
+@form("mov.b128 d, a", types={"d": "2 b64 sink", "a": "b128 symbol"}, since="8.3 sm_70")
+@form("mov.b128 d, a", types={"d": "4 b32 sink", "a": "b128 symbol"}, since="8.3 sm_70")
 @computes("copy")
 def mov(k: Machine, m: Modifiers, a: Value | tuple[Value, ...]) -> Value | tuple[Value, ...]:
     """Copy a register, constant, special register or address; a vector on one side packs or unpacks the other."""

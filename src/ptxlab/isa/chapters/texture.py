@@ -166,7 +166,9 @@ def _where(tail: str, between: str, is_left_out: bool) -> Where:
 
 ARRAYS = ("a1d a2d", "2.3")
 CUBES = (("cube", "3.0"), ("acube", "3.0 sm_20"))
+UNIFORM = [("uni", "3.2")]  # the manual does not have it, ptxas does
 TEX: dict[str, Any] = {
+    "uni": UNIFORM,
     "vec": ("v4", ("v2", "4.2 sm_53")),
     "dtype": ("u32 s32 f32", ("f16 f16x2", "4.2 sm_53")),
     "ctype": "s32 f32",
@@ -176,20 +178,22 @@ GRADED: Values = ("1d 2d 3d a1d a2d", ("cube acube", "4.3 sm_20"))
 MIPMAP = "3.1 sm_20"
 # PTX 1.0 and 1.1 pad coordinates to four elements.
 EARLY = {"d": "v4 sink dtype", "a": "texref"}
-EARLY_TYPES: dict[str, Any] = {"dtype": "u32 s32 f32", "ctype": "s32 f32"}
+EARLY_TYPES: dict[str, Any] = {"uni": UNIFORM, "dtype": "u32 s32 f32", "ctype": "s32 f32"}
 
 
-@form("tex.1d.v4.dtype.ctype d, [a, c]", name="tex", types={**EARLY, "c": "ctype special"}, **EARLY_TYPES)
-@form("tex.geom.v4.dtype.ctype d, [a, c]", geom="1d 2d 3d", types={**EARLY, "c": "4 ctype special"}, **EARLY_TYPES)
+@form("tex.1d{.uni}.v4.dtype.ctype d, [a, c]", name="tex", types={**EARLY, "c": "ctype special"}, **EARLY_TYPES)
+@form(
+    "tex{.uni}.geom.v4.dtype.ctype d, [a, c]", geom="1d 2d 3d", types={**EARLY, "c": "4 ctype special"}, **EARLY_TYPES
+)
 def early_tex(k: Machine, m: Modifiers, a: AddressValue, c: Any) -> tuple[Value, ...]:
     """Look up a texture at coordinates."""
     return _look_up(k, m, a, None, c, SAMPLE, None, None)[0]
 
 
-@lookups("tex.geom.vec.dtype.ctype", geom=SAMPLED, since="1.2", **TEX)
-@lookups("tex.base.geom.vec.dtype.ctype", geom=SAMPLED, since=MIPMAP, **TEX)
-@lookups("tex.level.geom.vec.dtype.ctype", ", lod", geom="1d 2d 3d a1d a2d cube acube", since=MIPMAP, **TEX)
-@lookups("tex.grad.geom.vec.dtype.ctype", ", dx, dy", geom=GRADED, since=MIPMAP, **TEX)
+@lookups("tex{.uni}.geom.vec.dtype.ctype", geom=SAMPLED, since="1.2", **TEX)
+@lookups("tex.base{.uni}.geom.vec.dtype.ctype", geom=SAMPLED, since=MIPMAP, **TEX)
+@lookups("tex.level{.uni}.geom.vec.dtype.ctype", ", lod", geom="1d 2d 3d a1d a2d cube acube", since=MIPMAP, **TEX)
+@lookups("tex.grad{.uni}.geom.vec.dtype.ctype", ", dx, dy", geom=GRADED, since=MIPMAP, **TEX)
 def tex(
     k: Machine,
     m: Modifiers,
@@ -257,6 +261,7 @@ _EXTENTS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 3, "acube": 3
 
 
 GATHERED: dict[str, Any] = {
+    "uni": UNIFORM,
     "comp": "r g b a",
     "geom": ("2d", ("a2d cube acube", "4.3 sm_30")),
     "vec": "v4",
@@ -265,7 +270,7 @@ GATHERED: dict[str, Any] = {
 }
 
 
-@lookups("tld4.comp.geom.vec.dtype.ctype", since="2.2 sm_20", **GATHERED)
+@lookups("tld4{.uni}.comp.geom.vec.dtype.ctype", since="2.2 sm_20", **GATHERED)
 def tld4(
     k: Machine,
     m: Modifiers,
