@@ -1,10 +1,15 @@
 """Programs of others, each built by its own makefile or by one command, and run on the emulator with its own check.
 
     python -m tests.programs.strangers ROOT [--only NAME] [--output evidence/programs.json]
+    python -m tests.programs.strangers ROOT --drawn LIST [--only NAME] [--output evidence/programs_drawn.json]
 
 ROOT has the folders `cuda-samples`, `llm.c`, `hecbench`, `polybench`, `rodinia` and `texts`: the repositories, which
 are not part of this one. A program passes if what it prints has the text of its own check and it ends with its own
 status; a finding must be one that was judged right, in `strangers_list.py`.
+
+LIST says, for the programs of `drawn.json` in their order, how each is built and run, and what it prints if all is
+well, or what it `lacks`; it is not part of this repository, as it builds programs of others. Those that lack something,
+and those that are too long, are counted and named.
 """
 
 from __future__ import annotations
@@ -36,13 +41,16 @@ def command_of(one: Stranger) -> list[str]:
     return [*start, "run", file, "--format", "json", "--nvcc", one.nvcc, "--", *arguments]
 
 
-def run(one: Stranger, root: Path) -> dict[str, Any]:
+def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
     """Build and run one program; what came of it."""
-    row: dict[str, Any] = {
-        "program": one.name,
-        "build": one.build or f"nvcc {one.nvcc}".strip(),
-        "command": one.command,
-    }
+    row: dict[str, Any] = {"program": one.name}
+    if one.lacks:
+        return {**row, "passed": False, "lacks": one.lacks}
+    if is_drawn:
+        row |= {"built_by": "its own makefile" if "make" in one.build else "one command"}
+    else:
+        row |= {"build": one.build or f"nvcc {one.nvcc}".strip()}
+    row["command"] = one.command
     started = time.monotonic()
     try:
         asked = subprocess.run(
@@ -89,19 +97,21 @@ def main() -> None:
     parser.add_argument("root", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--drawn", type=Path)
     parser.add_argument("--missing", action="store_true", help="only those that the output does not have")
     asked = parser.parse_args()
     rows: list[dict[str, Any]] = []
     known = json.loads(asked.output.read_text())["rows"] if asked.missing and asked.output.is_file() else []
     names = {row["program"] for row in known if row["passed"]}
-    for one in PROGRAMS:
+    programs = PROGRAMS if asked.drawn is None else [Stranger(**one) for one in json.loads(asked.drawn.read_text())]
+    for one in programs:
         if re.search(asked.only, one.name) and one.name not in names:
-            rows.append(run(one, asked.root.absolute()))
+            rows.append(run(one, asked.root.absolute(), asked.drawn is not None))
             print(json.dumps(rows[-1]), flush=True)
             if asked.output:
-                _write(asked.output, rows[-1:], asked.root)
+                _write(asked.output, rows[-1:], asked.root, programs, asked.drawn is not None)
     passed = sum(row["passed"] and not row["not_judged"] for row in rows)
-    print(f"{passed} of {len(rows)} pass their own checks")
+    print(f"{passed} of {sum('lacks' not in row for row in rows)} pass their own checks")
 
 
 def _commit(folder: Path) -> str:
@@ -110,22 +120,28 @@ def _commit(folder: Path) -> str:
     return beside.read_text().strip() if beside.is_file() else ""
 
 
-def _write(output: Path, rows: list[dict[str, Any]], root: Path) -> None:
+def _write(output: Path, rows: list[dict[str, Any]], root: Path, programs: list[Stranger], is_drawn: bool) -> None:
     """Replace the rows of these programs, and keep the others."""
     before = json.loads(output.read_text())["rows"] if output.is_file() else []
     found = {row["program"]: row for row in (*before, *rows)}
-    kept = [found[one.name] for one in PROGRAMS if one.name in found]
-    about = {
-        "command": f"python -m tests.programs.strangers ROOT --output evidence/{output.name}",
+    kept = [found[one.name] for one in programs if one.name in found]
+    ran = [row for row in kept if "lacks" not in row]
+    given = f"{'--drawn LIST ' * is_drawn}--output evidence/{output.name}"
+    about: dict[str, Any] = {
+        "command": f"python -m tests.programs.strangers ROOT {given}",
         "machine": platform.machine(),
         "nvcc": find("nvcc").version,
-        "repositories": {name: _commit(root / name) for name in sorted({one.folder.split("/")[0] for one in PROGRAMS})},
-        "passed": sum(row["passed"] and not row.get("not_judged") for row in kept),
-        "programs": len(kept),
-        "left_out": LEFT_OUT,
-        "rows": kept,
     }
-    output.write_text(json.dumps(about, indent=1) + "\n")
+    if is_drawn:
+        drawn = json.loads(Path(__file__).with_name("drawn.json").read_text())
+        about |= {"seed": drawn["seed"], "repositories": drawn["commits"]}
+    else:
+        folders = sorted({one.folder.split("/")[0] for one in programs})
+        about |= {"repositories": {name: _commit(root / name) for name in folders}}
+    about["passed"] = sum(row["passed"] and not row.get("not_judged") for row in ran)
+    about["programs"] = len(ran)
+    about |= {"lacking": len(kept) - len(ran)} if is_drawn else {"left_out": LEFT_OUT}
+    output.write_text(json.dumps({**about, "rows": kept}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ class Stranger:
     expected: str
     build: str = ""
     nvcc: str = ""
+    lacks: str = ""
+    """What is not there that it needs, or why it would take too long: it is not run."""
 
     def environment(self, root: Path) -> dict[str, str]:
         """Where headers of other libraries of CUDA are, if ROOT has them."""

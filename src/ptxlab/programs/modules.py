@@ -36,6 +36,11 @@ class LoadedModule:
     """Registers, local and constant memory by kernel, once they were asked for."""
     _talking: dict[str, bool] = field(default_factory=dict)
 
+    @property
+    def allocates(self) -> bool:
+        """Whether its kernels may allocate memory, which stays when they end."""
+        return any(one.name == "malloc" for one in self.module.functions)
+
     def kernel(self, name: str) -> ir.Function | None:
         """The kernel of that name."""
         return self.module[name] if name in self.module.entries else None

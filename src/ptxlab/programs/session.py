@@ -13,7 +13,7 @@ import re
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,7 @@ from ptxlab.launch.contexts import context_of
 from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.messages import Reader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
+from ptxlab.programs.repeats import Repeats
 from ptxlab.programs.textures import object_of
 from ptxlab.report import Diagnostic, KernelError, PtxError, render
 from ptxlab.toolchain import compile_cuda
@@ -123,6 +124,8 @@ class Process:
         self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._view))
         self.memory = HostMemory()
         self.numbers: dict[int, int] = {}  # of allocations, by their addresses
+        self.arrays: dict[int, int] = {}  # sizes by addresses
+        self.repeats = Repeats()
         self.objects: dict[int, Any] = {}
         self._next_object = 0
         self.generators: list[numpy.random.Generator] = []  # of cuRAND
@@ -167,17 +170,26 @@ class Process:
 
     # Memory.
 
+    def _held(self, variables: Iterable[ctypes.Array[ctypes.c_char]]) -> list[numpy.ndarray[Any, Any]]:
+        """All memory of the device that the program has allocated, and variables of a module."""
+        sizes = {base: region.size for base, region in self.memory.regions.items() if base in self.numbers}
+        held = [self.bytes_at(base, size) for base, size in (*sizes.items(), *self.arrays.items())]
+        return [*held, *(numpy.frombuffer(memoryview(one), numpy.uint8) for one in variables if len(one))]
+
     def _allocate(self, given: Reader) -> None:
         base, size, kind = given.number(), given.number(), KINDS[given.number()]
         self.log.allocations.append(AllocationRecord(base, size, kind, given.frames()))
         number = self.numbers[base] = len(self.log.allocations)
         name = f"allocation {number}" if kind != "variable" else f"the variable of allocation {number}"
-        if kind != "array":
+        if kind == "array":
+            self.arrays[base] = size
+        else:
             self.memory.regions[base] = Region(base, size, self._start + base - VIEW, name)
 
     def _free(self, given: Reader) -> None:
         base = given.number()
         self.memory.regions.pop(base, None)
+        self.arrays.pop(base, None)
         self.log.allocations[self.numbers[base] - 1].freed = given.frames()
 
     def _alias(self, given: Reader) -> None:
@@ -264,19 +276,28 @@ class Process:
         options = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
                                 cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
                                 record=self.record(kernel.name, self.log), **self.options)  # fmt: skip
-        started = time.perf_counter()
-        status, output = 0, ""
         context = context_of(loaded.module)
-        try:
-            context.refuse_wrong(loaded.module)
-            result = launch(context.emulated(loaded.module), kernel, args, options)
+
+        def run() -> tuple[int, str]:
+            try:
+                context.refuse_wrong(loaded.module)
+                result = launch(context.emulated(loaded.module), kernel, args, options)
+            except (KernelError, PtxError) as wrong:
+                self._note(at_origin(loaded.module, wrong.diagnostics), frames)
+                is_refused = any(one.code == "not-emulated" for one in wrong.diagnostics)
+                return _NOT_SUPPORTED if is_refused else _FAILURE, ""
             self._note(result.diagnostics, frames)
             if result.recording is not None:
                 self.log.recorded.append(RecordedLaunch(kernel.title, result, frames))
-            output, status = result.output, _status_of(result.diagnostics)
-        except (KernelError, PtxError) as wrong:
-            self._note(at_origin(loaded.module, list(wrong.diagnostics)), frames)
-            status = _NOT_SUPPORTED if any(one.code == "not-emulated" for one in wrong.diagnostics) else _FAILURE
+            return _status_of(result.diagnostics), result.output
+
+        started = time.perf_counter()
+        if options.record is not None or loaded.allocates:
+            status, output = run()
+        else:
+            shape = grid, block, cluster, shared, cooperative
+            key = id(loaded), kernel.name, shape, data
+            status, output = self.repeats.run(key, lambda: self._held(context.memory.variables.values()), run)
         spent = self.log.launches.setdefault(kernel.title, LaunchCount())
         spent.count += 1
         spent.seconds += time.perf_counter() - started

@@ -1,0 +1,62 @@
+"""Launches that are repeated: only those that would change nothing are left out."""
+
+import time
+from collections.abc import Callable
+
+import numpy
+
+from ptxlab.programs.repeats import Repeats
+
+
+class Device:
+    """Memory of a device, and how often a kernel ran."""
+
+    def __init__(self) -> None:
+        self.data, self.runs = numpy.zeros(64, numpy.uint8), 0
+        self.repeats = Repeats()
+
+    def launch(self, name: str, change: Callable[[], None], output: str = "", status: int = 0) -> tuple[int, str]:
+        def run() -> tuple[int, str]:
+            time.sleep(0.001)
+            self.runs += 1
+            change()
+            return status, output
+
+        return self.repeats.run(name, lambda: [self.data], run)
+
+
+def test_same_memory_is_not_computed_again() -> None:
+    device = Device()
+    for _ in range(10):
+        assert device.launch("fill", lambda: device.data.fill(7), "filled\n") == (0, "filled\n")
+    assert device.runs == 2
+
+
+def test_changes_are_always_made() -> None:
+    """By the kernel itself, by the host, and by another kernel in between."""
+    device = Device()
+
+    def count() -> None:
+        device.data[0] += 1
+
+    for _ in range(20):
+        device.launch("count", count)
+    assert (device.runs, device.data[0]) == (20, 20)
+    for number in range(5):
+        device.launch("fill", lambda: device.data.fill(7))
+        device.data[3] = number
+    device.launch("fill", lambda: device.data.fill(7))
+    assert device.data[3] == 7
+    for _ in range(5):
+        device.launch("fill", lambda: device.data.fill(7))
+        device.launch("count", count)
+        assert device.data[0] == 8
+
+
+def test_other_arguments_and_failures_run() -> None:
+    device = Device()
+    for _ in range(8):
+        assert device.launch("wrong", lambda: None, status=700) == (700, "")
+    assert device.runs == 8
+    device.launch("right", lambda: None)
+    assert device.runs == 9
