@@ -12,7 +12,8 @@
 """
 
 from ptxlab.equal.comparison import equal
+from ptxlab.equal.reference import unpack
 from ptxlab.equal.verdict import Verdict, Witness
 from ptxlab.measure import Launch
 
-__all__ = ["Launch", "Verdict", "Witness", "equal"]
+__all__ = ["Launch", "Verdict", "Witness", "equal", "unpack"]

@@ -164,17 +164,23 @@ def _small_elements(nodes: Nodes, registers: Codes, layout: Layout, type: str) -
     register, lane, bit = positions >> 10, positions >> 5 & 31, positions & 31
     codes = registers[:, lane, register, bit // 8]
     ids = node_of(nodes, codes.reshape(-1, 1), "b8").reshape(codes.shape)
-    return parts_of_bytes(nodes, ids, bit % 8, layout.bits, type).reshape(len(registers), layout.rows, layout.columns)
+    return parts_of_bytes(nodes, ids, np.broadcast_to(bit % 8, ids.shape), layout.bits, type).reshape(len(registers), layout.rows, layout.columns)
 
 
 def parts_of_bytes(nodes: Nodes, ids: Ids, bit: Ids, bits: int, type: str) -> Ids:
     """The nodes of elements of less than a byte, by the nodes of the bytes, and the lowest bit of each."""
     found = np.zeros_like(ids)
+    kinds = np.array([one.kind == "constant" for one in nodes.operations])
+    is_open = ~kinds[nodes.operation_of[ids]]
+    if not is_open.all():
+        numbers = nodes.operands[0, ids[~is_open]] >> bit[~is_open] & (1 << bits) - 1
+        unique, back = np.unique(numbers.view(np.uint64), return_inverse=True)
+        found[~is_open] = nodes.constants(unique, type, 1)[back]
     for start in np.unique(bit).tolist():
-        chosen = bit == start
+        chosen = (bit == start) & is_open
         operation = nodes.operation("part", f"{bits} bits at {start}", type, 1)
-        own = ids[..., chosen]
-        found[..., chosen] = nodes.add(operation, own.ravel()).reshape(own.shape)
+        if chosen.any():
+            found[chosen] = nodes.add(operation, ids[chosen])
     return found
 
 

@@ -37,6 +37,7 @@ def equal(
     cluster: int | Sequence[int] | None = None,
     outputs: Sequence[str] | None = None,
     symbols: Sequence[str] | None = None,
+    names: Mapping[str, Any] | None = None,
     tolerance: float = 1e-5,
     assume_paths: bool = False,
     timeout: float | None = None,
@@ -49,12 +50,13 @@ def equal(
     floats are symbols: the answer holds for all their values. Numbers and arrays of integers are as they are given,
     unless `symbols` names them. Where a branch depends on the value of a float, the comparison is refused, unless
     `assume_paths` says that all values are meant which take the branches that the given ones take. `outputs` are the
-    arrays to compare, by default all that either side writes.
+    arrays to compare, by default all that either side writes. `names` are those of arrays, if they are to have others
+    than parameters.
 
     Arrays are as before when it returns. A launch that fails raises what `kernel.launch` raises.
     """
     nodes = Nodes()
-    inputs = Inputs(nodes, symbols)
+    inputs = Inputs(nodes, symbols, names)
     launched = {"grid": grid, "block": block, "args": args, "shared": shared, "cluster": cluster}
     options = {} if timeout is None else {"timeout": timeout}
     first = Kernels(_launches(a, launched), inputs, 0, options, assumes_paths=assume_paths)

@@ -201,6 +201,8 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
         name = function.__name__
         if name in _FUNCTIONS:
             return _FUNCTIONS[name](self.nodes, *args, **kwargs)
+        if name in _MOVES:
+            return Symbols(self.nodes, function(Symbols.of(self.nodes, args[0]).ids, *args[1:], **kwargs))
         if name in ("sum", "mean", "var", "amax", "max", "amin", "min"):
             method = {"amax": "max", "amin": "min"}.get(name, name)
             return getattr(Symbols.of(self.nodes, args[0]), method)(*args[1:], **kwargs)
@@ -317,6 +319,9 @@ def _einsum(nodes: Nodes, subscripts: str, a: Any, b: Any) -> Symbols:
     return Symbols(nodes, found.transpose([letters.index(x) for x in out]))
 
 
+_MOVES = ("transpose", "swapaxes", "moveaxis", "reshape", "broadcast_to", "repeat", "expand_dims", "squeeze", "ravel",
+          "roll", "flip", "tile", "take", "diagonal")  # fmt: skip
+"""Functions that only move elements."""
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": _select,
     "einsum": _einsum,
@@ -326,13 +331,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
         nodes, np.concatenate([Symbols.of(nodes, one).ids for one in parts], axis)
     ),
     "stack": lambda nodes, parts, axis=0: Symbols(nodes, np.stack([Symbols.of(nodes, one).ids for one in parts], axis)),
-    "transpose": lambda nodes, x, axes=None: Symbols(nodes, np.transpose(x.ids, axes)),
-    "swapaxes": lambda nodes, x, a, b: Symbols(nodes, np.swapaxes(x.ids, a, b)),
-    "reshape": lambda nodes, x, shape, **_: Symbols(nodes, x.ids.reshape(shape)),
-    "broadcast_to": lambda nodes, x, shape, **_: Symbols(nodes, np.broadcast_to(x.ids, shape)),
-    "repeat": lambda nodes, x, count, axis=None: Symbols(nodes, np.repeat(x.ids, count, axis)),
-    "expand_dims": lambda nodes, x, axis: Symbols(nodes, np.expand_dims(x.ids, axis)),
-    "squeeze": lambda nodes, x, axis=None: Symbols(nodes, np.squeeze(x.ids, axis)),
     "pad": lambda nodes, x, width, **_: Symbols(
         nodes, np.pad(x.ids, width, constant_values=int(Symbols.of(nodes, 0.0).ids))
     ),
@@ -340,3 +338,22 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "empty_like": lambda nodes, x, *_, **__: Symbols.of(nodes, np.zeros(x.shape)),
     "ones_like": lambda nodes, x, *_, **__: np.ones(x.shape),
 }
+
+
+def unpack(packed: Any, type: str = "e2m1") -> Any:
+    """The numbers of 4 bits that bytes hold, the lower half first: for functions that are compared with kernels.
+
+    >>> unpack(np.array([[0x21, 0xF0]], np.uint8)).tolist()
+    [[0.5, 1.0, 0.0, -6.0]]
+    """
+    if isinstance(packed, Symbols):
+        from ptxlab.equal.collectives import parts_of_bytes
+
+        bit = np.broadcast_to(np.array([0, 4]), (*packed.shape, 2))
+        ids = np.repeat(packed.ids[..., None], 2, -1)
+        found = parts_of_bytes(packed.nodes, ids, bit, 4, type)
+        return Symbols(packed.nodes, found.reshape(*packed.shape[:-1], -1))
+    from ptxlab.equal.constants import floats_of
+
+    halves = np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:-1], -1)
+    return floats_of(halves.astype(np.uint64).ravel(), type).reshape(halves.shape)

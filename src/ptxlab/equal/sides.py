@@ -52,8 +52,12 @@ class Array:
 class Inputs:
     """The arrays of both sides and their nodes: elements of floats are symbols, all others plain numbers."""
 
-    def __init__(self, nodes: Nodes, symbols: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, nodes: Nodes, symbols: Sequence[str] | None = None, names: Mapping[str, Any] | None = None
+    ) -> None:
         self.nodes = nodes
+        named = [Array(name, one) for name, given in (names or {}).items() for one in arrays_in(given)]
+        self._named = {one.key: one for one in named}
         self.arrays: dict[int, Array] = {}
         self._symbols = symbols
         self.ids: dict[int, Ids] = {}
@@ -63,6 +67,7 @@ class Inputs:
         if array.key in self.arrays:
             return self.arrays[array.key]
         names = [one.name for one in self.arrays.values()]
+        array = self._named.get(array.key, array)
         if array.name in names:
             array = Array(f"{array.name}#{len(names)}", array.data)
         self.arrays[array.key] = array
@@ -154,12 +159,13 @@ class Kernels:
 
     def _placed(self, launch: Launch, trace: Trace) -> list[Placed]:
         """The arrays at their addresses, and all else that the launch had."""
-        own = [self.inputs.arrays[array.key] for array in named_arrays(launch)]
+        own = named_arrays(launch)
         found, taken = [], set[int]()
         for region in trace.accesses.regions:
             fits = [one for one in own if one.key not in taken and one.data.nbytes == region.size
-                    and tuple(one.data.shape) == region.shape and str(one.data.dtype) == region.dtype]  # fmt: skip
-            array = next((one for one in fits if one.name.partition("#")[0] == region.short), next(iter(fits), None))
+                    and str(one.data.dtype) == region.dtype]  # fmt: skip
+            fits.sort(key=lambda one: (one.name != region.short, tuple(one.data.shape) != region.shape))
+            array = next(iter(fits), None)
             if array is None:
                 found.append(Placed(region.base, of_bytes(np.frombuffer(region.data, np.uint8))))
                 continue

@@ -36,7 +36,9 @@ def make(begin: Callable[..., Unit], until: float | None) -> tuple[Unit, list[by
         try:
             text, called = unit.translate()
             if len(text) < HUGE:
-                return unit, _compile(unit, text, called, min(HIGHEST, 1 if called else 2), _soon(until))
+                # What is recorded is executed once: optimization would take longer than it saves.
+                most = 0 if unit.recording is not None else HIGHEST
+                return unit, _compile(unit, text, called, min(most, 1 if called else 2), _soon(until))
         except (GaveUpError, OutOfTimeError) as problem:
             unit.check_time()
             hurried = isinstance(problem, OutOfTimeError)
