@@ -31,6 +31,7 @@ SECTIONS = {
         "docs/trace.md",
         "docs/timelines.md",
         "docs/equal.md",
+        "docs/verify.md",
         "docs/estimate.md",
         "docs/draw.md",
         "docs/editors.md",

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from ptxlab.syntax import parse as parse
     from ptxlab.toolchain import cuda as cuda
     from ptxlab.trace import Trace as Trace
+    from ptxlab.verify import verify as verify
 
 __version__ = "0.1.0"
 _loaded_at = time.time()  # source that is younger may not be what this process runs
@@ -80,6 +81,7 @@ _HOME = {
     "render": "ptxlab.explain.rendering",
     "im2col_map": "ptxlab.device.tensor_maps",
     "tensor_map": "ptxlab.device.tensor_maps",
+    "verify": "ptxlab.verify",
 }
 
 _MODULES = {

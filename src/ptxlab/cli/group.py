@@ -15,6 +15,7 @@ SUBCOMMANDS = (
     "check",
     "run",
     "equal",
+    "verify",
     "exec",
     "debug",
     "lab",

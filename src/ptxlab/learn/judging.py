@@ -10,8 +10,8 @@ import numpy as np
 
 from ptxlab.learn.needs import Need
 from ptxlab.learn.task import Case, Size, Task
-from ptxlab.learn.values import compare, is_same, spell
 from ptxlab.report import Diagnostic, KernelError, PtxError
+from ptxlab.verify.values import compare, is_same, spell
 
 if TYPE_CHECKING:
     from ptxlab.device.result import Result

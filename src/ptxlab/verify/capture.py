@@ -1,0 +1,299 @@
+"""In the process of a submission in Python: its launches are written down instead of run, and sent as JSON.
+
+It is called twice for each size, with other data in the same arrays. What the host computes of data would differ, and
+is refused: only kernels compute.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from runpy import run_path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ptxlab import author, ir
+from ptxlab.device.host_memory import Pointer
+from ptxlab.device.options import LaunchOptions
+from ptxlab.device.result import Result
+from ptxlab.device.structures import Pointers
+from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.measure.data import DTYPES, TORCH_NAMES, type_of
+from ptxlab.measure.entry import Launch
+from ptxlab.syntax import format
+
+WATCHED = ("builtins", "time", "math", "json", "numpy", "numpy.testing", "torch", "torch.testing", "torch.cuda",
+           "torch.nn.functional", "ptxlab", "ptxlab.verify", "ptxlab.verify.judging", "ptxlab.equal")  # fmt: skip
+
+
+class RefusedError(Exception):
+    """Something that is not a launch of kernels; `code` names it."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass
+class Memory:
+    """Memory that launches may refer to, by its addresses."""
+
+    names: list[tuple[int, int, str]]
+    """The first address, the last, and the name."""
+    spaces: dict[str, Any]
+    kept: list[Any]
+
+    def reference(self, address: int, size: int, owner: Any, data: Callable[[], Any]) -> dict[str, Any]:
+        """An address as the name of an array and an offset; memory that is not known is a new workspace."""
+        for start, end, name in self.names:
+            if start <= address < max(end, start + 1):
+                return {"array": name, "offset": address - start}
+        name = f"workspace{len(self.spaces)}"
+        self.spaces[name] = data()
+        self.names.append((address, address + size, name))
+        self.kept.append(owner)  # so that its address is not given to another
+        return {"array": name, "offset": 0}
+
+
+class Capture:
+    """The launches of one call."""
+
+    def __init__(self, arrays: dict[str, Any]) -> None:
+        names = [(address_of(one), address_of(one) + one.nbytes, name) for name, one in arrays.items()]
+        self.memory = Memory(names, {}, [])
+        self.calls: list[dict[str, Any]] = []
+
+    def launch(self, kernel: ir.Function, args: Sequence[Any], options: LaunchOptions) -> Result:
+        """Write a launch down; this is what `kernel.launch` calls here."""
+        module = kernel.module
+        assert module is not None
+        if options.stream is not None and _number(options.stream):
+            raise RefusedError("own-stream", "a launch on a stream of its own: nothing orders it before the harness "
+                               "reads the outputs")  # fmt: skip
+        text = module.source.text if module.source is not None else format(module)
+        self.calls.append({
+            "text": text, "name": kernel.name, "entry": kernel.name, "grid": list(options.grid),
+            "block": list(options.block), "shared": int(options.shared),
+            "cluster": None if options.cluster is None else list(options.cluster),
+            "cooperative": bool(options.cooperative), "args": [self.argument(one) for one in args],
+        })  # fmt: skip
+        return Result()
+
+    def argument(self, value: Any) -> dict[str, Any]:
+        """An argument as plain values."""
+        if value is None:
+            return {}
+        if isinstance(value, Pointer):
+            regions = value.memory.regions.values()
+            region = next((one for one in regions if 0 <= value.address - one.base < max(one.size, 1)), None)
+            if region is None:
+                return {"scalar": value.address}
+            found = self.memory.reference(region.data, region.size, region.owner, lambda: region.owner)
+            return {**found, "offset": found["offset"] + value.address - region.base}
+        if isinstance(value, TensorMap):
+            on = self.argument(value.array)
+            kept = {one.name: getattr(value, one.name) for one in fields(TensorMap) if one.name != "array"}
+            kept["offset"] = kept["offset"] + on["offset"]
+            return {"map": kept, "on": on["array"]}
+        if isinstance(value, (bytes, bytearray)):
+            return {"bytes": bytes(value).hex()}
+        if isinstance(value, Pointers):
+            return {"pointers": [self.argument(one) for one in value]}
+        if isinstance(value, dict):
+            return {"offsets": {str(key): self.argument(one) for key, one in value.items()}}
+        if hasattr(value, "detach"):
+            value = value.detach().numpy()
+        if isinstance(value, np.ndarray) and value.ndim:
+            return self.memory.reference(address_of(value), value.nbytes, value, lambda: value)
+        if isinstance(value, (list, tuple)):
+            return {"items": [self.argument(one) for one in value]}
+        if isinstance(value, np.generic):
+            return {"scalar": value.item(), "type": type_of(value)}
+        if isinstance(value, (bool, int, float)):
+            return {"scalar": value}
+        raise RefusedError("no-launch", f"an argument of type {type(value).__name__} cannot be sent")
+
+    def answer(self) -> dict[str, Any]:
+        """All of it."""
+        spaces = {}
+        for name, array in self.memory.spaces.items():
+            content = np.ascontiguousarray(array)
+            data = base64.b64encode(content.tobytes()).decode() if content.view(np.uint8).any() else ""
+            spaces[name] = {"type": type_of(content), "shape": list(content.shape), "data": data}
+        return {"calls": self.calls, "workspaces": spaces}
+
+
+def address_of(array: Any) -> int:
+    """Where an array is."""
+    return int(array.__array_interface__["data"][0])
+
+
+def _number(stream: Any) -> int:
+    return int(stream if isinstance(stream, int) else getattr(stream, "cuda_stream", 1))
+
+
+class Program:
+    """The submission, loaded once."""
+
+    def __init__(self, path: Path, convention: str) -> None:
+        known = _functions()
+        names = run_path(str(path), run_name="submission")
+        found = names.get(convention)
+        if not callable(found):
+            raise RefusedError("no-kernel", f"{path.name} defines no `{convention}`")
+        self.function: Callable[..., Any] = found
+        self.convention = convention
+        self.known = known
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The launches at some sizes."""
+        arrays, given = _arguments(request)
+        answers = []
+        for seed in (1, 2):
+            random = np.random.default_rng(seed)
+            for array in arrays.values():
+                array[...] = random.integers(0, 3, array.shape).astype(array.dtype)
+            capture = Capture(arrays)
+            with captured(capture):
+                CONVENTIONS[self.convention](self.function, capture, arrays, given, request)
+            answers.append(capture.answer())
+        self._compare(*answers)
+        return answers[0] | {"patched": list(_replaced(self.known))}
+
+    def _compare(self, first: dict[str, Any], second: dict[str, Any]) -> None:
+        if not first["calls"]:
+            raise RefusedError("no-kernel", "its Python launches no kernel: only kernels compute")
+        if len(second["calls"]) < len(first["calls"]):
+            raise RefusedError("cached-result", f"the first call launches {len(first['calls'])} kernels, the second "
+                               f"{len(second['calls'])}: results are kept from call to call")  # fmt: skip
+        if first["workspaces"] != second["workspaces"]:
+            raise RefusedError("host-computation", "its Python computes an argument from the inputs: only kernels "
+                               "compute")  # fmt: skip
+        if first["calls"] != second["calls"]:
+            raise RefusedError("host-computation", "its launches depend on the values of inputs")
+
+
+def _arguments(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The memory of arrays, and the arguments by name: arrays in their shapes, scalars, sizes."""
+    arrays, given = {}, dict(request["sizes"])
+    for one in request["arguments"]:
+        if "scalar" in one:
+            given[one["name"]] = one["scalar"]
+            continue
+        flat = np.zeros(one["length"], DTYPES[one["type"]])
+        arrays[one["name"]] = flat
+        steps = [step * flat.itemsize for step in one["strides"]]
+        given[one["name"]] = np.lib.stride_tricks.as_strided(flat, one["shape"], steps)
+    return arrays, given
+
+
+def _call_launch(
+    function: Callable[..., Any], capture: Capture, arrays: dict[str, Any], given: dict[str, Any], request: Any
+) -> None:
+    """`launch(x, y, rows)` launches, or returns what is to be launched."""
+    from ptxlab.verify.task import named_by
+
+    found = function(**named_by(function, given))
+    for one in [found] if isinstance(found, Launch) else found or ():
+        kernel = one.kernel
+        args = kernel.passed_args(one.args) if isinstance(kernel, author.Kernel) else one.args
+        options = LaunchOptions(one.grid, one.block, shared=one.shared, cluster=one.cluster)
+        capture.launch(one.function, args, options)
+
+
+CONVENTIONS: dict[str, Callable[..., None]] = {"launch": _call_launch}
+
+
+@contextmanager
+def captured(capture: Capture) -> Iterator[None]:
+    """Have launches written down, those of Triton's kernels, too."""
+    door = import_module("ptxlab.launch")
+    before = door.launch
+    door.launch = capture.launch  # type: ignore[attr-defined]
+    try:
+        if "triton" in sys.modules:
+            from ptxlab.frameworks.triton import emulated
+
+            with emulated():
+                yield
+        else:
+            yield
+    finally:
+        door.launch = before  # type: ignore[attr-defined]
+
+
+def tensors(given: dict[str, Any]) -> dict[str, Any]:
+    """Arrays as tensors of torch in the same memory."""
+    torch = import_module("torch")
+
+    found = {}
+    for name, one in given.items():
+        if isinstance(one, np.ndarray):
+            type = type_of(one)
+            raw = torch.from_numpy(one.view(np.uint8) if one.dtype.kind == "V" or one.itemsize == 1 else one)
+            found[name] = raw.view(getattr(torch, TORCH_NAMES[type]))
+        else:
+            found[name] = one
+    return found
+
+
+def _functions() -> dict[tuple[str, str], Any]:
+    """Functions that a harness may rely on, as they are."""
+    modules = [(name, sys.modules[name]) for name in WATCHED if isinstance(sys.modules.get(name), ModuleType)]
+    return {
+        (name, key): value for name, module in modules for key, value in list(vars(module).items()) if callable(value)
+    }
+
+
+def _replaced(known: dict[tuple[str, str], Any]) -> Iterator[str]:
+    """The functions that are others now."""
+    for (name, key), value in known.items():
+        if vars(sys.modules[name]).get(key, value) is not value:
+            yield f"`{name}.{key}`"
+
+
+def _limit(memory: int, seconds: int) -> None:
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limits
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve() -> None:
+    """In the new process: answer requests, a line each, until there are no more."""
+    limits, convention, path = json.loads(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what the submission prints is not an answer
+    _limit(limits["memory"], limits["seconds"])
+    program: Program | None = None
+    for line in sys.stdin:
+        try:
+            program = program or Program(path, convention)
+            said = program.answer(json.loads(line))
+        except RefusedError as refused:
+            said = {"error": str(refused), "code": refused.code}
+        except BaseException as wrong:
+            said = {"error": _problem(wrong, path), "code": "python-failed"}
+        out.write(json.dumps(said) + "\n")
+        out.flush()
+
+
+def _problem(wrong: BaseException, path: Path) -> str:
+    """What went wrong, with the line of the submission."""
+    lines = [one.lineno for one in traceback.extract_tb(wrong.__traceback__) if one.filename == str(path)]
+    where = f"{path.name}:{lines[-1]}: " if lines else f"{path.name}: "
+    return f"{where}{type(wrong).__name__}: {wrong}"[:1500]

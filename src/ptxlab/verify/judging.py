@@ -1,0 +1,129 @@
+"""`verify`: the parts of a verdict, one after the other."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from ptxlab.isa.targets import target_named
+from ptxlab.report import KernelError, PtxError
+from ptxlab.verify import parts
+from ptxlab.verify.equality import equality
+from ptxlab.verify.parts import Judging
+from ptxlab.verify.precision import precision
+from ptxlab.verify.running import Called, Caller, Clock, OutOfTimeError
+from ptxlab.verify.submission import Submission, SubmissionError, open_submission
+from ptxlab.verify.task import Sizes, Task, load_task
+from ptxlab.verify.verdict import OPEN, PASSED, Finding, Part, Verdict
+
+SECONDS, MEMORY = 300.0, 8.0
+
+
+def verify(
+    task: Task | str | Path,
+    kernel: str | Path,
+    *,
+    seed: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+    schedule: int | None = None,
+    symbolic: bool = True,
+    estimate: bool = True,
+    timeout: float = SECONDS,
+    memory: float = MEMORY,
+    command: str | None = None,
+) -> Verdict:
+    """Whether a kernel does what a task says: one verdict, in parts, each with what shows it.
+
+    `task` is a `Task` or the path of a file that has one, `kernel` the path of a submission: `.ptx`, `.cu` or `.py`.
+    Python is run in another process, with limits; only PTX and launches come back. The task's own seed draws the hidden
+    sizes; `seed` draws the data, and is a new one each time unless it is given. `sizes` has only those tried, and
+    `schedule` is the order of threads then. `timeout` is in seconds, of all, and `memory` in GB, of the other process.
+
+        assert ptxlab.verify("softmax_task.py", "softmax.ptx")
+    """
+    path = Path(kernel)
+    shown = command or parts.shell("ptxlab", "verify", str(task) if not isinstance(task, Task) else f"{task.name}.py",
+                                   "--kernel", str(kernel))  # fmt: skip
+    found = task if isinstance(task, Task) else load_task(task)
+    drawn = secrets.randbits(32) if seed is None else seed
+    clock = Clock(timeout)
+    hidden = found.draw_sizes() if sizes is None else [dict(sizes)]
+    public = [dict(one) for one in found.shapes] if sizes is None else []
+
+    def verdict(*given: Part) -> Verdict:
+        return Verdict(found.name, path.name, given, drawn, clock.launches, clock.spent, hidden)
+
+    try:
+        submission = open_submission(path, found, timeout, memory)
+    except SubmissionError as wrong:
+        return verdict(parts.failure(wrong))
+    try:
+        judging = Judging(Caller(found, submission, clock, drawn), shown, public, hidden)
+        return verdict(*_parts(judging, submission, schedule, symbolic, estimate))
+    except SubmissionError as wrong:
+        return verdict(parts.failure(wrong))
+    finally:
+        submission.close()
+
+
+def _parts(
+    judging: Judging, submission: Submission, schedule: int | None, symbolic: bool, estimate: bool
+) -> list[Part]:
+    caller = judging.caller
+    late = ""
+    try:
+        for sizes in [*judging.public, *judging.hidden]:
+            caller.plan(sizes)
+        first = parts.assembles(submission.modules, caller.task.targets, caller.clock.left(120.0))
+        if first.findings:
+            return [first]
+        parts.try_sizes(judging, schedule)
+    except OutOfTimeError:
+        late = f"the time limit of {caller.clock.seconds:g} s was reached"
+        judging.scheduling.append(Finding("out-of-time", late))
+        first = Part("assembles", PASSED)
+    patched = getattr(submission, "patched", [])
+    judging.memory += [Finding("patched-harness", f"the submission's Python replaces {one}") for one in patched[:1]]
+    return [
+        first,
+        parts.safe(judging),
+        parts.schedules(judging, caller.task.seeds if schedule is None and not late else 0),
+        equality(judging, symbolic and not late),
+        parts.memory(judging),
+        precision(caller.task, submission.modules, judging.last),
+        _estimate(judging, judging.last) if estimate and not late else Part("estimate", OPEN, notes=["not asked"]),
+    ]
+
+
+def _estimate(judging: Judging, called: Called | None) -> Part:
+    """The time on an H200, at the sizes that are timed or at the largest that was right."""
+    if called is None:
+        return Part("estimate", OPEN, notes=["no right result"])
+    caller = judging.caller
+    notes, times = [], []
+    for sizes in caller.task.timed or [called.before.sizes]:
+        try:
+            seconds, limiter, gpu = _seconds(caller, dict(sizes))
+        except (KernelError, PtxError) as wrong:
+            return Part("estimate", OPEN, notes=[wrong.diagnostics[0].message])
+        except OutOfTimeError:
+            return Part("estimate", OPEN, notes=["no time left"])
+        times.append({"sizes": dict(sizes), "seconds": seconds, "gpu": gpu, "limiter": limiter})
+        notes.append(f"{1e6 * seconds:.3g} µs on an {gpu} at {parts.spell_sizes(sizes)}, limited by {limiter}")
+    return Part("estimate", PASSED, notes=notes, figures={"times": times})
+
+
+def _seconds(caller: Caller, sizes: Sizes) -> tuple[float, str, str]:
+    """What all launches at a size take, what limits the longest, and on which GPU."""
+    from ptxlab.estimate import estimate
+
+    caller.submission.restart()
+    found = []
+    for launch in caller.plan(sizes).launches(caller.draw(sizes)):
+        target = launch.module.target
+        older = target_named(target).number < 90  # PTX for it runs on an H200, too
+        found.append(estimate(launch.function, launch.grid, launch.block, launch.args, shared=launch.shared,
+                              cluster=launch.cluster, target="sm_90" if older else None,
+                              timeout=caller.clock.left()))  # fmt: skip
+    return sum(one.seconds for one in found), max(found, key=lambda one: one.seconds).limiter, found[0].gpu

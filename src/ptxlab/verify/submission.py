@@ -1,0 +1,345 @@
+"""What is judged: a file with kernels, and how they are launched at given sizes.
+
+A `.ptx` or `.cu` file says it in comments; arguments are those of the task unless `args` names them:
+
+    // launch: partial grid=ceil_div(n, 256) block=256 args=x,sums,n
+    // launch: total grid=1 block=32 args=sums,y,ceil_div(n,256)
+    // workspace: sums f32[ceil_div(n, 256)]
+
+A `.py` file is run in a process of its own (`python_process`); its PTX and its launches come back, as plain values.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxlab import ir
+from ptxlab.device.host_memory import HostMemory, Pointer
+from ptxlab.device.structures import Pointers
+from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.launch.contexts import context_of
+from ptxlab.measure import Launch
+from ptxlab.measure.data import DTYPES
+from ptxlab.report import PtxError, Source
+from ptxlab.syntax import load, parse
+from ptxlab.verify.formulas import FormulaError, evaluate
+from ptxlab.verify.task import Array, Data, Scalar, Sizes, Task
+
+LARGEST = 16 << 20  # bytes of a file, and of all tables that a submission brings along
+MEMORY = 1 << 30  # bytes of workspaces
+SUFFIXES = (".ptx", ".cu", ".py")
+_LINE = re.compile(r"^[ \t]*//[ \t]*(launch|workspace|target):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+_OPTION = re.compile(r"(\w+)=((?:\([^()]*\)|[^\s()]|(?<=,) )+)")
+_WORKSPACE = re.compile(r"(\w+) +(\w+)\[(.+)\]")
+
+Reference = dict[str, Any]
+"""An argument as plain values: `{"array": "x", "offset": 0}`, `{"scalar": 3}`, `{"map": …}`, `{"items": […]}`."""
+
+
+class SubmissionError(Exception):
+    """A submission that cannot be judged: `code` names what is wrong with it."""
+
+    def __init__(self, code: str, text: str, diagnostics: Sequence[Any] = ()) -> None:
+        super().__init__(text)
+        self.code, self.diagnostics = code, list(diagnostics)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One launch, without the data."""
+
+    module: ir.Module
+    entry: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    args: Sequence[Reference]
+    shared: int = 0
+    cluster: tuple[int, ...] | None = None
+    cooperative: bool = False
+
+    @property
+    def kernel(self) -> ir.Function:
+        """The kernel that is launched."""
+        found: ir.Function = self.module[self.entry]
+        return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All launches at some sizes, in order, and the memory that they use beside the arguments."""
+
+    calls: Sequence[Call]
+    workspaces: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    """What they hold before the first launch."""
+
+    def launches(self, data: Data) -> list[Launch]:
+        """The launches with data; workspaces are new ones."""
+        memory = {name: buffer.flat for name, buffer in data.arrays.items()}
+        memory |= {name: content.copy() for name, content in self.workspaces.items()}
+        offsets = {name: buffer.offset for name, buffer in data.arrays.items()}
+        whole = {name: buffer.memory for name, buffer in data.arrays.items()}
+        return [self._launch(call, memory, whole, offsets) for call in self.calls]
+
+    def _launch(self, call: Call, memory: dict[str, Any], whole: dict[str, Any], offsets: dict[str, int]) -> Launch:
+        named = list(_names(call.args))
+        if any(offset or offsets.get(name, 0) for name, offset in named):
+            memory = dict(memory)
+            space = HostMemory()
+            for name in dict.fromkeys(name for name, _ in named):
+                # An address inside of an array, or one that is not aligned: as pointers, which may be any.
+                place = whole.get(name, memory[name])
+                memory[name] = _Placed(space, space.add(place.reshape(-1).view(np.uint8), f"`{name}`").base
+                                       + offsets.get(name, 0), name)  # fmt: skip
+        args = [_argument(one, memory) for one in call.args]
+        return Launch(call.kernel, call.grid, call.block, args, call.shared, call.cluster)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """An array at an address that was chosen for it."""
+
+    space: HostMemory
+    address: int
+    name: str
+
+
+def _names(args: Sequence[Any]) -> Iterator[tuple[str, int]]:
+    """The memory that arguments refer to, with offsets; tensor maps have their own."""
+    for one in args:
+        if "array" in one:
+            yield one["array"], int(one.get("offset", 0))
+        for key in ("items", "pointers"):
+            yield from _names(one.get(key, ()))
+        yield from _names(list(one.get("offsets", {}).values()))
+
+
+def _argument(given: Reference, memory: Mapping[str, Any]) -> Any:
+    """An argument of a launch."""
+    if "array" in given:
+        found = memory[given["array"]]
+        return (
+            Pointer(found.space, found.address + int(given.get("offset", 0)), found.name)
+            if isinstance(found, _Placed)
+            else found
+        )
+    if "scalar" in given:
+        dtype = given.get("type")
+        return DTYPES[dtype](given["scalar"]) if dtype else given["scalar"]
+    if "bytes" in given:
+        return bytes.fromhex(given["bytes"])
+    if "map" in given:
+        array = memory[given["on"]]
+        if isinstance(array, _Placed):
+            raise SubmissionError("unsupported", "a tensor map beside a pointer into an array, or one of a task with "
+                                  "its own alignment")  # fmt: skip
+        fields: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in given["map"].items()
+        }
+        return TensorMap(array=array, **fields)
+    if "offsets" in given:
+        return {int(key): _argument(one, memory) for key, one in given["offsets"].items()}
+    if "pointers" in given:
+        return Pointers([_argument(one, memory) for one in given["pointers"]])
+    if "items" in given:
+        return tuple(_argument(one, memory) for one in given["items"])
+    return None
+
+
+class Submission:
+    """A file that is judged."""
+
+    def __init__(self, path: Path, task: Task) -> None:
+        self.path, self.task = path, task
+        self.modules: list[ir.Module] = []
+
+    def plan(self, sizes: Sizes) -> Plan:
+        """What it launches at these sizes."""
+        raise NotImplementedError
+
+    def restart(self) -> None:
+        """Have variables of its modules as if nothing had been launched yet."""
+        for module in self.modules:
+            context_of(module).start_anew()
+
+    def close(self) -> None:
+        """End what was started for it."""
+
+
+class FileSubmission(Submission):
+    """PTX or CUDA C++, with its launches in comments."""
+
+    def __init__(self, path: Path, task: Task) -> None:
+        super().__init__(path, task)
+        text = path.read_text("utf-8", "replace")
+        lines = [(found[1], found[2]) for found in _LINE.finditer(text)]
+        self.spaces = [self._workspace(said) for word, said in lines if word == "workspace"]
+        said = [said for word, said in lines if word == "launch"] or ([task.launch] if task.launch else [])
+        if not said:
+            raise SubmissionError(
+                "no-launch", f"{path.name} does not say how it is launched: `// launch: grid=... block=...`"
+            )
+        target = next((said for word, said in lines if word == "target"), None)
+        self.module = self._module(path, target or next(iter(task.targets), None))
+        self.modules = [self.module]
+        self.lines = [self._line(one) for one in said]
+
+    def _module(self, path: Path, target: str | None) -> ir.Module:
+        if path.suffix == ".ptx":
+            return load(path)
+        from ptxlab.toolchain import cuda
+
+        return cuda(path, *([target] if target else []))
+
+    def _workspace(self, said: str) -> tuple[str, str, str]:
+        found = _WORKSPACE.fullmatch(said)
+        if found is None or found[2] not in DTYPES:
+            raise SubmissionError("no-launch", f"`// workspace: {said}`: expected a name and `f32[4, n]`")
+        return found[1], found[2], found[3]
+
+    def _line(self, said: str) -> tuple[str, dict[str, str]]:
+        """The kernel and the options of a launch."""
+        options = {key: value.strip() for key, value in _OPTION.findall(said)}
+        rest = _OPTION.sub("", said).split()
+        unknown = options.keys() - {"grid", "block", "shared", "cluster", "args", "cooperative"}
+        if unknown or "block" not in options or len(rest) > 1:
+            raise SubmissionError(
+                "no-launch", f"`// launch: {said}`: expected a kernel, grid=, block=, shared=, cluster= and args="
+            )
+        entries = list(self.module.entries)
+        name = rest[0] if rest else self.task.name if self.task.name in entries else entries[0] if entries else ""
+        if name not in entries:
+            there = ", ".join(f"`{one}`" for one in entries) or "none"
+            raise SubmissionError("no-kernel", f"{self.path.name} has no kernel `{name}`; there are: {there}")
+        return name, options
+
+    def plan(self, sizes: Sizes) -> Plan:
+        try:
+            spaces = {}
+            total = 0
+            for name, type, extents in self.spaces:
+                shape = [evaluate(one, sizes) for one in _split(extents)]
+                dtype = np.dtype(DTYPES[type])
+                total += int(np.prod([max(one, 0) for one in shape], dtype=np.float64)) * dtype.itemsize
+                if total > MEMORY or min(shape) < 0:
+                    raise SubmissionError("too-large", f"workspaces of {total:,} bytes; {MEMORY:,} are allowed")
+                spaces[name] = np.zeros(shape, dtype)
+            return Plan([self._call(*line, sizes, spaces) for line in self.lines], spaces)
+        except FormulaError as wrong:
+            raise SubmissionError("no-launch", str(wrong)) from None
+
+    def _call(self, entry: str, options: Mapping[str, str], sizes: Sizes, spaces: Mapping[str, Any]) -> Call:
+        def extent(key: str, default: str) -> tuple[int, ...]:
+            return tuple(evaluate(one, sizes) for one in _split(options.get(key, default)))
+
+        default = ",".join(one.name for one in self.task.arguments)
+        args = [self._reference(one.strip(), sizes, spaces) for one in _split(options.get("args", default))]
+        cluster = extent("cluster", "1") if "cluster" in options else None
+        return Call(self.module, entry, extent("grid", "1"), extent("block", "1"), args,
+                    extent("shared", "0")[0], cluster, bool(extent("cooperative", "0")[0]))  # fmt: skip
+
+    def _reference(self, name: str, sizes: Sizes, spaces: Mapping[str, Any]) -> Reference:
+        known = {one.name: one for one in self.task.arguments}
+        found = known.get(name)
+        if isinstance(found, Array) or name in spaces:
+            return {"array": name}
+        if isinstance(found, Scalar):
+            number = found.number(sizes)
+            return {"scalar": number, "type": found.type if found.type in DTYPES else None}
+        return {"scalar": evaluate(name, sizes)}
+
+
+def _split(text: str) -> list[str]:
+    """Parts between commas that are not in parentheses."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == "," and not depth:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]
+
+
+class PythonSubmission(Submission):
+    """Python that launches kernels; it runs elsewhere."""
+
+    def __init__(self, path: Path, task: Task, seconds: float, memory: float) -> None:
+        super().__init__(path, task)
+        from ptxlab.verify.python_process import PythonProcess
+
+        self.process = PythonProcess(path, task.python, seconds, memory)
+        self.known: dict[tuple[str, str], ir.Module] = {}
+        self.patched: list[str] = []
+
+    def plan(self, sizes: Sizes) -> Plan:
+        said = self.process.ask(_request(self.task, sizes))
+        self.patched = [str(one)[:200] for one in said.get("patched", ())]
+        spaces, total = {}, 0
+        for name, given in said["workspaces"].items():
+            dtype = np.dtype(DTYPES[given["type"]])
+            shape = [int(one) for one in given["shape"]]
+            total += int(np.prod(shape, dtype=np.float64)) * dtype.itemsize
+            if total > MEMORY or min(shape, default=0) < 0:
+                raise SubmissionError("too-large", f"workspaces of {total:,} bytes; {MEMORY:,} are allowed")
+            content = (
+                base64.b64decode(given["data"])
+                if given["data"]
+                else bytes(int(np.prod(shape, dtype=np.int64)) * dtype.itemsize)
+            )
+            spaces[str(name)] = np.frombuffer(content, dtype).reshape(shape).copy()
+        return Plan([self._call(one) for one in said["calls"]], spaces)
+
+    def _call(self, given: Mapping[str, Any]) -> Call:
+        cluster = None if given["cluster"] is None else tuple(map(int, given["cluster"]))
+        return Call(self._module(str(given["text"]), str(given["name"])), str(given["entry"]),
+                    tuple(map(int, given["grid"])), tuple(map(int, given["block"])), given["args"],
+                    int(given["shared"]), cluster, bool(given["cooperative"]))  # fmt: skip
+
+    def _module(self, text: str, name: str) -> ir.Module:
+        if (text, name) not in self.known:
+            module = parse(text, name=f"{name}.ptx")
+            for item in module.items:  # of the files that PTX names, only the submission itself is read
+                if isinstance(item, ir.File) and Path(item.name) == self.path.resolve():
+                    module.origins[item.name] = Source(self.path.name, self.path.read_text("utf-8", "replace"))
+            self.known[text, name] = module
+            self.modules.append(module)
+        return self.known[text, name]
+
+    def close(self) -> None:
+        self.process.close()
+
+
+def _request(task: Task, sizes: Sizes) -> dict[str, Any]:
+    """What a submission in Python gets: shapes and types, and no data."""
+    arguments: list[dict[str, Any]] = []
+    for one in task.arguments:
+        if isinstance(one, Array):
+            arguments.append({"name": one.name, "type": one.type, "shape": one.extents(sizes), "role": one.role,
+                              "strides": one.steps(sizes), "length": one.length(sizes)})  # fmt: skip
+        else:
+            arguments.append({"name": one.name, "scalar": one.number(sizes)})
+    return {"sizes": sizes, "arguments": arguments, "notes": dict(task.notes)}
+
+
+def open_submission(path: str | Path, task: Task, seconds: float, memory: float) -> Submission:
+    """A submission; `SubmissionError` if it is not one."""
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise SubmissionError("no-kernel", f"`{path.name}`: expected a file that ends in {', '.join(SUFFIXES)}")
+    if not path.is_file():
+        raise SubmissionError("no-kernel", f"there is no file `{path}`")
+    if path.stat().st_size > LARGEST:
+        raise SubmissionError("too-large", f"{path.name} has {path.stat().st_size:,} bytes; {LARGEST:,} are allowed")
+    try:
+        if path.suffix == ".py":
+            return PythonSubmission(path, task, seconds, memory)
+        return FileSubmission(path, task)
+    except PtxError as wrong:
+        raise SubmissionError("not-valid", f"{path.name} is not valid", wrong.diagnostics) from None
