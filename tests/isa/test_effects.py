@@ -127,3 +127,10 @@ def test_registers_of_the_warp() -> None:
 )  # fmt: skip
 def test_extents(text: str, extents: dict[str, Extent]) -> None:
     assert effects(text).extents == extents
+
+
+@pytest.mark.parametrize(("unit", "name"), [("wgmma", "strat"), ("wgmna", "start"), ("bulk", "multiply")])
+def test_a_misspelt_step_is_not_one_that_nothing_does(unit: str, name: str) -> None:
+    assert effects("wgmma.commit_group.sync.aligned").does("wgmma", "commit")
+    with pytest.raises(KeyError):
+        effects("wgmma.commit_group.sync.aligned").does(unit, name)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from .async_operation import MBARRIER_BYTES, AsyncOperation, step
+from .async_operation import MBARRIER_BYTES, Action, AsyncOperation, step
 from .units.multicast_unit import Multicast
 from .units.texture_unit import Textures
 
@@ -388,7 +388,11 @@ UNITS: dict[str, type] = {
 }
 
 
+def actions_of(unit: str) -> list[Action]:
+    """What the methods of a unit do."""
+    return [method.action for method in vars(UNITS[unit]).values() if hasattr(method, "action")]
+
+
 def started_by(unit: str, name: str) -> AsyncOperation | None:
     """What a step of that name starts, if it starts anything."""
-    actions = (getattr(method, "action", None) for method in vars(UNITS[unit]).values())
-    return next((action.starts for action in actions if action is not None and action.step == name), None)
+    return next((action.starts for action in actions_of(unit) if action.step == name), None)

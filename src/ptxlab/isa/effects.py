@@ -24,13 +24,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ptxlab.isa.asynchronous import UNITS
 from ptxlab.isa.extent import Extent, extents_of
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.jump import Jump
 from ptxlab.isa.mma_size import MmaSize, mma_size
 from ptxlab.isa.operand import Expected, expect
 from ptxlab.isa.operation import Operation
-from ptxlab.isa.recorder import Access, Location, Placeholder, Recorder, Step
+from ptxlab.isa.recorder import Access, Location, Placeholder, Recorder, Step, step_named
 from ptxlab.isa.types import type_named
 
 __all__ = ["Access", "Effects", "Step", "effects_of"]
@@ -86,11 +87,13 @@ class Effects:
         return any(order.startswith(("acq", "rel", "sc")) and not order.startswith("relaxed") for order in orders)
 
     def does(self, unit: str, name: str) -> bool:
-        """Whether it does this with a unit: `does("wgmma", "commit")`."""
-        return Step(unit, name) in self.steps
+        """Whether it does this with a unit: `does("wgmma", "commit")`; a `KeyError` if the unit has no such step."""
+        return step_named(unit, name) in self.steps
 
     def uses(self, unit: str) -> bool:
-        """Whether it does anything with a unit: `uses("bulk")`."""
+        """Whether it does anything with a unit: `uses("bulk")`; a `KeyError` if there is none of that name."""
+        if unit not in UNITS:
+            raise KeyError(unit)
         return any(step.unit == unit for step in self.steps)
 
 

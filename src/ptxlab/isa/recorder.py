@@ -79,6 +79,14 @@ class Step:
     name: str
 
 
+@cache
+def step_named(unit: str, name: str) -> Step:
+    """A step that a unit has; a `KeyError` for any other, so that a misspelt name is not one that nothing does."""
+    if name not in {action.step for action in asynchronous.actions_of(unit)}:
+        raise KeyError(f"`{unit}` has no step `{name}`")
+    return Step(unit, name)
+
+
 @dataclass
 class Recorder:
     """The machine; what it has noted so far."""
