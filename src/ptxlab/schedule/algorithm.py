@@ -1,0 +1,159 @@
+"""What is computed, without how: arrays, loops, and statements with expressions.
+
+Loops are axes by name; a statement has those around it. `Let` and `Reduce` make a number for each iteration of these,
+`Store` writes one to an array. All iterations are independent but for the sums, maxima and minima of `Reduce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ptxlab.author.lines import refuse_line
+from ptxlab.schedule.linear import Linear
+
+
+class Expression:
+    """A number that is computed in f32."""
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """What it is computed from."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Number(Expression):
+    """A constant."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Index(Expression):
+    """A loop variable, a size, or a sum of these, as a number."""
+
+    value: Linear
+
+
+@dataclass(frozen=True)
+class Name(Expression):
+    """The number that a `Let` or a `Reduce` made, or a parameter."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Load(Expression):
+    """An element of an array; `is_inside` where its indices are in bounds for all iterations."""
+
+    array: str
+    index: tuple[Linear, ...]
+    is_inside: bool = True
+
+
+@dataclass(frozen=True)
+class Operation(Expression):
+    """A function of one to three numbers: see `emit.py` for those that there are."""
+
+    name: str
+    operands: tuple[Expression, ...]
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        """Its operands."""
+        return self.operands
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement with the axes of the loops around it, from the outermost, and its line."""
+
+    axes: tuple[str, ...]
+    value: Expression
+    line: int
+
+
+@dataclass(frozen=True)
+class Let(Statement):
+    """A name for a number."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Reduce(Statement):
+    """The sum, maximum or minimum of a value over further axes, where a condition holds."""
+
+    name: str
+    over: tuple[str, ...]
+    operation: str
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Store(Statement):
+    """A value for an element of an array, where a condition holds."""
+
+    array: str
+    index: tuple[Linear, ...]
+    condition: Expression | None = None
+
+
+@dataclass(frozen=True)
+class Array:
+    """A parameter that is an array: its elements and its extents."""
+
+    name: str
+    element: str
+    extents: tuple[Linear, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """A Python function that was read as an algorithm."""
+
+    name: str
+    parameters: tuple[str, ...]
+    arrays: Mapping[str, Array]
+    sizes: tuple[str, ...]
+    """The names of extents, in the order in which they appear."""
+    axes: Mapping[str, Linear]
+    """Their extents."""
+    statements: tuple[Statement, ...]
+    function: Callable[..., Any]
+
+    @property
+    def reduced(self) -> frozenset[str]:
+        """The axes that some statement reduces over."""
+        return frozenset(axis for one in self.statements if isinstance(one, Reduce) for axis in one.over)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The arrays that are written."""
+        return tuple(dict.fromkeys(one.array for one in self.statements if isinstance(one, Store)))
+
+    def refuse(self, code: str, message: str, line: int, label: str = "", helps: tuple[str, ...] = ()) -> NoReturn:
+        """Raise an error that shows a line of the algorithm."""
+        refuse_line(code, message, self.function.__code__.co_filename, line, label, helps)
+
+
+def walk(*roots: Expression | None) -> Iterator[Expression]:
+    """Expressions and all that they are made of."""
+    for root in roots:
+        if root is not None:
+            yield root
+            yield from walk(*root.parts)
+
+
+def loads(statement: Statement) -> list[Load]:
+    """What a statement reads."""
+    condition = getattr(statement, "condition", None)
+    return [one for one in walk(statement.value, condition) if isinstance(one, Load)]
+
+
+def names(statement: Statement) -> frozenset[str]:
+    """The numbers that a statement reads."""
+    condition = getattr(statement, "condition", None)
+    return frozenset(one.name for one in walk(statement.value, condition) if isinstance(one, Name))

@@ -1,0 +1,148 @@
+"""An algorithm with what steps have decided so far: the loops it is cut into, who runs them, where data is kept.
+
+The loop over an axis is cut into parts, `i.0` the outermost: index `i` is the sum of each part's number times its
+`weight`. Parts are run by blocks, by threads, or in order by each thread. Any order of these is right, since iterations
+are independent: numbers that live from one loop to another are kept in registers, one for each iteration (`plan.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+from ptxlab.author.lines import SourcePosition, refuse
+from ptxlab.schedule.algorithm import Algorithm
+from ptxlab.schedule.linear import Linear
+
+MOST_THREADS = 1024
+MOST_BLOCK_PARTS = 3
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the loop over an axis. `step` is the number of the step that said who runs it."""
+
+    axis: str
+    number: int
+    weight: int
+    """Iterations of the axis from one of this part to the next."""
+    extent: int | None
+    """None in the outermost part, whose extent follows from that of the axis."""
+    role: str = "serial"
+    unrolled: bool = False
+    step: int = 0
+
+    @property
+    def name(self) -> str:
+        """`i.0` is the outermost part of `i`."""
+        return f"{self.axis}.{self.number}"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A copy of what a loop reads of an array: one for each iteration of `at`, or where that is "" for the kernel."""
+
+    array: str
+    space: str
+    at: str
+    transposed: bool = False
+    pad: int = 0
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class State:
+    """What is decided; steps make another from it."""
+
+    algorithm: Algorithm
+    target: str
+    fixed: Mapping[str, int]
+    """Sizes that are known."""
+    parts: Mapping[str, tuple[Part, ...]]
+    order: tuple[str, ...]
+    """All parts; those that threads run in order are nested as they are here."""
+    blocks: tuple[str, ...] = ()
+    threads: tuple[str, ...] = ()
+    """The last one changes from a thread to the next."""
+    stages: tuple[Stage, ...] = ()
+    vectors: Mapping[str, int] = field(default_factory=dict)
+    """Elements of an array that one access takes, where they are neighbours."""
+    vector_step: int = 0
+    pipeline: tuple[str, int, int] | None = None
+    """The part whose copies run ahead, the number of stages, and the step."""
+    ahead: bool = False
+    """Whether registers are loaded one iteration before they are read."""
+    group: int = 0
+    """Rows of tiles that blocks with neighbouring numbers work on together."""
+    resident: int = 0
+    """Blocks on an SM that registers must suffice for."""
+    tiled: tuple[str, ...] = ()
+    """The parts that the last `tile` cut in two: what `blocks()` and `threads()` are about."""
+    steps: tuple[str, ...] = ()
+    """The text of each step."""
+    position: SourcePosition | None = None
+    """The line of the step that is being taken."""
+
+    @staticmethod
+    def start(algorithm: Algorithm, target: str, fixed: Mapping[str, int], position: SourcePosition) -> State:
+        """One thread does all of it."""
+        parts = {axis: (Part(axis, 0, 1, None),) for axis in algorithm.axes}
+        order = [f"{axis}.0" for axis in algorithm.axes]
+        return State(algorithm, target, dict(fixed), parts, tuple(order), position=position)
+
+    def part(self, name: str) -> Part:
+        """A part by its name."""
+        axis, _, number = name.rpartition(".")
+        return self.parts[axis][int(number)]
+
+    def extent(self, axis: str) -> Linear:
+        """That of an axis, with sizes that are known in it."""
+        return self.algorithm.axes[axis].replaced(self.fixed)
+
+    def count(self, part: Part) -> int | None:
+        """How many iterations a part has, where that is known."""
+        if part.extent is not None:
+            return part.extent
+        extent = self.extent(part.axis)
+        return -(-extent.constant // part.weight) if extent.is_constant else None
+
+    def with_parts(self, *changed: Part) -> State:
+        """Parts in place of those of the same name."""
+        parts = dict(self.parts)
+        for one in changed:
+            known = list(parts[one.axis])
+            known[one.number] = one
+            parts[one.axis] = tuple(known)
+        return replace(self, parts=parts)
+
+    def serial(self, axes: Iterable[str]) -> list[str]:
+        """The parts of some axes that each thread runs in order, from the outermost loop."""
+        wanted = set(axes)
+        return [name for name in self.order if (p := self.part(name)).role == "serial" and p.axis in wanted]
+
+    def named(self, text: str, role: str = "serial") -> list[str]:
+        """The parts that a name means: one, or all of an axis that have a role."""
+        axis, dot, number = text.rpartition(".")
+        if dot and axis in self.parts and number.isdigit() and int(number) < len(self.parts[axis]):
+            return [text]
+        if text not in self.parts:
+            known = ", ".join(f"`{name}`" for name in self.order)
+            self.refuse("unknown-loop", f"there is no loop `{text}`", f"loops are {known}")
+        found = [part.name for part in self.parts[text] if part.role == role]
+        if not found:
+            roles = {"block": "blocks", "thread": "threads"}
+            self.refuse("unknown-loop", f"all of `{text}` is run by {roles[self.parts[text][-1].role]} already")
+        return found
+
+    @property
+    def thread_count(self) -> int:
+        """Threads of a block."""
+        count = 1
+        for name in self.threads:
+            count *= self.count(self.part(name)) or 1
+        return count
+
+    def refuse(self, code: str, message: str, *helps: str, label: str = "") -> NoReturn:
+        """Refuse a step, with its line."""
+        refuse(code, message, label, helps=helps, position=self.position)

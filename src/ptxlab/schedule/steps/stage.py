@@ -1,0 +1,71 @@
+"""`stage("a", "b", in_="shared", at="x.0")`: copy what a loop reads to shared memory, or to registers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxlab.schedule.algorithm import loads
+from ptxlab.schedule.state import Stage, State
+
+SPACES = ("shared", "registers")
+
+
+def stage(
+    state: State, *arrays: str, in_: str = "shared", at: str | None = None, transposed: bool = False, pad: int = 0
+) -> State:
+    """All threads of a block share the copy in shared memory; `transposed` has its last two dimensions exchanged.
+
+    `pad` are elements that rows are longer, against bank conflicts. Without `at`, shared memory has what the outermost
+    loop reads of which that is a fixed number, and registers what the innermost loop reads that is reduced over.
+    """
+    if in_ not in SPACES:
+        state.refuse("step-arguments", f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
+    if not arrays:
+        state.refuse("step-arguments", "`stage` is given no array", '`stage("a", in_="shared")`')
+    if in_ == "registers" and (transposed or pad):
+        state.refuse("step-arguments", "registers have no layout", "`transposed` and `pad` are for shared memory")
+    if pad < 0:
+        state.refuse("step-arguments", f"rows are {pad} elements longer")
+    for array in arrays:
+        check(state, array)
+        if any(one.array == array and one.space == in_ for one in state.stages):
+            state.refuse("staged-twice", f"`{array}` is staged in {in_} already")
+        if transposed and len(state.algorithm.arrays[array].extents) < 2:
+            state.refuse("step-arguments", f"`{array}` has one dimension")
+        chosen = default(state, array, in_) if at is None else "" if at == "" else state.named(at)[0]
+        if chosen and state.part(chosen).role != "serial":
+            state.refuse(
+                "mapped-order", f'`{chosen}` is run by {state.part(chosen).role}s: stage in a loop, or at `""`'
+            )
+        made = Stage(array, in_, chosen, transposed, pad, len(state.steps))
+        state = replace(state, stages=(*state.stages, made), tiled=())
+    return state
+
+
+def check(state: State, array: str) -> None:
+    """Refuse what is not an array that is read, and one that is written too."""
+    known = state.algorithm.arrays
+    if array not in known:
+        state.refuse(
+            "unknown-array", f"there is no array `{array}`", f"arrays are {', '.join(f'`{n}`' for n in known)}"
+        )
+    if array in state.algorithm.outputs:
+        state.refuse("staged-output", f"`{array}` is written", "what is read is staged")
+    if not any(load.array == array for one in state.algorithm.statements for load in loads(one)):
+        state.refuse("unknown-array", f"`{array}` is not read")
+
+
+def default(state: State, array: str, space: str) -> str:
+    """The loop in which an array is staged, where none is named."""
+    for one in state.algorithm.statements:
+        used = {axis for load in loads(one) if load.array == array for index in load.index for axis in index.names}
+        if not used:
+            continue
+        axes = (*one.axes, *getattr(one, "over", ()))
+        serial = state.serial(axes)
+        if space == "registers":
+            reduced = [name for name in serial if state.part(name).axis in getattr(one, "over", ())]
+            return reduced[-1] if reduced else ""
+        unknown = [name for name in serial if state.part(name).axis in used and state.count(state.part(name)) is None]
+        return unknown[-1] if unknown else ""
+    return ""

@@ -1,0 +1,234 @@
+"""Barriers, derived from who writes and who reads which element of shared memory.
+
+Each copy and each read is followed around loops; a barrier is put before an access that conflicts with one of another
+thread since the last barrier: of the whole block, or only of the warp where no other thread is concerned, or none
+where each thread reads what it wrote itself. Who accesses what is enumerated, all of it being known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxlab.schedule.plan import Barrier, Buffer, Fill, Keep, Leaf, Loop, Node, Plan, reads
+from ptxlab.schedule.walk import chunks, combination
+
+OWN, WARP, BLOCK = 0, 1, 2  # whose accesses conflict: one thread's, those of a warp, those of a block
+ANY = -1  # some slot of a ring
+
+Pairs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access to shared memory by all threads: `slot` counts from that of the current iteration."""
+
+    memory: str
+    writes: bool
+    slot: int
+    slots: int
+    node: Node
+    buffer: Buffer | None
+
+
+Pending = dict[Touch, int]  # and which barrier there was since
+
+
+def synchronize(plan: Plan) -> None:
+    """Put barriers into the tree of a plan, as few as its accesses need."""
+    if plan.state.thread_count > 1:
+        _Derivation(plan).follow(plan.tree, {}, {})
+
+
+class _Derivation:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.levels: dict[tuple[int, int], int] = {}
+        self.pairs: dict[int, Pairs] = {}
+        self.inserted = 0
+        self.missing: list[tuple[int, Touch, Touch]] = []
+
+    def follow(self, body: list[Node], pending: Pending, held: dict[str, Buffer], dry: bool = False) -> Pending:
+        """Follow a body; `held` are the stages that reads are from. Returns what is pending after it.
+
+        With `dry`, no barrier is put in, and `missing` has the conflicts.
+        """
+        number = 0
+        while number < len(body):
+            node = body[number]
+            if isinstance(node, Barrier):
+                pending = {touch: max(level, node.level) for touch, level in pending.items() if node.level < BLOCK}
+            elif isinstance(node, Loop) and dry:
+                pending = self._around(node, pending, held, dry)
+            else:
+                missing = self._missing(node, pending, held)
+                if missing and dry:
+                    self.missing += missing
+                    pending = {}
+                elif missing:
+                    level, old, touch = max(missing, key=lambda one: one[0])
+                    body.insert(number, Barrier(level, _reason(level, old, touch)))
+                    self.inserted += 1
+                    continue
+                if isinstance(node, Loop):
+                    pending = self._around(node, pending, held, dry)
+                else:
+                    pending = {**pending, **dict.fromkeys(self._touches(node, held), OWN)}
+            if isinstance(node, Fill):
+                held = {**held, node.buffer.stage.array: node.buffer}
+            if isinstance(node, Keep):
+                held = {array: buffer for array, buffer in held.items() if array != node.stage.array}
+            number += 1
+        return pending
+
+    def _missing(self, node: Node, pending: Pending, held: dict[str, Buffer]) -> list[tuple[int, Touch, Touch]]:
+        """The conflicts of a node with what is pending; of a loop those that no barrier in it is for."""
+        if isinstance(node, Loop):
+            self._around(node, {}, held, False)
+            outer, self.missing = self.missing, []
+            self._around(node, pending, held, True)
+            found, self.missing = self.missing, outer
+            return found
+        return [
+            (self._level(one, old), old, one)
+            for one in self._touches(node, held)
+            for old, was in pending.items()
+            if self._conflicts(one, old, was)
+        ]
+
+    def _around(self, loop: Loop, entry: Pending, held: dict[str, Buffer], dry: bool) -> Pending:
+        while True:
+            inserted = self.inserted
+            after = self.follow(loop.body, dict(entry), held, dry)
+            back = _joined(entry, _shifted(after, loop, self.plan))
+            if back == entry and inserted == self.inserted:
+                break
+            entry = back
+        if self.plan.state.pipeline is not None and self.plan.state.pipeline[0] == loop.part.name:
+            after = {replace(t, slot=ANY if t.slots > 1 else t.slot): level for t, level in after.items()}
+        return _joined(entry, after)  # the loop may run no times
+
+    def _touches(self, node: Node, held: dict[str, Buffer]) -> list[Touch]:
+        if isinstance(node, Fill):
+            buffer = node.buffer
+            slot = node.iteration if node.iteration is not None else node.ahead
+            return [Touch(buffer.stage.array, True, slot % buffer.slots, buffer.slots, node, buffer)]
+        if isinstance(node, Leaf) and node.kind in ("combine", "gather"):
+            if combination(self.plan.state, node.statement).scratch:
+                return [Touch(f"{node.statement.name} of threads", node.kind == "combine", 0, 1, node, None)]  # type: ignore[attr-defined]
+            return []
+        if isinstance(node, Keep):
+            arrays = {node.stage.array}
+        elif isinstance(node, Leaf):
+            arrays = {load.array for load in reads(node)}
+        else:
+            return []
+        return [
+            Touch(array, False, 0, held[array].slots, node, held[array]) for array in sorted(arrays) if array in held
+        ]
+
+    def _conflicts(self, one: Touch, old: Touch, was: int) -> bool:
+        if one.memory != old.memory or not (one.writes or old.writes):
+            return False
+        if ANY not in (one.slot, old.slot) and one.slot != old.slot:
+            return False
+        return was < self._level(one, old)
+
+    def _level(self, one: Touch, old: Touch) -> int:
+        """Whose accesses two touches of one buffer are."""
+        key = (id(one.node), id(old.node))
+        if key not in self.levels:
+            threads = self.plan.state.thread_count
+            widest = WARP if threads <= 32 else BLOCK
+            if one.buffer is None or old.buffer is None:
+                statement = one.node.statement  # type: ignore[union-attr]
+                within = combination(self.plan.state, statement).within
+                level = WARP if 32 % within == 0 and threads % 32 == 0 else widest
+            elif one.buffer is not old.buffer:
+                level = widest
+            else:
+                level = self._crossing(self._accessed(one), self._accessed(old))
+                if level == WARP and threads > 32 and threads % 32:
+                    level = BLOCK  # a warp barrier names lanes, and the last warp lacks some
+            self.levels[key] = level
+        return self.levels[key]
+
+    def _crossing(self, first: Pairs, second: Pairs) -> int:
+        """Whether an element is accessed by one thread only, by one warp only, or by several."""
+        both = np.unique(np.concatenate([first, second], axis=1), axis=1)
+        element, thread = both
+        same = element[1:] == element[:-1]
+        if not same.any():
+            return OWN
+        return WARP if (thread[1:] // 32 == thread[:-1] // 32)[same].all() else BLOCK
+
+    def _accessed(self, touch: Touch) -> Pairs:
+        """Elements of a buffer, and threads that access them."""
+        key = id(touch.node)
+        if key not in self.pairs:
+            assert touch.buffer is not None
+            found = self._written(touch.buffer) if touch.writes else self._read(touch.node, touch.buffer)
+            self.pairs[key] = np.unique(found, axis=1)
+        return self.pairs[key]
+
+    def _written(self, buffer: Buffer) -> Pairs:
+        state = self.plan.state
+        walk = chunks(self.plan, buffer)
+        number = np.arange(walk.count)
+        thread = number % state.thread_count
+        element = np.zeros_like(number)
+        for extent, (dimension, step) in zip(reversed(walk.extents), reversed(walk.steps), strict=True):
+            element += number % extent * step * buffer.strides[dimension]
+            number = number // extent
+        across = np.arange(walk.vector) * buffer.strides[-1]
+        return np.stack([(element[:, None] + across).ravel(), np.repeat(thread, walk.vector)])
+
+    def _read(self, node: Node, buffer: Buffer) -> Pairs:
+        state = self.plan.state
+        leaves = node.leaves if isinstance(node, Keep) else [node]
+        found = []
+        for load in (load for leaf in leaves for load in reads(leaf) if load.array == buffer.stage.array):  # type: ignore[arg-type]
+            thread = np.arange(state.thread_count).reshape(-1, 1)
+            element = np.zeros((state.thread_count, 1), np.int64)
+            for dimension, index in enumerate(load.index):
+                inside = self.plan.index(index) - buffer.origin[dimension]
+                element = element + inside.constant * buffer.strides[dimension]
+            inner: dict[str, int] = {}
+            for dimension, index in enumerate(load.index):
+                inside = self.plan.index(index) - buffer.origin[dimension]
+                for name, coefficient in inside.terms:
+                    inner[name] = inner.get(name, 0) + coefficient * buffer.strides[dimension]
+            rest = thread.ravel()
+            for name in reversed(state.threads):
+                count = state.count(state.part(name)) or 1
+                if name in inner:
+                    element = element + (rest % count * inner.pop(name)).reshape(-1, 1)
+                rest = rest // count
+            for name, step in inner.items():
+                count = state.count(state.part(name)) or 1
+                element = (element[:, :, None] + np.arange(count) * step).reshape(state.thread_count, -1)
+            found.append(np.stack([element.ravel(), np.broadcast_to(thread, element.shape).ravel()]))
+        return np.concatenate(found, axis=1)
+
+
+def _joined(first: Pending, second: Pending) -> Pending:
+    return {one: min(first.get(one, BLOCK), second.get(one, BLOCK)) for one in {**first, **second}}
+
+
+def _shifted(pending: Pending, loop: Loop, plan: Plan) -> Pending:
+    """What is pending at the next iteration: slots are then one less."""
+    if plan.state.pipeline is None or plan.state.pipeline[0] != loop.part.name:
+        return pending
+    return {
+        replace(t, slot=(t.slot - 1) % t.slots) if t.slots > 1 and t.slot != ANY else t: level
+        for t, level in pending.items()
+    }
+
+
+def _reason(level: int, old: Touch, new: Touch) -> str:
+    whose = "other threads of the warp" if level == WARP else "other threads"
+    if not old.writes:
+        return f"{whose} have read `{old.memory}` before it is overwritten"
+    return f"{whose} have written `{old.memory}`" + (" before it is overwritten" if new.writes else "")

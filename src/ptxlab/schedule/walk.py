@@ -1,0 +1,95 @@
+"""How threads share work on shared memory: who copies which part of a box, and who combines a reduction with whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ptxlab.schedule.algorithm import Reduce, Statement
+from ptxlab.schedule.plan import BYTES, Buffer, Plan
+from ptxlab.schedule.state import State
+
+SECTOR = 32  # bytes that memory moves at least
+WARP = 32
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A box as numbered chunks: extents from the slowest, each along a dimension in steps of so many elements."""
+
+    extents: tuple[int, ...]
+    steps: tuple[tuple[int, int], ...]
+    vector: int
+    """Elements of a chunk, along the last dimension."""
+
+    @property
+    def count(self) -> int:
+        """How many chunks there are."""
+        return prod(self.extents)
+
+
+def chunks(plan: Plan, buffer: Buffer) -> Walk:
+    """The chunks of a box; thread t copies number t, and each that is a block of threads further on."""
+    vector = vector_of(plan, buffer)
+    shape = buffer.shape
+    steps: list[tuple[int, int]] = [(dimension, 1) for dimension in range(len(shape) - 1)]
+    extents = list(shape[:-1])
+    along = shape[-1] // vector
+    sector = SECTOR // (BYTES[buffer.element] * vector)
+    if buffer.stage.transposed and sector > 1 and along % sector == 0 and along > sector:
+        # Lanes take a sector of a row each: what they write to shared memory is then in more banks.
+        extents, steps = (
+            [along // sector, *extents, sector],
+            [(len(shape) - 1, sector * vector), *steps, (len(shape) - 1, vector)],
+        )
+    else:
+        extents, steps = [*extents, along], [*steps, (len(shape) - 1, vector)]
+    return Walk(tuple(extents), tuple(steps), vector)
+
+
+def vector_of(plan: Plan, buffer: Buffer) -> int:
+    """How many elements of a box are copied at once: the width that was asked for, where all of it is aligned."""
+    width = plan.state.vectors.get(buffer.stage.array, 1)
+    if buffer.slots > 1 and buffer.stage.transposed:
+        return 1  # `cp.async` writes what it reads as it is
+    parts = dict.fromkeys(buffer.origin[-1].names, 1) | dict(plan.multiples)
+    pitch = plan.extents(buffer.stage.array)[-1]
+    rows = list(buffer.strides[:-1]) if not buffer.stage.transposed else []
+    aligned = (
+        buffer.shape[-1] % width == 0
+        and buffer.origin[-1].is_multiple(width, parts)
+        and pitch.is_multiple(width, plan.multiples)
+        and all(stride % width == 0 for stride in rows)
+    )
+    return width if aligned else 1
+
+
+@dataclass(frozen=True)
+class Combination:
+    """How threads combine a reduction: by shuffles over these distances, then by shared memory over the rest."""
+
+    shuffles: tuple[int, ...]
+    scratch: tuple[tuple[int, int], ...]
+    """Threads apart, and how many, of each loop that shared memory combines."""
+    within: int
+    """Threads that are combined are in one group of so many."""
+
+
+def combination(state: State, statement: Statement) -> Combination:
+    """How a reduction is combined among the threads of a block."""
+    assert isinstance(statement, Reduce)
+    total = state.thread_count
+    whole = total % WARP == 0 or (total < WARP and total & (total - 1) == 0)
+    apart, shuffles, scratch, within = 1, [], [], 1
+    for name in reversed(state.threads):
+        count = state.count(state.part(name)) or 1
+        if state.part(name).axis in statement.over:
+            low = 1
+            while whole and count % (low * 2) == 0 and apart * low * 2 <= WARP and apart & (apart - 1) == 0:
+                shuffles.append(apart * low)
+                low *= 2
+            if count > low:
+                scratch.append((apart * low, count // low))
+                within = apart * count
+        apart *= count
+    return Combination(tuple(shuffles), tuple(scratch), within)

@@ -1,0 +1,152 @@
+"""Algorithms that schedules are tried on."""
+
+# ruff: noqa: F821 - the names of sizes and loops are those of the algorithms
+# mypy: ignore-errors
+
+from ptxlab.schedule import algorithm, bf16, f16, f32
+
+
+@algorithm
+def matmul(a: f32["m", "k"], b: f32["k", "n"], c: f32["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[x, j] for x in range(k))
+
+
+@algorithm
+def matmul_by_columns(a: f32["m", "k"], b: f32["n", "k"], c: f32["m", "n"], alpha: f32, beta: f32):
+    for i, j in grid(m, n):
+        c[i, j] = alpha * sum(a[i, x] * b[j, x] for x in range(k)) + beta * c[i, j]
+
+
+@algorithm
+def matmul_of_halves(a: bf16["m", "k"], b: bf16["k", "n"], c: bf16["m", "n"], bias: f32["n"]):
+    for i, j in grid(m, n):
+        c[i, j] = max(sum(a[i, x] * b[x, j] for x in range(k)) + bias[j], 0.0)
+
+
+@algorithm
+def batched(a: f32["g", "m", "k"], b: f32["g", "k", "n"], c: f32["g", "m", "n"]):
+    for h, i, j in grid(g, m, n):
+        c[h, i, j] = sum(a[h, i, x] * b[h, x, j] for x in range(k))
+
+
+@algorithm
+def gemv(a: f32["m", "n"], x: f32["n"], y: f32["m"]):
+    for i in range(m):
+        y[i] = sum(a[i, j] * x[j] for j in range(n))
+
+
+@algorithm
+def gemv_transposed(a: f16["m", "n"], x: f16["m"], y: f32["n"]):
+    for j in range(n):
+        y[j] = sum(a[i, j] * x[i] for i in range(m))
+
+
+@algorithm
+def scale(x: f32["n"], y: f32["n"], alpha: f32):
+    for i in range(n):
+        y[i] = alpha * x[i] + y[i]
+
+
+@algorithm
+def gelu(x: f32["m", "n"], y: f32["m", "n"]):
+    for i, j in grid(m, n):
+        t = x[i, j]
+        y[i, j] = 0.5 * t * (1.0 + tanh(0.7978845608 * (t + 0.044715 * t * t * t)))
+
+
+@algorithm
+def add_rows(x: f32["m", "n"], bias: f32["n"], y: f32["m", "n"], z: f32["m", "n"]):
+    for i, j in grid(m, n):
+        s = x[i, j] + bias[j]
+        y[i, j] = s
+        z[i, j] = s * s
+
+
+@algorithm
+def transpose(x: f32["m", "n"], y: f32["n", "m"]):
+    for i, j in grid(m, n):
+        y[j, i] = x[i, j]
+
+
+@algorithm
+def reverse(x: f32["m", "n"], y: f32["m", "n"]):
+    for i, j in grid(m, n):
+        y[i, j] = x[i, n - 1 - j]
+
+
+@algorithm
+def row_sum(x: f32["m", "n"], y: f32["m"]):
+    for i in range(m):
+        y[i] = sum(x[i, j] for j in range(n))
+
+
+@algorithm
+def row_range(x: f32["m", "n"], low: f32["m"], high: f32["m"]):
+    for i in range(m):
+        low[i] = min(x[i, j] for j in range(n))
+        high[i] = max(abs(x[i, j]) for j in range(n))
+
+
+@algorithm
+def column_mean(x: f32["m", "n"], y: f32["n"]):
+    for j in range(n):
+        y[j] = sum(x[i, j] for i in range(m)) / m
+
+
+@algorithm
+def softmax(x: f32["m", "n"], y: f32["m", "n"]):
+    for i in range(m):
+        top = max(x[i, j] for j in range(n))
+        total = sum(exp(x[i, j] - top) for j in range(n))
+        for j in range(n):
+            y[i, j] = exp(x[i, j] - top) / total
+
+
+@algorithm
+def rms_norm(x: bf16["m", "n"], w: f32["n"], y: bf16["m", "n"]):
+    for i in range(m):
+        squares = sum(x[i, j] * x[i, j] for j in range(n))
+        factor = rsqrt(squares / n + 1e-5)
+        for j in range(n):
+            y[i, j] = x[i, j] * factor * w[j]
+
+
+@algorithm
+def layer_norm(x: f32["m", "n"], y: f32["m", "n"]):
+    for i in range(m):
+        mean = sum(x[i, j] for j in range(n)) / n
+        spread = sum((x[i, j] - mean) * (x[i, j] - mean) for j in range(n)) / n
+        for j in range(n):
+            y[i, j] = (x[i, j] - mean) * rsqrt(spread + 1e-5)
+
+
+@algorithm
+def convolution(x: f32["h+2", "w+2"], f: f32[3, 3], y: f32["h", "w"]):
+    for i, j in grid(h, w):
+        y[i, j] = sum(x[i + p, j + q] * f[p, q] for p in range(3) for q in range(3))
+
+
+@algorithm
+def convolution_same(x: f32["h", "w"], f: f32[3, 3], y: f32["h", "w"]):
+    for i, j in grid(h, w):
+        y[i, j] = sum(
+            (x[i + p - 1, j + q - 1] if 0 <= i + p - 1 < h and 0 <= j + q - 1 < w else 0.0) * f[p, q]
+            for p in range(3)
+            for q in range(3)
+        )
+
+
+@algorithm
+def causal_sums(x: f32["n", "n"], y: f32["n"], z: f32["n", "n"]):
+    for i in range(n):
+        y[i] = sum(x[i, j] for j in range(n) if j <= i)
+        for h in range(n):
+            if h >= i:
+                z[i, h] = x[i, h] * 2.0
+
+
+ALGORITHMS = [
+    matmul, matmul_by_columns, matmul_of_halves, batched, gemv, gemv_transposed, scale, gelu, add_rows, transpose,
+    reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same, causal_sums,
+]  # fmt: skip

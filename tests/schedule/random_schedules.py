@@ -1,0 +1,118 @@
+"""Random schedules of all algorithms: each is right and has no findings, or is refused with a reason.
+
+python -m tests.schedule.random_schedules COUNT [--seed 0] [--processes 16] [--out FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from ptxlab.report import PtxError
+from ptxlab.schedule import Schedule, schedule
+from tests.schedule.algorithms import ALGORITHMS
+
+TILES = (2, 3, 4, 5, 8, 16, 32)
+LARGEST = 70  # extent that is drawn
+
+
+def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
+    """A schedule of some steps that were not refused, and the reasons of those that were."""
+    algorithm = chance.choice(ALGORITHMS)
+    fixed = {size: chance.choice((8, 12, 33)) for size in algorithm.sizes if chance.random() < 0.15}
+    made = schedule(algorithm, "sm_90a", **fixed)
+    refused: list[str] = []
+    parallel = [axis for axis in algorithm.axes if axis not in algorithm.reduced]
+
+    def attempt(name: str, *arguments: Any, **options: Any) -> bool:
+        try:
+            getattr(made, name)(*arguments, **options)
+        except PtxError as problem:
+            text = f"{name}{arguments}{options}: {problem.diagnostics[0].message}"
+            refused.append(text)
+            return False
+        return True
+
+    for number in range(chance.randint(0, 4)):
+        chosen = chance.sample(parallel, chance.randint(1, min(2, len(parallel))))
+        tiles = TILES if number == 0 else (1, 2, 4, 8)
+        if attempt("tile", **{axis: chance.choice(tiles) for axis in chosen}) and chance.random() < 0.8:
+            attempt("blocks" if number == 0 else "threads")
+    for axis in algorithm.axes:
+        if chance.random() < 0.5:
+            attempt("tile", **{axis: chance.choice((*TILES, 4, 8))})
+    for _ in range(chance.randint(0, 3)):
+        attempt(chance.choice(("threads", "blocks", "unroll", "threads")), chance.choice(made.state.order))
+    serial = made.state.serial(algorithm.axes)
+    if len(serial) > 1 and chance.random() < 0.7:
+        attempt("reorder", *chance.sample(serial, chance.randint(2, len(serial))))
+    names = list(algorithm.arrays)
+    read = [name for name in names if name not in algorithm.outputs]
+    for _ in range(chance.randint(0, 4)):
+        options: dict[str, Any] = {"in_": chance.choice(("shared", "registers"))}
+        if chance.random() < 0.5:
+            options["at"] = chance.choice([*made.state.order, ""])
+        if options["in_"] == "shared":
+            options |= {"transposed": chance.random() < 0.3, "pad": chance.choice((0, 0, 1, 4))}
+        attempt("stage", chance.choice(read if read and chance.random() < 0.95 else names), **options)
+    if chance.random() < 0.6:
+        attempt("vectorize", *chance.sample(names, chance.randint(1, len(names))), chance.choice((2, 4, 8)))
+    if chance.random() < 0.4:
+        attempt("pipeline", stages=chance.randint(2, 4))
+    if chance.random() < 0.2:
+        attempt("raster", chance.randint(1, 4))
+    return made, refused
+
+
+def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
+    """Sizes that are any, or multiples of tiles."""
+    found = {}
+    for size in made.algorithm.sizes:
+        step = chance.choice((1, 4, 8, 16))
+        found[size] = max(step, chance.randint(1, LARGEST) // step * step)
+    return {**found, **made.sizes}
+
+
+def attempt(seed: int) -> dict[str, Any]:
+    """One random schedule: what became of it."""
+    chance = random.Random(seed)
+    made, refused = draw(chance)
+    sizes, start = sizes_of(made, chance), time.time()
+    found: dict[str, Any] = {"seed": seed, "schedule": repr(made), "sizes": sizes, "refused": refused, "wrong": ""}
+    try:
+        made.check(seeds=2, prove=chance.random() < 0.2, **{**sizes, **made.sizes})
+    except Exception:  # any of them is a defect, and is reported
+        found["wrong"] = traceback.format_exc()[-3000:]
+    found["seconds"] = time.time() - start
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("count", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--out")
+    given = parser.parse_args()
+    seeds = range(given.seed, given.seed + given.count)
+    with multiprocessing.get_context("fork").Pool(given.processes) as pool:
+        found = list(pool.imap_unordered(attempt, seeds))
+    wrong = [one for one in found if one["wrong"]]
+    for one in wrong:
+        print(one["seed"], one["schedule"], one["sizes"], "\n", one["wrong"])
+    refusals = sum(len(one["refused"]) for one in found)
+    print(f"{len(found)} schedules, {refusals} steps refused, {len(wrong)} wrong")
+    if given.out:
+        Path(given.out).write_text(json.dumps(found, indent=1))
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
