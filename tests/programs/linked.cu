@@ -28,21 +28,34 @@ __global__ void sum(int* out) {
 }
 
 #ifdef LAUNCHES
-__global__ void child(int* x) { x[threadIdx.x] = 1; }
-__global__ void parent(int* x) { child<<<1, 32>>>(x); }
+__global__ void child(int* x, int base, double more) { x[base + threadIdx.x] = base + threadIdx.x + (int)more; }
+__global__ void parent(int* x, int depth) {
+  if (threadIdx.x < 2) child<<<1, 32>>>(x, 32 * threadIdx.x, 0.5);
+  if (threadIdx.x == 0 && depth) {
+    printf("depth %d\n", depth);
+    parent<<<1, 4>>>(x + 64, depth - 1);
+  }
+}
 #endif
 
 void prepare();
 void fill(int* out);
 
+#ifdef LAUNCHES
+int main() {
+  int *out, host[256];
+  cudaMalloc(&out, sizeof host);
+  cudaMemset(out, 255, sizeof host);
+  parent<<<1, 4>>>(out, 2);
+  cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
+  printf("%d %d %d %d\n", host[1], host[63], host[97], host[192]);
+  cudaFree(out);
+  return 0;
+}
+#else
 int main() {
   int *out, host[32];
   cudaMalloc(&out, sizeof host);
-#ifdef LAUNCHES
-  parent<<<1, 1>>>(out);
-  printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
-  return 0;
-#endif
   prepare();
   sum<<<1, 32, sizeof host>>>(out);
   cudaMemcpy(host, out, sizeof host, cudaMemcpyDeviceToHost);
@@ -53,3 +66,4 @@ int main() {
   cudaFree(out);
   return 0;
 }
+#endif

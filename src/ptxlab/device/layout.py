@@ -111,7 +111,7 @@ def functions_of(module: ir.Module) -> dict[str, ir.Function]:
 
 
 def reachable(module: ir.Module, entry: ir.Function) -> list[ir.Function]:
-    """The kernel and every function that it can call, by name or by address."""
+    """The kernel and every function that it can call, by name or by address; not kernels that it launches."""
     found: dict[str, ir.Function] = {entry.name: entry}
     pending = [entry]
     variables = {variable.name: variable for variable in module.variables}
@@ -121,7 +121,7 @@ def reachable(module: ir.Module, entry: ir.Function) -> list[ir.Function]:
         function = pending.pop()
         names = list(_names(module, function, variables, seen))
         for name in names:
-            if name not in found and name in functions:
+            if name not in found and name in functions and functions[name].kind != "entry":
                 found[name] = functions[name]
                 if found[name].body is not None:
                     pending.append(found[name])

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from ptxlab import ir
 from ptxlab.ir import dwarf
+from ptxlab.programs.device_launches import runtime_for
 from ptxlab.report import PtxError
 from ptxlab.syntax import read
 
@@ -26,6 +27,7 @@ _Named = ir.Function | ir.Variable
 def link(texts: Sequence[str], name: str) -> str:
     """One text of several. Raises `PtxError` where a part is wrong."""
     texts = [text for text in texts if _SYSTEM_CALL not in text]
+    texts += runtime_for(texts)
     if len(texts) == 1:
         return texts[0]
     parts = [_read(text, name) for text in texts]

@@ -14,11 +14,12 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy
 
+from ptxlab import ir
 from ptxlab.device import layout
 from ptxlab.device.driver_maps import encode_tiled
 from ptxlab.device.host_memory import HostMemory, RawArguments
@@ -35,6 +36,7 @@ from ptxlab.isa.gpus import SMS
 from ptxlab.isa.occupancy import limits_of
 from ptxlab.isa.targets import target_named
 from ptxlab.launch.contexts import context_of
+from ptxlab.programs.device_launches import take_launches
 from ptxlab.programs.libraries import CALLS, BadCallError
 from ptxlab.programs.messages import Reader, Writer
 from ptxlab.programs.modules import LoadedModule, Modules
@@ -270,38 +272,54 @@ class Process:
         grid, block, cluster = ((given.number(), given.number(), given.number()) for _ in range(3))
         shared, cooperative, _ = given.number(), bool(given.number()), given.number()
         data, frames = given.bytes(), given.frames()
+        shape = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
+                              cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
+                              record=self.record(kernel.name, self.log), **self.options)  # fmt: skip
+        self._count(kernel).count += 1
+
+        def run() -> tuple[int, str]:
+            return self._run(loaded.module, kernel, shape, data, frames)
+
+        if shape.record is not None or loaded.allocates:
+            status, output = run()
+        else:
+            key = id(loaded), kernel.name, grid, block, cluster, shared, cooperative, data
+            variables = context_of(loaded.module).memory.variables
+            status, output = self.repeats.run(key, lambda: self._held(variables.values()), run)
+        return Writer(status).number(int(loaded.talks_to_host(kernel))).text(kernel.title).text(output)
+
+    def _count(self, kernel: ir.Function) -> LaunchCount:
+        return self.log.launches.setdefault(kernel.title, LaunchCount())
+
+    def _run(
+        self, module: ir.Module, kernel: ir.Function, options: LaunchOptions, data: bytes, frames: Frames
+    ) -> tuple[int, str]:
+        """Run a kernel, and those that it launches: the error of CUDA, and what they printed."""
         area = layout.block_of(kernel.parameters)
         parts = [(area.offsets[id(one)], layout.size_of_variable(one)) for one in kernel.parameters]
         args = RawArguments(self.memory, [data[at : at + size] for at, size in parts], self.objects)
-        options = LaunchOptions(grid, block, shared=shared, cluster=cluster if cluster[0] else None,
-                                cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
-                                record=self.record(kernel.name, self.log), **self.options)  # fmt: skip
-        context = context_of(loaded.module)
-
-        def run() -> tuple[int, str]:
-            try:
-                context.refuse_wrong(loaded.module)
-                result = launch(context.emulated(loaded.module), kernel, args, options)
-            except (KernelError, PtxError) as wrong:
-                self._note(at_origin(loaded.module, wrong.diagnostics), frames)
-                is_refused = any(one.code == "not-emulated" for one in wrong.diagnostics)
-                return _NOT_SUPPORTED if is_refused else _FAILURE, ""
-            self._note(result.diagnostics, frames)
-            if result.recording is not None:
-                self.log.recorded.append(RecordedLaunch(kernel.title, result, frames))
-            return _status_of(result.diagnostics), result.output
-
+        context = context_of(module)
         started = time.perf_counter()
-        if options.record is not None or loaded.allocates:
-            status, output = run()
-        else:
-            shape = grid, block, cluster, shared, cooperative
-            key = id(loaded), kernel.name, shape, data
-            status, output = self.repeats.run(key, lambda: self._held(context.memory.variables.values()), run)
-        spent = self.log.launches.setdefault(kernel.title, LaunchCount())
-        spent.count += 1
-        spent.seconds += time.perf_counter() - started
-        return Writer(status).number(int(loaded.talks_to_host(kernel))).text(kernel.title).text(output)
+        try:
+            context.refuse_wrong(module)
+            result = launch(context.emulated(module), kernel, args, options)
+        except (KernelError, PtxError) as wrong:
+            self._note(at_origin(module, wrong.diagnostics), frames)
+            is_refused = any(one.code == "not-emulated" for one in wrong.diagnostics)
+            return _NOT_SUPPORTED if is_refused else _FAILURE, ""
+        finally:
+            self._count(kernel).seconds += time.perf_counter() - started
+        self._note(result.diagnostics, frames)
+        if result.recording is not None:
+            self.log.recorded.append(RecordedLaunch(kernel.title, result, frames))
+        status, output = _status_of(result.diagnostics), result.output
+        for one in take_launches(module):
+            self._count(one.kernel).count += 1
+            shape = replace(options, grid=one.grid, block=one.block, shared=one.shared, cluster=None,
+                            cooperative=False, record=self.record(one.kernel.name, self.log))  # fmt: skip
+            failed, printed = self._run(module, one.kernel, shape, one.data, frames) if not status else (0, "")
+            status, output = status or failed, output + printed
+        return status, output
 
     # The rest.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,7 +63,6 @@ def is_emulated(form: Form) -> bool:
 
 
 # First words of modifiers that are not emulated, of instructions that are emulated without them.
-_DEVICE_LAUNCH = re.compile(r"(__cudaCDP2|cuda)(GetParameterBuffer|LaunchDevice)")
 _WORDS = {
     "mbarrier::report::validity": "barriers have nothing to report on the values that are copied",
     "sync_restrict::shared::read": "it reports the end of reads, which is not distinguished here",
@@ -150,10 +148,7 @@ def _missing_callee(module: ir.Module, names: _Names, instruction: ir.Instructio
             continue
         there = ", ".join(f"`{name}`" for name in SERVICES)
         reason = f"without a body there are only {there}"
-        message = f"`{operand.name}` has no body, so it can't be called"
-        if _DEVICE_LAUNCH.match(operand.name):
-            reason, message = "launched here", "kernels that launch kernels are not emulated"
-        yield message, module.span(instruction), reason
+        yield f"`{operand.name}` has no body, so it can't be called", module.span(instruction), reason
 
 
 def _parts(operands: tuple[Node, ...]) -> Iterator[Node]:
