@@ -608,7 +608,7 @@ class _Writer:
         )
 
     def _is_masked(self, load: Load, axis: str) -> bool:
-        """Whether a load is zero where an axis is out of bounds: an index is that axis, which is as long as the array."""
+        """Whether a load is zero where an axis is out of bounds: an index is that axis, and as long as the array."""
         if load.array not in self.held and load.array not in self.kept:
             return any(axis in self.plan.axes_of(index) for index in load.index)
         extents = self.plan.extents(load.array)
@@ -639,9 +639,8 @@ class _Writer:
         index = tuple(self.plan.index(part).replaced(self.addresses.numbers) for part in one.index)
         limits = [Below(b.value.replaced(self.addresses.numbers), b.limit) for b in self._outside(one.axes)]
         # Where several threads or blocks have the same number, the first of them stores it.
-        for name in (*self.state.blocks, *self.state.threads):
-            if self.state.part(name).axis not in one.axes:
-                limits.append(Below(Linear.of(name), Linear.of(1)))
+        others = [n for n in (*self.state.blocks, *self.state.threads) if self.state.part(n).axis not in one.axes]
+        limits += [Below(Linear.of(name), Linear.of(1)) for name in others]
         value = self._expression(one.value)
         if self.collected is not None and one.condition is None and one.array in self.state.vectors:
             self.collected.append((one, index, value, limits))

@@ -23,7 +23,7 @@ _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 def write_expression(
     value: Expression, addresses: Addresses, number: Callable[[str], Value], load: Callable[[Load], Value]
 ) -> Value:
-    """A register, a predicate, or a Python number; `number` has what names stand for, `load` elements of arrays."""
+    """A register, a predicate, or a Python number; `number` has what names are for, `load` elements of arrays."""
 
     def of(one: Expression) -> Value:
         return write_expression(one, addresses, number, load)

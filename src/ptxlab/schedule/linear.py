@@ -55,10 +55,19 @@ class Linear:
         """The same sum with other sums, or numbers, in place of some names."""
         if not any(name in values for name, _ in self.terms):
             return self
-        found = Linear((), self.constant)
+        found: dict[str, int] = {}
+        constant = self.constant
         for name, coefficient in self.terms:
-            found = found + Linear.of(values.get(name, name)) * coefficient
-        return found
+            other = values.get(name)
+            if other is None:
+                found[name] = found.get(name, 0) + coefficient
+            elif isinstance(other, int):
+                constant += other * coefficient
+            else:
+                constant += other.constant * coefficient
+                for inner, factor in other.terms:
+                    found[inner] = found.get(inner, 0) + factor * coefficient
+        return _sum(found, constant)
 
     def only(self, names: Iterable[str]) -> Linear:
         """The terms of some names, without the constant."""

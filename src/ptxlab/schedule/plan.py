@@ -126,6 +126,7 @@ class Plan:
     tree: list[Node]
     unrolled: set[str]
     buffers: list[Buffer]
+    _indices: dict[Linear, Linear] = field(default_factory=dict)
 
     def axis(self, name: str) -> Linear:
         """The index of an axis as a sum of its parts."""
@@ -136,7 +137,10 @@ class Plan:
 
     def index(self, value: Linear) -> Linear:
         """A sum of axes as one of parts, with sizes that are known in it."""
-        return value.replaced({axis: self.axis(axis) for axis in self.state.parts}).replaced(self.state.fixed)
+        if value not in self._indices:
+            parts = value.replaced({axis: self.axis(axis) for axis in self.state.parts})
+            self._indices[value] = parts.replaced(self.state.fixed)
+        return self._indices[value]
 
     def is_exact(self, axis: str) -> bool:
         """Whether tiles cover an axis exactly, so that nothing is masked."""

@@ -183,7 +183,7 @@ class _Reader:
             inner[name] = Linear.of(name) + start
         return inner, tuple(name for name, _, _ in wanted)
 
-    def _linear(self, node: ast.expr, names: Mapping[str, Linear], line: int) -> Linear:  # noqa: RET503
+    def _linear(self, node: ast.expr, names: Mapping[str, Linear], line: int) -> Linear:  # noqa: RET503 - `refuse` does not return
         match node:
             case ast.Constant(value=int(value)):
                 return Linear.of(value)
@@ -215,9 +215,9 @@ class _Reader:
             self.refuse(node, f"`{array}` has {wanted} dimensions, and {len(parts)} indices are given")
         return tuple(self._linear(part, names, node.lineno) for part in parts)
 
-    def _expression(
+    def _expression(  # noqa: RET503 - `refuse` does not return
         self, node: ast.expr, names: Mapping[str, Linear], axes: tuple[str, ...], name: str = "", inside: bool = True
-    ) -> Expression:  # noqa: RET503
+    ) -> Expression:
         """`name` is for a reduction that is all of the expression; not `inside`, indices may be out of bounds."""
 
         def of(one: ast.expr, inside: bool = inside) -> Expression:

@@ -45,8 +45,8 @@ def synchronize(plan: Plan) -> None:
 class _Derivation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.levels: dict[tuple[int, int], int] = {}
-        self.pairs: dict[int, Pairs] = {}
+        self.levels: dict[tuple[int, int, str], int] = {}
+        self.pairs: dict[tuple[int, str], Pairs] = {}
         self.inserted = 0
         self.missing: list[tuple[int, Touch, Touch]] = []
 
@@ -138,7 +138,7 @@ class _Derivation:
 
     def _level(self, one: Touch, old: Touch) -> int:
         """Whose accesses two touches of one buffer are."""
-        key = (id(one.node), id(old.node))
+        key = (id(one.node), id(old.node), one.memory)
         if key not in self.levels:
             threads = self.plan.state.thread_count
             widest = WARP if threads <= 32 else BLOCK
@@ -166,7 +166,7 @@ class _Derivation:
 
     def _accessed(self, touch: Touch) -> Pairs:
         """Elements of a buffer, and threads that access them."""
-        key = id(touch.node)
+        key = (id(touch.node), touch.memory)
         if key not in self.pairs:
             assert touch.buffer is not None
             found = self._written(touch.buffer) if touch.writes else self._read(touch.node, touch.buffer)

@@ -1,4 +1,4 @@
-"""How threads share work on shared memory: who copies which part of a box, and who combines a reduction with whom."""
+"""How threads share work on shared memory: who copies which part of a box, and how they combine a reduction."""
 
 from __future__ import annotations
 

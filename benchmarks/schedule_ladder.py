@@ -1,0 +1,194 @@
+"""The product of f32 matrices by schedules: each adds a step to the one before, beside cuBLAS.
+
+    python benchmarks/schedule_ladder.py FILE [--sizes 20] [--seconds 300] [--seed 1] [--variants]
+
+needs an H200. All schedules at 4096 x 4096 x 4096; the last at random sizes, of which extents are drawn log-uniformly
+from 64 to 8192. cuBLAS is what torch calls, without TF32. Contenders take turns, each captured in a graph; before each
+sample, the L2 cache is filled with other data. Every answer is checked first.
+"""
+
+# ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import statistics
+import time
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from random_sizes import Bench
+
+from ptxlab.measure.data import poison
+from ptxlab.measure.machine import commit, describe, require_torch
+from ptxlab.schedule import Schedule, algorithm, f32, schedule
+
+TOLERANCE = 1e-5  # of the norm of what is expected
+ROUNDS = 9
+
+
+@algorithm
+def matmul(a: f32["m", "k"], b: f32["k", "n"], c: f32["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[x, j] for x in range(k))
+
+
+def naive() -> Schedule:
+    s = schedule(matmul)
+    return s.tile(i=32, j=32).blocks().threads("j", "i")
+
+
+def coalesced() -> Schedule:
+    s = schedule(matmul)
+    return s.tile(i=32, j=32).blocks().threads("i", "j")
+
+
+def shared_memory() -> Schedule:
+    s = coalesced()
+    return s.tile(x=32).stage("a", "b", in_="shared").unroll("x.1")
+
+
+def rows_of_threads() -> Schedule:
+    s = schedule(matmul)
+    s.tile(i=64, j=64).blocks()
+    s.tile(i=8).threads().threads("j")
+    s.tile(x=8).reorder("x", "i").unroll("x.1")
+    return s.stage("a", "b", in_="shared").stage("a", "b", in_="registers")
+
+
+def squares_of_threads() -> Schedule:
+    s = schedule(matmul)
+    s.tile(i=128, j=128).blocks()
+    s.tile(i=8, j=8).threads()
+    s.tile(x=8).reorder("x", "i", "j").unroll("x.1")
+    return s.stage("a", "b", in_="shared").stage("a", "b", in_="registers")
+
+
+def vectorized() -> Schedule:
+    s = schedule(matmul)
+    s.tile(i=128, j=128).blocks()
+    s.tile(i=8, j=8).threads()
+    s.tile(x=8).reorder("x", "i", "j").unroll("x.1")
+    s.stage("a", in_="shared", transposed=True, pad=4).stage("b", in_="shared").stage("a", "b", in_="registers")
+    return s.vectorize("a", "b", "c", 4)
+
+
+def warp_tiles() -> Schedule:
+    s = schedule(matmul)
+    tiles_of_warps(s, 128, 128, 8)
+    s.stage("a", in_="shared", transposed=True, pad=4).stage("b", in_="shared").stage("a", "b", in_="registers")
+    return s.vectorize("a", "b", "c", 4)
+
+
+def tiles_of_warps(s: Schedule, m: int, n: int, k: int) -> Schedule:
+    """32 x 64 for a warp; lanes that differ in bit 0 read the same of B, such that differ in bits 1 to 3 of A."""
+    s.tile(i=m, j=n).blocks()
+    s.tile(i=32, j=64).threads()
+    s.tile(i=16, j=32)
+    s.tile(i=8).threads().tile(j=4).threads().tile(i=4).threads()
+    return s.tile(x=k).reorder("x", "i.2", "j.2", "i.5", "j.4").unroll("x.1")
+
+
+def pipelined(m: int = 64, n: int = 256, k: int = 16, stages: int = 3, resident: int = 2, group: int = 8) -> Schedule:
+    s = tiles_of_warps(schedule(matmul), m, n, k)
+    s.stage("a", in_="shared", transposed=True, pad=4).stage("b", in_="shared").stage("a", "b", in_="registers")
+    s.vectorize("a", "b", "c", 4).pipeline(stages=stages)
+    return s.raster(group).resident(resident)
+
+
+LADDER = {
+    "naive": naive,
+    "coalesced": coalesced,
+    "shared memory": shared_memory,
+    "1-D tiling": rows_of_threads,
+    "2-D tiling": squares_of_threads,
+    "vectorized": vectorized,
+    "warp tiling": warp_tiles,
+    "pipelined": pipelined,
+}
+VARIANTS = {
+    "64x256x16, 3 stages, 2 resident": lambda: pipelined(),
+    "64x256x8, 4 stages": lambda: pipelined(k=8, stages=4),
+    "64x256x16, 4 stages": lambda: pipelined(stages=4),
+    "64x256x32, 2 stages": lambda: pipelined(k=32, stages=2),
+    "128x128x16, 3 stages": lambda: pipelined(128, 128),
+    "128x128x8, 4 stages": lambda: pipelined(128, 128, 8, 4),
+    "128x256x16, 3 stages, 1 resident": lambda: pipelined(128, 256, 16, 3, 1),
+    "64x256x16, group 4": lambda: pipelined(group=4),
+    "64x256x16, group 16": lambda: pipelined(group=16),
+}
+
+
+def measure(bench: Bench, schedules: dict[str, Schedule], m: int, n: int, k: int) -> dict[str, Any]:
+    """The times of schedules and of cuBLAS, in microseconds."""
+    torch = bench.torch
+    a, b = (torch.randn(shape, device="cuda") for shape in ((m, k), (k, n)))
+    c = torch.empty((m, n), device="cuda")
+    expected = a.double() @ b.double()
+    runs = {"cuBLAS": bench.record(lambda: torch.matmul(a, b, out=c))}
+    wrong = {}
+    for name, one in schedules.items():
+        run = one.launch_of(a, b, c).prepare(bench.stream).launch
+        poison(torch, c)
+        run()
+        torch.cuda.synchronize()
+        error = bench.error(c, expected)
+        if error <= TOLERANCE:
+            runs[name] = bench.record(run)
+        else:
+            wrong[name] = error
+    samples: dict[str, list[float]] = {}
+    bench.turns(runs, 1, {})
+    bench.turns(runs, ROUNDS, samples)
+    return {"m": m, "n": n, "k": k, "us": samples, "wrong": wrong}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--sizes", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--variants", action="store_true")
+    given = parser.parse_args()
+    torch, end = require_torch(), time.time() + given.seconds
+    torch.backends.cuda.matmul.allow_tf32 = False
+    bench = Bench(torch)
+    torch.cuda.set_stream(bench.stream)
+    found: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
+
+    def row(name: str, schedules: dict[str, Schedule], *size: int) -> None:
+        one = {"what": name, **measure(bench, schedules, *size)}
+        found["rows"].append(one)
+        given.file.write_text(json.dumps(found, indent=1))
+        library = statistics.median(one["us"]["cuBLAS"])
+        for contender, times in one["us"].items():
+            median = statistics.median(times)
+            print(f"{name} {size} {contender:34} {median:10.1f} us, {library / median:.3f} of cuBLAS")
+        if one["wrong"]:
+            print("wrong:", one["wrong"])
+
+    row("ladder", {name: make() for name, make in LADDER.items()}, 4096, 4096, 4096)
+    if given.variants:
+        row("variants", {name: make() for name, make in VARIANTS.items()}, 4096, 4096, 4096)
+    chance, ratios = random.Random(given.seed), []
+    last = pipelined()
+    for _ in range(given.sizes):
+        if time.time() > end:
+            break
+        size = [round(math.exp(chance.uniform(math.log(64), math.log(8192)))) for _ in range(3)]
+        row("random", {"pipelined": last}, *size)
+        times = found["rows"][-1]["us"]
+        if "pipelined" in times:
+            ratios.append(statistics.median(times["cuBLAS"]) / statistics.median(times["pipelined"]))
+    if ratios:
+        mean = math.exp(statistics.mean(map(math.log, ratios)))
+        print(f"{len(ratios)} random sizes: geometric mean {mean:.3f} of cuBLAS, worst {min(ratios):.3f}")
+
+
+if __name__ == "__main__":
+    main()
