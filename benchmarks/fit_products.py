@@ -39,7 +39,7 @@ MEAN = 0.3  # how much the mean error of a size counts
 LIMIT = 0.1  # errors beyond it count linearly
 KEPT = 8  # of the fastest variants of a size, and of the others
 HELD_OUT = 8  # one size of so many is not learned from
-HIDDEN, NETWORKS = (96, 48), 3  # units of the layers of a network, and networks whose mean counts
+HIDDEN, NETWORKS = (48, 24), 3  # units of the layers of a network, and networks whose mean counts
 EPOCHS, BATCH, RATE, DECAY = 100, 48, 3e-3, 0.02
 FAR = 3.0  # how much less variants count that are far from the fastest
 UNIT = 0.05  # errors of a correction that count 1
@@ -88,13 +88,13 @@ def measured(row: dict[str, Any], names: Sequence[str] | None) -> Measured:
 
 
 def keep(paths: Sequence[Path]) -> None:
-    """Write what is kept of some files, of which the first may be what was kept before."""
+    """Write what is kept of some files."""
     lines, about = [], []
     for path in paths:
         found = json.loads(path.read_text(encoding="utf-8"))
-        about += found["about"] if "fields" in found else [found["about"]]
+        about.append(found["about"])
         for row in (row for row in found["rows"] if row.get("variants")):
-            times = sorted(measured(row, found.get("fields")).times.items(), key=lambda pair: pair[1])
+            times = sorted(measured(row, None).times.items(), key=lambda pair: pair[1])
             others = times[KEPT:]
             some = times[:KEPT] + others[:: max(1, -(-len(others) // KEPT))]
             variants = [[round(time, 2), *(int(getattr(shape, name)) for name in FIELDS)] for shape, time in some]
