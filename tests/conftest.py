@@ -98,6 +98,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = [] if config.option.bulk else [item for item in items if item.get_closest_marker("bulk")]
     if config.option.quick:
         left_out += _not_quick(items)
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        shared = pytest.mark.skip(reason="needs a GPU for itself, and several processes share it: `pytest -m alone`")
+        for item in items:
+            if item.get_closest_marker("alone"):
+                item.add_marker(shared)
     config.hook.pytest_deselected(items=left_out)
     kept = {*map(id, items)} - {*map(id, left_out)}
     items[:] = [item for item in items if id(item) in kept]

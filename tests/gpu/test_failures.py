@@ -41,6 +41,7 @@ def test_messages_of_the_driver_are_on_their_line() -> None:
     assert "fma" in found[0].labels[0].span.source.line(found[0].line)
 
 
+@pytest.mark.alone
 def test_too_little_memory_leaks_nothing(tmp_path) -> None:
     gc.collect()  # modules of other tests
     before = free_memory()

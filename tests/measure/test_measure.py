@@ -139,6 +139,7 @@ def test_what_a_library_returns_is_compared_too() -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
 @pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning")
 def test_a_call_that_writes_nothing_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,6 +159,7 @@ def test_a_call_that_writes_nothing_later_is_found(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.gpu
+@pytest.mark.alone
 @pytest.mark.skipif(gpu.absence() is not None, reason="needs a GPU")
 def test_what_a_library_returns_is_its_answer() -> None:
     pytest.importorskip("torch")

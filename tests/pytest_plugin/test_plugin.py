@@ -75,7 +75,9 @@ def folder(loaded: None, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPa
 
 
 def run(folder: pytest.Pytester, *options: str) -> pytest.RunResult:
-    return folder.runpytest_inprocess("-p", "no:xdist", "-p", "no:cacheprovider", *options)
+    """Run pytest there; in a process of its own where a GPU is, since what a launch on it loads is loaded once."""
+    start = folder.runpytest_inprocess if ptxlab.pytest_plugin.why_no_gpu() else folder.runpytest_subprocess
+    return start("-p", "no:xdist", "-p", "no:cacheprovider", *options)
 
 
 def test_a_test_runs_on_each_device_and_schedule(folder: pytest.Pytester) -> None:
