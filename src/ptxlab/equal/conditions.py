@@ -6,8 +6,8 @@ import numpy as np
 
 from ptxlab.equal.functions import Functions
 from ptxlab.equal.nodes import Ids
-from ptxlab.equal.rules import Rule
-from ptxlab.equal.values import FALSE, FINITE, MINUS, PLUS, TRUE, UNKNOWN, WRONG, hash_text
+from ptxlab.equal.rules import Rule, is_constant
+from ptxlab.equal.values import FALSE, FINITE, INTEGER, MINUS, PLUS, TRUE, UNKNOWN, WRONG, hash_text
 
 
 class Conditions(Functions):
@@ -106,10 +106,10 @@ class Conditions(Functions):
         width = rule.detail
         left = np.ones(len(ids), bool)
         for one, other in ((a, b), (b, a)):
-            constant = np.array([self.nodes.kind(int(n)).kind == "constant" for n in other])
+            constant = is_constant(self.nodes, other)
             bits = self.nodes.operands[0, other].view(np.uint64)
             top = np.uint64(1 << (width - 1))
-            is_float = self._format[one] != 0
+            is_float = (self._format[one] != 0) & (self._format[one] != self._number(INTEGER))
             if sign == "^":
                 chosen = left & constant & (bits == top) & is_float
                 self._neg(ids[chosen], one[chosen])

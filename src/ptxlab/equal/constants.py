@@ -7,6 +7,7 @@ A float is a whole number times a power of two, and so it is in a field. A const
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
 import ml_dtypes
@@ -67,11 +68,27 @@ def _element(number: float, prime: int, log2e: int, precision: int) -> int:
             shift, logs, roots = known
             product = pow(log2e, logs, prime) * pow(root_of_two(prime), roots, prime)
             return sign * product * pow(2, exponent - shift, prime) % prime
-        parts = round(1 / abs(number)) if abs(number) > 1 / (_MOST_PARTS + 1) else 0
-        if parts > 2 and _rounded(1 / parts, precision) == abs(number):
-            return sign * pow(parts, -1, prime) % prime
-    top, bottom = number.as_integer_ratio()
+    top, bottom = _ratio(number, precision)
     return top * pow(bottom, -1, prime) % prime
+
+
+def _ratio(number: float, precision: int) -> tuple[int, int]:
+    """A number as a quotient: 1/n where it is that, rounded."""
+    parts = round(1 / abs(number)) if abs(number) > 1 / (_MOST_PARTS + 1) else 0
+    if precision >= _LEAST_PRECISION and parts > 2 and _rounded(1 / parts, precision) == abs(number):
+        return (1 if number > 0 else -1), parts
+    return number.as_integer_ratio()
+
+
+def exact(number: float, format: str) -> Fraction | None:
+    """The rational number that a constant is taken for; None if it is none."""
+    precision = _PRECISION.get(format, 0)
+    if not math.isfinite(number):
+        return None
+    if not number:
+        return Fraction(0)
+    is_known = precision >= _LEAST_PRECISION and math.frexp(abs(number))[0] in _known(precision)
+    return None if is_known or abs(number) == _rest(precision) else Fraction(*_ratio(number, precision))
 
 
 @cache

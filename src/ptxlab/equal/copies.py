@@ -9,6 +9,10 @@ import numpy as np
 from ptxlab.device.trace_format import NO_BLOCK, READ, WRITTEN
 from ptxlab.equal.codes import of_bytes
 from ptxlab.equal.memory import Bytes
+from ptxlab.equal.nodes import Origin
+from ptxlab.equal.rules import FORMATS
+from ptxlab.equal.updates import summed
+from ptxlab.isa.types import type_named
 from ptxlab.trace.accesses import GLOBAL, SHARED
 
 if TYPE_CHECKING:
@@ -52,13 +56,25 @@ class Copies:
         if int(event["kind"]) == READ:
             self._read.setdefault(key, []).append((offset, memory.copy()))
             return
-        plan = replay.plans[int(event["instruction"])]
-        if ".reduce" in plan.instruction.opcode.text:
-            raise replay.refused(int(event["instruction"]), "a copy that reduces is not followed")
         start = int(self._data[index])
         data = of_bytes(replay.columns.data[start : start + size])
         for first, codes in self._read.get(key, ())[::-1]:
             low, high = max(first, offset), min(first + len(codes), offset + size)
             if low < high:
                 data[low - offset : high - offset] = codes[low - first : high - first]
+        match = replay.plans[int(event["instruction"])].match
+        reduction = None if match is None else match.effects.reduction
+        if reduction is not None and ((data >= 0).any() or (memory >= 0).any()):
+            type = reduction.type or self._element(int(event["address"]))
+            if reduction.operation != "add" or not type:
+                raise replay.refused(int(event["instruction"]), "a copy that reduces an input, and not to a sum")
+            replay.nodes.set_origin(Origin(replay.side, replay.launch, int(event["instruction"])))
+            data = summed(replay.nodes, memory, data, type, type_named(type).width // 8)
         memory[:] = data
+
+    def _element(self, address: int) -> str:
+        """The type of the elements of an array, by an address in it: that of a copy through a tensor map."""
+        for region in self._replay.trace.accesses.regions:
+            if region.base <= address < region.base + region.size:
+                return FORMATS.get(region.dtype, "")
+        return ""

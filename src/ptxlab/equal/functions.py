@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ptxlab.equal.nodes import Ids
-from ptxlab.equal.rules import EXPONENT, Rule, is_exponent
+from ptxlab.equal.rules import BIAS, EXPONENT, Rule, is_constant, is_exponent
 from ptxlab.equal.sums import Sums
-from ptxlab.equal.values import FINITE, MINUS, PLUS, hash_text, scattered
+from ptxlab.equal.values import FINITE, INTEGER, MINUS, PLUS, Flags, hash_text, scattered
 
 
 class Functions(Sums):
@@ -30,17 +30,51 @@ class Functions(Sums):
         self.degree[1, ids] = 0
 
     def _shift(self, ids: Ids, a: Ids, b: Ids, rule: Rule) -> None:
-        """The bits of a number as the exponent of another, as in `expf`; otherwise it is opaque."""
-        usual = is_exponent(self.nodes, a, b) & self.known[1, a]
-        own = a[usual]
-        exponent = (self.elements[1, own] + np.uint64(self.primes.q - int(EXPONENT))) % np.uint64(self.primes.q)
-        self._set(ids[usual], 0, self.primes.power(exponent), np.ones(len(own), bool))
-        self._set(ids[usual], 1, np.zeros(len(own), np.uint64), np.zeros(len(own), bool))
-        self.sign[ids[usual]] = 1
-        self.degree[0, ids[usual]] = np.maximum(self.degree[:, own].sum(0), 1)
+        """Bits of a number as the exponent of another, as in `expf`, or its exponent; otherwise it is opaque."""
+        by_23 = is_constant(self.nodes, b, 23)
+        if rule.detail == ">>":
+            usual = by_23 & (self.sign[a] > 0) & self._fits(a, "f32") & (self._format[a] != 0)
+            self._function(ids[usual], [a[usual]], hash_text("exponent"))
+            self._format[ids[usual]] = self._number(INTEGER)
+        else:
+            is_integer = self._format[a] == self._number(INTEGER)
+            usual = (is_exponent(self.nodes, a, b) | is_integer & by_23) & self.known[1, a]
+            own = a[usual]
+            bias = np.where(is_integer[usual], BIAS, int(EXPONENT)).astype(np.uint64)
+            exponent = (self.elements[1, own] + np.uint64(self.primes.q) - bias) % np.uint64(self.primes.q)
+            self._set(ids[usual], 0, self.primes.power(exponent), np.ones(len(own), bool))
+            self._set(ids[usual], 1, np.zeros(len(own), np.uint64), np.zeros(len(own), bool))
+            self.sign[ids[usual]] = 1
+            self.degree[0, ids[usual]] = np.maximum(self.degree[:, own].sum(0), 1)
         if not usual.all():
             left = ~usual
             self._opaque(int(self.nodes.operation_of[ids[0]]), ids[left], [a[left], b[left]])
+
+    def _whole(self, ids: Ids, a: Ids, b: Ids, rule: Rule) -> None:
+        """Sums and differences of exponents and plain integers; of others, they are opaque."""
+        integer = self._number(INTEGER)
+        usual = np.ones(len(ids), bool)
+        parts = []
+        for one in (a, b):
+            constant = is_constant(self.nodes, one)
+            usual &= constant | (self._format[one] == integer)
+            bits = self.nodes.operands[0, one].astype(np.int64) << 32 >> 32
+            parts.append([np.where(constant, (bits % prime).astype(np.uint64), self.elements[half, one])
+                          for half, prime in enumerate(self.moduli)])  # fmt: skip
+        for half, prime in enumerate(self.moduli):
+            p = np.uint64(prime)
+            other = p - parts[1][half] if rule.detail == "-" else parts[1][half]
+            self._set(ids, half, (parts[0][half] + other) % p, np.ones(len(ids), bool))
+        self._format[ids] = integer
+        self.degree[0, ids] = 1
+        if not usual.all():
+            self._opaque(int(self.nodes.operation_of[ids[0]]), ids[~usual], [a[~usual], b[~usual]])
+
+    def _from_integer(self, ids: Ids, a: Ids, rule: Rule) -> None:
+        usual = self._format[a] == self._number(INTEGER)
+        self._copy(ids[usual], a[usual])
+        if not usual.all():
+            self._opaque(int(self.nodes.operation_of[ids[0]]), ids[~usual], [a[~usual]])
 
     def _log2(self, ids: Ids, a: Ids, rule: Rule) -> None:
         usable = self.known[0, a] & (self.elements[0, a] != 0) & (self.state[a] == FINITE)
@@ -118,12 +152,28 @@ class Functions(Sums):
         self.tags[which, ids] = tag
         self.degree[:, ids] = np.maximum(degree, [[1], [0]])
         same = self.same(a, b)
+        if which == 0:
+            for chosen, value in ((self._is_above(a, b), values[0]), (self._is_above(b, a), values[1])):
+                if chosen.any():
+                    self._restore(ids[chosen], value, chosen)
         for chosen, value in (
             (self.state[b] == least, values[0]), (self.state[a] == least, values[1]),
             (self.state[b] == most, values[1]), (self.state[a] == most, values[0]), (same, values[0]),
         ):  # fmt: skip
             if chosen.any():
                 self._restore(ids[chosen], value, chosen)
+
+    def _is_above(self, a: Ids, b: Ids) -> Flags:
+        """Where b is 0, and a is known not to be negative, whatever the inputs are."""
+        chosen = self._is_zero(b) & (self.degree[0, a] == 2) & (self.degree[1, a] == 0) & ~self.is_opaque[a]
+        found = np.zeros(len(a), bool)
+        for index in np.flatnonzero(chosen).tolist():
+            origin = self.nodes.origin(int(a[index]))
+            if origin not in self._negative:
+                found[index] = self._forms.is_never_negative(int(a[index]))
+                if not found[index]:
+                    self._negative.add(origin)
+        return found
 
     def _clamp(self, rule: Rule, ids: Ids) -> None:
         """`.relu` and `.sat`: a maximum with 0, a minimum with 1."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ptxlab.equal.constants import floats_of
 from ptxlab.equal.nodes import Ids, Nodes
-from ptxlab.equal.rules import EXPONENT, Rule, format_of, is_exponent, rule_of
+from ptxlab.equal.rules import BIAS, EXPONENT, Rule, format_of, is_constant, is_exponent, rule_of
 from ptxlab.equal.schedule import groups, needed
 
 Numbers = npt.NDArray[np.float64]
@@ -25,7 +25,7 @@ _WORDS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt, "exp2": np.exp2,
     "log2": _log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "max": np.fmax, "min": np.fmin,
     "fma": lambda a, b, c: a * b + c, "reciprocal": lambda a: 1 / a, "inverse_root": lambda a: 1 / np.sqrt(a),
-    "copy": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal, "==": np.equal, "not": lambda a: 1 - a,
+    "copy": lambda a: a, "from_integer": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal, "==": np.equal, "not": lambda a: 1 - a,
     "select": lambda c, a, b: np.where(c != 0, a, b),
 }  # fmt: skip
 _LOGIC: dict[str, Callable[..., Any]] = {
@@ -69,8 +69,17 @@ class Reals:
                 if rule.detail in ("# # 0 1", "2 3"):
                     self.values[ids] = self.values[np.maximum(table[:, -1], 0)]
             case "shift":
-                self.values[ids] = np.exp2(self.values[given[0]] - EXPONENT)
-                self.values[ids[~is_exponent(nodes, given[0], given[1])]] = np.nan
+                by_23, own = is_constant(nodes, given[1], 23), self.values[given[0]]
+                if rule.detail == ">>":
+                    self.values[ids] = np.where(by_23 & (own > 0), np.floor(np.log2(own)) + BIAS, np.nan)
+                else:
+                    usual = is_exponent(nodes, given[0], given[1])
+                    found = np.exp2(own - np.where(usual, EXPONENT, BIAS))
+                    self.values[ids] = np.where(usual | by_23 & self._is_whole(given[0]), found, np.nan)
+            case "whole":
+                a, b = (np.where(is_constant(nodes, one), nodes.operands[0, one] << 32 >> 32,
+                                 np.where(self._is_whole(one), self.values[one], np.nan)) for one in given[:2])  # fmt: skip
+                self.values[ids] = a - b if rule.detail == "-" else a + b
             case word if word.startswith("logic"):
                 self.values[ids] = self._logic(word[-1], rule.detail, given)
             case word if word in _WORDS:
@@ -82,6 +91,13 @@ class Reals:
         if rule.saturates:
             self.values[ids] = np.minimum(self.values[ids], 1)
 
+    def _is_whole(self, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Which are exponents of numbers, or sums of these and plain integers."""
+        rules = [rule_of(one) for one in self.nodes.operations]
+        known = np.array([rule.word == "whole" or (rule.word == "shift" and rule.detail == ">>") for rule in rules])
+        found: npt.NDArray[np.bool_] = known[self.nodes.operation_of[ids]]
+        return found
+
     def _logic(self, sign: str, width: int, given: list[Ids]) -> Numbers:
         a, b = self.values[given[0]], self.values[given[1]]
         if width == 1:
@@ -90,10 +106,10 @@ class Reals:
         found = np.full(len(a), np.nan)
         top = np.uint64(1 << (width - 1))
         for one, other in ((given[0], given[1]), (given[1], given[0])):
-            is_constant = np.array([self.nodes.kind(int(n)).kind == "constant" for n in other])
+            constant = is_constant(self.nodes, other)
             bits = self.nodes.operands[0, other].view(np.uint64)
-            found = np.where(is_constant & (bits == top) & (sign == "^"), -self.values[one], found)
+            found = np.where(constant & (bits == top) & (sign == "^"), -self.values[one], found)
             found = np.where(
-                is_constant & (bits == top - np.uint64(1)) & (sign == "&"), np.abs(self.values[one]), found
+                constant & (bits == top - np.uint64(1)) & (sign == "&"), np.abs(self.values[one]), found
             )
         return found

@@ -37,6 +37,11 @@ WORDS: dict[Callable[..., Any], str] = {
     minimum: "min",
 }
 _CONVERSIONS = ("convert", "positive_zero", "convert_randomly")
+FORMATS = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2", "float8_e8m0fnu": "ue8m0", "float4_e2m1fn": "e2m1",
+}  # fmt: skip
+"""The formats of floats, by the names of NumPy's types."""
 FLOATS = ("f16", "bf16", "f32", "f64", "tf32", "e4m3", "e5m2", "e2m1", "e2m3", "e3m2", "ue8m0", "ue4m3")
 
 
@@ -70,8 +75,10 @@ def rule_of(operation: Operation) -> Rule:
             step = operation.detail
             if step.operation in ("&", "|", "^"):
                 return Rule("logic " + step.operation, (), "", detail=step.type.width)
-            if step.operation == "<<" and step.type.width == 32:
-                return Rule("shift", (), "f32")
+            if step.operation in ("<<", ">>") and step.type.width == 32:
+                return Rule("shift", (), "f32", detail=step.operation)
+            if step.operation in ("+", "-") and step.type.width == 32:
+                return Rule("whole", (), "", detail=step.operation)
         case "select" | "not" | "input" | "constant" | "bytes" | "part":
             return Rule(operation.kind, (), operation.type, detail=operation.text)
         case "matmul":
@@ -97,6 +104,8 @@ def _called(operation: Operation) -> Rule:
     if function.__name__ in _CONVERSIONS and types[0] in FLOATS:
         flags = given[4] if function.__name__ == "convert" and isinstance(given[4], int) else 0
         return Rule("copy", (), operation.type, bool(flags & RELU), bool(flags & SAT))
+    if function.__name__ in ("from_signed", "from_unsigned"):
+        return Rule("from_integer", (), operation.type)
     return Rule("opaque", types, operation.type, detail=operation.text)
 
 
@@ -110,8 +119,16 @@ def reads_as(own: str, read: str) -> bool:
     return own in ("", read) or not read or {own, read} in ({"f32", "tf32"}, {"e4m3", "ue4m3"})
 
 
+BIAS = 127
 EXPONENT = 12_583_039.0  # 1.5 · 2^23 + 127
 _LEAST, _MOST = 0x4B400000, 0x4B4000FF  # the bits of 1.5 · 2^23, and of 255 more
+
+
+def is_constant(nodes: Nodes, ids: Ids, number: int | None = None) -> npt.NDArray[np.bool_]:
+    """Which are plain numbers, or the given one."""
+    kinds = np.array([one.kind == "constant" for one in nodes.operations])
+    found: npt.NDArray[np.bool_] = kinds[nodes.operation_of[ids]]
+    return found if number is None else found & (nodes.operands[0, ids] == number)
 
 
 def is_exponent(nodes: Nodes, numbers: Ids, counts: Ids) -> npt.NDArray[np.bool_]:

@@ -16,13 +16,10 @@ from ptxlab.equal.codes import of_bytes, of_nodes
 from ptxlab.equal.memory import Bytes, Placed
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.replay import Replay
+from ptxlab.equal.rules import FORMATS
 from ptxlab.measure import Launch
 from ptxlab.trace import Trace
 
-_FLOATS = {
-    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
-    "float8_e5m2": "e5m2", "float8_e8m0fnu": "ue8m0", "float4_e2m1fn": "e2m1",
-}  # fmt: skip
 _ = ml_dtypes  # registers its types with NumPy
 
 
@@ -41,7 +38,7 @@ class Array:
     @property
     def format(self) -> str:
         """The format of its elements; empty if they are not floats."""
-        return _FLOATS.get(str(self.data.dtype), "")
+        return FORMATS.get(str(self.data.dtype), "")
 
     def element(self, index: int) -> str:
         """`a[3, 5]`"""

@@ -218,20 +218,20 @@ class Turn:
                 if is_symbolic(codes).any():
                     raise self.refused("its address depends on the value of an input")
 
-    def access(self, *roles: str) -> tuple[Slot, Ids, Ids, Ids, int] | None:
+    def access(self, role: str, index: int = 0) -> tuple[Slot, Ids, Ids, Ids, int] | None:
         """Where an instruction accesses memory: the slot, state spaces, owners, addresses, and how many bytes."""
-        for slot in self.replay.slots(self.number, self.instruction):
-            if slot.role not in roles:
-                continue
-            held = self.replay.held(self.entries, slot.guard)
-            if not held.all():
-                self.keep_only(held)
-            if not len(self.entries):
-                return None
-            named, size = slot.what.split()
-            words = self.replay.columns.words(self.entries, slot.offset, slot.bytes).astype(np.int64)
-            return slot, *self.replay.trace.accesses.resolve(named, words, self.grid_threads), int(size)
-        return None
+        slots = [slot for slot in self.replay.slots(self.number, self.instruction) if slot.role == role]
+        if index >= len(slots):
+            return None
+        slot = slots[index]
+        held = self.replay.held(self.entries, slot.guard)
+        if not held.all():
+            self.keep_only(held)
+        if not len(self.entries):
+            return None
+        named, size = slot.what.split()
+        words = self.replay.columns.words(self.entries, slot.offset, slot.bytes).astype(np.int64)
+        return slot, *self.replay.trace.accesses.resolve(named, words, self.grid_threads), int(size)
 
     def load(self) -> None:
         """A load: the codes of memory, which are the plain bytes that were recorded where no input is."""

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxlab.equal.codes import is_symbolic, node_of, of_nodes
+from ptxlab.equal.codes import Codes, is_symbolic, node_of, of_bytes, of_nodes
+from ptxlab.equal.memory import Bytes
+from ptxlab.equal.nodes import Ids, Nodes
 
 if TYPE_CHECKING:
     from ptxlab.equal.turns import Turn
@@ -17,36 +19,47 @@ def update(turn: Turn) -> None:
     turn.check_addresses()
     match, plan = turn.plan.match, turn.plan
     assert match is not None
-    found = turn.access("update")
-    if found is None:
-        return
-    slot, space, owner, address, size = found
-    old = turn.memory.load(space, owner, address, size)
-    if not turn.is_reached().any() and not is_symbolic(old).any():
-        columns = turn.replay.columns
-        start = columns.offset[turn.entries] + slot.offset + slot.bytes
-        data = -1 - columns.payload[start[:, None] + np.arange(size)].astype(np.int64)
-        turn.memory.store(space, owner, address, data)
-        turn.keep()
-        return
     m = match.candidate.modifiers
-    if not (m.op == "add" or m.add) or turn.results:
-        raise turn.refused("an atomic operation on an input that is not a sum, or whose old value is read")
-    operand, expected = next(
-        (operand, one) for operand, one in zip(plan.instruction.operands, match.expected, strict=True)
-        if one.kind == "value" and one.role == "read"
+    operand, type = next(
+        (operand, one.type) for operand, one in zip(plan.instruction.operands, match.expected, strict=True)
+        if one.kind == "value" and one.role == "read" and one.type is not None
     )  # fmt: skip
-    type = expected.type
-    assert type is not None
-    elements = getattr(operand, "elements", (operand,))
     one = type.name.rpartition("x")[0] if type.lanes > 1 else type.name
-    width = type.width // 8 // type.lanes
-    values = np.concatenate([turn.read(part, type) for part in elements], axis=1)
-    operation = turn.nodes.operation("atomic", f"add {one}", one, width)
-    for line in range(len(address)):  # one after the other: they may be at the same address
-        at = slice(line, line + 1)
-        before = turn.memory.load(space[at], owner[at], address[at], size).reshape(-1, width)
-        given = values[at].reshape(-1, width)
-        ids = [node_of(turn.nodes, codes, one) for codes in (before, given)]
-        made = of_nodes(turn.nodes.add(operation, *ids), width).reshape(1, size)
-        turn.memory.store(space[at], owner[at], address[at], made)
+    is_reached = turn.is_reached()
+    values = [turn.read(part, type) for part in getattr(operand, "elements", (operand,))]
+    index = 0
+    while (found := turn.access("update", index)) is not None:
+        slot, space, owner, address, size = found
+        old = turn.memory.load(space, owner, address, size)
+        if not is_reached.any() and not is_symbolic(old).any():
+            start = turn.replay.columns.offset[turn.entries] + slot.offset + slot.bytes
+            data = of_bytes(turn.replay.columns.payload[start[:, None] + np.arange(size)])
+            turn.memory.store(space, owner, address, data)
+            turn.keep()
+        elif not (m.op == "add" or m.add) or turn.results:
+            raise turn.refused("an atomic operation on an input that is not a sum, or whose old value is read")
+        else:
+            given = np.concatenate(values, axis=1)[:, index * size :][:, :size]
+            _add(turn, (space, owner, address), given, one, type.width // 8 // type.lanes)
+        index += 1
+
+
+def _add(turn: Turn, place: tuple[Ids, Ids, Ids], values: Codes, type: str, width: int) -> None:
+    space, owner, address = place
+    while len(address):  # those at the same address one after the other
+        _, first = np.unique(np.stack(place), axis=1, return_index=True)
+        at = tuple(one[first] for one in place)
+        before = turn.memory.load(*at, values.shape[1])
+        made = summed(turn.nodes, before, values[first], type, width)
+        turn.memory.store(*at, made)
+        left = np.ones(len(address), bool)
+        left[first] = False
+        place = space, owner, address = tuple(one[left] for one in place)  # type: ignore[assignment]
+        values = values[left]
+
+
+def summed(nodes: Nodes, before: Bytes, given: Bytes, type: str, width: int) -> Bytes:
+    """Elements in memory, each with another added to it in one step."""
+    operation = nodes.operation("atomic", f"add {type}", type, width)
+    ids = [node_of(nodes, codes.reshape(-1, width), type) for codes in (before, given)]
+    return of_nodes(nodes.add(operation, *ids), width).reshape(before.shape)

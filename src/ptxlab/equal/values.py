@@ -9,11 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.equal.constants import elements, floats_of
-from ptxlab.equal.nodes import Ids, Nodes, Words
+from ptxlab.equal.forms import Forms
+from ptxlab.equal.nodes import Ids, Nodes, Origin, Words
 from ptxlab.equal.primes import Primes
 from ptxlab.equal.rules import Rule, format_of, reads_as
 
 FINITE, PLUS, MINUS, WRONG, TRUE, FALSE = range(6)
+INTEGER = "integer"
+"""In place of a format: of exponents, and of sums of them and plain integers."""
 UNKNOWN = 2  # in place of a sign
 Flags = npt.NDArray[np.bool_]
 
@@ -50,6 +53,9 @@ class Values:
         self._under = np.zeros((2, 1), np.uint64)
         """What the roots are of."""
         self._formats = [""]
+        self._forms = Forms(nodes)
+        self._negative: set[Origin | None] = set()
+        """Where there are numbers that may be negative."""
         self._format = np.zeros(count, np.int8)
 
     def same(self, a: Ids, b: Ids) -> Flags:

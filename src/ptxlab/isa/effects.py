@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ptxlab.isa.asynchronous import UNITS
+from ptxlab.isa.asynchronous import UNITS, Reduction
 from ptxlab.isa.extent import Extent, extents_of
 from ptxlab.isa.form import Form, Modifiers
 from ptxlab.isa.jump import Jump
@@ -73,6 +73,8 @@ class Effects:
     """Whether the warp gives registers back."""
     computes: Operation | None = None
     """What its results are of its operands, where there is a word for it."""
+    reduction: Reduction | None = None
+    """What a copy does to the values at its destination, if it does not replace them."""
     extents: Mapping[str, Extent] = field(default_factory=dict)
     """How many bytes its addresses are of, and their alignment, by the names of the operands."""
     mma: MmaSize | None = None
@@ -127,6 +129,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         "more-registers" in said,
         "fewer-registers" in said,
         form.computes,
+        recorder.reduction,
         extents_of(form, m, operands, recorder.accesses),
         mma_size(form, m, recorder.steps),
         recorder.follows,

@@ -102,6 +102,7 @@ class Recorder:
     uses_carry: bool = False
     uses_ranks: bool = False
     follows: bool = False
+    reduction: asynchronous.Reduction | None = None
     target: str = "sm_120a"  # whose tensor cores have a model for every `mma`
 
     def note(self, location: Location, kind: str, bytes: int | None, order: str = "weak", later: bool = False) -> None:
@@ -300,6 +301,7 @@ class _Unit:
         bytes = action.bytes
         if isinstance(bytes, str):
             bytes = arguments[bytes].type.width // 8
+        self.recorder.reduction = arguments.get("reduction") or self.recorder.reduction
         writes = "store" if arguments.get("reduction") is None else "update"
         for operand, kind in ((action.writes, writes), (action.updates, "update"), (action.reads, "load")):
             if operand:
