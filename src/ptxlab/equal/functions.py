@@ -9,6 +9,8 @@ from ptxlab.equal.rules import BIAS, EXPONENT, Rule, is_constant, is_exponent
 from ptxlab.equal.sums import Sums
 from ptxlab.equal.values import FINITE, INTEGER, MINUS, PLUS, Flags, hash_text, scattered
 
+MOST_OPERANDS = 4096  # of a maximum, of which it is known which they are
+
 
 class Functions(Sums):
     """What functions make of values."""
@@ -141,7 +143,9 @@ class Functions(Sums):
         for one in (a, b):
             own = scattered(self._content(one), self._salt ^ hash_text("operand"))
             tags.append(np.where(self.tags[which, one] != 0, self.tags[which, one], own))
-        tag = tags[0] + tags[1]
+        pairs, back = np.unique(np.stack(tags, axis=1), axis=0, return_inverse=True)
+        unions = [self._union(one, other) for one, other in pairs.tolist()]
+        tag = np.array(unions, np.uint64)[back.ravel()]
         opaque = self.is_opaque[a] | self.is_opaque[b]
         degree = np.maximum(self.degree[:, a], self.degree[:, b])
         values = [self._values(one) for one in (a, b)]
@@ -162,6 +166,14 @@ class Functions(Sums):
         ):  # fmt: skip
             if chosen.any():
                 self._restore(ids[chosen], value, chosen)
+
+    def _union(self, a: int, b: int) -> int:
+        """The tag of the operands of two maxima; one that both have counts once."""
+        one, other = (self._operands.get(tag, frozenset((tag,))) for tag in (a, b))
+        found = (a + b - sum(one & other)) % (1 << 64)
+        if len(one) + len(other) <= MOST_OPERANDS:
+            self._operands[found] = one | other
+        return found
 
     def _is_above(self, a: Ids, b: Ids) -> Flags:
         """Where b is 0, and a is known not to be negative, whatever the inputs are."""

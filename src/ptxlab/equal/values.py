@@ -38,7 +38,9 @@ class Values:
         self.sign = np.zeros(count, np.int8)
         """The sign of numbers that are never zero, where it is known: constants, powers, sums of positive numbers."""
         self.tags = np.zeros((2, count), np.uint64)
-        """Of a maximum or minimum, what its operands are."""
+        """Of a maximum or minimum, the sum of the words of its operands."""
+        self._operands: dict[int, frozenset[int]] = {}
+        """Which words these are."""
         self.is_opaque = np.zeros(count, bool)
         """Whether it depends on anything that there is no rule for."""
         self.degree = np.zeros((2, count), np.float32)

@@ -92,7 +92,7 @@ class Verdict:
                 f"  error against real numbers: a {self.error[0]:.2g}, b {self.error[1]:.2g} of the largest element"
             )
         if self.differing:
-            what = "may have other bits" if self.level == SAME_FUNCTION else "differ"
+            what = "differ as bits: they are rounded otherwise" if self.level == SAME_FUNCTION else "differ"
             lines.append(f"  {self.differing:,} of {self.elements:,} elements {what}")
         if self.witness is not None:
             lines += _witness_lines(self.witness)
