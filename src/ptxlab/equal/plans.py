@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxlab import ir
+from ptxlab.equal.calls import variable_in
 from ptxlab.flow.steps import Steps, steps_of
 from ptxlab.isa import Match
 from ptxlab.isa.operation import Operation
@@ -33,11 +34,16 @@ class Plan:
 def plans_of(program: Program) -> list[Plan]:
     """The plans of all instructions."""
     made = []
-    for number, (_, instruction) in enumerate(program.instructions):
+    passes = set[int]()
+    for number, (function, instruction) in enumerate(program.instructions):
         match = program.match(number)
+        if variable_in(instruction, function) is not None:
+            passes.add(number)
         made.append((instruction, match, tuple(uses_of(instruction, match))))
-    reached = _reached(made)
-    first = [Plan(_kind(i, m, u, reached), i, m, u, _steps(i, m)) for i, m, u in made]
+    formal = {one.name for function in program.functions[1:] for one in (*function.parameters, *function.returns)}
+    reached = _reached(made, formal, passes)
+    first = [Plan("parameter" if n in passes else _kind(i, m, u, reached), i, m, u, _steps(i, m))
+             for n, (i, m, u) in enumerate(made)]  # fmt: skip
     needed = {use.name for plan in first if plan.kind != "pass" for use in plan.uses if use.role != "result"}
     return [
         Plan("keep", one.instruction, one.match, one.uses)
@@ -50,14 +56,14 @@ def plans_of(program: Program) -> list[Plan]:
 _Made = tuple[ir.Instruction, Match | None, tuple[Use, ...]]
 
 
-def _reached(made: list[_Made]) -> set[str]:
-    """The registers, by name, that an input may reach."""
-    reached: set[str] = set()
+def _reached(made: list[_Made], reached: set[str], passes: set[int]) -> set[str]:
+    """The registers, by name, that an input may reach: those of calls, what memory or a call gives, and so on."""
+    reached.update(use.name for _, match, uses in made if match is None for use in uses)
     size = -1
     while len(reached) != size:
         size = len(reached)
-        for _, match, uses in made:
-            if _is_source(match) or any(use.name in reached and use.role != "result" for use in uses):
+        for number, (_, match, uses) in enumerate(made):
+            if number in passes or _is_source(match) or any(use.name in reached and use.role != "result" for use in uses):
                 reached.update(use.name for use in uses if use.role == "result")
     return reached
 

@@ -17,6 +17,7 @@ from ptxlab import ir
 from ptxlab.emulate.translate.operands import immediate_bits
 from ptxlab.equal import collectives
 from ptxlab.equal.batches import Batch, batches
+from ptxlab.equal.calls import Calls
 from ptxlab.equal.codes import ZERO, Codes, is_symbolic, node_of, of_bytes, of_nodes, of_numbers
 from ptxlab.equal.compute import Computation, UnknownStepError, bytes_of
 from ptxlab.equal.copies import Copies
@@ -55,6 +56,9 @@ class Replay:
         self.memory = Memory(trace, placed)
         self.compute = Computation(nodes)
         self.copies = Copies(self)
+        self.calls = Calls(self)
+        self.function = 0
+        """The function that is replayed now; registers are by function and name."""
         self.plans = plans_of(trace.program)
         self.threads_in_block = trace.accesses.threads_in_block
         self.pending: dict[int, dict[int, Any]] = defaultdict(dict)
@@ -65,7 +69,7 @@ class Replay:
         self.assumes_paths = assumes_paths
         self.assumed: dict[int, None] = {}
         """The lines that branch on the value of an input, as they did in the recording."""
-        self._registers: dict[int, dict[str, Codes]] = {}
+        self._registers: dict[int, dict[tuple[int, str], Codes]] = {}
         self._slots: dict[tuple[int, int], list[Slot]] = defaultdict(list)
         for number, segment in enumerate(self.columns.segments):
             for slot in segment.slots:
@@ -75,9 +79,6 @@ class Replay:
 
     def run(self) -> None:
         """Replay all of it."""
-        if self.columns.has_calls:
-            called = next(n for n, plan in enumerate(self.plans) if plan.kind == "call")
-            raise self.refused(called, "it calls a function, which is not followed")
         last = {int(t) // self.threads_in_block: e for e, t in enumerate(self.columns.thread.tolist())}
         for batch in batches(self.trace, self.plans):
             self.copies.advance(batch.until)
@@ -97,6 +98,9 @@ class Replay:
     def _run(self, batch: Batch) -> None:
         for turn, number in enumerate(batch.path):
             segment, entries = self.columns.segments[number], batch.entries + turn
+            if segment.flags:
+                self.calls.pass_on(segment.flags, segment.function, batch.block, batch.threads)
+            self.function = segment.function
             for slot in segment.slots:
                 if slot.role in ("load", "store") and slot.instruction not in segment.index_of:
                     if self._allocates(slot.instruction):
@@ -156,10 +160,11 @@ class Replay:
     def register(self, block: int, name: str) -> Codes:
         """The codes of a register in all threads of a block."""
         own = self._registers.setdefault(block, {})
-        if name not in own:
-            width = 16 if name == collectives.ROW else bytes_of(self.program.type_of(0, name))
-            own[name] = np.full((self.threads_in_block, width), ZERO)
-        return own[name]
+        key = self.function, name
+        if key not in own:
+            width = 16 if name == collectives.ROW else bytes_of(self.program.type_of(self.function, name))
+            own[key] = np.full((self.threads_in_block, width), ZERO)
+        return own[key]
 
     def read(self, block: int, threads: Ids, operand: ir.Operand, type: Type) -> Codes:
         """What threads of a block read of an operand, as wide as a type."""
@@ -167,7 +172,7 @@ class Replay:
         match operand:
             case ir.Register() | ir.VectorElement() | ir.Selection():
                 (name,) = names_in(operand)
-                own = self.program.type_of(0, name)
+                own = self.program.type_of(self.function, name)
                 return self.fit(self.register(block, name)[threads], own, width)
             case ir.Immediate():
                 bits = immediate_bits(operand, type) & (1 << 8 * width) - 1

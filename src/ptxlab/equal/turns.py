@@ -12,6 +12,7 @@ from ptxlab.equal import collectives, tensor_memory, updates, warpgroups
 from ptxlab.equal.batches import Batch
 from ptxlab.equal.codes import Codes, is_symbolic, of_bytes
 from ptxlab.equal.compute import UnknownStepError
+from ptxlab.equal.memory import NOTHING
 from ptxlab.equal.nodes import Ids
 from ptxlab.equal.plans import Plan
 from ptxlab.equal.refusal import RefusedError
@@ -78,7 +79,7 @@ class Turn:
         self.compute(all_symbolic=True)
         for use in self.results:
             register = self.replay.register(self.block, use.name)
-            type = self.replay.program.type_of(0, use.name)
+            type = self.replay.program.type_of(self.replay.function, use.name)
             step = Step("select", type, (0, 1, 2), type)
             new = register[self.threads]
             register[self.threads] = self.replay.compute.select(
@@ -101,6 +102,10 @@ class Turn:
                 self.store()
             case "check":
                 self.check()
+            case "parameter":
+                self.replay.calls.access(self)
+            case "call":
+                self.replay.calls.start(self)
             case "update":
                 updates.update(self)
             case "shuffle":
@@ -146,7 +151,7 @@ class Turn:
         """Write a register."""
         register = self.replay.register(self.block, name)
         if codes.shape[1] != register.shape[1]:
-            codes = self.replay.fit(codes, type or self.replay.program.type_of(0, name), register.shape[1])
+            codes = self.replay.fit(codes, type or self.replay.program.type_of(self.replay.function, name), register.shape[1])
         register[self.threads] = codes
 
     def read(self, operand: ir.Operand, type: Type) -> Codes:
@@ -243,42 +248,48 @@ class Turn:
         if found is None:
             return
         _, space, owner, address, size = found
-        codes = self.memory.load(space, owner, address, size)
+        self.receive(self.memory.load(space, owner, address, size))
+
+    def receive(self, codes: Codes) -> None:
+        """Write what was loaded to the results, as far as it is what was recorded."""
+        assert self.plan.match is not None
         result = self.plan.match.expected[0]
-        each = size // max(result.count or 1, 1)
+        each = codes.shape[1] // max(result.count or 1, 1)
         for use in self.results:
             if use.operand != result.name:
                 continue
             part = codes[:, use.index * each : use.index * each + each]
-            type = result.type or self.replay.program.type_of(0, use.name)
+            type = result.type or self.replay.program.type_of(self.replay.function, use.name)
             fitted = self.replay.fit(part, type, self.replay.register(self.block, use.name).shape[1])
-            symbolic = is_symbolic(part)
-            if not symbolic.all():
-                recorded = self.recorded(use.name)
-                if recorded is not None and (fitted[~symbolic] != recorded[~symbolic]).any():
+            symbolic, recorded = is_symbolic(part), self.recorded(use.name)
+            if not symbolic.all() and recorded is not None:
+                fitted = np.where(fitted == NOTHING, recorded, fitted)
+                if (fitted[~symbolic] != recorded[~symbolic]).any():
                     raise self.refused("it reads what something has written that is not followed")
             self.write(use.name, fitted)
 
     def store(self) -> None:
         """A store of registers side by side."""
         self.check_addresses()
-        plan = self.plan
-        assert plan.match is not None
         found = self.access("store")
         if found is None:
             return
         _, space, owner, address, size = found
-        values = next(
-            (operand, expected)
+        self.memory.store(space, owner, address, self.values(size))
+
+    def values(self, size: int) -> Codes:
+        """The registers that a store writes, side by side, of so many bytes."""
+        plan = self.plan
+        assert plan.match is not None
+        operand, type = next(
+            (operand, expected.type)
             for operand, expected in zip(plan.instruction.operands, plan.match.expected, strict=True)
             if expected.kind == "value" and expected.role == "read" and expected.name not in ("cache_policy",)
         )
-        operand, expected = values
-        assert expected.type is not None
+        assert type is not None
         elements = operand.elements if isinstance(operand, ir.Vector) else (operand,)
         width = size // len(elements)
-        codes = [self.read(one, expected.type)[:, :width] for one in elements]
-        self.memory.store(space, owner, address, np.concatenate(codes, axis=1))
+        return np.concatenate([self.read(one, type)[:, :width] for one in elements], axis=1)
 
 
 def _operands(instruction: ir.Instruction, match: Any) -> dict[tuple[str, int], ir.Operand]:
