@@ -16,6 +16,7 @@ SUBCOMMANDS = (
     "run",
     "equal",
     "verify",
+    "grade",
     "exec",
     "debug",
     "lab",

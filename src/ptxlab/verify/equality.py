@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import current_thread, main_thread
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,7 @@ from ptxlab.verify.task import Data, Sizes, named_by
 from ptxlab.verify.verdict import FAILED, OPEN, PASSED, Finding, Part
 
 MOST_INSTRUCTIONS = 300_000  # of threads: what is followed as expressions in some seconds
+SECONDS = 20.0  # that it may take
 
 
 def equality(judging: Judging, symbolic: bool) -> Part:
@@ -58,13 +63,13 @@ def for_all_values(judging: Judging) -> tuple[Finding | None, str, str]:
         launches = caller.plan(sizes).launches(data)
         names = _names(launches, data)
         outputs = [key for key, name in names.items() if name in {array.name for array in task.outputs}]
-        verdict = equal(launches, _by_parameter(judging, data, names), outputs=outputs, assume_paths=True,
-                        tolerance=max(task.allowed(array) for array in task.outputs),
-                        timeout=caller.clock.left())  # fmt: skip
+        with _limited(caller.clock.left(SECONDS)):
+            verdict = equal(launches, _by_parameter(judging, data, names), outputs=outputs, assume_paths=True,
+                            tolerance=max(task.allowed(array) for array in task.outputs))  # fmt: skip
     except (KernelError, PtxError, TypeError, ValueError) as refused:
         return None, f"for all values: not decided: {str(refused).splitlines()[0]}", "values"
     except OutOfTimeError:
-        return None, "for all values: no time left", "values"
+        return None, f"for all values: not decided within {SECONDS:g} s", "values"
     where = f"at {spell_sizes(sizes)}"
     if verdict.level == "refused" and verdict.refusal is not None:
         line = f"line {verdict.refusal.line}: " if verdict.refusal.line else ""
@@ -72,6 +77,25 @@ def for_all_values(judging: Judging) -> tuple[Finding | None, str, str]:
     if verdict.level == "different":
         return _confirmed(judging, data, verdict, names, where)
     return None, f"for all values {where}: {str(verdict).splitlines()[0].partition(':')[0]}", verdict.level
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise `OutOfTimeError` where a block takes longer; only the main thread can be interrupted."""
+    if not hasattr(signal, "setitimer") or current_thread() is not main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise OutOfTimeError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _largest(judging: Judging) -> Sizes | None:

@@ -64,3 +64,14 @@ def _value(node: ast.expr, sizes: Mapping[str, int], text: str) -> int:
     if abs(found) > _LARGEST:
         raise FormulaError(f"`{text}` is too large")
     return int(found)
+
+
+def split(text: str) -> list[str]:
+    """Parts between commas that are not in parentheses."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == "," and not depth:
+            parts.append(text[start:at])
+            start = at + 1
+    return [*parts, text[start:]]

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ptxlab.isa.targets import target_named
 from ptxlab.report import KernelError, PtxError
-from ptxlab.verify import parts
+from ptxlab.verify import bounds, parts
 from ptxlab.verify.equality import equality
 from ptxlab.verify.parts import Judging
 from ptxlab.verify.precision import precision
 from ptxlab.verify.running import Called, Caller, Clock, OutOfTimeError
 from ptxlab.verify.submission import Submission, SubmissionError, open_submission
-from ptxlab.verify.task import Sizes, Task, load_task
+from ptxlab.verify.task import Sizes, Task, load_task, named_by
 from ptxlab.verify.verdict import OPEN, PASSED, Finding, Part, Verdict
 
 SECONDS, MEMORY = 300.0, 8.0
@@ -97,33 +98,77 @@ def _parts(
 
 
 def _estimate(judging: Judging, called: Called | None) -> Part:
-    """The time on an H200, at the sizes that are timed or at the largest that was right."""
+    """The time on an H200, at the sizes that are timed or at the largest that was right; elsewhere a bound of it."""
     if called is None:
         return Part("estimate", OPEN, notes=["no right result"])
     caller = judging.caller
-    notes, times = [], []
-    for sizes in caller.task.timed or [called.before.sizes]:
+    numbers = [target_named(module.target).number for module in caller.submission.modules]
+    is_estimated = max(numbers) <= 90
+    times = []
+    for sizes in caller.task.timed if is_estimated and caller.task.timed else [called.before.sizes]:
         try:
-            seconds, limiter, gpu = _seconds(caller, dict(sizes))
+            found = _estimated(caller, dict(sizes)) if is_estimated else _bounded(caller, dict(sizes))
         except (KernelError, PtxError) as wrong:
             return Part("estimate", OPEN, notes=[wrong.diagnostics[0].message])
         except OutOfTimeError:
             return Part("estimate", OPEN, notes=["no time left"])
-        times.append({"sizes": dict(sizes), "seconds": seconds, "gpu": gpu, "limiter": limiter})
-        notes.append(f"{1e6 * seconds:.3g} µs on an {gpu} at {parts.spell_sizes(sizes)}, limited by {limiter}")
-    return Part("estimate", PASSED, notes=notes, figures={"times": times})
+        if found is None:
+            return Part("estimate", OPEN, notes=["nothing is known of the GPU of its target"])
+        times.append(found)
+    return Part("estimate", PASSED, notes=[str(one) for one in times], figures={"times": [vars(one) for one in times]})
 
 
-def _seconds(caller: Caller, sizes: Sizes) -> tuple[float, str, str]:
-    """What all launches at a size take, what limits the longest, and on which GPU."""
+@dataclass(frozen=True)
+class Time:
+    """How long a call takes at some sizes: an estimate, or a bound."""
+
+    kind: str
+    sizes: Sizes
+    seconds: float
+    gpu: str
+    limiter: str
+    least: float | None
+    """What the problem takes at least: its bytes or operations at the peak rate."""
+
+    def __str__(self) -> str:
+        said = "" if self.kind == "estimate" else "at least "
+        part = (
+            "" if self.least is None else f", {'' if said == '' else 'at most '}{self.least / self.seconds:.0%} of peak"
+        )
+        where = f"on {'an' if self.gpu.startswith('H') else 'a'} {self.gpu} at {parts.spell_sizes(self.sizes)}"
+        return f"{said}{1e6 * self.seconds:.3g} µs {where}{part}, limited by {self.limiter}"
+
+
+def _least(caller: Caller, sizes: Sizes, gpu: str) -> float | None:
+    work = caller.task.work
+    return None if work is None else bounds.of_problem(work(**named_by(work, sizes)), gpu)
+
+
+def _estimated(caller: Caller, sizes: Sizes) -> Time:
+    """What all launches at a size take on an H200, and what limits the longest."""
     from ptxlab.estimate import estimate
 
     caller.submission.restart()
     found = []
     for launch in caller.plan(sizes).launches(caller.draw(sizes)):
-        target = launch.module.target
-        older = target_named(target).number < 90  # PTX for it runs on an H200, too
+        older = target_named(launch.module.target).number < 90  # PTX for it runs on an H200, too
         found.append(estimate(launch.function, launch.grid, launch.block, launch.args, shared=launch.shared,
                               cluster=launch.cluster, target="sm_90" if older else None,
                               timeout=caller.clock.left()))  # fmt: skip
-    return sum(one.seconds for one in found), max(found, key=lambda one: one.seconds).limiter, found[0].gpu
+    longest = max(found, key=lambda one: one.seconds)
+    seconds = sum(one.seconds for one in found)
+    return Time("estimate", sizes, seconds, longest.gpu, longest.limiter, _least(caller, sizes, longest.gpu))
+
+
+def _bounded(caller: Caller, sizes: Sizes) -> Time | None:
+    """What all launches at a size take at least, by what they did on the emulator."""
+    gpu = bounds.gpu_of(caller.submission.modules[0].target)
+    if gpu is None:
+        return None
+    caller.submission.restart()
+    data = caller.draw(sizes)
+    found = []
+    for launch in caller.plan(sizes).launches(data):
+        result = launch.run(device="cpu", profile=True, checks=False, on_error="collect", timeout=caller.clock.left())
+        found.append(bounds.of_launch(result.counters, gpu))
+    return Time("bound", sizes, sum(one[0] for one in found), gpu, max(found)[1], _least(caller, sizes, gpu))

@@ -22,7 +22,8 @@ def text(verdict: Verdict) -> str:
 
 
 def _said(part: Part) -> str:
-    return "; ".join(part.notes) or ("" if part.findings else PARTS[part.name])
+    said = {PASSED: PARTS[part.name], FAILED: "", OPEN: "not decided: see what failed"}
+    return "; ".join(part.notes) or said[part.status]
 
 
 def _finding_lines(finding: Finding) -> Iterator[str]:

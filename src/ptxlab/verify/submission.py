@@ -30,7 +30,7 @@ from ptxlab.measure import Launch
 from ptxlab.measure.data import DTYPES
 from ptxlab.report import PtxError, Source
 from ptxlab.syntax import load, parse
-from ptxlab.verify.formulas import FormulaError, evaluate
+from ptxlab.verify.formulas import FormulaError, evaluate, split
 from ptxlab.verify.task import Array, Data, Scalar, Sizes, Task
 
 LARGEST = 16 << 20  # bytes of a file, and of all tables that a submission brings along
@@ -225,7 +225,7 @@ class FileSubmission(Submission):
             spaces = {}
             total = 0
             for name, type, extents in self.spaces:
-                shape = [evaluate(one, sizes) for one in _split(extents)]
+                shape = [evaluate(one, sizes) for one in split(extents)]
                 dtype = np.dtype(DTYPES[type])
                 total += int(np.prod([max(one, 0) for one in shape], dtype=np.float64)) * dtype.itemsize
                 if total > MEMORY or min(shape) < 0:
@@ -237,10 +237,10 @@ class FileSubmission(Submission):
 
     def _call(self, entry: str, options: Mapping[str, str], sizes: Sizes, spaces: Mapping[str, Any]) -> Call:
         def extent(key: str, default: str) -> tuple[int, ...]:
-            return tuple(evaluate(one, sizes) for one in _split(options.get(key, default)))
+            return tuple(evaluate(one, sizes) for one in split(options.get(key, default)))
 
         default = ",".join(one.name for one in self.task.arguments)
-        args = [self._reference(one.strip(), sizes, spaces) for one in _split(options.get("args", default))]
+        args = [self._reference(one.strip(), sizes, spaces) for one in split(options.get("args", default))]
         cluster = extent("cluster", "1") if "cluster" in options else None
         return Call(self.module, entry, extent("grid", "1"), extent("block", "1"), args,
                     extent("shared", "0")[0], cluster, bool(extent("cooperative", "0")[0]))  # fmt: skip
@@ -254,17 +254,6 @@ class FileSubmission(Submission):
             number = found.number(sizes)
             return {"scalar": number, "type": found.type if found.type in DTYPES else None}
         return {"scalar": evaluate(name, sizes)}
-
-
-def _split(text: str) -> list[str]:
-    """Parts between commas that are not in parentheses."""
-    parts, depth, start = [], 0, 0
-    for at, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if character == "," and not depth:
-            parts.append(text[start:at])
-            start = at + 1
-    return [*parts, text[start:]]
 
 
 class PythonSubmission(Submission):

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.measure.data import DTYPES, poison
-from ptxlab.verify.formulas import evaluate
+from ptxlab.verify.formulas import evaluate, split
 
 Sizes = dict[str, int]
 Values = npt.NDArray[Any]
@@ -80,14 +80,14 @@ class Array:
 
     def extents(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape at these sizes."""
-        return tuple(evaluate(one, sizes) for one in self.shape.split(","))
+        return tuple(evaluate(one, sizes) for one in split(self.shape))
 
     def steps(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The strides at these sizes, in elements."""
         shape = self.extents(sizes)
         if self.strides is None:
             return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
-        return tuple(evaluate(one, sizes) for one in self.strides.split(","))
+        return tuple(evaluate(one, sizes) for one in split(self.strides))
 
     def length(self, sizes: Mapping[str, int]) -> int:
         """Elements from the first to the last, with the gaps."""
@@ -146,6 +146,8 @@ class Task:
     """Schedules by which one of them runs."""
     work: Callable[..., Any] | None = None
     """`ptxlab.measure.Work` of a size: operations and bytes."""
+    slow: float = 0.1
+    """Less than this part of what the GPU can do at best is slow, for `ptxlab grade`."""
     library: str = "numpy"
     """What the reference is written with: `numpy` or `torch`."""
     is_reference_exact: bool = True

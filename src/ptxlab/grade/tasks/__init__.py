@@ -1,0 +1,1 @@
+"""Problems that submissions are graded by, one file each: `task = Task(...)`."""
