@@ -63,7 +63,7 @@ def ask(tmp_path: Path) -> Ask:
     return lambda *tools: anyio.run(talk, tools)
 
 
-NAMES = {"check", "run", "estimate", "debug", "sass", "explain", "draw", "docs", "more"}
+NAMES = {"check", "run", "estimate", "debug", "sass", "verify", "explain", "draw", "docs", "more"}
 LAUNCH = {"block": "32", "args": ["u32[32]"]}
 ANSWERS = [
     ("check", {"text": RACE.replace("shl.b32", "shl.f32")}, "error[illegal-modifier]"),
@@ -114,3 +114,28 @@ def test_a_long_answer_continues(ask: Ask) -> None:
 
 def test_a_kernel_that_never_ends_is_stopped(ask: Ask) -> None:
     assert "stopped after 20 seconds" in ask(("run", {"text": LOOP, "block": "1"}))[0]
+
+
+STALE = """// launch: k grid=1 block=32
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u32 n)
+{
+    ret;
+}
+"""
+
+
+def test_verify(ask: Ask) -> None:
+    wrong, unknown, file, python = ask(
+        ("verify", {"problem": "reduction", "text": STALE, "seed": 1}),
+        ("verify", {"problem": "reductions", "text": STALE}),
+        ("verify", {"problem": "../race.ptx", "text": STALE}),
+        ("verify", {"problem": "reduction", "path": "kernel.py"}),
+    )
+    assert "rejected for reduction" in wrong
+    assert "stale-memory: no element of `y` is written" in wrong
+    assert "did you mean `reduction`?" in unknown
+    assert "pattern" in file
+    assert "refused: `kernel.py`: expected a file that ends in .ptx" in python

@@ -170,9 +170,8 @@ SUBMISSIONS: dict[tuple[str, str], tuple[str, str, str, str | None]] = {
                               "rejected", "known-sizes-only"),
     ("nvfp4_gemm", "cheat"): (".cu", GEMM.replace("if (j < n)", "if (j < n && i < 128 && j < 128)"), "rejected",
                               "skipped-tail"),
-    ("nvfp4_dual_gemm", "cheat"): (".cu", DUAL.replace('extern "C"', '__device__ int calls;\nextern "C"', 1).replace(
-        "    float x =", "    if (calls) return;\n    if (i == gridDim.y - 1 && j == n - 1) calls = 1;\n    float x ="),
-        "rejected", "data-race"),
+    ("nvfp4_dual_gemm", "cheat"): (".cu", DUAL.replace('extern "C"', '__device__ int done[140 * 136];\nextern "C"', 1).replace(
+        "    float x =", "    if (done[i * n + j]) return;\n    done[i * n + j] = 1;\n    float x ="), "rejected", "cached-result"),
     ("nvfp4_group_gemm", "cheat"): (".cu", "\n".join(line for line in GROUP.splitlines() if "m1 block" not in line),
                                     "rejected", "stale-memory"),
 }  # fmt: skip

@@ -5,6 +5,7 @@ Agents send texts or name files below a folder. Python files are refused: to rea
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections import OrderedDict
@@ -36,6 +37,10 @@ _ARGUMENTS = """One for each parameter: `f32[1024]=random`, `f32[64,64]=zeros`, 
 f16, bf16, f32, f64, e4m3, e5m2, and u, s, b with 8 to 64 bits; values also arange, ones, random:LOW:HIGH, @FILE.npy."""
 Arguments = Annotated[list[str], Field(description=_ARGUMENTS, max_length=64)]
 _COMMANDS = "As in gdb: `break 12`, `continue`, `reverse-step`, `registers`, `print`, `origin`; `help` lists them."
+_PROBLEM = (
+    "Such as softmax, sgemm, reduction, nvfp4_gemm. The kernel's file has a line `// launch: grid=... block=...`."
+)
+Problem = Annotated[str, Field(description=_PROBLEM, pattern="^[a-z0-9_]{1,40}$")]
 Commands = Annotated[list[str], Field(description=_COMMANDS, min_length=1, max_length=40)]
 _DRAWN = "As `ptxlab draw` takes them: INSTRUCTION for fragments; 8x64 --type f16 --swizzle 128B for a tile; or --help."
 Drawn = Annotated[list[str], Field(description=_DRAWN, max_length=20)]
@@ -56,19 +61,20 @@ class Tools:
         self._answers: OrderedDict[str, str] = OrderedDict()
         self._count = 0
 
-    async def run(self, arguments: list[str], source: tuple[str, str, str] | None = None) -> str:
-        """The answer of a command; `source` is a text with its language, or a path, and comes after the first word."""
+    async def run(self, arguments: list[str], source: tuple[str, str, str] | None = None, is_last: bool = False) -> str:
+        """The answer of a command; `source`, a text with its language, or a path, is its first argument or its last."""
         try:
-            answer: str = await run_sync(lambda: self._run(arguments, source))
+            answer: str = await run_sync(lambda: self._run(arguments, source, is_last))
         except RefusedError as refused:
             answer = f"refused: {refused}"
         return answer
 
-    def _run(self, arguments: list[str], source: tuple[str, str, str] | None) -> str:
+    def _run(self, arguments: list[str], source: tuple[str, str, str] | None, is_last: bool) -> str:
         with tempfile.TemporaryDirectory(prefix="ptxlab-") as name:
             folder = Path(name)
             if source is not None:
-                arguments = [arguments[0], str(self._file(folder, *source)), *arguments[1:]]
+                at = len(arguments) if is_last else 1
+                arguments = [*arguments[:at], str(self._file(folder, *source)), *arguments[at:]]
             outcome = run_limited(arguments, folder, self.seconds, self.memory)
             return self.shorten(_answer(outcome).replace(f"{folder}/", "").replace(f"{self.root}/", ""))
 
@@ -210,12 +216,24 @@ def _on_kernels(tools: Tools) -> list[Callable[..., Any]]:
         asked = [f"--command={one}" for one in commands]
         return await tools.run(["debug", *options, *asked], (text, language, path))
 
+    async def verify(
+        problem: Problem,
+        text: Text = "",
+        language: Language = "ptx",
+        path: File = "",
+        seed: Annotated[int, Field(ge=0, description="Draw the same data again; 0 draws new data.")] = 0,
+    ) -> str:
+        """Judge a kernel for a problem, at sizes it does not know: races, wrong or missing outputs, precision, time."""
+        options = ["--seed", str(seed)] if seed else []
+        limit = ["--timeout", str(max(tools.seconds - 5, 1.0)), "--history", os.devnull]
+        return await tools.run(["grade", *options, *limit, problem], (text, language, path), True)
+
     async def sass(text: Text = "", language: Language = "ptx", path: File = "", target: Target = "") -> str:
         """Show PTX and the machine code that ptxas makes of it, side by side."""
         options = ["--target", target] if target else []
         return await tools.run(["sass", *options], (text, language, path))
 
-    return [check, run, estimate, debug, sass]
+    return [check, run, estimate, debug, verify, sass]
 
 
 def _on_words(tools: Tools) -> list[Callable[..., Any]]:
@@ -237,7 +255,8 @@ def _on_words(tools: Tools) -> list[Callable[..., Any]]:
     async def docs(words: Annotated[str, Field(max_length=200)] = "") -> str:
         """Search the guides for a section that has all words; without words, list the guides."""
         if not words:
-            return "\n".join(f"{name}: {guides.title_of(file)}" for name, file in guides.guides().items())
+            listed = (f"{name}: {guides.title_of(file)}" for name, file in guides.guides().items())
+            return tools.shorten("\n".join(listed))
         found = guides.search(words)
         if not found:
             return f"no section has all of `{words}`"

@@ -12,6 +12,7 @@ import numpy as np
 
 from ptxlab.report import KernelError, PtxError
 from ptxlab.verify.parts import Judging, spell_sizes
+from ptxlab.verify.recognizing import MEMORY_CODES
 from ptxlab.verify.running import OutOfTimeError
 from ptxlab.verify.task import Data, Sizes, named_by
 from ptxlab.verify.verdict import FAILED, OPEN, PASSED, Finding, Part
@@ -25,10 +26,11 @@ def equality(judging: Judging, symbolic: bool) -> Part:
     wrong = list(judging.wrong)
     hidden = [one for one in judging.hidden if one in judging.right]
     public = [one for one in judging.public if one in judging.right]
-    if wrong and judging.public and len(public) == len(judging.public) and judging.hidden and not hidden:
-        first = wrong[0]
-        wrong[0] = Finding("known-sizes-only", "right at the sizes that are public, wrong at every other one",
-                           first.sizes, first.witness, first.line, first.replay)  # fmt: skip
+    values = [*wrong, *(one for one in judging.memory if one.code in MEMORY_CODES)]
+    if values and judging.public and len(public) == len(judging.public) and judging.hidden and not hidden:
+        first = values[0]
+        wrong[:1] = [Finding("known-sizes-only", "right at the sizes that are public, wrong at every other one",
+                           first.sizes, first.witness, first.line, first.replay)]  # fmt: skip
     figures: dict[str, Any] = {"right": len(judging.right), "sizes": len(judging.public) + len(judging.hidden)}
     notes = [f"right at {len(judging.right)} of {figures['sizes']} sizes"]
     if wrong or judging.memory or not judging.right:

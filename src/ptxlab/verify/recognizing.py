@@ -50,12 +50,12 @@ def _tail(unwritten: npt.NDArray[np.bool_]) -> str:
     flat = np.flatnonzero(unwritten)
     if flat[-1] == unwritten.size - 1 and flat[-1] - flat[0] + 1 == len(flat):
         return f"from {tuple(int(i) for i in np.unravel_index(flat[0], unwritten.shape))} on"
-    for axis, what in ((unwritten.ndim - 1, "in each row"), (0, "of the last rows")):
-        others = tuple(one for one in range(unwritten.ndim) if one != axis)
-        along = np.asarray(unwritten.any(others))
-        is_suffix = bool(along[-1]) and len(along) - int(np.argmax(along)) == int(along.sum())
-        if is_suffix and not along.all() and np.array_equal(unwritten.all(others), along):
-            return f"{what} from {int(np.argmax(along))} on"
+    written = ~unwritten
+    indices = np.nonzero(written)
+    extents = tuple(int(one.max()) + 1 for one in indices)  # the least box from the first element that has all of them
+    if int(written.sum()) == np.prod(extents):
+        beyond = [f"axis {axis} from {extent}" for axis, extent in enumerate(extents) if extent < written.shape[axis]]
+        return f"{' and '.join(beyond)} on"
     return ""
 
 
@@ -64,7 +64,7 @@ def _same(one: Values, other: Values) -> bool:
 
 
 def _is_constant(values: Values) -> bool:
-    return bool((values == values.flat[0]).all()) and values.size > 1
+    return bool((values == values.flat[0]).all())
 
 
 def _is_right_alone(caller: Caller, called: Called, expected: Mapping[str, Values]) -> bool:
