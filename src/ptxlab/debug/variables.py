@@ -15,7 +15,6 @@ from ptxlab.debug.objects import Object, Operand, Result, UnknownError, resolve,
 from ptxlab.debug.types import Type
 from ptxlab.debug.values import Scope, shown
 from ptxlab.device.layout import shared_variables
-from ptxlab.trace.tensor_view import TensorMemory
 
 Fields = dict[str, Any]
 Branch = Callable[[], Iterator[Fields]]
@@ -60,7 +59,7 @@ class Variables:
                 ("Globals", partial(self._globals, scope), True, ""),
             ]
             roots = [*declared, *roots]
-        if self._tensor_memory.is_used:
+        if self.debugger.trace.program.uses("tensor_memory"):
             roots.append(("Tensor memory", self._tensor_lanes, True, ""))
         return [
             {"name": name, "variablesReference": self._open(branch), "expensive": is_expensive,
@@ -166,10 +165,6 @@ class Variables:
         if size:
             yield {"name": "bytes", "value": f"{size:,} bytes", "variablesReference": 0,
                    "memoryReference": "shared:0x0"}  # fmt: skip
-
-    @property
-    def _tensor_memory(self) -> TensorMemory:
-        return self.debugger.trace.tensor_memory_of(self.debugger.scope.block)
 
     def _tensor_lanes(self) -> Iterator[Fields]:
         words = self.debugger.tensor_memory()

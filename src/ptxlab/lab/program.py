@@ -16,13 +16,13 @@ from ptxlab.isa.held import Held
 from ptxlab.lab.copies import is_copy
 from ptxlab.lab.findings import findings, start
 from ptxlab.lab.memory import PAGE
-from ptxlab.lab.tensor_memory import does
 from ptxlab.lab.tiles import is_tile
 from ptxlab.lab.windows import WINDOW
 from ptxlab.report import Span
 from ptxlab.trace.accesses import dtype_named
 from ptxlab.trace.lanes import matrices_of
 from ptxlab.trace.operands import uses_of
+from ptxlab.trace.tensor_words import kind_of
 from ptxlab.trace.warp_steps import WarpSteps
 
 
@@ -56,7 +56,7 @@ def describe(steps: WarpSteps, folders: Sequence[Path] | None) -> dict[str, Any]
         "layouts": _Layouts(steps).found,
         "hasTiles": any(is_tile(match) for match in matches),
         "hasCopies": any(is_copy(match) for match in matches),
-        "hasTensorMemory": any(match is not None and does(match) is not None for match in matches),
+        "hasTensorMemory": any(match is not None and kind_of(match) is not None for match in matches),
         "arrays": _arrays(steps),
         "shared": _shared(steps),
         "findings": found,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
@@ -13,54 +12,27 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ptxlab.lab.encoding import packed
 from ptxlab.trace.columns import Numbers, Slot
+from ptxlab.trace.warp_registers import WarpRegisters, Writer
 from ptxlab.trace.warp_steps import LANES, WarpSteps, mask_of
 
 ALL = (1 << LANES) - 1
-_BACK = 6  # groups that are inspected one by one before all of them are
 
 
-@dataclass(frozen=True)
-class _Writer:
-    """A slot of a segment that is a register: when it is written, counted from the first step of a group."""
-
-    segment: int
-    slot: Slot
-    after: int
-
-
-class Registers:
+class Registers(WarpRegisters):
     """What registers hold, by function and name."""
 
     def __init__(self, steps: WarpSteps) -> None:
-        self.steps = steps
-        self._groups: dict[tuple[int, int], Numbers] = {}
+        super().__init__(steps)
         self._payload = lru_cache(maxsize=256)(self._find_payload)
         # All that is written down, as many bytes from each one on: rows of it are copied whole.
         self._bytes_from = cache(partial(sliding_window_view, steps.trace.columns.payload))
-
-    @cached_property
-    def _writers(self) -> dict[tuple[int, str], list[_Writer]]:
-        found: dict[tuple[int, str], list[_Writer]] = {}
-        for number, segment in enumerate(self.steps.trace.columns.segments):
-            for slot in segment.slots:
-                if slot.role == "register":
-                    after = segment.index(slot) - (slot.instruction not in segment.index_of)
-                    found.setdefault((segment.function, slot.what), []).append(_Writer(number, slot, after))
-        return found
-
-    def _groups_of(self, warp: int, segment: int) -> Numbers:
-        known = warp, segment
-        if known not in self._groups:
-            groups = self.steps.groups_of(warp)
-            self._groups[known] = groups[self.steps.segment[groups] == segment]
-        return self._groups[known]
 
     def at(self, warp: int, position: int) -> dict[str, Any]:
         """All registers of a warp that are known at a position: the lanes that have a value, and the values."""
         found = _Values(self._read)
         latest = self._latest(warp, position)
         whole = self._whole(np.array([group for own in latest.values() for _, _, group in own], np.int64))
-        for (function, name), writers in self._writers.items():
+        for (function, name), writers in self.writers.items():
             last = _last_of(writers, latest)
             if last is None:
                 continue
@@ -108,13 +80,13 @@ class Registers:
         return found
 
     def _in_some_lanes(
-        self, warp: int, writers: list[_Writer], position: int
+        self, warp: int, writers: list[Writer], position: int
     ) -> tuple[int, int | list[int], Any] | None:
         """A register that lanes have written at different times, or not all."""
         values = np.zeros((LANES, writers[0].slot.bytes), np.uint8)
         when = np.full(LANES, -2, np.int64)
         for writer in writers:
-            self._last(warp, writer, position, values, when)
+            self.keep_last(warp, writer, position, values, when)
         known = np.flatnonzero(when > -2)
         if not len(known):
             return None
@@ -129,55 +101,6 @@ class Registers:
         if not size:
             return np.zeros((len(entries), 0), np.uint8)
         found: npt.NDArray[np.uint8] = self._bytes_from(size)[columns.offset[entries]]
-        return found
-
-    def named(self, warp: int, names: list[str], position: int) -> dict[str, npt.NDArray[np.uint32]]:
-        """What some registers of 32 bits hold in all lanes of a warp, of those that are known; 0 where one is not."""
-        found: dict[str, npt.NDArray[np.uint32]] = {}
-        for (_, name), writers in self._writers.items():
-            if name in names and writers[0].slot.bytes == 4:
-                values, when = np.zeros((LANES, 4), np.uint8), np.full(LANES, -2, np.int64)
-                for writer in writers:
-                    self._last(warp, writer, position, values, when)
-                if (when > -2).any():
-                    found[name] = values.view("<u4")[:, 0]
-        return found
-
-    def _last(self, warp: int, writer: _Writer, position: int, values: npt.NDArray[np.uint8], when: Numbers) -> None:
-        """Keep what a slot wrote last in each lane, where that is later than what is known."""
-        steps, groups = self.steps, self._groups_of(warp, writer.segment)
-        past = int(np.searchsorted(steps.first[groups] + writer.after, position))
-        missing = LANES
-        for index in range(past - 1, max(past - 1 - _BACK, -1), -1):
-            group = int(groups[index])
-            if int(steps.first[group]) + writer.after <= int(when.min()):
-                return
-            missing = LANES - self._keep(steps.entries(group), writer, values, when)
-            if not missing:
-                return
-        if past > _BACK and missing:
-            chosen = groups[: past - _BACK]
-            self._keep(np.concatenate([steps.entries(int(group)) for group in chosen]), writer, values, when)
-
-    def _keep(self, entries: Numbers, writer: _Writer, values: npt.NDArray[np.uint8], when: Numbers) -> int:
-        """Values of some entries, the later ones win; returns how many lanes have one."""
-        steps, columns = self.steps, self.steps.trace.columns
-        entries = columns.held(entries, writer.slot.guard)
-        lanes = steps.lane_of_entry[entries]
-        written = steps.first[steps.group_of[entries]] + writer.after
-        last = np.full(LANES, -1, np.int64)
-        last[lanes] = np.arange(len(entries))
-        chosen = last[last >= 0]
-        chosen = chosen[written[chosen] > when[lanes[chosen]]]
-        values[lanes[chosen]] = self._bytes(entries[chosen], writer.slot)
-        when[lanes[chosen]] = written[chosen]
-        return int((last >= 0).sum())
-
-    def _bytes(self, entries: Numbers, slot: Slot) -> npt.NDArray[np.uint8]:
-        columns = self.steps.trace.columns
-        found: npt.NDArray[np.uint8] = columns.payload[
-            columns.offset[entries][:, None] + slot.offset + np.arange(slot.bytes)
-        ]
         return found
 
     def written(self, warp: int, start: int, end: int) -> dict[str, Any]:
@@ -224,8 +147,8 @@ class Registers:
 
 
 def _last_of(
-    writers: list[_Writer], latest: dict[int, list[tuple[int, int, int]]]
-) -> tuple[_Writer, int, int] | None:  # fmt: skip
+    writers: list[Writer], latest: dict[int, list[tuple[int, int, int]]]
+) -> tuple[Writer, int, int] | None:  # fmt: skip
     """Which of some writers was the last, after which step and in which group; see `_latest`."""
     found, last = None, -1
     for writer in writers:

@@ -3,83 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ptxlab.isa import Match
-from ptxlab.isa.units.tensor_memory import LANES, TWO_BLOCKS
-from ptxlab.lab.registers import Registers
-from ptxlab.lab.tensor_words import TensorWords
+from ptxlab.isa.units.tensor_memory import LANES
+from ptxlab.lab.encoding import packed
 from ptxlab.trace.accesses import SHARED
-from ptxlab.trace.finder import Finder
 from ptxlab.trace.lanes import Executed, matrices_of
 from ptxlab.trace.tensor_memory import address_of, routed
+from ptxlab.trace.tensor_words import Use
 from ptxlab.trace.warp_steps import WarpSteps
 
 WORDS = {
     "allocate": "allocates", "free": "frees", "multiply": "multiplies", "load": "loads", "store": "stores",
     "copy": "copies",
 }  # fmt: skip
-MOST = 20_000  # uses that are listed
 
 
 class TensorMemory:
     """What the instructions of a launch do to tensor memory."""
 
-    def __init__(self, steps: WarpSteps, registers: Registers) -> None:
+    def __init__(self, steps: WarpSteps) -> None:
         self.steps = steps
-        self.finder = Finder(steps.trace)
-        self._words = TensorWords(steps, registers, self.finder)
-        self._executed = lru_cache(maxsize=16)(self._find_executed)
+        self.recorded = steps.trace.tensor_words
+        self.finder = self.recorded.finder
 
     def uses(self, block: int) -> list[dict[str, Any]]:
         """All uses in a block, by their steps."""
-        return [use for one in self._executed(block) for use in self._use(*one)]
+        return [use for one in self.recorded.uses(block) for use in self._use(one)]
 
     def words(self, block: int, step: int) -> dict[str, Any]:
         """What is known of the words of a block after the use of a step."""
-        return self._words.after(block, step, self._executed(block))
+        return _packed(self.recorded.after(block, step))
 
-    def _find_executed(self, block: int) -> list[tuple[int, Executed, str]]:
-        """The instructions that access the tensor memory of a block: the step, the first lane, and what it does."""
-        found: list[tuple[int, Executed, str]] = []
-        program = self.steps.trace.program
-        near = self.steps.warps_in_block
-        own = range((block & ~1) * near, (block | 1) * near + near)  # an MMA of a pair writes both
-        for number, table in enumerate(self.steps.tables):
-            for index, instruction in enumerate(table.tolist()):
-                match = program.match(instruction)
-                word = None if match is None else does(match)
-                if match is None or word is None:
-                    continue
-                is_pair = TWO_BLOCKS in program.instructions[instruction][1].opcode.modifiers
-                for group in np.flatnonzero(self.steps.segment == number).tolist():
-                    warp = int(self.steps.warp[group])
-                    is_own = warp // near == block or (is_pair and word in ("multiply", "copy"))
-                    if warp in own and is_own and len(found) < MOST:
-                        found += self._step(group, index, instruction, word)
-        return sorted(found, key=lambda one: one[0])
-
-    def _step(self, group: int, index: int, instruction: int, word: str) -> Iterator[tuple[int, Executed, str]]:
-        columns = self.steps.trace.columns
-        _, guard = columns.segments[int(self.steps.segment[group])].steps[index]
-        entries = columns.held(self.steps.entries(group), guard)
-        if len(entries):
-            entry = int(entries[0])
-            key = 2 * (int(columns.first_step[entry]) + index) + 1
-            executed = Executed(int(columns.thread[entry]), entry, instruction, key)
-            yield int(self.steps.first[group]) + index, executed, word
-
-    def _use(self, step: int, executed: Executed, word: str) -> Iterator[dict[str, Any]]:
+    def _use(self, use: Use) -> Iterator[dict[str, Any]]:
+        executed, word = use.executed, use.kind
         match = self.steps.trace.program.match(executed.instruction)
         assert match is not None
         extent = self._extent(executed, match, word)
         if extent is not None:
             lane, lanes, column, count = extent
             yield {
-                "step": step, "kind": WORDS[word], "warp": self.steps.warp_of(executed.thread),
+                "step": use.step, "kind": WORDS[word], "warp": self.steps.warp_of(executed.thread),
                 "line": self.steps.trace.program.line(executed.instruction), "lane": lane, "lanes": lanes,
                 "column": column, "columns": count,
             }  # fmt: skip
@@ -114,6 +81,12 @@ class TensorMemory:
         return int.from_bytes(accesses.bytes_of(rows, int(own[0])), "little") if len(own) else None
 
 
-def does(match: Match) -> str | None:
-    """What an instruction does to tensor memory, in one word."""
-    return next((word for word in WORDS if match.effects.does("tensor_memory", word)), None)
+def _packed(words: Any) -> dict[str, Any]:
+    """The columns from the first to the last that has a known word."""
+    values, known = words.data, ~np.ma.getmaskarray(words)
+    some = np.flatnonzero(known.any(axis=0))
+    first, past = (int(some[0]), int(some[-1]) + 1) if len(some) else (0, 0)
+    return {
+        "column": first, "columns": past - first, "data": packed(values[:, first:past]),
+        "known": packed(np.packbits(known[:, first:past], bitorder="little")),
+    }  # fmt: skip

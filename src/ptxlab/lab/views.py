@@ -29,7 +29,6 @@ from ptxlab.lab.variables import LaneVariables
 from ptxlab.report import PtxError
 from ptxlab.trace import Trace
 from ptxlab.trace.accesses import SHARED, SPACES
-from ptxlab.trace.warp_steps import WarpSteps
 
 
 class Views:
@@ -47,7 +46,7 @@ class Views:
         self._declarations = declarations
         with ThreadPoolExecutor(1) as pool:  # views of memory need all writes, which take as long to find as the steps
             writes = pool.submit(lambda: trace.accesses.writes)
-            self.steps = WarpSteps(trace)
+            self.steps = trace.warp_steps
             writes.result()
         self._lock, self._timeline_lock = threading.Lock(), threading.Lock()  # the first timeline takes long
         self._known = lru_cache(maxsize=512)(self._answer)
@@ -161,7 +160,7 @@ class Views:
 
     @cached_property
     def _tensor_memory_of(self) -> TensorMemory:
-        return TensorMemory(self.steps, self._registers_of)
+        return TensorMemory(self.steps)
 
     @cached_property
     def _tiles_of(self) -> Tiles:

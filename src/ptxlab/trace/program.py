@@ -49,6 +49,11 @@ class Program:
             self._matches[number] = match_of(self.instructions[number][1])
         return self._matches[number]
 
+    def uses(self, unit: str) -> bool:
+        """Whether it has an instruction that does anything with a unit: `uses("tensor_memory")`."""
+        matches = map(self.match, range(len(self.instructions)))
+        return any(match is not None and match.effects.uses(unit) for match in matches)
+
     def text(self, number: int) -> str:
         """An instruction as it is written."""
         span = self.span(number)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ptxlab.timelines import Timeline
     from ptxlab.trace.difference import Difference
     from ptxlab.trace.origin import Origin
-    from ptxlab.trace.tensor_view import TensorMemory
+    from ptxlab.trace.tensor_words import TensorWords
+    from ptxlab.trace.warp_steps import WarpSteps
 
 
 class Trace:
@@ -43,7 +44,6 @@ class Trace:
         problem = content_problem(self.columns, self.program, file.description)
         if problem is not None:
             raise self.columns.damaged(problem)
-        self._tensor_memories: dict[int, TensorMemory] = {}
         self.accesses = Accesses(self.columns, file.description)
         self.steps: int = file.steps
         """How many steps there are."""
@@ -350,16 +350,22 @@ class Trace:
         Known is what warps have stored, copied or loaded; a load says what was there before it, too. What MMAs leave,
         such as partial sums, is computed again from what they read.
         """
-        found = self.tensor_memory_of(_flat(block, self.grid)).words(self.key_after(step))
+        found = self.tensor_words.before(_flat(block, self.grid), self.key_after(step))
         return found.view(np.float32) if type == "f32" else found
 
-    def tensor_memory_of(self, number: int) -> TensorMemory:
-        """What knows the tensor memory of a block."""
-        from ptxlab.trace.tensor_view import TensorMemory
+    @cached_property
+    def tensor_words(self) -> TensorWords:
+        """What knows the words of tensor memory."""
+        from ptxlab.trace.tensor_words import TensorWords
 
-        if number not in self._tensor_memories:
-            self._tensor_memories[number] = TensorMemory(self, number)
-        return self._tensor_memories[number]
+        return TensorWords(self.warp_steps)
+
+    @cached_property
+    def warp_steps(self) -> WarpSteps:
+        """The launch as warps execute it."""
+        from ptxlab.trace.warp_steps import WarpSteps
+
+        return WarpSteps(self)
 
     def perfetto(self, path: str | Path) -> None:
         """Write what warps, copies and tensor cores did when, as a `.pftrace` that https://ui.perfetto.dev opens."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ import numpy.typing as npt
 from ptxlab.trace.accesses import Rows
 from ptxlab.trace.columns import Numbers, Segment, stable_order
 from ptxlab.trace.event_steps import EventSteps
-from ptxlab.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from ptxlab.trace.trace import Trace
 
 _AHEAD = 512  # entries of each lane that are compared at a time
 _PATTERN, _PATTERNS = 1 << 16, 256  # entries of a pattern that is kept, and how many of them
