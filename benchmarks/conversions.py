@@ -20,8 +20,8 @@ from typing import Any
 
 import ptxlab
 from ptxlab.author import b16, b32, f16, f16x2, f32, kernel, pointer, ptx, u32
-from ptxlab.measure import Draw, Entry, Launch, Work, measure
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, Launch
+from ptxlab.measure import Draw, Entry, Work, measure
 from ptxlab.toolchain import compile_cuda
 from ptxlab.toolchain.tools import find
 

@@ -19,7 +19,7 @@ from typing import Any
 from ptxlab.author import Kernel, b8, b64, kernel, pointer, ptx, u32
 from ptxlab.kernels import decode_attention
 from ptxlab.kernels.decode_attention import arrays, entry
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.measure.ceilings import short_copy
 from ptxlab.measure.data import Device
 from ptxlab.measure.interleaving import take_turns

@@ -22,7 +22,7 @@ from typing import Any
 
 import ptxlab
 from ptxlab.kernels.scaled_gemm import entry
-from ptxlab.measure import Launch, UnsuitedError
+from ptxlab.launch.launches import Launch, UnsuitedError
 from ptxlab.measure.checking import check, expect
 from ptxlab.measure.data import Device
 from ptxlab.measure.machine import require_torch

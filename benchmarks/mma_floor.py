@@ -33,8 +33,8 @@ from ptxlab.kernels.wgmma_gemm import launch
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import Product, plan_of
-from ptxlab.measure import Launch, UnsuitedError
-from ptxlab.measure.entry import Arrays, Entry
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
+from ptxlab.measure.entry import Entry
 from ptxlab.measure.interleaving import take_turns
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.measure.session import Action, draw_sets, timer, together

@@ -36,7 +36,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import Product, plan_of
 from ptxlab.kernels.wgmma_gemm.measured import arrays, by_cublas
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.measure.data import Device
 from ptxlab.measure.machine import commit, describe, require_torch
 

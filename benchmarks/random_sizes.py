@@ -42,14 +42,15 @@ from typing import Any
 from tune_gemm import brief, write_table
 
 from ptxlab import kernels
+from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.gpu.driver import call
 from ptxlab.kernels import wgmma_dual_gemm, wgmma_formats, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem, estimate, shapes
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, tuned
 from ptxlab.kernels.wgmma_gemm.correction import best
-from ptxlab.measure import UnsuitedError
-from ptxlab.measure.data import TORCH_NAMES, poison
+from ptxlab.launch.launches import UnsuitedError
+from ptxlab.measure.data import poison
 from ptxlab.measure.interleaving import order
 from ptxlab.measure.machine import commit, describe, require_torch
 from ptxlab.report import KernelError, PtxError

@@ -29,7 +29,8 @@ from ptxlab.kernels.wgmma_gemm.candidates import SHARED, SMS, Problem, hints
 from ptxlab.kernels.wgmma_gemm.choice import FORMATS_TABLE, TABLE, read_table, shape_of
 from ptxlab.kernels.wgmma_gemm.correction import best
 from ptxlab.kernels.wgmma_gemm.measured import FUSED
-from ptxlab.measure import UnsuitedError, WrongAnswerError, check
+from ptxlab.launch.launches import UnsuitedError
+from ptxlab.measure import WrongAnswerError, check
 from ptxlab.measure.checking import expect
 from ptxlab.measure.data import Blank, poison
 from ptxlab.measure.interleaving import until_steady

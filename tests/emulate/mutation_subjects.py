@@ -20,9 +20,10 @@ from ptxlab.device.result import Result
 from ptxlab.kernels import tcgen05_gemm, wgmma_gemm
 from ptxlab.kernels.parts.shapes import Shape as WgmmaShape
 from ptxlab.kernels.tcgen05_gemm.parts import Shape
-from ptxlab.measure import Host, Launch, check
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
+from ptxlab.measure import Host, check
 from ptxlab.measure.checking import WrongAnswerError, expect
-from ptxlab.measure.entry import Arrays, Size, UnsuitedError
+from ptxlab.measure.entry import Size
 from tests.emulate.kernels import CASES, Case
 from tests.emulate.tensor_rings import Ring
 

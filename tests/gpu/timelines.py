@@ -19,9 +19,9 @@ import numpy as np
 
 import ptxlab
 from ptxlab import kernels
+from ptxlab.launch.launches import Launch
 from ptxlab.measure import Host
 from ptxlab.measure.data import Device
-from ptxlab.measure.entry import Launch
 from ptxlab.timelines import Timeline
 from tests.corpus import produced
 from tests.gpu.triton import LAUNCHES, SHARED, arguments, keep

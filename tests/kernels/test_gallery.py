@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ptxlab import gpu, kernels
-from ptxlab.measure import Host, UnsuitedError, check
+from ptxlab.launch.launches import UnsuitedError
+from ptxlab.measure import Host, check
 from ptxlab.measure.checking import expect
 from ptxlab.measure.entry import Size
 

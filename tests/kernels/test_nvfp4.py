@@ -11,9 +11,10 @@ import pytest
 from ptxlab import kernels
 from ptxlab.kernels import nvfp4_dual_gemm, nvfp4_gemm, nvfp4_gemv, nvfp4_group_gemm
 from ptxlab.kernels.parts.block_scaled import BLOCK, FORMATS, arrange, numbers
-from ptxlab.measure import Host, UnsuitedError, check
+from ptxlab.launch.launches import Arrays, UnsuitedError
+from ptxlab.measure import Host, check
 from ptxlab.measure.checking import expect
-from ptxlab.measure.entry import Arrays, Entry, Size
+from ptxlab.measure.entry import Entry, Size
 
 
 def test_factors_are_arranged_as_they_are_read() -> None:

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 import ptxlab
+from ptxlab.device.array_types import DTYPES
 from ptxlab.kernels import attention, wgmma_attention_fp8
 from ptxlab.kernels.wgmma_attention_fp8 import choose, reference, specialize
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan
-from ptxlab.measure import Host, Launch, UnsuitedError
-from ptxlab.measure.data import DTYPES
+from ptxlab.launch.launches import Launch, UnsuitedError
+from ptxlab.measure import Host
 from tests.kernels.left_out import codes, without
 
 from ..tools import needs_ptxas, ptxas_reports

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxlab.device.array_types import DTYPES
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import launch
-from ptxlab.measure.data import DTYPES
 from tests.kernels.left_out import codes
 
 

@@ -12,8 +12,8 @@ import pytest
 from ptxlab import gpu
 from ptxlab.author import f32, kernel, pointer, ptx, u32
 from ptxlab.kernels import vector_addition
-from ptxlab.measure import Launch, UnsuitedError, tune
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
+from ptxlab.measure import tune
 from ptxlab.report import PtxError
 
 

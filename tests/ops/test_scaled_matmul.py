@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ptxlab.device.array_types import DTYPES
 from ptxlab.kernels import scaled_matmul
-from ptxlab.measure.data import DTYPES
 
 
 def eights(*shape: int, type: str = "e4m3") -> Any:

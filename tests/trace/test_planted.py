@@ -9,8 +9,8 @@ import pytest
 
 import ptxlab
 from ptxlab import kernels
+from ptxlab.launch.launches import Launch
 from ptxlab.measure import Host
-from ptxlab.measure.entry import Launch
 
 # The kernel, its variant, which of its small sizes, where the constant is (in the first match), and the wrong one.
 PLANTED = [

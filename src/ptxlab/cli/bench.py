@@ -152,7 +152,8 @@ def runs_here(name: str) -> bool:
 def targets_of(name: str) -> set[str]:
     """The targets of a kernel's variants, as it is launched at its small sizes."""
     from ptxlab import kernels
-    from ptxlab.measure import Host, UnsuitedError
+    from ptxlab.launch.launches import UnsuitedError
+    from ptxlab.measure import Host
 
     entry, found = kernels.entry(name), set()
     for size in entry.small:

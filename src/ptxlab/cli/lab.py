@@ -26,7 +26,8 @@ from ptxlab.report.nearest import nearest
 if TYPE_CHECKING:
     from ptxlab.device.record import Record
     from ptxlab.lab import Views
-    from ptxlab.measure.entry import Entry, Launch
+    from ptxlab.launch.launches import Launch
+    from ptxlab.measure.entry import Entry
     from ptxlab.trace import Trace
 
 _LIMIT = 20_000_000
@@ -164,7 +165,8 @@ def _gallery(
 
 def _launches(entry: Entry, variant: str, sizes: Sequence[dict[str, Any]], seed: int) -> list[Launch]:
     """What a variant launches at the first small size that it can do, or at the one that is asked for."""
-    from ptxlab.measure import Host, UnsuitedError
+    from ptxlab.launch.launches import UnsuitedError
+    from ptxlab.measure import Host
 
     for size in entry.small:
         try:

@@ -4,9 +4,10 @@ An `Entry` says what is computed and who computes it; `measure` checks every ans
 time, and returns a `Record` that prints as a table, draws as a plot and is kept as JSON.
 """
 
+from ptxlab.launch.launches import Launch, UnsuitedError
 from ptxlab.measure.checking import WrongAnswerError, check
 from ptxlab.measure.data import Draw, Host
-from ptxlab.measure.entry import Entry, Launch, UnsuitedError, Work
+from ptxlab.measure.entry import Entry, Work
 from ptxlab.measure.record import Contender, Record, Sized
 from ptxlab.measure.session import measure
 from ptxlab.measure.tuning import Trial, Tuned, tune

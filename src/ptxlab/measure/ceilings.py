@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ptxlab.launch.launches import Launch
 from ptxlab.measure import reading
 from ptxlab.measure.data import Device
-from ptxlab.measure.entry import Launch, Work
+from ptxlab.measure.entry import Work
 
 _COPIED = 1 << 30  # bytes
 _LITTLE = 256 << 20  # bytes, read and written, below which a copy is notably slower

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.measure.entry import Arrays, Entry, Size
+from ptxlab.launch.launches import Arrays
+from ptxlab.measure.entry import Entry, Size
 
 
 class WrongAnswerError(Exception):

@@ -16,22 +16,13 @@ The same functions serve arrays of NumPy on the emulator and tensors of torch on
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
-from ptxlab import author, gpu, ir
-from ptxlab.device.options import Extent, LaunchOptions
-from ptxlab.device.result import Result
-from ptxlab.launch import prepare
-from ptxlab.syntax import format, parse
+from ptxlab.launch.launches import Arrays
+from ptxlab.launch.launches import Launch as Launch
 
-Arrays = dict[str, Any]
 Size = Mapping[str, Any]
-
-
-class UnsuitedError(ValueError):
-    """A variant or library that does not do this size or type; its text says why."""
 
 
 @dataclass(frozen=True)
@@ -44,59 +35,6 @@ class Work:
     """The unit that does the operations: the type of a matrix product, or `f32` for ordinary arithmetic."""
     only_reads: bool = False
     """Whether next to nothing is written: then a run that only reads is a ceiling, too."""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """A kernel with all that a launch of it takes."""
-
-    kernel: ir.Function | author.Kernel
-    grid: Extent
-    block: Extent
-    args: Sequence[Any]
-    shared: int = 0
-    cluster: Extent | None = None
-    overlap: bool = False
-    """Whether it may start before the kernel before it is complete: it waits for that itself, `griddepcontrol.wait`."""
-
-    def run(self, **how: Any) -> Result:
-        """Run it; `how` is what `kernel.launch` takes besides."""
-        return self.kernel.launch(self.grid, self.block, self.args, shared=self.shared, cluster=self.cluster, **how)
-
-    def changed(self, *changes: tuple[str, str], name: str = "kernel.ptx") -> Launch:
-        """The same launch of a kernel in whose PTX one text after the other was replaced, where it is first."""
-        text = str(self.kernel) if isinstance(self.kernel, author.Kernel) else format(self.module)
-        for old, new in changes:
-            if old not in text:
-                raise ValueError(f"there is no `{old}` in the kernel")
-            text = text.replace(old, new, 1)
-        return replace(self, kernel=parse(text, name)[self.function.name])
-
-    @property
-    def function(self) -> ir.Function:
-        """The kernel as the program has it."""
-        return self.kernel.entry if isinstance(self.kernel, author.Kernel) else self.kernel
-
-    @property
-    def module(self) -> ir.Module:
-        """The program that the kernel belongs to."""
-        found = self.function.module
-        assert found is not None
-        return found
-
-    def prepare(self, stream: Any = None, compile: Path | None = None, device: str = "cuda") -> gpu.Prepared:
-        """The launch with its arguments packed, for the first GPU or another; `compile` is a cubin to load."""
-        options = LaunchOptions(
-            self.grid,
-            self.block,
-            shared=self.shared,
-            cluster=self.cluster,
-            overlap=self.overlap,
-            stream=stream,
-            compile=compile,
-            device=device,
-        )
-        return prepare(self.function, self.args, options)
 
 
 @dataclass(frozen=True)
@@ -137,12 +75,3 @@ class Entry:
     def measured_against(self) -> str:
         """The name of the baseline."""
         return self.baseline or next(iter([*self.libraries, *self.variants]))
-
-
-def ceil_div(count: int, part: int) -> int:
-    """How many parts cover a count.
-
-    >>> ceil_div(1000, 256)
-    4
-    """
-    return -(-count // part)

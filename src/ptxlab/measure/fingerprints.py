@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ptxlab.launch.launches import Arrays
 from ptxlab.measure.checking import WrongAnswerError, as_float64
 from ptxlab.measure.data import poison
-from ptxlab.measure.entry import Arrays
 
 _ROW = 1021  # elements; a prime, so that no pattern of a kernel repeats with it
 _BITS = {1: "int8", 2: "int16", 4: "int32", 8: "int64"}

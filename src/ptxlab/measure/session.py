@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab.gpu.driver import call
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
 from ptxlab.measure.ceilings import ceilings
 from ptxlab.measure.checking import check, expect
 from ptxlab.measure.clocks import ClockLog
 from ptxlab.measure.data import Device
-from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
+from ptxlab.measure.entry import Entry, Size
 from ptxlab.measure.fingerprints import Answers
 from ptxlab.measure.interleaving import Timer, take_turns, until_steady
 from ptxlab.measure.machine import commit, describe, require_torch

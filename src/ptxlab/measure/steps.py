@@ -15,7 +15,7 @@ from typing import Any
 
 from ptxlab.isa.gpus import SMS, gpu_of_target
 from ptxlab.isa.units.tensor_memory import COLUMNS
-from ptxlab.measure.entry import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.syntax import format
 from ptxlab.toolchain import Resources, assemble, occupancy
 

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from ptxlab import gpu
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
 from ptxlab.measure.checking import WrongAnswerError, check, expect
 from ptxlab.measure.data import Host, poison
-from ptxlab.measure.entry import Arrays, Entry, Launch, Size, UnsuitedError
+from ptxlab.measure.entry import Entry, Size
 from ptxlab.measure.interleaving import Timer, take_turns
 from ptxlab.measure.machine import describe, require_torch
 from ptxlab.measure.session import draw_sets, timer, together

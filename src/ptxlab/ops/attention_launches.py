@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.array_types import DTYPES
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
-from ptxlab.measure.data import DTYPES
 from ptxlab.ops.calls import Call, Step
 from ptxlab.ops.checks import (
     Named,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops.calls import Call, Calls, Step
 from ptxlab.ops.checks import check_address, check_apart, check_dense, check_gpu, check_result, require
 from ptxlab.ops.matrices import Matrix, empty, look

@@ -15,7 +15,7 @@ from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import current
 from ptxlab.gpu.exchange import Describe
 from ptxlab.kernels.parts.choices import watched
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops import tuning
 from ptxlab.ops.forms import describe_tensors, forms_of
 from ptxlab.ops.matrices import Make, Matrix, address_of, empty, is_capturing, makers, stream_of

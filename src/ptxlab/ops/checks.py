@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.measure.data import TORCH_NAMES
+from ptxlab.device.array_types import TORCH_NAMES
 from ptxlab.ops.matrices import ROW, Matrix, dense, look
 
 Named = tuple[str, Matrix]

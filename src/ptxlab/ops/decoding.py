@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxlab.kernels.decode_attention import HOST_BLOCKS, SIZES, attend, workspace_of
 from ptxlab.kernels.decode_attention.plan import KEYS
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
 from ptxlab.ops.callees import Argument, Declaration, calls_of
 from ptxlab.ops.calls import Calls

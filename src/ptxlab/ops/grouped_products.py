@@ -11,7 +11,7 @@ from ptxlab.kernels import wgmma_grouped_gemm
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout
 from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS, inner
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
 from ptxlab.ops.calls import Call, Calls, Step
 from ptxlab.ops.checks import (

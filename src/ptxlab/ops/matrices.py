@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.array_types import DTYPES, TORCH_NAMES
 from ptxlab.frameworks.xla_calls import XlaArray, call_of_xla
 from ptxlab.gpu.arrays import framework, is_torch
-from ptxlab.measure.data import DTYPES, TORCH_NAMES
 
 ROW = 16  # bytes: TMA copies want addresses and rows to be multiples of it
 HALVES = ("f16", "bf16")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxlab.author import b8, b16, b32, kernel, pointer, ptx, s64, u32
 from ptxlab.kernels.parts.strided import flat
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops.calls import Step
 from ptxlab.ops.matrices import HALVES, ROW, Matrix, address_of, argument, dense, empty
 

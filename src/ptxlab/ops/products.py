@@ -18,7 +18,7 @@ from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
 from ptxlab.ops.calls import Call, Calls, Step
 from ptxlab.ops.checks import check_apart, check_extents, check_result, times

@@ -14,7 +14,7 @@ from ptxlab.frameworks.xla_calls import XlaArray
 from ptxlab.gpu.driver import bindings, call, current
 from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.starting import Start, joined
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops.matrices import address_of, is_capturing, memory, zeros
 
 PAGE, PAGES = 4096, 256  # bytes of counters for a graph, and how many of these are set to 0 at a time

@@ -11,7 +11,7 @@ from ptxlab.kernels.layer_norm import read_once as layer_norm_of_rows
 from ptxlab.kernels.rms_norm import fused
 from ptxlab.kernels.rms_norm.kernel import Form as Fusion
 from ptxlab.kernels.softmax import read_once as softmax_of_rows
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops.callees import Argument, Declaration, Form, prepare_of
 from ptxlab.ops.calls import Call, Step
 from ptxlab.ops.checks import require

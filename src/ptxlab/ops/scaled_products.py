@@ -13,7 +13,7 @@ from ptxlab.kernels.scaled_gemm.choice import choose as choose_by_blocks
 from ptxlab.kernels.scaled_gemm.scales import BLOCK
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.measure import Launch
+from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
 from ptxlab.ops.calls import Call, Calls, Step
 from ptxlab.ops.checks import check_apart, check_gpu, times

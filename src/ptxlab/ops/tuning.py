@@ -17,7 +17,7 @@ from typing import Any
 from ptxlab.gpu.driver import absence, call
 from ptxlab.gpu.waiting import run
 from ptxlab.kernels.parts.choices import Answer, Choice, answers, brief, keep, trying
-from ptxlab.measure import UnsuitedError
+from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure.interleaving import take_turns
 from ptxlab.ops.matrices import address_of, memory
 from ptxlab.report import KernelError, PtxError

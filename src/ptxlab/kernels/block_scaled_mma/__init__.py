@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.block_scaled_mma.kernel import ACROSS, BYTES, COLUMNS, ROWS, WARPS, Format, specialize
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.data import Blank, type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import Step, Steps, spell_size
 
 FORMATS = {

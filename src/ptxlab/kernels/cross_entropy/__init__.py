@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.cross_entropy.kernel import THREADS, cross_entropy, gradient, sum_losses
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
 from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, Launch
+from ptxlab.measure import Draw, Entry, Work
 
 IGNORED = -100  # the target of rows without a loss, unless another is given
 

@@ -13,14 +13,14 @@ from dataclasses import replace
 from functools import partial as bind
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.decode_attention.kernel import specialize
 from ptxlab.kernels.decode_attention.plain import plain
 from ptxlab.kernels.decode_attention.plan import Plan, choose
 from ptxlab.kernels.parts.strided import byte_strides, flat
 from ptxlab.kernels.parts.torch_baselines import torch_attention
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 SMS = 132  # of an H200
 SIZES = (64, 128, 256)  # of heads

@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 from ptxlab.author import b16, f32, kernel, pointer, ptx, u32
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import element_pointer, load, store
 from ptxlab.kernels.parts.reductions import add, over_warp
-from ptxlab.measure import Launch, UnsuitedError
-from ptxlab.measure.data import type_of
+from ptxlab.launch.launches import Launch, UnsuitedError
 
 
 @kernel(target="sm_80", maxntid=32)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
 from ptxlab.kernels.parts.elements import SIZES, vector_of
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 AHEAD = 4  # vectors that a thread asks for at a time, where its row has so many
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.layer_norm.kernel import layer_norm
 from ptxlab.kernels.layer_norm.plain import layer_norm_plain
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
 from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, Launch
+from ptxlab.measure import Draw, Entry, Work
 
 EPSILON = 1e-5
 

@@ -8,11 +8,11 @@ from functools import partial
 from itertools import product
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.mma_attention.kernel import Plan, attention
 from ptxlab.kernels.parts.torch_baselines import torch_attention
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 MASKS = ("none", "causal")
 SHORT = 128  # up to this length tiles are small: more blocks, and fewer rows without a query

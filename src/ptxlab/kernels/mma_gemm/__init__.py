@@ -12,8 +12,9 @@ from typing import Any
 from ptxlab.kernels.mma_gemm.epilogue import ACTIVATIONS, Epilogue
 from ptxlab.kernels.mma_gemm.kernel import specialize
 from ptxlab.kernels.mma_gemm.shapes import KINDS, Shape, suited
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.entry import Arrays, Size
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
+from ptxlab.measure import Draw, Entry, Work
+from ptxlab.measure.entry import Size
 
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "e4m3", "int8": "s8"}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ptxlab.author import Scalar, b8, bf16, f16, f32, ptx, s8, s32
-from ptxlab.measure.entry import UnsuitedError, ceil_div
+from ptxlab.launch.launches import UnsuitedError, ceil_div
 
 MMA = ptx.mma.sync.aligned
 

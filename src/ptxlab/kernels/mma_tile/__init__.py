@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load
 from ptxlab.toolchain import cuda
 

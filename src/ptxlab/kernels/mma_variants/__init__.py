@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import Kernel, b32, f32, kernel, pointer, ptx, s32
+from ptxlab.device.array_types import type_of
 from ptxlab.isa.units.fragment import ELEMENT_BITS
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
+from ptxlab.measure import Draw, Entry, Work
 
 # The depth of the widest multiplication that takes this type, and the accumulators it has.
 KINDS: dict[str, tuple[int, tuple[str, ...]]] = {

@@ -17,9 +17,9 @@ from ptxlab.kernels.parts.block_scaled import NVFP4, check, matrix, numbers
 from ptxlab.kernels.tcgen05_gemm import BLOCKS
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, ROWS
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
-from ptxlab.measure.entry import Arrays, ceil_div
 from ptxlab.measure.steps import Step, Steps, spell_size
 
 TWO = Shape(stages=3, products=2, buffers=1)

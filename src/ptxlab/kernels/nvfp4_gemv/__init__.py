@@ -10,9 +10,9 @@ from typing import Any
 
 from ptxlab.kernels.nvfp4_gemv.kernel import LANES, WARPS, nvfp4_gemv
 from ptxlab.kernels.parts.block_scaled import NVFP4, values
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
-from ptxlab.measure.entry import Arrays, ceil_div
 from ptxlab.measure.steps import Step, Steps
 
 

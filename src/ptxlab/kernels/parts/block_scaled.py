@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ptxlab.measure import Draw, UnsuitedError
-from ptxlab.measure.data import type_of
+from ptxlab.device.array_types import type_of
+from ptxlab.launch.launches import UnsuitedError
+from ptxlab.measure import Draw
 
 BLOCK = 128  # rows of a block of factors
 MOST = 124, 130  # exponents of random factors in ue8m0: from 1/8 to 4

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from ptxlab.author import b8, b16, b32, f16, f32, ptx
-from ptxlab.measure.data import type_of
+from ptxlab.device.array_types import type_of
 
 SIZES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1}  # bytes of an element
 WIDEST = 16  # bytes that one instruction reads or writes

@@ -13,7 +13,7 @@ from ptxlab.author import b8, ptx
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, element_pointer, load_bits, narrowed, store_bits
 from ptxlab.kernels.parts.reductions import EVERY_LANE, WARP
 from ptxlab.kernels.parts.spreads import Spread
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import ceil_div
 
 
 class Stage:

@@ -19,8 +19,7 @@ from ptxlab.kernels.parts.reductions import WARP, Cluster, Combine, over_block
 from ptxlab.kernels.parts.row_stages import Stage
 from ptxlab.kernels.parts.row_vectors import Piece, Vector
 from ptxlab.kernels.parts.spreads import Spread
-from ptxlab.measure import Launch
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, ceil_div
 
 AT_A_TIME = 1536  # threads on an SM where rows are read in pieces
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, address_of
 from ptxlab.kernels.parts.reductions import WARP
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import ceil_div
 
 # Found by measuring random sizes on an H200 (`benchmarks/random_rows.py explore`): times change little around these.
 _GPU = 132 << 10  # threads among which few rows are divided

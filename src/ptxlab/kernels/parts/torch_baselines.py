@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import cache
 from typing import Any
 
-from ptxlab.measure import UnsuitedError
+from ptxlab.launch.launches import UnsuitedError
 
 Library = Callable[..., Callable[[], Any]]
 

@@ -11,8 +11,7 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.kernels import pipelined
 from ptxlab.kernels.pipelined import FEW, FULL
-from ptxlab.measure import Launch
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, ceil_div
 from ptxlab.syntax import parse
 
 BLOCK = 256

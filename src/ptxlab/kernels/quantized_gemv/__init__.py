@@ -12,8 +12,8 @@ from typing import Any
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, Format
 from ptxlab.kernels.quantized_gemv.kernel import LANES, ROWS, VECTORS, Shape, build
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized, values_of
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 SMS = 132  # of an H200
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.array_types import type_of
 from ptxlab.gpu.arrays import framework
 from ptxlab.kernels.parts.block_scaled import values
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, PIECE, Format
 from ptxlab.kernels.quantized_gemv.kernel import CHUNK, ROWS
 from ptxlab.kernels.quantized_gemv.typed import convert, view_as
-from ptxlab.measure.data import type_of
 
 _SCALES = {"nvfp4": ("e4m3", "u8"), "mxfp4": ("u8",), "int4": ("bf16",), "fp8": ("f32",)}
 _EXPONENTS = 60, 190  # of ue8m0 scales: from 2^-67 to 2^63

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.device.array_types import DTYPES, TORCH_NAMES
 from ptxlab.gpu.arrays import framework
-from ptxlab.measure.data import DTYPES, TORCH_NAMES
 
 
 def view_as(array: Any, type: str) -> Any:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES, vector_of
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.reduction.kernel import THREADS, sum_shares
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 AHEAD = 8  # vectors that a thread asks for at a time
 SHARE = 1 << 19  # bytes that a block sums

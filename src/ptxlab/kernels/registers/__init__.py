@@ -9,8 +9,8 @@ from string import Template
 from typing import Any
 
 from ptxlab import ir
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import parse
 
 BLOCK = 256

@@ -8,8 +8,8 @@ from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.rms_norm import EPSILON, fused
 from ptxlab.kernels.rms_norm.kernel import LARGEST
+from ptxlab.launch.launches import Arrays
 from ptxlab.measure import Draw, Entry, Work
-from ptxlab.measure.entry import Arrays
 
 
 def expression(torch: Any, x: Any, weight: Any, y: Any, residual: Any, summed: Any, scales: Any) -> Any:

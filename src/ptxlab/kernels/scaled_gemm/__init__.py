@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.scaled_gemm.choice import choose
@@ -19,9 +20,8 @@ from ptxlab.kernels.scaled_gemm.kernel import specialize
 from ptxlab.kernels.scaled_gemm.scales import BLOCK
 from ptxlab.kernels.wgmma_gemm import grid_of, strides_of, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 WORKSPACE = 13, 14  # parameters of the kernel: memory for partial results and for counters
 MODELS = (  # m, n and k of layers of DeepSeek-V3, and squares

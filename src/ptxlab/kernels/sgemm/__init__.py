@@ -13,8 +13,8 @@ from typing import Any
 
 from ptxlab import ir
 from ptxlab.kernels.sgemm import authored
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load
 
 

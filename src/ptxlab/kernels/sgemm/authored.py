@@ -8,8 +8,7 @@ from ptxlab.kernels.parts.elements import vector_of
 from ptxlab.kernels.sgemm.blocks import Tiling
 from ptxlab.kernels.sgemm.pipelined import pipelined
 from ptxlab.kernels.sgemm.tiled_2d import tiled_2d
-from ptxlab.measure import Launch
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, ceil_div
 
 SYNCHRONOUS = Tiling()
 PIPELINED = Tiling(m=64, n=256, k=16, stages=3, resident=2)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.rows import launch_rows
 from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents, tolerance
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.kernels.softmax.kernel import softmax
 from ptxlab.kernels.softmax.plain import softmax_plain
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, Launch
+from ptxlab.measure import Draw, Entry, Work
 
 
 def plain(x: Any, y: Any) -> Launch:

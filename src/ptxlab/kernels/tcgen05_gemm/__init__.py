@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 import ptxlab
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.tcgen05_gemm import one_tile, pair, persistent, ring, specialized
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape
 from ptxlab.kernels.wgmma_gemm.measured import arrays, by_cublas, reference, tolerance, work
-from ptxlab.measure import Entry, Launch, UnsuitedError
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Entry
 from ptxlab.measure.steps import Step, Steps
 
 STEPS = ("one_tile", "ring", "specialized", "persistent", "pair")

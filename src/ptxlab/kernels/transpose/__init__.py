@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, vector_of
 from ptxlab.kernels.parts.torch_baselines import compiled
 from ptxlab.kernels.transpose.kernel import LINES, TILE, transpose_elements, transpose_squares
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 ACROSS = 16  # squares that a block has in each direction
 

@@ -13,7 +13,8 @@ from typing import Any
 from ptxlab.kernels.wgmma_attention.kernel import specialize, specialize_packed
 from ptxlab.kernels.wgmma_attention.launches import attend, attend_packed, check, choose, workspace
 from ptxlab.kernels.wgmma_attention.problem import arrays, attended, packed, reference, sized, torch_baseline, work
-from ptxlab.measure import Entry, Launch
+from ptxlab.launch.launches import Launch
+from ptxlab.measure import Entry
 
 __all__ = [
     "arrays",

@@ -11,8 +11,7 @@ from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.wgmma_attention.kernel import specialize, specialize_packed
 from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, MAP, RECORD, capacity, list_tiles
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
-from ptxlab.measure import Launch, UnsuitedError
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 
 BLOCKS = 132  # as many as an H200 has SMs
 L2 = 32 << 20  # bytes of keys and values that are read together; an H200 has 50 MiB of L2

@@ -9,8 +9,8 @@ from typing import Any
 
 from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.kernels.wgmma_attention.launches import workspace
-from ptxlab.measure import Draw, UnsuitedError, Work
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, UnsuitedError
+from ptxlab.measure import Draw, Work
 
 LONG = 4096  # up to so many queries torch's flash backend is timed, too: above, it takes twice the time of the others
 

@@ -31,9 +31,9 @@ from ptxlab.kernels.wgmma_attention_backward.launches import (
     workspace,
 )
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import specialize_packed
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.checking import as_float64
-from ptxlab.measure.entry import Arrays, ceil_div
 
 __all__ = [
     "arrays",

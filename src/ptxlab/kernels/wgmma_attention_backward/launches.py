@@ -17,8 +17,7 @@ from ptxlab.kernels.wgmma_attention_backward.packed import LISTING_THREADS, MAPS
 from ptxlab.kernels.wgmma_attention_backward.packed_kernels import KERNELS, specialize_packed
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan, width_of
 from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, VECTOR, add_shares, convert, prepare
-from ptxlab.measure import Launch
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, ceil_div
 
 MOST_PARTS = 2  # blocks that share the columns of a tile of keys
 L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2

@@ -8,8 +8,7 @@ from typing import Any
 from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather, tensor_maps
 from ptxlab.kernels.wgmma_attention_fp8.kernel import specialize
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan
-from ptxlab.measure import Launch, UnsuitedError
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 
 SIZES = (64, 128, 256)
 UNCUT = 4096  # keys that the tensor cores sum over where there is no mask

@@ -7,8 +7,8 @@ from typing import Any
 
 from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.wgmma_attention.problem import inputs, torch_baseline
+from ptxlab.launch.launches import Arrays
 from ptxlab.measure import Draw, Work
-from ptxlab.measure.entry import Arrays
 
 SCALES = {"q": 0.8, "k": 1.25, "v": 0.5}
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.formats import Formats, bytes_of
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
@@ -20,9 +21,8 @@ from ptxlab.kernels.wgmma_gemm import grid_of, has_rows
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import ALIKE, TRIED
 from ptxlab.kernels.wgmma_gemm.correction import best
-from ptxlab.measure import Draw, Entry, Launch, UnsuitedError, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays, ceil_div
+from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Draw, Entry, Work
 
 
 def choose(m: int, n: int, k: int, layout: Layout) -> Shape:

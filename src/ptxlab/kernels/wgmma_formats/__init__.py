@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats, bytes_of
 from ptxlab.kernels.parts.shapes import BLOCKS, Shape
 from ptxlab.kernels.wgmma_gemm import launch, workspace_for
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
-from ptxlab.measure import Draw, Entry, Launch, Work
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, Launch
+from ptxlab.measure import Draw, Entry, Work
 
 FORMATS = {
     "e4m3": Formats("e4m3", "e4m3", "bf16"), "e5m2": Formats("e5m2", "e4m3", "bf16"),

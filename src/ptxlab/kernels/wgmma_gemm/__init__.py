@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.gemv import rows_by_blocks
 from ptxlab.kernels.parts.finishing import Extras
 from ptxlab.kernels.parts.formats import Formats
@@ -21,9 +22,8 @@ from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.kernels.wgmma_gemm.kernel import needs_more, specialize
 from ptxlab.kernels.wgmma_gemm.measured import SIZES, arrays, by_cublas, by_inductor, reference, tolerance, work
 from ptxlab.kernels.wgmma_gemm.plain import plain
-from ptxlab.measure import Entry, Launch, UnsuitedError
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Entry
 
 SMALL = Shape(groups=1, columns=64)
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from ptxlab.measure import Draw, UnsuitedError, Work
-from ptxlab.measure.entry import Arrays
+from ptxlab.launch.launches import Arrays, UnsuitedError
+from ptxlab.measure import Draw, Work
 
 SQUARES = (2048, 4096, 16384, 8192)
 MODELS = (  # m, n, k and the layout of products in language models: few tokens and many, and odd extents

@@ -9,9 +9,8 @@ from typing import Any
 
 import ptxlab
 from ptxlab.author import b16, b32, b64, f32, kernel, pointer, ptx, s32, tensor_map, u32
-from ptxlab.measure import Launch, UnsuitedError
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import ceil_div
+from ptxlab.device.array_types import type_of
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 
 ROWS, COLUMNS = 64, 128  # of a tile of D: what one wgmma computes
 DEPTH = 64  # elements of a row of a K tile: 128 bytes, the width of the swizzle

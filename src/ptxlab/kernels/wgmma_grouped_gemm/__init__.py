@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.formats import Formats, bytes_of
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
@@ -19,9 +20,8 @@ from ptxlab.kernels.wgmma_grouped_gemm.groups import space_for
 from ptxlab.kernels.wgmma_grouped_gemm.kernel import plan_of, specialize
 from ptxlab.kernels.wgmma_grouped_gemm.measured import SIZES, arrays, by_cublas, by_torch, reference, tolerance, work
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map
-from ptxlab.measure import Entry, Launch, UnsuitedError
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Entry
 
 SMALL = Shape(groups=1, columns=64, stages=2)
 MOST_GROUPS = 1024

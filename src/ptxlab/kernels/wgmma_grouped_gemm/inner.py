@@ -19,8 +19,7 @@ from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.parts.tile_stores import CopyBack, TileStore
 from ptxlab.kernels.wgmma_gemm import grid_of
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map, ragged_rows
-from ptxlab.measure import Launch
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, ceil_div
 
 STORES = ptx.cp.async_.bulk.tensor["3d"], ptx.cp.reduce.async_.bulk.tensor["3d"]
 

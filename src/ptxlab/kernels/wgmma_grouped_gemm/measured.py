@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ptxlab.kernels.parts.formats import bytes_of
-from ptxlab.measure import Draw, UnsuitedError, Work
+from ptxlab.launch.launches import Arrays, UnsuitedError
+from ptxlab.measure import Draw, Work
 from ptxlab.measure.checking import as_float64
-from ptxlab.measure.entry import Arrays
 
 GROUPS: Sequence[tuple[int, int, int, int, float]] = (  # how many, m, n, k and how unlike they are
     (128, 512, 1536, 2048, 0.5), (32, 512, 4096, 7168, 0.5), (32, 4096, 4096, 7168, 0.5), (256, 32768, 2048, 2048, 1),

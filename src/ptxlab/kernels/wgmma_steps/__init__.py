@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any
 
 import ptxlab
+from ptxlab.device.array_types import type_of
 from ptxlab.kernels.wgmma_gemm.measured import arrays, by_cublas, reference, tolerance, work
 from ptxlab.kernels.wgmma_steps import one_tile, persistent, ping_pong, ring, specialized
 from ptxlab.kernels.wgmma_steps.parts import BOX, DEPTH, GROUP, STRIPE, Shape
-from ptxlab.measure import Entry, Launch, UnsuitedError
-from ptxlab.measure.data import type_of
-from ptxlab.measure.entry import ceil_div
+from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
+from ptxlab.measure import Entry
 
 BLOCKS = 132  # as many as an H200 has SMs
 STEPS = {
