@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ptxlab.frameworks.adopt import adopt as adopt
     from ptxlab.launch import explore as explore
     from ptxlab.launch.chains import chain as chain
+    from ptxlab.prove import prove as prove
     from ptxlab.report import Diagnostic as Diagnostic
     from ptxlab.report import KernelError as KernelError
     from ptxlab.report import PtxError as PtxError
@@ -78,6 +79,7 @@ _HOME = {
     "format": "ptxlab.syntax",
     "load": "ptxlab.syntax",
     "parse": "ptxlab.syntax",
+    "prove": "ptxlab.prove",
     "render": "ptxlab.explain.rendering",
     "im2col_map": "ptxlab.device.tensor_maps",
     "tensor_map": "ptxlab.device.tensor_maps",

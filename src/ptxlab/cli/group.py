@@ -17,6 +17,7 @@ SUBCOMMANDS = (
     "equal",
     "verify",
     "grade",
+    "prove",
     "exec",
     "debug",
     "lab",

@@ -1,0 +1,162 @@
+"""Contracts: what a proof may assume of the arguments and the grid, as people write it.
+
+`n <= len(x)`, `grid.x * 128 == n`, `k % 4 == 0`: integers without bounds, names of parameters, `len` of an array in its
+elements, `grid` and `block` with `.x`, `.y` and `.z`, and Python's arithmetic, comparisons, `and`, `or`, `not`.
+
+From an example launch, contracts are guessed that it meets: what an array's length is a product of. A guess that makes
+the proof go through is one of its assumptions, and is said.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import prod
+from typing import Any
+
+from .integers import Poly, Space
+from .solver import z3
+from .terms import AXES
+
+MOST_FACTORS = 3
+
+
+class ContractError(ValueError):
+    """A contract that can't be read."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The numbers of a launch: integer arguments and lengths of arrays by name, and the grid."""
+
+    numbers: Mapping[str, int]
+    lengths: Mapping[str, int]
+    sizes: Mapping[str, int]
+    """Bytes of an element of each array."""
+    grid: tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that a contract may use."""
+
+    scalars: frozenset[str]
+    arrays: frozenset[str]
+    block: tuple[int, int, int]
+
+    def contract(self, text: str) -> Callable[[Space], Any]:
+        """A contract as a formula in a space of variables."""
+        try:
+            parsed = ast.parse(text.strip(), mode="eval").body
+        except SyntaxError:
+            raise ContractError(f"prove: `{text}` is not an expression") from None
+        self._condition(parsed, text, _EMPTY)  # what is wrong with it is said before anything is proved
+        return lambda space: self._condition(parsed, text, space)
+
+    def _condition(self, node: ast.expr, text: str, space: Space) -> Any:
+        match node:
+            case ast.Constant(value=bool() as value):
+                return z3.BoolVal(value)
+            case ast.BoolOp(op=op, values=values):
+                join = z3.And if isinstance(op, ast.And) else z3.Or
+                return join(*(self._condition(one, text, space) for one in values))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return z3.Not(self._condition(operand, text, space))
+            case ast.Compare(left=left, ops=ops, comparators=others):
+                numbers = [self._number(one, text, space) for one in (left, *others)]
+                pairs = zip(ops, numbers, numbers[1:], strict=False)
+                return z3.And(*(self._compared(op, a, b, text, space) for op, a, b in pairs))
+        raise ContractError(f"prove: `{ast.unparse(node)}` in `{text}` is not a condition")
+
+    @staticmethod
+    def _compared(op: ast.cmpop, a: Poly, b: Poly, text: str, space: Space) -> Any:
+        match op:
+            case ast.LtE():
+                return space.at_most(a, b)
+            case ast.Lt():
+                return z3.Not(space.at_most(b, a))
+            case ast.GtE():
+                return space.at_most(b, a)
+            case ast.Gt():
+                return z3.Not(space.at_most(a, b))
+            case ast.Eq():
+                return space.equal(a, b)
+            case ast.NotEq():
+                return z3.Not(space.equal(a, b))
+        raise ContractError(f"prove: a comparison in `{text}` is not understood")
+
+    def _number(self, node: ast.expr, text: str, space: Space) -> Poly:
+        match node:
+            case ast.Constant(value=int() as value):
+                return Poly.of(value)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return Poly.of(-1).times(self._number(operand, text, space))
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult() as op, right=right):
+                a, b = self._number(left, text, space), self._number(right, text, space)
+                return a.times(b) if isinstance(op, ast.Mult) else a.plus(b, 1 if isinstance(op, ast.Add) else -1)
+            case ast.BinOp(left=left, op=ast.FloorDiv() | ast.Mod() as op, right=ast.Constant(value=int() as by)) if (
+                by > 0
+            ):
+                return space.divided(self._number(left, text, space), by)[isinstance(op, ast.Mod)]
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                return _variable(f"len({self._known(name, self.arrays, text)})", space)
+            case ast.Attribute(value=ast.Name(id="grid" | "gridDim"), attr="x" | "y" | "z" as axis):
+                return _variable(f"%nctaid.{axis}", space)
+            case ast.Attribute(value=ast.Name(id="block" | "blockDim"), attr="x" | "y" | "z" as axis):
+                return Poly.of(self.block[AXES.index(axis)])
+            case ast.Name(id=name):
+                return _variable(self._known(name, self.scalars, text), space)
+        raise ContractError(f"prove: `{ast.unparse(node)}` in `{text}` is not understood")
+
+    def _known(self, name: str, names: frozenset[str], text: str) -> str:
+        if name not in names:
+            listed = ", ".join(f"`{one}`" for one in sorted(names)) or "none"
+            what = "an array" if names is self.arrays else "an integer parameter"
+            raise ContractError(f"prove: `{name}` in `{text}` is not {what}; expected one of {listed}")
+        return name
+
+
+def _variable(name: str, space: Space) -> Poly:
+    return (
+        space.variable(name, 0, MOST) if space is _EMPTY else space.variable(name, *space.bounds.get(name, (0, MOST)))
+    )
+
+
+MOST = (1 << 63) - 1
+_EMPTY = Space()
+
+
+def length_guesses(name: str, example: Example, block: tuple[int, int, int]) -> Iterator[str]:
+    """What the length of an array may be a product of: sizes first, then the grid, then the number that it is."""
+    length = example.lengths[name]
+    sizes = {one: value for one, value in example.numbers.items() if value > 1}
+    blocks = {f"grid.{axis}": extent for axis, extent in zip(AXES, example.grid, strict=True)}
+    threads = prod(block)
+    pools = [sizes, sizes | {one: extent for one, extent in blocks.items() if extent > 1 or one == "grid.x"}]
+    seen: set[str] = set()
+    for pool in pools:
+        for count in range(1, MOST_FACTORS + 1):
+            for chosen in combinations_with_replacement(sorted(pool), count):
+                product = prod(pool[one] for one in chosen)
+                if product and length % product == 0:
+                    factor = length // product
+                    if factor != 1 and (pool is sizes or factor % threads) and factor > 64:
+                        continue
+                    text = f"len({name}) == " + " * ".join([*([str(factor)] if factor != 1 else []), *chosen])
+                    if text not in seen:
+                        seen.add(text)
+                        yield text
+    yield f"len({name}) == {length}"
+
+
+def grid_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]:
+    """How the grid may follow from the sizes: as many blocks as cover them."""
+    for axis, extent in zip(AXES, example.grid, strict=True):
+        for name, value in sorted(example.numbers.items()):
+            if value > 1 and (extent > 1 or (axis == "x" and len(example.numbers) == 1)):
+                tiles = sorted({1 << n for n in range(13)} | {threads * n for threads in block for n in (1, 2, 4, 8)})
+                tile = next((one for one in tiles if -(-value // one) == extent), None)
+                if tile is not None:
+                    yield f"(grid.{axis} - 1) * {tile} < {name}"

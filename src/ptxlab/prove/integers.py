@@ -1,0 +1,360 @@
+"""Terms as integers: polynomials, of which the solver sees each product of variables as one more variable.
+
+A sum is cut to its width where it cannot be shown that it does not wrap, so the translation is exact. What a linear
+solver does not know of products it is given as lemmas, instances of two facts about integers:
+
+- if p >= 0 and y >= 0, then p * y >= 0, for each comparison p >= 0 of the question and each size y;
+- if a < b and y >= 0, then b * y - a * y >= y (Euclid: digits in a radix y), for what two threads multiply by y.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd
+from typing import Any
+
+from ptxlab.flow.expressions import Atom, Linear
+from ptxlab.flow.ranges import limits
+from ptxlab.flow.steps import Step
+from ptxlab.isa.types import Type
+
+from .solver import Namer, limited, z3
+
+WRAP_MILLISECONDS = 1_000
+MOST_LEMMAS, MOST_TERMS = 400, 10
+Monomial = tuple[str, ...]
+
+
+class Poly:
+    """A polynomial with integer coefficients; the monomial `()` is the constant."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: dict[Monomial, int] | None = None) -> None:
+        self.terms = {one: factor for one, factor in (terms or {}).items() if factor}
+
+    @classmethod
+    def of(cls, number: int) -> Poly:
+        """A constant."""
+        return cls({(): number})
+
+    def plus(self, other: Poly, factor: int = 1) -> Poly:
+        """The sum of this and another, times a factor."""
+        terms = Counter(self.terms)
+        for monomial, count in other.terms.items():
+            terms[monomial] += count * factor
+        return Poly(dict(terms))
+
+    def times(self, other: Poly) -> Poly:
+        """The product."""
+        terms: Counter[Monomial] = Counter()
+        for one, count in self.terms.items():
+            for two, factor in other.terms.items():
+                terms[tuple(sorted(one + two))] += count * factor
+        return Poly(dict(terms))
+
+    def coefficient(self, variable: str) -> Poly:
+        """What a variable is multiplied with."""
+        found: dict[Monomial, int] = {}
+        for monomial, factor in self.terms.items():
+            if variable in monomial:
+                rest = list(monomial)
+                rest.remove(variable)
+                found[tuple(rest)] = factor
+        return Poly(found)
+
+    @property
+    def variables(self) -> set[str]:
+        """The variables in it."""
+        return {one for monomial in self.terms for one in monomial}
+
+    @property
+    def key(self) -> frozenset[tuple[Monomial, int]]:
+        """What equal polynomials have in common."""
+        return frozenset(self.terms.items())
+
+
+class Space:
+    """The variables of a question, their bounds, and the comparisons in it: of one thread or of two."""
+
+    def __init__(self) -> None:
+        self.bounds: dict[str, tuple[int, int]] = {}
+        self.facts: list[Any] = []
+        self._compared: dict[frozenset[tuple[Monomial, int]], Poly] = {}
+        self._monomials: set[Monomial] = set()
+        self._bounded: set[Monomial] = set()
+        self._count = 0
+
+    def variable(self, name: str, low: int, high: int) -> Poly:
+        """A variable between bounds."""
+        if name not in self.bounds:
+            self.bounds[name] = (low, high)
+            self.facts.append(z3.And(low <= z3.Int(name), z3.Int(name) <= high))
+        return Poly({(name,): 1})
+
+    def fresh(self, low: int, high: int) -> Poly:
+        """A variable without a name of its own."""
+        self._count += 1
+        return self.variable(f"#{self._count}", low, high)
+
+    def range(self, value: Poly) -> tuple[int, int]:
+        """The least and the greatest that a polynomial can be, by the bounds of its variables."""
+        low = high = 0
+        for monomial, factor in value.terms.items():
+            ends = self._range(monomial)
+            low += min(factor * end for end in ends)
+            high += max(factor * end for end in ends)
+        return low, high
+
+    def _range(self, monomial: Monomial) -> tuple[int, int]:
+        low = high = 1
+        for name in monomial:
+            a, b = self.bounds[name]
+            ends = (low * a, low * b, high * a, high * b)
+            low, high = min(ends), max(ends)
+        return low, high
+
+    def formula(self, value: Poly) -> Any:
+        """A polynomial as a linear term of the solver."""
+        parts = []
+        for monomial, factor in value.terms.items():
+            if not monomial:
+                parts.append(z3.IntVal(factor))
+                continue
+            name = "*".join(monomial)
+            if len(monomial) > 1:
+                self._monomials.add(monomial)
+            if len(monomial) > 1 and monomial not in self._bounded:
+                self._bounded.add(monomial)
+                low, high = self._range(monomial)
+                self.facts.append(z3.And(low <= z3.Int(name), z3.Int(name) <= high))
+            parts.append(factor * z3.Int(name))
+        return z3.Sum(parts) if parts else z3.IntVal(0)
+
+    def divided(self, value: Poly, divisor: int) -> tuple[Poly, Poly]:
+        """Quotient, rounded down, and remainder."""
+        low, high = self.range(value)
+        if low >= 0 and high < divisor:
+            return Poly(), value
+        quotient, rest = self.fresh(low // divisor, high // divisor), self.fresh(0, divisor - 1)
+        whole = quotient.times(Poly.of(divisor)).plus(rest)
+        self.facts.append(self.formula(value) == self.formula(whole))
+        return quotient, rest
+
+    def at_most(self, one: Poly, other: Poly) -> Any:
+        """That one polynomial is at most another."""
+        difference = other.plus(one, -1)
+        low, high = self.range(difference)
+        if low >= 0 or high < 0:
+            return z3.BoolVal(low >= 0)
+        for found in (difference, Poly.of(-1).plus(difference, -1)):
+            self._compared.setdefault(found.key, found)
+        return self.formula(difference) >= 0
+
+    def equal(self, one: Poly, other: Poly) -> Any:
+        """That two polynomials are equal."""
+        return z3.And(self.at_most(one, other), self.at_most(other, one))
+
+    def lemmas(self) -> list[Any]:
+        """What a linear solver has to be told of products: `p >= 0` implies `p * y >= 0`, where that is about them."""
+        own = set(self._monomials)
+        sizes = {name for monomial in own for name in monomial if self.bounds[name][0] >= 0}
+        found: list[Any] = []
+        for compared in list(self._compared.values()):
+            for size in sizes:
+                product = compared.times(Poly({(size,): 1}))
+                if own.isdisjoint(product.terms) or len(product.terms) > MOST_TERMS:
+                    continue
+                if len(found) < MOST_LEMMAS:
+                    found.append(z3.Implies(self.formula(compared) >= 0, self.formula(product) >= 0))
+        self._monomials = own
+        return found
+
+    def products(self) -> list[Any]:
+        """That the variable of each product is the product: for a model that is a real one."""
+        return [z3.Int("*".join(one)) == z3.Product(*map(z3.Int, one)) for one in self._bounded]
+
+    def digits(self, one: Poly, other: Poly) -> Iterator[Any]:
+        """Euclid's lemma for two sums: what a size is multiplied with in each is a digit."""
+        sizes = [name for name in one.variables & other.variables if self.bounds[name][0] >= 0]
+        for size in sizes:
+            a, b = one.coefficient(size), other.coefficient(size)
+            if a.terms == b.terms:
+                continue
+            divisor = _common(a, b)
+            a, b = (Poly({m: factor // divisor for m, factor in p.terms.items()}) for p in (a, b))
+            own = Poly({(size,): 1})
+            for low, high in ((a, b), (b, a)):
+                step = high.plus(low, -1).plus(Poly.of(-1))
+                yield z3.Implies(self.formula(step) >= 0, self.formula(step.times(own)) >= 0)
+            gap = a.plus(b, -1)
+            yield z3.Implies(self.formula(gap) == 0, self.formula(gap.times(own)) == 0)
+
+
+def _common(a: Poly, b: Poly) -> int:
+    """The greatest number that divides all coefficients."""
+    return gcd(*a.terms.values(), *b.terms.values()) or 1
+
+
+class Integers:
+    """Terms of one thread as integers in a space."""
+
+    def __init__(self, name: Namer, space: Space, exact: set[Linear | Atom]) -> None:
+        self._name, self.space, self._exact = name, space, exact
+        self._known: dict[Atom, Any] = {}
+        self._numbers: dict[Linear, Poly] = {}
+        self.facts: list[Any] = []
+        self.wraps = 0
+        """How many sums may wrap."""
+
+    def assume(self, conditions: Iterable[Linear]) -> None:
+        """Take predicates as given; each may be used to show that what is in the next does not wrap."""
+        for one in conditions:
+            self.facts.append(self.holds(one))
+
+    def holds(self, condition: Linear) -> Any:
+        """A predicate as a formula."""
+        if condition.is_constant:
+            return z3.BoolVal(bool(condition.constant))
+        (atom, _), *others = condition.terms
+        found = self._atom(atom)
+        for other, _ in others:
+            found = z3.Xor(found, self._atom(other))
+        return z3.Not(found) if condition.constant else found
+
+    def number(self, value: Linear) -> Poly:
+        """A term as a number of its type, between its limits."""
+        if value not in self._numbers:
+            found = Poly.of(value.constant)
+            for atom, factor in value.terms:
+                found = found.plus(self._atom(atom), factor)
+            self._numbers[value] = self._cut(found, value.type, value)
+        return self._numbers[value]
+
+    def _cut(self, found: Poly, type: Type, of: Linear | Atom) -> Poly:
+        """An integer, modulo the width of a type; as it is, if it cannot be outside.
+
+        `exact` keeps what was shown not to wrap under the same assumptions.
+        """
+        low, high = limits(type)
+        least, most = self.space.range(found)
+        if (low <= least and most <= high) or of in self._exact:
+            return found
+        term = self.space.formula(found)
+        if not self._is_possible(z3.Or(term < low, term > high)):
+            self._exact.add(of)
+            return found
+        self.wraps += 1
+        turns = self.space.fresh((least - low) // (high - low + 1), (most - low) // (high - low + 1))
+        rest = self.space.fresh(low, high)
+        self.facts.append(term == self.space.formula(turns.times(Poly.of(high - low + 1)).plus(rest)))
+        return rest
+
+    def _is_possible(self, formula: Any) -> bool:
+        """Whether something can hold here, as far as the solver finds out in a short time."""
+        solver = limited(WRAP_MILLISECONDS)
+        solver.add(*self.facts, *self.space.facts, formula)
+        if solver.check() == z3.unsat:
+            return False
+        lemmas = self.space.lemmas()
+        solver.add(*lemmas, *self.space.facts)
+        return not lemmas or bool(solver.check() != z3.unsat)
+
+    def _atom(self, atom: Atom) -> Any:
+        if atom not in self._known:
+            found = None if atom.step is None else self._operation(atom, atom.step)
+            self._known[atom] = self._variable(atom) if found is None else found
+        return self._known[atom]
+
+    def _variable(self, atom: Atom) -> Any:
+        named, more = self._name(atom)
+        if not named:
+            return Poly.of(more)
+        if atom.type.kind == "p":
+            return z3.Bool(named)
+        return self.space.variable(named, atom.low, atom.high).plus(Poly.of(more))
+
+    def _operation(self, atom: Atom, step: Step) -> Any | None:
+        operation, of, parts = step.operation, step.of, atom.parts
+        if not parts or step.type.kind not in "usbp" or step.type.lanes != 1:
+            return None
+        if any(part.type.kind not in "usbp" or part.type.lanes != 1 for part in parts):
+            return None
+        if step.type.kind == "p" and of.kind == "p" and operation != "select":
+            join = {"&": z3.And, "|": z3.Or, "^": z3.Xor, "==": lambda a, b: a == b}.get(operation)
+            return None if join is None else join(self.holds(parts[0]), self.holds(parts[1]))
+        if operation == "select":
+            return self._choice(step, parts)
+        if any(part.type.kind == "p" for part in parts):
+            return None
+        match operation:
+            case "<":
+                return z3.Not(self.space.at_most(self.number(parts[1]), self.number(parts[0])))
+            case "<=":
+                return self.space.at_most(self.number(parts[0]), self.number(parts[1]))
+            case "==":
+                return self.space.equal(self.number(parts[0]), self.number(parts[1]))
+            case "*":
+                return self._cut(self.number(parts[0]).times(self.number(parts[1])), step.type, atom)
+            case "cast":
+                return self._cut(self.number(parts[0]), step.type, atom)
+            case "&" | ">>" | "<<" | "//" | "%":
+                return self._by_constant(operation, step, atom)
+            case "part":
+                shifted = self.space.divided(self._unsigned(parts[0]), 1 << step.detail)[0]
+                return self.space.divided(shifted, 1 << step.type.width)[1]
+            case "pack":
+                found, position = Poly(), 0
+                for part in parts:
+                    found, position = found.plus(self._unsigned(part), 1 << position), position + part.type.width
+                return self._cut(found, step.type, atom)
+        return None
+
+    def _choice(self, step: Step, parts: Sequence[Linear]) -> Any:
+        condition = self.holds(parts[0])
+        if step.type.kind == "p":
+            return z3.If(condition, self.holds(parts[1]), self.holds(parts[2]))
+        one, other = self.number(parts[1]), self.number(parts[2])
+        (a, b), (c, d) = self.space.range(one), self.space.range(other)
+        found = self.space.fresh(min(a, c), max(b, d))
+        self.facts.append(z3.Implies(condition, self.space.equal(found, one)))
+        self.facts.append(z3.Implies(z3.Not(condition), self.space.equal(found, other)))
+        return found
+
+    def _unsigned(self, value: Linear) -> Poly:
+        found = self.number(value)
+        low, _ = self.space.range(found)
+        if low >= 0:
+            return found
+        width = 1 << value.type.width
+        negative = self.space.fresh(0, 1)
+        term = self.space.formula(negative)
+        self.facts.append((term == 1) == (self.space.formula(found) < 0))
+        return found.plus(negative, width)
+
+    def _by_constant(self, operation: str, step: Step, atom: Atom) -> Poly | None:
+        """Shifts, masks, quotients and remainders, by constants."""
+        first, second = atom.parts
+        if operation == "&" and first.is_constant:
+            first, second = second, first
+        if not second.is_constant:
+            return None
+        if operation in ("//", "%"):
+            divisor = second.constant
+            value = self.number(first)
+            if divisor <= 0 or (self.space.range(value)[0] < 0 and self._is_possible(self.space.formula(value) < 0)):
+                return None  # PTX rounds towards zero
+            return self.space.divided(value, divisor)[operation == "%"]
+        amount = second.constant & ((1 << second.type.width) - 1)
+        if operation == ">>":
+            return self.space.divided(self.number(first), 1 << min(amount, step.of.width))[0]
+        if operation == "<<":
+            return self._cut(self.number(first).times(Poly.of(1 << min(amount, step.of.width))), step.type, atom)
+        low, high = (amount & -amount).bit_length() - 1, amount.bit_length()
+        if amount == 0 or amount >> low != (1 << high - low) - 1:
+            return None
+        whole = self._unsigned(first)
+        below = self.space.divided(whole, 1 << low)[1] if low else Poly()
+        within = whole if high == step.of.width else self.space.divided(whole, 1 << high)[1]
+        return self._cut(within.plus(below, -1), step.type, atom)

@@ -1,0 +1,325 @@
+"""`prove`: a kernel is executed for all threads, its obligations are shown one by one, then the answer is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from ptxlab import author, ir
+from ptxlab.flow import Facts
+from ptxlab.measure import Launch
+
+from .contracts import Example, Names, grid_guesses, length_guesses
+from .execution import Execution, UnsupportedError
+from .proof import PATIENT, QUICK, Object, Obligation, Proof
+from .replay import replay, wrong_in
+from .solver import require_solver
+from .terms import AXES, Terms, leaves
+from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
+
+LARGEST = (1 << 31) - 1
+SMALL_GRID, SMALL_NUMBER, SMALL_LENGTH = 3, 300, 1 << 16  # of a launch that is replayed
+MOST_REPLAYS = 6
+MOST_GUESSES = 8
+
+
+def prove(
+    kernel: ir.Function | author.Kernel | Launch,
+    args: Sequence[Any] | None = None,
+    *,
+    grid: int | Sequence[int] | None = None,
+    block: int | Sequence[int] | None = None,
+    shared: int = 0,
+    assume: str | Iterable[str] = (),
+    timeout: float = 120.0,
+    replays: bool = True,
+) -> Verdict:
+    """Prove that a kernel has no data race, no access out of bounds or misaligned, and that its barriers are reached.
+
+    The block is fixed; the grid, integer arguments, the contents of arrays and the turns of loops are arbitrary. What
+    is known of lengths of arrays is said by `assume`, as `"n <= len(x)"`, or guessed from an example: a
+    `ptxlab.measure.Launch`, or `args` and `grid`. An example is run first, on the emulator. `timeout` is in seconds,
+    about.
+    """
+    require_solver()
+    launch = kernel if isinstance(kernel, Launch) else None
+    if launch is not None:
+        kernel, args, grid, block, shared = launch.kernel, launch.args, launch.grid, launch.block, launch.shared
+    function = kernel.entry if isinstance(kernel, author.Kernel) else kernel
+    if not isinstance(function, ir.Function):
+        raise TypeError(f"prove: `{type(kernel).__name__}` is not a kernel or a launch")
+    if block is None:
+        required = function.directive("reqntid")
+        if required is None:
+            raise TypeError("prove: say `block`: the kernel has no `.reqntid`")
+        block = tuple(int(extent) for extent in required.arguments)
+    if function.module is None:
+        raise TypeError(f"prove: `{function.name}` is not in a module: take it from there, `module[{function.name!r}]`")
+    texts = [assume] if isinstance(assume, str) else list(assume)
+    extents = _extents(block)
+    example = None if args is None else _example(function, args, _extents(grid or 1))
+    return _Proving(function, extents, shared, texts, example, args, timeout, replays).verdict()
+
+
+class _Proving:
+    """One proof, from the kernel to the answer."""
+
+    def __init__(
+        self, kernel: ir.Function, block: tuple[int, int, int], shared: int, assume: list[str],
+        example: Example | None, args: Sequence[Any] | None, timeout: float, replays: bool,
+    ) -> None:  # fmt: skip
+        self.kernel, self.block, self.shared, self.assume = kernel, block, shared, assume
+        self.example, self.args, self.replays = example, args, replays
+        self.start = monotonic()
+        self.timeout, self.deadline = timeout, self.start + timeout
+        self.outline: list[str] = []
+        self.guessed: list[str] = []
+
+    def verdict(self) -> Verdict:
+        """The answer."""
+        if self.example is not None and self.replays and self.args is not None:
+            args = [np.array(one) if isinstance(one, np.ndarray) else one for one in self.args]
+            finding = wrong_in(self.kernel, self.example.grid, self.block, args, self.shared, self.timeout)
+            if finding is not None:
+                return self._say(REFUTED, counterexample=Counterexample(
+                    finding, self.example.grid, self.block, dict(self.example.numbers), dict(self.example.lengths)
+                ))  # fmt: skip
+        facts = Facts.of(self.kernel)
+        lines = _lines(self.kernel, facts)
+        try:
+            execution = Execution(facts, Terms(facts, self.block), lines)
+        except UnsupportedError as wrong:
+            return self._say(OPEN, [Gap("unsupported", (lines[wrong.at],), "this is not followed", wrong.reason)])
+        self._describe(execution)
+        self.proof = proof = Proof(execution, self.shared, dict(self.example.sizes) if self.example else {})
+        self._set_ranges(execution)
+        arrays = frozenset(name for name in proof.sizes)
+        scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in arrays)
+        self.names = Names(scalars, arrays, self.block)
+        self.base = [self.names.contract(text) for text in self.assume]
+        proof.contracts = list(self.base)
+        proof.show_known()
+        proof.obligations += self._bounds()
+        proof.show_barriers(QUICK)
+        proof.show_races(QUICK, self.deadline)
+        self._retry()
+        open = [one for one in proof.obligations if one.status != PROVED]
+        for one in proof.obligations:
+            if one.status == PROVED:
+                place = ", ".join(map(str, one.lines[:6])) + (" …" if len(one.lines) > 6 else "")
+                self.outline.append(f"line {place}: {one.about}: {one.argument}")
+        if not open:
+            return self._say(PROVED)
+        counterexample = self._refuted(open) if self.replays else None
+        if counterexample is not None:
+            return self._say(REFUTED, counterexample=counterexample)
+        return self._say(OPEN, _gaps(open))
+
+    def _describe(self, execution: Execution) -> None:
+        barriers = sorted({execution.lines[at] for at in execution.barriers})
+        self.outline.append(f"barriers at lines {', '.join(map(str, barriers))}" if barriers else "no barriers")
+        for loop in execution.loops:
+            kinds = ["uniform" if loop.is_uniform else "threads may leave in different turns"]
+            kinds += ["with a barrier"] if loop.has_barrier else []
+            self.outline.append(f"loop at line {loop.line}: in any turn; {', '.join(kinds)}")
+
+    def _set_ranges(self, execution: Execution) -> None:
+        """What integers are between, in all questions."""
+        proof = self.proof
+        values = [one for access in proof.accesses for one in (access.address, *access.path)]
+        values += [one.condition for one in execution.decisions]
+        values += [fact for loop in execution.loops for fact in (*loop.limits, *loop.facts)]
+        used = {str(atom.detail) for atom in leaves(values)}
+        self.flat: list[str] = []
+        for axis, extent in zip(AXES, self.block, strict=True):
+            most = LARGEST // extent if axis == "x" else 65535
+            given = 1 if self.example is None else self.example.grid[AXES.index(axis)]
+            if given == 1 and used.isdisjoint((f"%ctaid.{axis}", f"%nctaid.{axis}")):
+                self.flat.append(axis)
+                most = 1
+            proof.ranges[f"%nctaid.{axis}"] = (1, most)
+        for parameter in self.kernel.parameters:
+            if parameter.title not in proof.sizes:
+                proof.ranges[parameter.title] = (0, LARGEST)
+        for name in proof.sizes:
+            proof.ranges[f"len({name})"] = (0, LARGEST)
+
+    # Bounds, and the contracts that are guessed for them.
+
+    def _bounds(self) -> list[Obligation]:
+        proof = self.proof
+        said = {name for text in self.assume for name in re.findall(r"len\(\s*(\w+)\s*\)", text)}
+        unknown = [name for name in proof.sizes if name not in said]
+        if self.example is None or not unknown:
+            return proof.show_bounds(lambda _: True, QUICK)
+        found = proof.show_bounds(lambda one: one.name not in unknown, QUICK)
+        ways: list[list[str]] = [[]]
+        guessed = list(grid_guesses(self.example, self.block))
+        if guessed:
+            ways.append(guessed)
+        best: tuple[list[str], list[Obligation]] | None = None
+        for grid in ways:
+            chosen, shown = list(grid), list[Obligation]()
+            for name in unknown:
+                texts, obligations = self._guess(name, chosen)
+                chosen, shown = texts, shown + obligations
+            if best is None or all(one.status == PROVED for one in shown):
+                best = chosen, shown
+            if all(one.status == PROVED for one in shown):
+                break
+        assert best is not None
+        self.guessed, shown = best
+        proof.contracts = self._contracts(self.guessed)
+        proof.forget()
+        return found + shown
+
+    def _guess(self, name: str, before: list[str]) -> tuple[list[str], list[Obligation]]:
+        """Find a length of an array with which accesses to it are in bounds; the obligations of the last guess else."""
+        assert self.example is not None
+        proof = self.proof
+
+        def concerns(object: Object) -> bool:
+            return object.bytes is None and object.name == name
+
+        if name not in self.example.lengths:
+            return before, proof.show_bounds(concerns, QUICK)
+        first: tuple[list[str], list[Obligation]] | None = None
+        for number, guess in enumerate(length_guesses(name, self.example, self.block)):
+            if number >= MOST_GUESSES or monotonic() > self.deadline:
+                break
+            proof.contracts = self._contracts([*before, guess])
+            proof.forget()
+            shown = proof.show_bounds(concerns, QUICK)
+            if first is None or all(one.status == PROVED for one in shown):
+                first = [*before, guess], shown
+            if all(one.status == PROVED for one in shown):
+                break
+        assert first is not None
+        return first
+
+    def _retry(self) -> None:
+        """Try what is open once more, with what the example shows of the grid."""
+        proof = self.proof
+        is_open = any(one.status != PROVED and one.retry is not None for one in proof.obligations)
+        guesses = [] if self.example is None else list(grid_guesses(self.example, self.block))
+        if not is_open or not guesses or set(guesses) <= set(self.guessed):
+            return
+        proof.contracts = self._contracts([*self.guessed, *guesses])
+        proof.forget()
+        again = [one.retry() if one.status != PROVED and one.retry is not None else one for one in proof.obligations]
+        if [one.status for one in again] != [one.status for one in proof.obligations]:
+            proof.obligations, self.guessed = again, [*self.guessed, *guesses]
+        else:
+            proof.contracts = self._contracts(self.guessed)
+            proof.forget()
+
+    def _contracts(self, texts: Iterable[str]) -> list[Any]:
+        return [*self.base, *(self.names.contract(text) for text in texts)]
+
+    # Counterexamples.
+
+    def _refuted(self, open: list[Obligation]) -> Counterexample | None:
+        """A small launch that goes wrong, found again by the solver and run on the emulator."""
+        proof = self.proof
+        before = dict(proof.ranges)
+        for name, (low, high) in before.items():
+            limit = SMALL_GRID if name.startswith("%") else SMALL_LENGTH if name.startswith("len(") else SMALL_NUMBER
+            proof.ranges[name] = (low, min(high, limit))
+        proof.forget()
+        tried = 0
+        try:
+            for one in open:
+                is_guess = one.kind in ("bounds", "alignment") and any(f"len({name})" in " ".join(self.guessed)
+                                                                       for name in proof.sizes)  # fmt: skip
+                if one.again is None or is_guess or tried >= MOST_REPLAYS or monotonic() > self.deadline:
+                    continue
+                tried += 1
+                model = one.again(PATIENT // 3)
+                if model is None:
+                    continue
+                found = replay(self.kernel, self.block, self.shared, model, proof.sizes, self.timeout)
+                if found is not None:
+                    return found
+        finally:
+            proof.ranges = before
+        return None
+
+    # Words.
+
+    def _say(self, level: str, gaps: Sequence[Gap] = (), counterexample: Counterexample | None = None) -> Verdict:
+        proof = getattr(self, "proof", None)
+        kinds = [one.kind for one in proof.obligations if one.status == PROVED] if proof else []
+        return Verdict(
+            level, self.kernel.title, self._assumptions(), gaps, counterexample, self.outline, count(kinds),
+            monotonic() - self.start,
+        )  # fmt: skip
+
+    def _assumptions(self) -> list[str]:
+        extents = " x ".join(map(str, self.block))
+        found = [
+            f"the block is {extents}" + (f", with {self.shared} bytes of dynamic shared memory" if self.shared else "")
+        ]
+        found += self.assume
+        found += [f"{one} (from the example launch)" for one in self.guessed]
+        proof: Proof | None = getattr(self, "proof", None)
+        if proof is None:
+            return found
+        if self.flat:
+            found.append(" and ".join(f"grid.{axis} == 1" for axis in self.flat))
+        if "x" not in self.flat:
+            found.append("grid.x * block.x is less than 2^31")
+        if any(one.title not in proof.sizes and one.type.kind in "usb" for one in self.kernel.parameters):
+            found.append("integer arguments are from 0 to 2^31 - 1")
+        if proof.sizes:
+            sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.sizes.items()))
+            found.append("array arguments do not overlap, are aligned to 16 bytes and have fewer than 2^31 elements"
+                         f" (bytes of an element: {sizes})")  # fmt: skip
+        if proof.execution.loops:
+            found.append("loops end, and no loop makes 2^31 turns")
+        return found
+
+
+def _gaps(open: Sequence[Obligation]) -> list[Gap]:
+    """What was not shown, each thing once."""
+    found: dict[tuple[Any, ...], Gap] = {}
+    for one in open:
+        gap = Gap(
+            one.kind, one.lines, one.about, one.reason or "a value was found for which it does not hold", one.help
+        )
+        found.setdefault((gap.kind, gap.lines, gap.about), gap)
+    return list(found.values())
+
+
+def _extents(given: int | Sequence[int]) -> tuple[int, int, int]:
+    extents = (given,) if isinstance(given, int) else tuple(given)
+    x, y, z = (*extents, 1, 1)[:3]
+    return int(x), int(y), int(z)
+
+
+def _example(kernel: ir.Function, args: Sequence[Any], grid: tuple[int, int, int]) -> Example:
+    """What a launch shows of sizes: integers, and arrays with their lengths."""
+    numbers: dict[str, int] = {}
+    lengths: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    for parameter, value in zip(kernel.parameters, args, strict=False):
+        if isinstance(value, (bool, np.bool_)):
+            continue
+        if isinstance(value, (int, np.integer)):
+            numbers[parameter.title] = int(value)
+        elif hasattr(value, "shape") and hasattr(value, "dtype") and value.shape:
+            array = np.asarray(value)
+            lengths[parameter.title], sizes[parameter.title] = int(array.size), array.dtype.itemsize
+    return Example(numbers, lengths, sizes, grid)
+
+
+def _lines(kernel: ir.Function, facts: Facts) -> list[int]:
+    """The line of each instruction."""
+    source = kernel.module.source if kernel.module is not None else None
+    return [
+        source.position(one.start)[0] if source is not None and one.start is not None else number + 1
+        for number, one in enumerate(facts.instructions)
+    ]

@@ -1,0 +1,298 @@
+"""Terms: what registers hold, as exact expressions of the thread, the block, the parameters and the turns of loops.
+
+They are the sums of `flow.expressions`, built by the steps of the table. Here is what a proof adds: the block is fixed,
+so `%ntid` is a number; what no expression is known for is a `Symbol`, any value at all, which knows in which loops it
+was made and whether all threads of a block have the same one; predicates are simplified.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ptxlab import ir
+from ptxlab.flow import Facts
+from ptxlab.flow.expressions import ADDRESS, COUNTER, HELD, PARAMETER, SPECIAL, Atom, Linear, linear
+from ptxlab.flow.ranges import DECISIONS, Bounds
+from ptxlab.flow.steps import PREDICATE, Step
+from ptxlab.flow.symbolic import LONG, MOST_BLOCKS, WORD, Symbolic
+from ptxlab.isa.types import Type, type_named
+
+SHARED_BYTES = 1 << 20  # more than any GPU has
+TRUE, FALSE = linear(PREDICATE, 1), linear(PREDICATE, 0)
+MOST_TURNS = 1 << 31  # of a loop: an assumption of every proof
+AXES = "xyz"
+INTEGER = type_named("s64")
+UNSIGNED = {16: type_named("u16"), 32: WORD, 64: LONG}
+
+
+@dataclass(eq=False)
+class Loop:
+    """A loop in its place: its turns are counted by one atom, 0 in the first."""
+
+    head: int
+    line: int
+    outer: tuple[Loop, ...]
+    has_barrier: bool = False
+    has_free_turn: bool = True
+    """Whether a turn can be made without a barrier."""
+    is_uniform: bool = False
+    """Whether all threads of a block that enter it leave it in the same turn."""
+    limits: list[Linear] = field(default_factory=list)
+    """How many turns there can be at most: in every turn, and after the loop."""
+    facts: list[Linear] = field(default_factory=list)
+    """What else holds in every turn, and after the loop."""
+    counter: Linear = FALSE
+
+    def __repr__(self) -> str:
+        return f"turn of the loop at line {self.line}"
+
+
+@dataclass(eq=False)
+class Symbol:
+    """A value of which nothing is known but where it comes from."""
+
+    reason: str
+    line: int
+    loops: tuple[Loop, ...]
+    is_uniform: bool = False
+
+    def __repr__(self) -> str:
+        return f"{self.reason} (line {self.line})"
+
+
+class Terms(Symbolic):
+    """Builds the terms of one kernel with a block of given extents."""
+
+    def __init__(self, facts: Facts, block: tuple[int, int, int]) -> None:
+        super().__init__(facts)
+        self.block = block
+
+    # Atoms.
+
+    def symbol(self, symbol: Symbol, type: Type) -> Linear:
+        """A value that is a symbol."""
+        return self._atom(HELD, symbol, type, key=id(symbol))
+
+    def counter(self, loop: Loop) -> Linear:
+        """The number of a turn of a loop."""
+        return self._atom(COUNTER, loop, LONG, (0, MOST_TURNS - 1), key=id(loop))
+
+    def leaf(self, operand: ir.Operand, type: Type) -> Linear:
+        """A constant, what a thread is given, or the address of a variable."""
+        if isinstance(operand, ir.VariableReference):
+            space = operand.variable.state_space.partition("::")[0]
+            most = SHARED_BYTES if space == "shared" else (1 << 32) - 1 if space != "global" else (1 << 63) - 1
+            found = self._atom(ADDRESS, operand.variable, LONG, (0, most), key=id(operand.variable))
+            return found.as_type(type).plus(linear(type, operand.offset))
+        return super().leaf(operand, type)
+
+    def special(self, operand: ir.SpecialRegister, type: Type) -> Linear | None:
+        """A register that is the same as long as a thread runs; None: it is not one that a proof knows."""
+        axis = AXES.find(operand.component or "-")
+        extents = self.block
+        name = operand.name
+        if name == "%ntid" and axis >= 0:
+            return linear(type, extents[axis])
+        if name == "%tid" and axis >= 0:
+            if extents[axis] == 1:
+                return linear(type, 0)
+            return self._named(f"%tid.{AXES[axis]}", (0, extents[axis] - 1), type)
+        if name == "%ctaid" and axis >= 0:
+            return self._named(f"%ctaid.{AXES[axis]}", (0, MOST_BLOCKS - 1 if axis == 0 else 65534), type)
+        if name == "%nctaid" and axis >= 0:
+            return self._named(f"%nctaid.{AXES[axis]}", (1, MOST_BLOCKS if axis == 0 else 65535), type)
+        if name == "%laneid":
+            return self._modulo(self.linear_thread(), 32, type)
+        return None
+
+    def linear_thread(self) -> Linear:
+        """The number of the thread in its block."""
+        found, pitch = linear(WORD, 0), 1
+        for axis, extent in enumerate(self.block):
+            if extent > 1:
+                found = found.plus(self._named(f"%tid.{AXES[axis]}", (0, extent - 1), WORD), pitch)
+            pitch *= extent
+        return found
+
+    def _named(self, name: str, bounds: Bounds, type: Type) -> Linear:
+        return self._fit(self._atom(SPECIAL, name, WORD, bounds), WORD, type)
+
+    def _modulo(self, value: Linear, divisor: int, type: Type) -> Linear:
+        step = Step("%", WORD, (0, 1), WORD)
+        return self._fit(self.apply(step, [value, linear(WORD, divisor)]), WORD, type)
+
+    # What steps make of terms.
+
+    def apply(self, step: Step, parts: list[Linear]) -> Linear:
+        """What a step makes of terms, simplified."""
+        if step.operation == "window" and step.detail == "global":
+            return linear(step.type, 0)  # a generic address in global memory is the address there
+        if step.operation == "select":
+            return self._select(step, parts)
+        if step.type.kind == "p" and step.of.kind == "p" and len(parts) == 2:
+            if parts[0].is_constant:
+                parts = parts[::-1]
+            simple = _predicates(step.operation, parts[0], parts[1])
+            return super().apply(step, parts) if simple is None else simple
+        found = super().apply(step, parts)
+        decide = DECISIONS.get(step.operation)
+        if decide is not None and step.of.kind in "usb" and not found.is_constant:
+            given = [self._as(part, step.of) for part in parts]
+            if all(one.fits(step.of) for one in given):
+                decided = decide(step, [_Range(*one.bounds) for one in given])
+                return found if decided is None else linear(PREDICATE, int(decided))
+            if step.operation == "==" and given[0] == given[1]:
+                return TRUE
+        return found
+
+    def _select(self, step: Step, parts: list[Linear]) -> Linear:
+        condition, yes, no = parts
+        if condition.is_constant:
+            return yes if condition.constant else no
+        if yes == no:
+            return yes
+        if step.type.kind == "p" and yes.is_constant and no.is_constant:
+            return condition if yes.constant else self.negated(condition)
+        return super().apply(step, [condition, self._as(yes, step.type), self._as(no, step.type)])
+
+    def choose(self, condition: Linear, yes: Linear, no: Linear) -> Linear:
+        """One of two terms of a type."""
+        return self.apply(Step("select", yes.type, (0, 1, 2), yes.type), [condition, yes, no.as_type(yes.type)])
+
+    def negated(self, condition: Linear) -> Linear:
+        """Whether a predicate does not hold."""
+        return self.apply(_XOR, [condition, TRUE])
+
+    def every(self, conditions: Iterable[Linear]) -> Linear:
+        """Whether all predicates hold."""
+        found = TRUE
+        for one in conditions:
+            found = self.apply(_AND, [found, one])
+        return found
+
+    def some(self, conditions: Iterable[Linear]) -> Linear:
+        """Whether one of some predicates holds."""
+        found = FALSE
+        for one in conditions:
+            found = self.apply(_OR, [found, one])
+        return found
+
+    def equal(self, one: Linear, other: Linear) -> Linear:
+        """Whether two terms of a type are equal."""
+        return self.apply(Step("==", PREDICATE, (0, 1), one.type), [one, other])
+
+    def at_most(self, one: Linear, other: Linear) -> Linear:
+        """Whether one term is at most another of its type."""
+        return self.apply(Step("<=", PREDICATE, (0, 1), one.type), [one, other])
+
+    def product(self, one: Linear, other: Linear) -> Linear:
+        """One term times another of the same type."""
+        return self.apply(Step("*", one.type, (0, 1), one.type), [one, other])
+
+    def fit(self, value: Linear, own: Type, type: Type) -> Linear:
+        """A value of one type, read as another."""
+        return self._fit(value, own, type)
+
+    @property
+    def loops(self) -> dict[int, frozenset[int]]:
+        """The blocks of each loop, by its head."""
+        return self._loops
+
+    # Questions.
+
+    def substitute(self, value: Linear, replaced: Mapping[Atom, Linear], known: dict[Atom, Linear]) -> Linear:
+        """A term with other terms in place of atoms."""
+        found = linear(value.type, value.constant)
+        for atom, factor in value.terms:
+            if atom not in known:
+                known[atom] = self._substituted(atom, replaced, known)
+            part = known[atom]
+            if value.type.width > atom.type.width and not part.fits(atom.type):
+                part = self._operation(Step("cast", value.type, (0,), atom.type), (part,))
+            found = found.plus(part, factor) if value.type.kind != "p" else part
+        return found
+
+    def _substituted(self, atom: Atom, replaced: Mapping[Atom, Linear], known: dict[Atom, Linear]) -> Linear:
+        if atom in replaced:
+            return replaced[atom]
+        unchanged = linear(atom.type, 0, {atom: 1})
+        if atom.step is None:
+            return unchanged
+        parts = [self.substitute(part, replaced, known) for part in atom.parts]
+        return unchanged if tuple(parts) == atom.parts else self.apply(atom.step, parts)
+
+
+def leaves(values: Iterable[Linear]) -> set[Atom]:
+    """The atoms of terms that are not operations."""
+    found: set[Atom] = set()
+    seen: set[Atom] = set()
+    pending = [atom for value in values for atom, _ in value.terms]
+    while pending:
+        atom = pending.pop()
+        if atom in seen:
+            continue
+        seen.add(atom)
+        if atom.step is None or not atom.parts:
+            found.add(atom)
+        for part in atom.parts:
+            pending += [one for one, _ in part.terms]
+    return found
+
+
+def is_uniform(values: Iterable[Linear], is_counter: Callable[[Loop], bool]) -> bool:
+    """Whether all threads of a block have the same value, in the turns of loops for which `is_counter` says so."""
+    for atom in leaves(values):
+        detail = atom.detail
+        if atom.kind == SPECIAL and str(detail).startswith("%tid"):
+            return False
+        if isinstance(detail, Loop) and not is_counter(detail):
+            return False
+        if isinstance(detail, Symbol) and not (detail.is_uniform and all(is_counter(loop) for loop in detail.loops)):
+            return False
+        if atom.kind not in (SPECIAL, PARAMETER, ADDRESS, COUNTER, "window") and not isinstance(detail, Symbol):
+            return False
+    return True
+
+
+def signed(type: Type) -> Type:
+    """The type of numbers with a sign of the same width."""
+    return type_named(f"s{type.width}")
+
+
+@dataclass(frozen=True)
+class _Range:
+    low: int
+    high: int
+
+
+_AND, _OR, _XOR = (Step(sign, PREDICATE, (0, 1), PREDICATE) for sign in "&|^")
+
+
+def _predicates(operation: str, one: Linear, other: Linear) -> Linear | None:
+    """`and`, `or` and `xor` of predicates, where that is simple."""
+    if other.is_constant:
+        one, other = other, one
+    if one.is_constant:
+        if operation == "&":
+            return other if one.constant else FALSE
+        if operation == "|":
+            return TRUE if one.constant else other
+        if operation in ("^", "=="):
+            if one.constant != (operation == "=="):
+                return inverse(other)
+            return other
+        return None
+    if one == other:
+        return FALSE if operation == "^" else TRUE if operation == "==" else one if operation in "&|" else None
+    if inverse(one) == other:
+        return FALSE if operation in ("&", "==") else TRUE if operation in "|^" else None
+    return None
+
+
+def inverse(value: Linear) -> Linear | None:
+    """The predicate that a term is the negation of."""
+    atoms = list(value.terms)
+    if len(atoms) == 1 and atoms[0][0].kind == "^" and TRUE in atoms[0][0].parts:
+        return next((part for part in atoms[0][0].parts if part != TRUE), None)
+    return None

@@ -1,0 +1,128 @@
+"""What a proof says: proved, under which assumptions; a counterexample, replayed; or not proved, where and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ptxlab.report import Diagnostic
+
+SHOWN = "no access out of bounds or misaligned, no data race, and every barrier is reached by all threads of the block"
+PROVED, REFUTED, OPEN = "proved", "counterexample", "not-proved"
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that was not shown."""
+
+    kind: str
+    lines: tuple[int, ...]
+    about: str
+    reason: str
+    help: str = ""
+
+    def __str__(self) -> str:
+        place = f"line {self.lines[0]}" if len(self.lines) == 1 else f"lines {', '.join(map(str, self.lines[:4]))}"
+        if len(self.lines) > 4:
+            place += " and others"
+        help = f"\n    help: {self.help}" if self.help else ""
+        return f"{place}: {self.about}: {self.reason}{help}"
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A launch that goes wrong on the emulator."""
+
+    finding: Diagnostic
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    numbers: dict[str, int]
+    lengths: dict[str, int]
+
+    @property
+    def launch(self) -> str:
+        """The launch in words."""
+        numbers = [f"{name} = {value}" for name, value in self.numbers.items()]
+        lengths = [f"len({name}) = {value}" for name, value in self.lengths.items()]
+        return ", ".join([f"grid {_extent(self.grid)}", f"block {_extent(self.block)}", *numbers, *lengths])
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer."""
+
+    level: str
+    """`proved`, `counterexample` or `not-proved`."""
+    kernel: str
+    assumptions: Sequence[str]
+    gaps: Sequence[Gap] = ()
+    counterexample: Counterexample | None = None
+    outline: Sequence[str] = ()
+    """The steps of the proof, one a line."""
+    counts: dict[str, int] | None = None
+    """How many obligations of each kind were discharged."""
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return self.level == PROVED
+
+    def __str__(self) -> str:
+        lines = []
+        if self.level == PROVED:
+            lines.append(f"`{self.kernel}` is proved: {SHOWN}")
+        elif self.level == REFUTED:
+            assert self.counterexample is not None
+            lines.append(f"`{self.kernel}` is refuted by a run: {self.counterexample.launch}")
+            lines.append(str(self.counterexample.finding))
+        else:
+            lines.append(f"`{self.kernel}` is not proved")
+            lines += [f"  {gap}" for gap in self.gaps]
+        if self.level != REFUTED:
+            lines += ["assuming that", *(f"  - {one}" for one in self.assumptions)]
+        return "\n".join(lines)
+
+    def explained(self) -> str:
+        """The answer with the outline of the proof."""
+        return "\n".join([str(self), "outline", *(f"  {one}" for one in self.outline)])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The answer for programs."""
+        found: dict[str, Any] = {
+            "version": 1,
+            "level": self.level,
+            "kernel": self.kernel,
+            "assumptions": list(self.assumptions),
+            "seconds": round(self.seconds, 3),
+            "proved": self.counts or {},
+            "gaps": [
+                {"kind": one.kind, "lines": list(one.lines), "about": one.about, "reason": one.reason, "help": one.help}
+                for one in self.gaps
+            ],
+            "outline": list(self.outline),
+        }
+        if self.counterexample is not None:
+            example = self.counterexample
+            found["counterexample"] = {
+                "code": example.finding.code,
+                "message": example.finding.message,
+                "line": example.finding.line,
+                "grid": list(example.grid),
+                "block": list(example.block),
+                "numbers": example.numbers,
+                "lengths": example.lengths,
+            }
+        return found
+
+
+def count(kinds: Sequence[str]) -> dict[str, int]:
+    """How many there are of each kind."""
+    return dict(sorted(Counter(kinds).items()))
+
+
+def _extent(extents: Sequence[int]) -> str:
+    kept = list(extents)
+    while len(kept) > 1 and kept[-1] == 1:
+        kept.pop()
+    return " x ".join(map(str, kept))
