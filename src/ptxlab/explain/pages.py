@@ -51,7 +51,7 @@ def _sources() -> Iterator[dict[str, str]]:
     from ptxlab.emulate.explain.pages import pages as of_emulator
 
     yield of_emulator()
-    for package in ("programs", "gpu", "syntax", "litmus", "toolchain", "author", "estimate", "measure"):
+    for package in ("programs", "gpu", "syntax", "litmus", "toolchain", "author", "estimate", "measure", "schedule"):
         yield import_module(f"ptxlab.{package}.pages").PAGES
     from ptxlab.toolchain import ADVISORIES
 

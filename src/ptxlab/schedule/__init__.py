@@ -1,14 +1,14 @@
 """From an algorithm to a fast kernel by steps, each of which keeps what is computed.
 
-- `read`: a Python function as an `algorithm`; `reference`: what it means, by NumPy.
+- `statements`, `read`: a Python function as an algorithm; `reference`: what it means, by NumPy.
 - `state`, `steps`: what is decided, and how; a step is a file.
 - `plan`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`: barriers, derived.
 - `address`, `expressions`, `emit`: the tree as a kernel of `ptxlab.author`.
-- `schedule`: what a user holds.
+- `scheduling`: what a user holds.
 """
 
-from ptxlab.schedule.algorithm import Algorithm
 from ptxlab.schedule.read import algorithm, bf16, f16, f32
-from ptxlab.schedule.schedule import Schedule, Step, schedule
+from ptxlab.schedule.scheduling import Schedule, Step, schedule
+from ptxlab.schedule.statements import Algorithm
 
 __all__ = ["Algorithm", "Schedule", "Step", "algorithm", "bf16", "f16", "f32", "schedule"]

@@ -16,11 +16,11 @@ from ptxlab.author.emit import emit
 from ptxlab.author.lines import SourcePosition
 from ptxlab.author.trace import current
 from ptxlab.schedule.address import FILL, READ, Addresses, Below, Place, Value, advance
-from ptxlab.schedule.algorithm import Let, Load, Reduce, Statement, Store
 from ptxlab.schedule.expressions import is_zero, register, write_expression
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.plan import BYTES, Barrier, Buffer, Commit, Fill, Keep, Leaf, Loop, Node, Plan, Wait, reads, walk
 from ptxlab.schedule.reference import NEUTRAL
+from ptxlab.schedule.statements import Let, Load, Reduce, Statement, Store
 from ptxlab.schedule.walk import WARP, chunks, combination
 
 STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare; more is dynamic

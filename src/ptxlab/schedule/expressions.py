@@ -9,7 +9,7 @@ from typing import Any
 from ptxlab.author import f32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Addresses, Value
-from ptxlab.schedule.algorithm import Expression, Index, Load, Name, Number, Operation
+from ptxlab.schedule.statements import Expression, Index, Load, Name, Number, Operation
 
 LOG2_E, LN_2 = 1.4426950408889634, 0.6931471805599453
 _SIMPLE = {

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from ptxlab.schedule.algorithm import Let, Load, Reduce, Statement, loads, names
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import Part, Stage, State
+from ptxlab.schedule.statements import Let, Load, Reduce, Statement, loads, names
 
 MOST_UNROLLED = 4096  # iterations of nested loops that are written out
 MOST_REGISTERS = 224  # elements that a thread keeps of one array
@@ -165,7 +165,7 @@ def plan(state: State, multiples: Mapping[str, int]) -> Plan:
     for one in state.stages:
         if not any(isinstance(node, (Fill, Keep)) and stage_of(node) is one for node, _ in walk(made.tree)):
             where = f"in `{one.at}`" if one.at else "in the kernel"
-            state.refuse("unused-stage", f"step {one.step + 1} stages `{one.array}` {where}, where nothing reads it")
+            state.refuse("illegal-step", f"step {one.step + 1} stages `{one.array}` {where}, where nothing reads it")
     _check_sizes(made)
     return made
 
@@ -344,7 +344,7 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
                 low, high = low + min(reach, 0), high + max(reach, 0)
             bounds.append((origin, low, high))
         if len({origin for origin, _, _ in bounds}) > 1:
-            state.refuse("no-box", f"accesses to `{stage.array}` do not move together, so that no box holds them")
+            state.refuse("illegal-step", f"accesses to `{stage.array}` do not move together, so that no box holds them")
         low = min(bound[1] for bound in bounds)
         boxes.append((bounds[0][0] + low, max(bound[2] for bound in bounds) - low + 1))
     guarded = tuple(
@@ -364,17 +364,15 @@ def _check_sizes(plan: Plan) -> None:
     used = sum(buffer.bytes for buffer in plan.buffers)
     if used > most:
         text = " and ".join(f"`{b.stage.array}` {b.bytes:,} bytes" for b in plan.buffers)
-        state.refuse("too-much-shared-memory", f"{text} of shared memory: {used - most:,} more than a block can have")
+        state.refuse("schedule-limit", f"{text} of shared memory: {used - most:,} more than a block can have")
     for node, path in walk(plan.tree):
         written = [loop.part for loop in path if loop.part.name in plan.unrolled]
         count = prod(state.count(part) or 1 for part in written)
         if count > MOST_UNROLLED:
             text = ", ".join(f"`{part.name}` {state.count(part)}" for part in written)
-            state.refuse(
-                "too-much-unrolled", f"{count:,} iterations would be written out ({text})", "use smaller tiles"
-            )
+            state.refuse("schedule-limit", f"{count:,} iterations would be written out ({text})", "use smaller tiles")
         if isinstance(node, Leaf) and isinstance(node.statement, (Let, Reduce)):
             kept = [state.part(n) for n in state.serial(node.statement.axes) if n in plan.unrolled]
             if prod(state.count(part) or 1 for part in kept) > MOST_REGISTERS:
                 said = f"a thread would keep {prod(state.count(p) or 1 for p in kept)} of `{node.statement.name}`"
-                state.refuse("too-many-registers", said, "use smaller tiles")
+                state.refuse("schedule-limit", said, "use smaller tiles")

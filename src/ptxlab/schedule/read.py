@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ptxlab.author.lines import definition_of, refuse_line
-from ptxlab.schedule.algorithm import (
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.statements import (
     Algorithm,
     Array,
     Expression,
@@ -32,7 +33,6 @@ from ptxlab.schedule.algorithm import (
     Store,
     loads,
 )
-from ptxlab.schedule.linear import Linear
 
 FUNCTIONS = ("exp", "log", "sqrt", "rsqrt", "tanh", "abs", "sin", "cos")
 REDUCTIONS = {"sum": "add", "max": "max", "min": "min"}

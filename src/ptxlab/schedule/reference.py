@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlab.schedule.algorithm import Algorithm, Expression, Index, Let, Load, Name, Number, Operation, Reduce, Store
 from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.statements import Algorithm, Expression, Index, Let, Load, Name, Number, Operation, Reduce, Store
 
 Values = NDArray[Any]
 _FUNCTIONS: dict[str, Any] = {

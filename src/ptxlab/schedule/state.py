@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from ptxlab.author.lines import SourcePosition, refuse
-from ptxlab.schedule.algorithm import Algorithm
 from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.statements import Algorithm
 
 MOST_THREADS = 1024
 MOST_BLOCK_PARTS = 3
@@ -71,8 +71,6 @@ class State:
     vector_step: int = 0
     pipeline: tuple[str, int, int] | None = None
     """The part whose copies run ahead, the number of stages, and the step."""
-    ahead: bool = False
-    """Whether registers are loaded one iteration before they are read."""
     group: int = 0
     """Rows of tiles that blocks with neighbouring numbers work on together."""
     resident: int = 0
@@ -128,11 +126,11 @@ class State:
             return [text]
         if text not in self.parts:
             known = ", ".join(f"`{name}`" for name in self.order)
-            self.refuse("unknown-loop", f"there is no loop `{text}`", f"loops are {known}")
+            self.refuse("illegal-step", f"there is no loop `{text}`", f"loops are {known}")
         found = [part.name for part in self.parts[text] if part.role == role]
         if not found:
             roles = {"block": "blocks", "thread": "threads"}
-            self.refuse("unknown-loop", f"all of `{text}` is run by {roles[self.parts[text][-1].role]} already")
+            self.refuse("illegal-step", f"all of `{text}` is run by {roles[self.parts[text][-1].role]} already")
         return found
 
     @property

@@ -68,6 +68,10 @@ class _Derivation:
                     self.missing += missing
                     pending = {}
                 elif missing:
+                    for other in body[number + 1 :]:  # one barrier is for copies that follow one another
+                        if not isinstance(other, Fill):
+                            break
+                        missing += self._missing(other, pending, held)
                     level, old, touch = max(missing, key=lambda one: one[0])
                     body.insert(number, Barrier(level, _reason(level, old, touch)))
                     self.inserted += 1

@@ -10,12 +10,12 @@ from ptxlab.schedule.state import MOST_BLOCK_PARTS, State
 def blocks(state: State, *loops: str) -> State:
     """The last loop changes from a block to the next."""
     if not loops and not state.tiled:
-        state.refuse("step-arguments", "`blocks` is given no loop", '`blocks("i", "j")`, or `tile(i=128).blocks()`')
+        state.refuse("illegal-step", "`blocks` is given no loop", '`blocks("i", "j")`, or `tile(i=128).blocks()`')
     names = [state.named(loop)[0] for loop in loops] or list(state.tiled)
     for name in names:
         part = state.part(name)
         if part.role != "serial":
-            state.refuse("mapped-twice", f"`{name}` is run by {part.role}s already")
+            state.refuse("illegal-step", f"`{name}` is run by {part.role}s already")
         if part.axis in state.algorithm.reduced:
             state.refuse(
                 "carried-dependence",
@@ -23,9 +23,9 @@ def blocks(state: State, *loops: str) -> State:
                 "threads can share a reduction: `threads`",
             )
         if any(stage.at == name for stage in state.stages):
-            state.refuse("mapped-order", f"data is staged in `{name}` already", "map before `stage`")
+            state.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
         state = state.with_parts(replace(part, role="block", step=len(state.steps)))
     found = (*state.blocks, *names)
     if len(found) > MOST_BLOCK_PARTS:
-        state.refuse("mapped-order", f"{len(found)} loops are run by blocks, a grid has {MOST_BLOCK_PARTS} dimensions")
+        state.refuse("illegal-step", f"{len(found)} loops are run by blocks, a grid has {MOST_BLOCK_PARTS} dimensions")
     return replace(state, blocks=found, tiled=())

@@ -10,7 +10,7 @@ from ptxlab.schedule.state import State
 def raster(state: State, rows: int) -> State:
     """Blocks that run together then read few rows and few columns, which the L2 cache keeps."""
     if not isinstance(rows, int) or rows < 1:
-        state.refuse("step-arguments", f"a group of {rows!r:.40} rows of tiles")
+        state.refuse("illegal-step", f"a group of {rows!r:.40} rows of tiles")
     if len(state.blocks) != 2:
-        state.refuse("mapped-order", f"{len(state.blocks)} loops are run by blocks, expected two", "`blocks` first")
+        state.refuse("illegal-step", f"{len(state.blocks)} loops are run by blocks, expected two", "`blocks` first")
     return replace(state, group=rows, tiled=())

@@ -10,5 +10,5 @@ from ptxlab.schedule.state import State
 def resident(state: State, blocks: int) -> State:
     """`.minnctapersm`: ptxas then keeps to as many registers as that leaves."""
     if not isinstance(blocks, int) or not 1 <= blocks <= 32:
-        state.refuse("step-arguments", f"{blocks!r:.40} blocks on an SM, expected 1 to 32")
+        state.refuse("illegal-step", f"{blocks!r:.40} blocks on an SM, expected 1 to 32")
     return replace(state, resident=blocks, tiled=())

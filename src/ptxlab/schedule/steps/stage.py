@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxlab.schedule.algorithm import loads
 from ptxlab.schedule.state import Stage, State
+from ptxlab.schedule.statements import loads
 
 SPACES = ("shared", "registers")
 
@@ -19,23 +19,23 @@ def stage(
     loop reads of which that is a fixed number, and registers what the innermost loop reads that is reduced over.
     """
     if in_ not in SPACES:
-        state.refuse("step-arguments", f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
+        state.refuse("illegal-step", f"there is no stage in {in_!r:.40}", '`in_="shared"` or `in_="registers"`')
     if not arrays:
-        state.refuse("step-arguments", "`stage` is given no array", '`stage("a", in_="shared")`')
+        state.refuse("illegal-step", "`stage` is given no array", '`stage("a", in_="shared")`')
     if in_ == "registers" and (transposed or pad):
-        state.refuse("step-arguments", "registers have no layout", "`transposed` and `pad` are for shared memory")
+        state.refuse("illegal-step", "registers have no layout", "`transposed` and `pad` are for shared memory")
     if pad < 0:
-        state.refuse("step-arguments", f"rows are {pad} elements longer")
+        state.refuse("illegal-step", f"rows are {pad} elements longer")
     for array in arrays:
         check(state, array)
         if any(one.array == array and one.space == in_ for one in state.stages):
-            state.refuse("staged-twice", f"`{array}` is staged in {in_} already")
+            state.refuse("illegal-step", f"`{array}` is staged in {in_} already")
         if transposed and len(state.algorithm.arrays[array].extents) < 2:
-            state.refuse("step-arguments", f"`{array}` has one dimension")
+            state.refuse("illegal-step", f"`{array}` has one dimension")
         chosen = default(state, array, in_) if at is None else "" if at == "" else state.named(at)[0]
         if chosen and state.part(chosen).role != "serial":
             state.refuse(
-                "mapped-order", f'`{chosen}` is run by {state.part(chosen).role}s: stage in a loop, or at `""`'
+                "illegal-step", f'`{chosen}` is run by {state.part(chosen).role}s: stage in a loop, or at `""`'
             )
         made = Stage(array, in_, chosen, transposed, pad, len(state.steps))
         state = replace(state, stages=(*state.stages, made), tiled=())
@@ -46,13 +46,11 @@ def check(state: State, array: str) -> None:
     """Refuse what is not an array that is read, and one that is written too."""
     known = state.algorithm.arrays
     if array not in known:
-        state.refuse(
-            "unknown-array", f"there is no array `{array}`", f"arrays are {', '.join(f'`{n}`' for n in known)}"
-        )
+        state.refuse("illegal-step", f"there is no array `{array}`", f"arrays are {', '.join(f'`{n}`' for n in known)}")
     if array in state.algorithm.outputs:
-        state.refuse("staged-output", f"`{array}` is written", "what is read is staged")
+        state.refuse("illegal-step", f"`{array}` is written", "what is read is staged")
     if not any(load.array == array for one in state.algorithm.statements for load in loads(one)):
-        state.refuse("unknown-array", f"`{array}` is not read")
+        state.refuse("illegal-step", f"`{array}` is not read")
 
 
 def default(state: State, array: str, space: str) -> str:

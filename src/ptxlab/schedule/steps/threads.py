@@ -10,12 +10,12 @@ from ptxlab.schedule.state import MOST_THREADS, State
 def threads(state: State, *loops: str) -> State:
     """The last loop changes from a thread to the next. A reduction over such a loop is combined among threads."""
     if not loops and not state.tiled:
-        state.refuse("step-arguments", "`threads` is given no loop", '`threads("i", "j")`, or `tile(i=8).threads()`')
+        state.refuse("illegal-step", "`threads` is given no loop", '`threads("i", "j")`, or `tile(i=8).threads()`')
     names = [state.named(loop)[0] for loop in loops] or list(state.tiled)
     for name in names:
         part = state.part(name)
         if part.role != "serial":
-            state.refuse("mapped-twice", f"`{name}` is run by {part.role}s already")
+            state.refuse("illegal-step", f"`{name}` is run by {part.role}s already")
         if state.count(part) is None:
             state.refuse(
                 "unknown-extent",
@@ -23,9 +23,9 @@ def threads(state: State, *loops: str) -> State:
                 f"tile `{part.axis}` first, or fix its size: `schedule(..., n=1024)`",
             )
         if any(stage.at == name for stage in state.stages):
-            state.refuse("mapped-order", f"data is staged in `{name}` already", "map before `stage`")
+            state.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
         state = state.with_parts(replace(part, role="thread", step=len(state.steps)))
     state = replace(state, threads=(*state.threads, *names), tiled=())
     if state.thread_count > MOST_THREADS:
-        state.refuse("too-many-threads", f"{state.thread_count} threads, a block has at most {MOST_THREADS}")
+        state.refuse("schedule-limit", f"{state.thread_count} threads, a block has at most {MOST_THREADS}")
     return state

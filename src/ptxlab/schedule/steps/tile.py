@@ -10,7 +10,7 @@ from ptxlab.schedule.state import Part, State
 def tile(state: State, **sizes: int) -> State:
     """Each axis gets one more part, the iterations of a tile. What does not fill a tile is masked."""
     if not sizes:
-        state.refuse("step-arguments", "`tile` is given no loop", "`tile(i=128, j=128)`")
+        state.refuse("illegal-step", "`tile` is given no loop", "`tile(i=128, j=128)`")
     made = []
     for axis, size in sizes.items():
         state, name = _cut(state, axis, size)
@@ -22,13 +22,13 @@ def _cut(state: State, axis: str, size: int) -> tuple[State, str]:
     state.named(axis.rpartition(".")[0] or axis)
     last = state.parts[axis][-1]
     if not isinstance(size, int) or size < 1:
-        state.refuse("step-arguments", f"a tile of `{axis}` has {size!r:.40} iterations, expected a positive number")
+        state.refuse("illegal-step", f"a tile of `{axis}` has {size!r:.40} iterations, expected a positive number")
     if last.role != "serial":
-        state.refuse("tile-order", f"`{last.name}` is run by {last.role}s already", "tile before that")
+        state.refuse("illegal-step", f"`{last.name}` is run by {last.role}s already", "tile before that")
     if last.extent is not None and last.extent % size:
-        state.refuse("tile-size", f"`{last.name}` has {last.extent} iterations, not a multiple of {size}")
+        state.refuse("illegal-step", f"`{last.name}` has {last.extent} iterations, not a multiple of {size}")
     if any(stage.at == last.name for stage in state.stages) or (state.pipeline and state.pipeline[0] == last.name):
-        state.refuse("tile-order", f"data is staged in `{last.name}` already", "tile before `stage`")
+        state.refuse("illegal-step", f"data is staged in `{last.name}` already", "tile before `stage`")
     outer = replace(last, weight=last.weight * size, extent=None if last.extent is None else last.extent // size)
     inner = Part(axis, last.number + 1, last.weight, size)
     parts = {**state.parts, axis: (*state.parts[axis][:-1], outer, inner)}

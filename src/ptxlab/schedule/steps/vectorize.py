@@ -18,13 +18,13 @@ def vectorize(state: State, *arguments: str | int) -> State:
     """
     *arrays, width = arguments
     if not arrays or not isinstance(width, int) or width not in (2, 4, 8):
-        state.refuse("step-arguments", "`vectorize` takes arrays and a width of 2, 4 or 8", '`vectorize("a", "c", 4)`')
+        state.refuse("illegal-step", "`vectorize` takes arrays and a width of 2, 4 or 8", '`vectorize("a", "c", 4)`')
     for array in map(str, arrays):
         if array not in state.algorithm.outputs:
             check(state, array)
         found = state.algorithm.arrays[array]
         if width * BYTES[found.element] > 16:
-            state.refuse("vector-size", f"{width} of `{found.element}` are more than the 16 bytes of one access")
+            state.refuse("illegal-step", f"{width} of `{found.element}` are more than the 16 bytes of one access")
         state = replace(state, vectors={**state.vectors, array: width}, vector_step=len(state.steps), tiled=())
         if array not in state.algorithm.outputs and not any(one.array == array for one in state.stages):
             state = replace(
@@ -35,7 +35,7 @@ def vectorize(state: State, *arguments: str | int) -> State:
 
 def around(state: State, array: str) -> str:
     """The loop around the innermost parts of the axes that index the last dimension of an array."""
-    from ptxlab.schedule.algorithm import loads
+    from ptxlab.schedule.statements import loads
 
     for one in state.algorithm.statements:
         last = {
@@ -50,7 +50,7 @@ def around(state: State, array: str) -> str:
             ]
             if not inner or state.count(state.part(inner[0])) is None:
                 state.refuse(
-                    "vector-size",
+                    "illegal-step",
                     f"no loop of a fixed number of iterations has neighbouring elements of `{array}` in it",
                     f"tile `{min(last)}`, and leave the innermost part to each thread",
                 )

@@ -27,11 +27,11 @@ from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
 from ptxlab.measure import Launch
 from ptxlab.report.nearest import nearest
-from ptxlab.schedule.algorithm import Algorithm
 from ptxlab.schedule.emit import shared_bytes, write_kernel
 from ptxlab.schedule.plan import BYTES, Plan, plan
 from ptxlab.schedule.reference import compute
 from ptxlab.schedule.state import State
+from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.pipeline import pipeline
 from ptxlab.schedule.steps.raster import raster
@@ -147,7 +147,7 @@ class Schedule:
     def undo(self, steps: int = 1) -> Self:
         """Take back the last steps."""
         if not 0 <= steps <= len(self.steps):
-            refuse("step-arguments", f"{steps} of {len(self.steps)} steps are to be undone", position=here())
+            refuse("illegal-step", f"{steps} of {len(self.steps)} steps are to be undone", position=here())
         count = len(self.steps) - steps
         self.steps, self._states, self._kernels = self.steps[:count], self._states[: count + 1], {}
         return self
@@ -223,7 +223,7 @@ class Schedule:
             if count > MOST_BLOCKS[axis]:
                 said = f"{count:,} blocks in dimension {axis} of the grid, which has {MOST_BLOCKS[axis]:,} at most"
                 refuse(
-                    "too-many-blocks", said, helps=["use larger tiles, or another order in `blocks`"], position=here()
+                    "schedule-limit", said, helps=["use larger tiles, or another order in `blocks`"], position=here()
                 )
         args = [*arguments, *(size for name, size in sizes.items() if name not in self.sizes)]
         return Launch(
@@ -354,7 +354,7 @@ def schedule(algorithm: Algorithm, target: str = "sm_90a", **sizes: int) -> Sche
         if name not in algorithm.sizes:
             known = ", ".join(f"`{size}`" for size in algorithm.sizes)
             refuse(
-                "step-arguments",
+                "illegal-step",
                 f"`{algorithm.name}` has no size `{name}`",
                 helps=[f"it has {known}"],
                 position=position,
@@ -385,7 +385,7 @@ def _alignment(array: Any) -> int:
 
 
 def _is_read(algorithm: Algorithm, name: str) -> bool:
-    from ptxlab.schedule.algorithm import loads
+    from ptxlab.schedule.statements import loads
 
     return any(load.array == name for one in algorithm.statements for load in loads(one))
 

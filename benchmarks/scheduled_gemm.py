@@ -1,6 +1,6 @@
 """The product of f32 matrices by schedules: each adds a step to the one before, beside cuBLAS.
 
-    python benchmarks/schedule_ladder.py FILE [--sizes 20] [--seconds 300] [--seed 1] [--variants]
+    python benchmarks/scheduled_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1] [--variants]
 
 needs an H200. All schedules at 4096 x 4096 x 4096; the last at random sizes, of which extents are drawn log-uniformly
 from 64 to 8192. cuBLAS is what torch calls, without TF32. Contenders take turns, each captured in a graph; before each
@@ -100,7 +100,7 @@ def pipelined(m: int = 64, n: int = 256, k: int = 16, stages: int = 3, resident:
     return s.raster(group).resident(resident)
 
 
-LADDER = {
+STEPS = {
     "naive": naive,
     "coalesced": coalesced,
     "shared memory": shared_memory,
@@ -172,7 +172,7 @@ def main() -> None:
         if one["wrong"]:
             print("wrong:", one["wrong"])
 
-    row("ladder", {name: make() for name, make in LADDER.items()}, 4096, 4096, 4096)
+    row("steps", {name: make() for name, make in STEPS.items()}, 4096, 4096, 4096)
     if given.variants:
         row("variants", {name: make() for name, make in VARIANTS.items()}, 4096, 4096, 4096)
     chance, ratios = random.Random(given.seed), []

@@ -1,0 +1,258 @@
+"""Schedules: what they compute, which barriers they need, and what is refused where."""
+
+# ruff: noqa: F821, UP037 - the names of sizes and loops are those of algorithms
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.report import KernelError, PtxError
+from ptxlab.schedule import Schedule, algorithm, f32, schedule
+from tests.schedule.algorithms import ALGORITHMS, convolution, gemv, matmul, rms_norm, row_sum, softmax, transpose
+from tests.schedule.random_schedules import attempt
+
+
+def tiled() -> Schedule:
+    """8 x 8 threads with 2 x 2 elements each."""
+    s = schedule(matmul).tile(i=16, j=16).blocks()
+    s.tile(i=2, j=2).threads()
+    s.tile(x=8).reorder("x", "i", "j")
+    return s.stage("a", "b", in_="shared").stage("a", "b", in_="registers")
+
+
+def pipelined() -> Schedule:
+    """Rows of 4 elements, and copies that run ahead."""
+    s = schedule(matmul).tile(i=16, j=32).blocks()
+    s.tile(i=2, j=4).threads()
+    s.tile(x=8).reorder("x", "i", "j").unroll("x.1")
+    s.stage("a", in_="shared", transposed=True, pad=4).stage("b", in_="shared").stage("a", "b", in_="registers")
+    return s.vectorize("a", "b", "c", 4).pipeline(stages=3)
+
+
+def rows(of, warps: int = 2) -> Schedule:
+    """A block for each row."""
+    return schedule(of).blocks("i").tile(j=32 * warps).threads("j.1")
+
+
+@pytest.mark.parametrize("one", ALGORITHMS, ids=lambda one: one.name)
+def test_one_thread_computes_the_algorithm(one):
+    schedule(one).check(seeds=1, prove=False, **{size: 5 + number for number, size in enumerate(one.sizes)})
+
+
+@pytest.mark.parametrize("sizes", [{"m": 21, "n": 37, "k": 19}, {"m": 32, "n": 32, "k": 24}, {"m": 1, "n": 1, "k": 1}])
+@pytest.mark.parametrize("make", [tiled, pipelined])
+def test_products_of_any_size(make, sizes):
+    make().check(seeds=1, prove=False, **sizes)
+
+
+def test_a_schedule_is_the_same_function():
+    tiled().check(seeds=1, m=17, n=16, k=9)
+
+
+@pytest.mark.parametrize("of", [row_sum, softmax, rms_norm, gemv], ids=lambda one: one.name)
+@pytest.mark.parametrize("warps", [1, 2])
+def test_rows_are_reduced_by_threads(of, warps):
+    rows(of, warps).check(seeds=1, prove=False, m=2, n=150)
+
+
+def test_a_box_in_shared_memory_reaches_beyond_the_tile():
+    s = schedule(convolution).tile(i=4, j=16).blocks().threads("i", "j").stage("x", "f", in_="shared", at="")
+    s.check(seeds=1, prove=False, h=9, w=33)
+    assert "6 x 18 of x" in str(s)
+
+
+def test_a_transpose_goes_through_shared_memory():
+    s = schedule(transpose).tile(i=16, j=16).blocks().threads("j", "i").stage("x", in_="shared", at="", pad=1)
+    s.check(seeds=1, prove=False, m=33, n=18)
+
+
+def synchronizations(launch) -> list[int]:
+    text = str(launch.kernel).splitlines()
+    return [n for n, line in enumerate(text) if line.strip().startswith(("bar.", "cp.async.wait_group"))]
+
+
+def without(launch, line: int):
+    """Run a launch without a line of its PTX."""
+    text = str(launch.kernel).splitlines()
+    del text[line]
+    kernel = ptxlab.parse("\n".join(text), name="changed.ptx")[launch.kernel.name]
+    for seed in range(3):
+        kernel.launch(launch.grid, launch.block, launch.args, shared=launch.shared, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("make", "sizes", "count"),
+    [
+        (tiled, {"m": 16, "n": 16, "k": 24}, 2),
+        (pipelined, {"m": 16, "n": 32, "k": 40}, 2),
+        (lambda: rows(softmax), {"m": 2, "n": 130}, 2),
+        (lambda: rows(softmax, 1), {"m": 2, "n": 70}, 0),
+        (lambda: rows(softmax).stage("x", in_="shared", at="j.0"), {"m": 2, "n": 130}, 2),
+    ],
+    ids=["tiled", "pipelined", "two warps", "one warp", "own elements"],
+)
+def test_each_barrier_is_needed(make, sizes, count):
+    s = make()
+    launch = s.launch_of(*s.draw(sizes))
+    launch.run(device="cpu")
+    found = synchronizations(launch)
+    assert len(found) == count
+    for line in found:
+        with pytest.raises(KernelError):
+            without(launch, line)
+
+
+def test_barriers_of_warps_are_enough_where_warps_keep_to_themselves():
+    s = schedule(transpose).tile(i=16, j=16).blocks().tile(i=8).threads().threads("i", "j")
+    s.undo()
+    assert s.history() == ["tile(i=16, j=16)", "blocks()", "tile(i=8)", "threads()"]
+    s = schedule(matmul).tile(i=4, j=32).blocks().threads("i", "j").tile(x=32).stage("a", in_="shared")
+    assert "bar.warp.sync" in str(s)
+    assert "bar.sync" not in str(s)
+    s.check(seeds=1, prove=False)
+
+
+def test_a_schedule_is_a_value():
+    s = tiled()
+    other = schedule(matmul).apply(s.save())
+    assert other == s
+    assert str(other) == str(s)
+    assert other.undo() != s
+    assert other.history() == s.history()[:-1]
+    fixed = s.copy(k=16)
+    assert ".param .s32 k" not in str(fixed)
+    fixed.check(seeds=1, prove=False)
+
+
+def test_the_text_says_which_step_made_what():
+    text = str(pipelined())
+    assert '// stage("a", in_="shared", transposed=True, pad=4): 16 x 8 of a to shared memory' in text
+    assert "// derived: other threads have read `a` before it is overwritten" in text
+    assert "ld.shared.v4.f32" in text
+
+
+def test_less_is_masked_where_tiles_fit():
+    s = tiled()
+    assert str(s).count("setp") > str(s.kernel(m=16, n=16, k=8)).count("setp")
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda s: s.blocks("x"), "`x` carries a dependence"),
+        (lambda s: s.threads("i"), "a block has a fixed number of threads"),
+        (lambda s: s.tile(z=4), "there is no loop `z`"),
+        (lambda s: s.tile(i=32).tile(i=5), "not a multiple of 5"),
+        (lambda s: s.tile(i=64, j=64).blocks().threads("i", "j"), "4096 threads"),
+        (lambda s: s.stage("c"), "`c` is written"),
+        (lambda s: s.stage("d"), "there is no array `d`"),
+        (lambda s: s.stage("a", in_="cache"), "no stage in 'cache'"),
+        (lambda s: s.stage("a", in_="shared", at=""), "depends on `"),
+        (lambda s: s.reorder("x", "i"), "kept in a register for each iteration of `i.0`"),
+        (lambda s: s.vectorize("a", 3), "a width of 2, 4 or 8"),
+        (lambda s: s.pipeline(), "no array is staged"),
+        (lambda s: s.tile(i=1024).blocks().threads("i").tile(x=64).stage("a"), "more than a block can have"),
+        (lambda s: s.tile(i=64, j=64).tile(x=2).reorder("x.1", "i.1", "j.1").blocks("i", "j"), "keep 4096"),
+    ],
+)
+def test_what_is_refused(step, message):
+    s = schedule(matmul)
+    with pytest.raises(PtxError) as found:
+        step(s)
+    shown = str(found.value)
+    assert message in shown
+    assert "test_schedule.py" in shown
+    assert "src/ptxlab" not in shown
+
+
+def test_a_refused_step_leaves_the_schedule_as_it_was():
+    s = schedule(matmul).tile(i=16)
+    with pytest.raises(PtxError):
+        s.blocks("x")
+    assert s.history() == ["tile(i=16)"]
+    s.check(seeds=1, prove=False, m=17, n=2, k=3)
+
+
+def carried(x: f32["n"]):
+    for i in range(1, n):
+        x[i] = x[i - 1] + 1.0
+
+
+def ambiguous(x: f32["n"], y: f32["n"]):
+    for i, j in grid(n, n):
+        y[i] = x[j]
+
+
+def beyond(x: f32["n"], y: f32["n"]):
+    for i in range(n):
+        y[i] = x[i + 1]
+
+
+def unbounded(x: f32["n"]):
+    for i in range(n):
+        while True:
+            x[i] = 1.0
+
+
+def squared(x: f32["n"], y: f32["n"]):
+    for i in range(n):
+        y[i] = x[i * i]
+
+
+def untyped(x, n):
+    for i in range(n):
+        x[i] = 1.0
+
+
+def unknown(x: f32["n"]):
+    for i in range(n):
+        x[i] = gamma(x[i])
+
+
+@pytest.mark.parametrize(
+    ("function", "message", "line"),
+    [
+        (carried, "carries a dependence", "x[i] = x[i - 1] + 1.0"),
+        (ambiguous, "several iterations of `j` write one element of `y`", "y[i] = x[j]"),
+        (beyond, "out of bounds: the index is i + 1, the extent n", "y[i] = x[i + 1]"),
+        (unbounded, "not part of an algorithm", "while True:"),
+        (squared, "not a sum of loop variables", "y[i] = x[i * i]"),
+        (untyped, "parameter `x` has no type", "def untyped(x, n):"),
+        (unknown, "`gamma(x[i])` is not an expression", "x[i] = gamma(x[i])"),
+    ],
+)
+def test_what_is_not_an_algorithm(function, message, line):
+    with pytest.raises(PtxError) as found:
+        algorithm(function)
+    assert message in str(found.value)
+    assert line in str(found.value)
+
+
+def test_arguments_of_wrong_shape_are_refused():
+    s = tiled()
+    a, b, c = (np.zeros(shape, np.float32) for shape in ((4, 5), (6, 7), (4, 7)))
+    with pytest.raises(PtxError, match="`b` has shape"):
+        s.launch(a, b, c)
+    with pytest.raises(PtxError, match="there is no schedule for `sm_70`"):
+        schedule(matmul, target="sm_70")
+
+
+def test_a_launch_on_arrays():
+    a, b = (np.random.default_rng(0).standard_normal((16, 16), np.float32) for _ in range(2))
+    c = np.zeros((16, 16), np.float32)
+    tiled().launch(a, b, c, device="cpu")
+    assert np.allclose(c, a @ b, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_schedules(seed):
+    assert not attempt(seed)["wrong"]
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("seed", range(100, 140))
+def test_more_random_schedules(seed):
+    assert not attempt(seed)["wrong"]
