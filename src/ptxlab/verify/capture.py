@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from ptxlab import author, ir
+from ptxlab.device.array_types import DTYPES, TORCH_NAMES, type_of
 from ptxlab.device.host_memory import Pointer
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.structures import Pointers
 from ptxlab.device.tensor_maps import TensorMap
-from ptxlab.measure.data import DTYPES, TORCH_NAMES, type_of
 from ptxlab.measure.entry import Launch
 from ptxlab.syntax import format
 

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ptxlab.measure.data import DTYPES
+from ptxlab.device.array_types import DTYPES
 from ptxlab.native.children import start_python
 from ptxlab.verify.submission import SubmissionError
 

@@ -22,12 +22,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab import ir
+from ptxlab.device.array_types import DTYPES
 from ptxlab.device.host_memory import HostMemory, Pointer
 from ptxlab.device.structures import Pointers
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.launch.contexts import context_of
 from ptxlab.measure import Launch
-from ptxlab.measure.data import DTYPES
 from ptxlab.report import PtxError, Source
 from ptxlab.syntax import load, parse
 from ptxlab.verify.formulas import FormulaError, evaluate, split

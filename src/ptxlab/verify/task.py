@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.measure.data import DTYPES, poison
+from ptxlab.device.array_types import DTYPES, poison
 from ptxlab.verify.formulas import evaluate, split
 
 Sizes = dict[str, int]
