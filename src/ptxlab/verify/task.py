@@ -26,7 +26,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.device.array_types import DTYPES, poison
+from ptxlab.device.array_types import DTYPES
+from ptxlab.measure.data import poison
 from ptxlab.verify.formulas import evaluate, split
 
 Sizes = dict[str, int]
