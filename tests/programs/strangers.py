@@ -77,12 +77,18 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
         if found["level"] == "note":
             continue
         text = spell(found)
-        why = next((why for part, why in JUDGED.get(one.name, {}).items() if part in text), None)
+        why = next((why for part, why in JUDGED.get(known_as(one.name), {}).items() if part in text), None)
         row["findings"].append(text + (f" [{why}]" if why else ""))
         row["not_judged"] += [] if why else [text]
     if not row["passed"]:
         row["problem"] = said.strip()[-600:]
     return row
+
+
+def known_as(name: str) -> str:
+    """The name under which findings of a program were judged: that of the list, for one that was drawn."""
+    drawn = re.fullmatch(r"zjin-lcf\+HeCBench/src/([^/]+)-cuda/.*", name)
+    return f"hecbench/{drawn[1]}" if drawn else name
 
 
 def spell(found: dict[str, Any]) -> str:
