@@ -15,6 +15,7 @@ A, B = (np.random.default_rng(2).standard_normal((16, 64)).astype(np.float32) fo
 B = np.ascontiguousarray(B.T)
 C = np.zeros((16, 16), np.float32)
 SOFTMAX = {"x": X, "y": Y}
+MATRICES = {"a": A, "b": B, "c": C}
 
 _SOFTMAX = """
 extern "C" __global__ void kernel(const float *x, float *y, int columns) {

@@ -24,8 +24,8 @@ from ptxlab.equal import Launch, unpack
 from ptxlab.measure.checking import as_float64
 from ptxlab.measure.data import Host
 from ptxlab.syntax import format
-from tests.equal.compiled import SOFTMAX, cuda, triton_kernel
-from tests.equal.kernels import EXPF, FMA, NORM, ONLINE, PLAIN, A, B, C, K, M, N, product, rows
+from tests.equal.compiled import MATRICES, SOFTMAX, cuda, triton_kernel
+from tests.equal.kernels import FMA, NORM, ONLINE, PLAIN, product, rows
 
 SAME, DIFFERENT = ("same-bits", "same-function"), ("different",)
 SECONDS = 30.0  # of two cores, for each
@@ -190,7 +190,7 @@ def same() -> Iterator[Pair]:
     yield Pair("softmax of Triton and by hand", lambda: (triton_kernel("softmax"), rows(ONLINE, **SOFTMAX)))
     yield Pair("softmax of nvcc, contracted and not", lambda: (cuda("softmax"), cuda("softmax", "--fmad=false")))
     yield Pair("product of Triton and NumPy", lambda: (triton_kernel("product"), lambda a, b: {"c": a @ b}),
-               options={"outputs": ["c"]})  # fmt: skip
+               options={"names": MATRICES})  # fmt: skip
     yield Pair("product of nvcc and of Triton", lambda: (cuda("product"), triton_kernel("product")))
 
 
@@ -249,7 +249,9 @@ def different() -> Iterator[Pair]:
         DIFFERENT,
         {**backward.options, "outputs": ["dq", "dk", "dv"]},
     )
-    yield Pair("softmax of Triton: a wrong mask", lambda: (triton_kernel("softmax"), triton_kernel("masked")), DIFFERENT)
+    yield Pair(
+        "softmax of Triton: a wrong mask", lambda: (triton_kernel("softmax"), triton_kernel("masked")), DIFFERENT
+    )
     yield Pair("product of Triton: the last K tile is lost",
                lambda: (triton_kernel("product"), triton_kernel("short")), DIFFERENT)  # fmt: skip
     yield Pair("softmax of nvcc: an index off by one", lambda: (cuda("softmax"), cuda("shifted")), DIFFERENT)

@@ -56,6 +56,8 @@ def _arguments(context: click.Context, parameter: click.Parameter, value: Sequen
               help="How near is near, as a part of the largest element.")  # fmt: skip
 @click.option("--assume-paths", is_flag=True,
               help="Where a branch depends on the values of floats, mean those that take the same way.")  # fmt: skip
+@click.option("--lab", metavar="FOLDER", type=click.Path(file_okay=False, path_type=Path),
+              help="Write a page with both runs side by side, where they part.")  # fmt: skip
 @timeout_option
 @click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
               help="Text for people, or JSON for programs.")  # fmt: skip
@@ -95,7 +97,40 @@ def command(context: click.Context, /, a: Path, b: Path, format: str, **given: A
             raise
         raise click.UsageError(str(wrong).removeprefix("equal: ")) from None
     click.echo(json.dumps(found.as_dict(), indent=2) if format == "json" else str(found))
+    if given["lab"] is not None:
+        _write_lab(found, given["lab"])
     context.exit(0 if found.same else 2 if found.level == "refused" else 1)
+
+
+_PAGE = """<!doctype html><meta charset="utf-8"><title>ptxlab equal</title>
+<style>body {{ margin: 0; display: flex; height: 100vh }} iframe {{ flex: 1; border: 0; min-width: 0 }}</style>
+{frames}
+"""
+
+
+def _write_lab(found: Verdict, folder: Path) -> None:
+    """A page for each run, and one with both, at the step where they part."""
+    from ptxlab.cli.lab import write
+    from ptxlab.lab import Views
+    from ptxlab.lab.warp_steps import WarpSteps
+
+    places = [] if found.witness is None else [one for one in found.witness.places if one is not None]
+    recordings = [(one, one.recording) for one in places if one.recording is not None]
+    if not recordings:
+        click.echo("--lab: the two part nowhere that was recorded; no page is written", err=True)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    frames = []
+    for place, (trace, step) in recordings:
+        name, steps = f"{'ab'[place.side]}.html", WarpSteps(trace)
+        entry, index = trace.columns.locate(step)
+        at = int(steps.first[steps.group_of[entry]]) + index
+        thread = int(trace.columns.thread[entry])
+        write(Views(trace, []), folder / name)
+        warp = int(steps.warps_of(trace.columns.thread[entry : entry + 1])[0])
+        frames.append(f'<iframe src="{name}#at={at}&warp={warp}&lane={thread % 32}"></iframe>')
+    (folder / "index.html").write_text(_PAGE.format(frames="\n".join(frames)), encoding="utf-8")
+    click.echo(f"{folder / 'index.html'}: both runs where they part")
 
 
 def _kernel(path: Path, target: str | None, entry: str | None) -> Function:

@@ -164,7 +164,9 @@ def _small_elements(nodes: Nodes, registers: Codes, layout: Layout, type: str) -
     register, lane, bit = positions >> 10, positions >> 5 & 31, positions & 31
     codes = registers[:, lane, register, bit // 8]
     ids = node_of(nodes, codes.reshape(-1, 1), "b8").reshape(codes.shape)
-    return parts_of_bytes(nodes, ids, np.broadcast_to(bit % 8, ids.shape), layout.bits, type).reshape(len(registers), layout.rows, layout.columns)
+    return parts_of_bytes(nodes, ids, np.broadcast_to(bit % 8, ids.shape), layout.bits, type).reshape(
+        len(registers), layout.rows, layout.columns
+    )
 
 
 def parts_of_bytes(nodes: Nodes, ids: Ids, bit: Ids, bits: int, type: str) -> Ids:
@@ -222,7 +224,9 @@ def multiply(turn: Turn) -> None:
     if "scale_a" in operands:
         blocks = int(m.scale_vec[-2]) if m.scale_vec else 1 if held["a"].layout.bits == 8 else 2
         a, b = (
-            scaled(nodes, one, scales_in_warps(warps, operands, name, one.shape[1], blocks, m.stype), f"{type} {m.stype}")
+            scaled(
+                nodes, one, scales_in_warps(warps, operands, name, one.shape[1], blocks, m.stype), f"{type} {m.stype}"
+            )
             for name, one, type in (("a", a, types[0]), ("b", b, types[1]))
         )
     layout = held["d"].layout

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxlab import author, ir
 from ptxlab.equal.codes import node_of
@@ -40,6 +41,7 @@ def equal(
     names: Mapping[str, Any] | None = None,
     tolerance: float = 1e-5,
     assume_paths: bool = False,
+    batch: tuple[int, int] | None = None,
     timeout: float | None = None,
 ) -> Verdict:
     """Whether two kernels are the same function.
@@ -51,7 +53,8 @@ def equal(
     unless `symbols` names them. Where a branch depends on the value of a float, the comparison is refused, unless
     `assume_paths` says that all values are meant which take the branches that the given ones take. `outputs` are the
     arrays to compare, by default all that either side writes. `names` are those of arrays, if they are to have others
-    than parameters.
+    than parameters. With `batch`, each side is a function that gives the launches for a batch of so many, on arrays
+    such as `x[:batch]`: what both write is compared.
 
     Arrays are as before when it returns. A launch that fails raises what `kernel.launch` raises.
     """
@@ -59,12 +62,17 @@ def equal(
     inputs = Inputs(nodes, symbols, names)
     launched = {"grid": grid, "block": block, "args": args, "shared": shared, "cluster": cluster}
     options = {} if timeout is None else {"timeout": timeout}
-    first = Kernels(_launches(a, launched), inputs, 0, options, assumes_paths=assume_paths)
+    if batch is not None:
+        a, b = a(batch[0]), b(batch[1])  # type: ignore[operator]
+    is_function = callable(b) and not isinstance(b, (ir.Function, author.Kernel, Launch))
+    sides = [_launches(one, launched) for one in ((a,) if is_function else (a, b))]
+    inputs.expect([launch for one in sides for launch in one])
+    first = Kernels(sides[0], inputs, 0, options, assumes_paths=assume_paths)
     second: Kernels | Expression
-    if callable(b) and not isinstance(b, (ir.Function, author.Kernel, Launch)):
-        second = Expression(b, inputs, first)
+    if is_function:
+        second = Expression(b, inputs, first)  # type: ignore[arg-type]
     else:
-        second = Kernels(_launches(b, launched), inputs, 1, options, assumes_paths=assume_paths)
+        second = Kernels(sides[1], inputs, 1, options, assumes_paths=assume_paths)
     return _Comparison(nodes, inputs, first, second, outputs, tolerance).verdict()
 
 
@@ -83,6 +91,12 @@ def _launches(side: Any, launched: Mapping[str, Any]) -> list[Launch]:
             raise TypeError("equal: say `block`: the kernel has no `.reqntid`")
         block = tuple(required.arguments)
     return [Launch(side, launched["grid"], block, launched["args"], launched["shared"], launched["cluster"])]
+
+
+def _start(data: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    """The first elements of an array, of so many bytes; rows where they are whole."""
+    row = data[0].nbytes
+    return data[: size // row] if size % row == 0 else data.ravel()[: size // data.itemsize]
 
 
 class _Comparison:
@@ -146,7 +160,7 @@ class _Comparison:
                 start += array.data.size
                 if not array.format:
                     continue
-                got = side.results[array.key].ravel().astype(np.float64)
+                got = side.results[array.key].ravel()[: array.data.size].astype(np.float64)
                 known = np.isfinite(own) & np.isfinite(got)
                 scale = max(float(np.abs(got[known]).max(initial=0)), float(np.abs(own[known]).max(initial=0)))
                 wrong = np.flatnonzero(np.abs(np.where(known, own - np.where(known, got, 0), 0)) > _ROOM * scale)
@@ -210,10 +224,10 @@ class _Comparison:
             given = self.inputs.codes(array)
             is_written = any(not np.array_equal(content, given) for content in contents)
             if array.name in self.outputs if self.outputs is not None else is_written:
-                width = array.data.itemsize
+                width, size = array.data.itemsize, min(side.sizes[array.key] for side in self.sides)
                 type = array.format or f"b{8 * width}"
-                ids = [node_of(self.nodes, content.reshape(-1, width), type) for content in contents]
-                found.append(array)
+                ids = [node_of(self.nodes, content[:size].reshape(-1, width), type) for content in contents]
+                found.append(array if size == array.data.nbytes else Array(array.name, _start(array.data, size)))
                 roots.append((ids[0], ids[1]))
         unknown = set(self.outputs or ()) - {array.name for array in found}
         if unknown:

@@ -70,7 +70,9 @@ class Forms:
             return {(node,): Fraction(1)}
         if kind.kind == "constant":
             format = format_of(kind.type, kind.width)
-            number = floats_of(self._nodes.operands[0, node : node + 1].view(np.uint64), format)[0] if format else np.nan
+            number = (
+                floats_of(self._nodes.operands[0, node : node + 1].view(np.uint64), format)[0] if format else np.nan
+            )
             found = exact(float(number), format)
             return None if found is None else {(): found} if found else {}
         known = [one for one in given if one is not None]

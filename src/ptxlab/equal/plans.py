@@ -63,7 +63,11 @@ def _reached(made: list[_Made], reached: set[str], passes: set[int]) -> set[str]
     while len(reached) != size:
         size = len(reached)
         for number, (_, match, uses) in enumerate(made):
-            if number in passes or _is_source(match) or any(use.name in reached and use.role != "result" for use in uses):
+            if (
+                number in passes
+                or _is_source(match)
+                or any(use.name in reached and use.role != "result" for use in uses)
+            ):
                 reached.update(use.name for use in uses if use.role == "result")
     return reached
 

@@ -109,7 +109,5 @@ class Reals:
             constant = is_constant(self.nodes, other)
             bits = self.nodes.operands[0, other].view(np.uint64)
             found = np.where(constant & (bits == top) & (sign == "^"), -self.values[one], found)
-            found = np.where(
-                constant & (bits == top - np.uint64(1)) & (sign == "&"), np.abs(self.values[one]), found
-            )
+            found = np.where(constant & (bits == top - np.uint64(1)) & (sign == "&"), np.abs(self.values[one]), found)
         return found

@@ -27,6 +27,7 @@ class Expression:
         self.arrays = other.arrays
         self.other = other
         self.memory = {array.key: inputs.codes(array).copy() for array in other.arrays}
+        self.sizes = other.sizes
         self.returned: list[str] = []
 
     def record(self) -> None:

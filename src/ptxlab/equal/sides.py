@@ -55,16 +55,24 @@ class Inputs:
         self.nodes = nodes
         named = [Array(name, one) for name, given in (names or {}).items() for one in arrays_in(given)]
         self._named = {one.key: one for one in named}
+        self._longest: dict[int, Array] = {}
         self.arrays: dict[int, Array] = {}
         self._symbols = symbols
         self.ids: dict[int, Ids] = {}
+
+    def expect(self, launches: Sequence[Launch]) -> None:
+        """Note arrays before they are added: of those that start at one place, such as `x[:1]` and `x`, the longest."""
+        for array in (one for launch in launches for one in named_arrays(launch)):
+            known = self._longest.setdefault(array.key, array)
+            if array.data.nbytes > known.data.nbytes:
+                self._longest[array.key] = Array(known.name, array.data)
 
     def add(self, array: Array) -> Array:
         """An array, which may be known already."""
         if array.key in self.arrays:
             return self.arrays[array.key]
         names = [one.name for one in self.arrays.values()]
-        array = self._named.get(array.key, array)
+        array = self._named.get(array.key, self._longest.get(array.key, array))
         if array.name in names:
             array = Array(f"{array.name}#{len(names)}", array.data)
         self.arrays[array.key] = array
@@ -130,6 +138,10 @@ class Kernels:
         self.inputs, self.options = inputs, options
         self.arrays = [inputs.add(array) for launch in launches for array in named_arrays(launch)]
         self.memory = {array.key: inputs.codes(array).copy() for array in self.arrays}
+        self.sizes: dict[int, int] = {}
+        """How many bytes of arrays this side has."""
+        for array in (one for launch in launches for one in named_arrays(launch)):
+            self.sizes[array.key] = max(self.sizes.get(array.key, 0), array.data.nbytes)
         self.results: dict[int, npt.NDArray[Any]] = {}
         """What the arrays held when the launches had ended."""
 
@@ -167,7 +179,7 @@ class Kernels:
                 found.append(Placed(region.base, of_bytes(np.frombuffer(region.data, np.uint8))))
                 continue
             taken.add(array.key)
-            found.append(Placed(region.base, self.memory[array.key]))
+            found.append(Placed(region.base, self.memory[array.key][: region.size]))
         return found
 
     def title(self) -> str:

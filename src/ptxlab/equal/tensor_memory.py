@@ -190,7 +190,9 @@ class _Matrices:
             start = _chunks(descriptor, count, -(-depth // each), 0)[line, k // each]
             bit = k % each * bits + 0 * line
         memory = self.turn.memory.shared(block)
-        return self._elements(lambda byte: memory[start + byte], bit, bits, self.says.btype if is_b else self.says.atype)
+        return self._elements(
+            lambda byte: memory[start + byte], bit, bits, self.says.btype if is_b else self.says.atype
+        )
 
     def a_in_tensor_memory(self, block: int) -> Ids:
         """Rows of A in the lanes of D, eight columns each."""
@@ -300,9 +302,7 @@ def _multiply_block(given: _Matrices, block: int, b: Ids, first_mask: int) -> No
             if last is None or not np.array_equal(last[0], factors):
                 last = factors, scaled(nodes, own_b, factors, f"{says.btype} {says.scale}")
             own_b = last[1]
-            own_a = scaled(
-                nodes, own_a, given.factors(block, part, chosen % rows, False), f"{says.atype} {says.scale}"
-            )
+            own_a = scaled(nodes, own_a, given.factors(block, part, chosen % rows, False), f"{says.atype} {says.scale}")
         lanes = given.lanes[chosen]
         place = lanes[:, None], ((mma.d & 0xFFFF) + np.arange(width)) % COLUMNS
         c = None

@@ -151,7 +151,9 @@ class Turn:
         """Write a register."""
         register = self.replay.register(self.block, name)
         if codes.shape[1] != register.shape[1]:
-            codes = self.replay.fit(codes, type or self.replay.program.type_of(self.replay.function, name), register.shape[1])
+            codes = self.replay.fit(
+                codes, type or self.replay.program.type_of(self.replay.function, name), register.shape[1]
+            )
         register[self.threads] = codes
 
     def read(self, operand: ir.Operand, type: Type) -> Codes:

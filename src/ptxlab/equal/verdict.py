@@ -26,6 +26,8 @@ class Place:
     line: int
     instruction: str
     thread: int = -1
+    recording: tuple[Any, int] | None = field(default=None, repr=False, compare=False)
+    """The `Trace` of the launch, and the last step in which the thread executed the operation."""
 
     def __str__(self) -> str:
         return (

@@ -13,6 +13,7 @@ from ptxlab.equal.field import Field
 from ptxlab.equal.nodes import Nodes
 from ptxlab.equal.rules import rule_of
 from ptxlab.equal.verdict import Place
+from ptxlab.trace import Trace
 
 _SWAPPED = {"add": (0, 1), "mul": (0, 1), "fma": (0, 1), "max": (0, 1), "min": (0, 1)}
 _MOST_TERMS = 200_000
@@ -36,7 +37,8 @@ class Parting:
         if origin is None:
             return None
         line, text = sides[origin.side].line(origin.launch, origin.instruction)
-        return Place(side, line, text, int(nodes.thread[node]))
+        thread, trace = int(nodes.thread[node]), sides[origin.side].traces[origin.launch]
+        return Place(side, line, text, thread, _last_step(trace, origin.instruction, thread))
 
     def words(self, nodes: Nodes) -> list[str]:
         """What differs, where it can be said."""
@@ -44,6 +46,17 @@ class Parting:
             return []
         found = _terms_in_words(nodes, self.field, self.a, self.b)
         return found or _inputs_in_words(nodes, self.a, self.b)
+
+
+def _last_step(trace: Trace, instruction: int, thread: int) -> tuple[Trace, int] | None:
+    """The last step in which a thread, or any, has executed an instruction."""
+    columns = trace.columns
+    has = np.array([instruction in segment.index_of for segment in columns.segments])[columns.segment]
+    entries = np.flatnonzero(has & (columns.thread == thread) if thread >= 0 else has)
+    if not len(entries):
+        return None
+    entry = int(entries[-1])
+    return trace, int(columns.first_step[entry]) + columns.segment_of(entry).index_of[instruction]
 
 
 def find_parting(nodes: Nodes, field: Field | None, a: int, b: int) -> Parting:
