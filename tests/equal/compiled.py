@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -62,17 +63,14 @@ def cuda(name: str, *options: str) -> Launch:
 @cache
 def triton_kernel(name: str, num_warps: int = 1) -> Launch:
     """A kernel of Triton, for sm_80."""
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource, compile
-
-    from tests.equal import triton_kernels
-
+    compiler, backends = import_module("triton.compiler"), import_module("triton.backends.compiler")
+    own = import_module("tests.equal.triton_kernels")
     is_product = name in ("product", "short")
     pointers = ("a", "b", "c") if is_product else ("x", "y")
-    signature = {**dict.fromkeys(pointers, "*fp32"), **({} if is_product else {"columns": "i32", "BLOCK": "constexpr"})}
-    source = ASTSource(getattr(triton_kernels, name), signature, {} if is_product else {"BLOCK": 128})
-    made: Any = compile(source, target=GPUTarget("cuda", 80, 32), options={"num_warps": num_warps})
+    signature = {**dict.fromkeys(pointers, "*fp32"), **({} if is_product else {"columns": "i32", "block": "constexpr"})}
+    source = compiler.ASTSource(getattr(own, name), signature, {} if is_product else {"block": 128})
+    made = compiler.compile(source, target=backends.GPUTarget("cuda", 80, 32), options={"num_warps": num_warps})
     function = ptxlab.adopt(made)[name]
-    args = [A, B, C] if is_product else [X, Y, 70]
+    args: list[Any] = [A, B, C] if is_product else [X, Y, 70]
     args += [0] * (len(function.parameters) - len(args))
     return Launch(function, 1 if is_product else 3, 32 * num_warps, args, made.metadata.shared)

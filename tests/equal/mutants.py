@@ -1,8 +1,8 @@
 """Mutants of kernels against the kernels themselves: none that gives other numbers may count as the same.
 
-`python -m tests.equal.mutants [COUNT] [SEED] [PROCESSES] [FILE]` changes operations, operands, constants, comparisons and
-offsets one at a time, compares each mutant with its kernel, and runs both on random numbers where the answer is "same".
-What is the same after that is written to the file with its line, to be judged by a person.
+`python -m tests.equal.mutants [COUNT] [SEED] [PROCESSES] [FILE]` changes operations, operands, constants, comparisons
+and offsets one at a time, compares each mutant with its kernel, and runs both on random numbers where the answer is
+"same". What is the same after that is written to the file with its line, to be judged by a person.
 """
 
 from __future__ import annotations
@@ -75,12 +75,13 @@ def mutate(text: str, generator: random.Random) -> str | None:
 
 
 ROW = {"rows": 2, "columns": 40, "type": "f32"}
-GALLERY = [
+GALLERY: list[tuple[str, str, dict[str, Any]]] = [
     ("mma_tile", "PTX", {"m": 20, "n": 15, "k": 23}), ("rms_norm", "plain", ROW), ("layer_norm", "plain", ROW),
     ("layer_norm", "read once", ROW), ("softmax", "plain", ROW), ("softmax", "read once", ROW),
     ("cross_entropy", "read once", ROW), ("transpose", "squares", ROW), ("gemv", "rows by blocks",
     {"batch": 1, "m": 3, "k": 40, "type": "bf16"}), ("warp_reduction", "shfl", {**ROW, "rows": 3}),
-    ("decode_attention", "plain", {"type": "f16", "cache": "f16", "batch": 1, "heads": (2, 1), "length": 20, "size": 64}),
+    ("decode_attention", "plain",
+     {"type": "f16", "cache": "f16", "batch": 1, "heads": (2, 1), "length": 20, "size": 64}),
     ("wgmma_steps", "one_tile", {"type": "bf16", "m": 64, "n": 64, "k": 72}),
     ("tcgen05_gemm", "one_tile", {"type": "bf16", "m": 128, "n": 64, "k": 72}),
     ("block_scaled_mma", "mma.sync", {"format": "nvfp4", "m": 16, "n": 8, "k": 64}),
@@ -146,7 +147,7 @@ def try_some(task: tuple[str, int, int]) -> list[dict[str, str]]:
     name, count, seed = task
     try:
         launch = kernel(name)
-    except Exception as problem:  # noqa: BLE001 - a compiler that is not installed
+    except Exception as problem:  # a compiler that is not installed
         return [{"kernel": name, "level": f"no kernel: {type(problem).__name__}", "wrong": "", "change": ""}]
     text, seen, generator, found = format(launch.module), set[str](), random.Random(f"{name} {seed}"), []
     while len(seen) < count:

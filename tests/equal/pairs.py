@@ -1,7 +1,7 @@
 """Pairs of kernels with known answers: half of them are the same, half have one planted difference.
 
-`python -m tests.equal.pairs [PART OF A NAME]` compares them, says what is wrong, and writes `evidence/equal_pairs.json`.
-Pairs of Triton and CuTe DSL need these packages, and those of CUDA C++ need nvcc; what is missing is said.
+`python -m tests.equal.pairs [PART OF A NAME]` compares them, says what is wrong, and writes
+`evidence/equal_pairs.json`. Pairs of Triton need that package, those of CUDA C++ need nvcc; what is missing is said.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -210,20 +211,28 @@ _WRONG_SOFTMAX = {
 }
 
 
+def _wrong_product(change: tuple[str, str]) -> tuple[Any, Any]:
+    return product("naive"), product("naive", change)
+
+
+def _wrong_softmax(change: tuple[str, str]) -> tuple[Any, Any]:
+    x, y = np.ones((2, 6), np.float32), np.zeros((2, 6), np.float32)  # of the second row only what one reads beyond
+    return replace(rows(PLAIN, x=x, y=y), block=1), replace(rows(ONLINE, change, x=x, y=y), block=1)
+
+
+def _wrong_norm(change: tuple[str, str]) -> tuple[Any, Any]:
+    return rows(NORM, change), normed
+
+
 def different() -> Iterator[Pair]:
     """Pairs with one planted difference."""
     for what, change in _WRONG_PRODUCTS.items():
-        yield Pair(f"product: {what}", lambda change=change: (product("naive"), product("naive", change)), DIFFERENT)
-    x, y = np.ones((2, 6), np.float32), np.zeros((2, 6), np.float32)
+        yield Pair(f"product: {what}", partial(_wrong_product, change), DIFFERENT)
     for what, change in _WRONG_SOFTMAX.items():
-        yield Pair(
-            f"softmax: {what}",
-            lambda change=change: tuple(replace(rows(*one, x=x, y=y), block=1) for one in ((PLAIN,), (ONLINE, change))),
-            DIFFERENT,
-        )
+        yield Pair(f"softmax: {what}", partial(_wrong_softmax, change), DIFFERENT)
     for what, change in (("a wrong step of Newton's", ("%f2, 0f3F000000", "%f2, 0f3F400000")),
                          ("a root for its reciprocal", ("rsqrt.approx", "sqrt.approx"))):  # fmt: skip
-        yield Pair(f"length of rows: {what}", lambda change=change: (rows(NORM, change), normed), DIFFERENT)
+        yield Pair(f"length of rows: {what}", partial(_wrong_norm, change), DIFFERENT)
     yield of_mistake("vector_addition", {"n": 67}, "one element a thread", "a wrong sign", "add.rn.f32", "sub.rn.f32")
     yield of_mistake("mma_tile", TILE, "PTX", "rows of A mixed", r"\{%a0, %a1", "{%a1, %a0")
     yield of_mistake("mma_tile", TILE, "PTX", "B not transposed", "x2.trans", "x2")

@@ -200,3 +200,95 @@ def test_outputs_and_mistakes() -> None:
         ptxlab.equal("a.ptx", rows(PLAIN))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="say `block`"):
         ptxlab.equal(rows(PLAIN).function, rows(PLAIN).function, [X])
+
+
+SQUARES = """
+.version 8.0
+.target sm_80
+.address_size 64
+.func (.param .f32 result) squared(.param .f32 x, .param .f32 y)
+{
+    .reg .f32 %f<4>;
+    ld.param.f32 %f1, [x];
+    ld.param.f32 %f2, [y];
+    fma.rn.f32 %f3, %f1, %f1, %f2;
+    st.param.f32 [result], %f3;
+    ret;
+}
+.visible .entry rows(.param .u64 x, .param .u64 y)
+{
+    .reg .b64 %rd<3>;
+    .reg .f32 %f<5>;
+    .param .f32 first;
+    .param .f32 second;
+    .param .f32 found;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    ld.global.f32 %f1, [%rd1];
+    ld.global.f32 %f2, [%rd1+4];
+    st.param.f32 [first], %f1;
+    st.param.f32 [second], %f2;
+    call (found), squared, (first, second);
+    ld.param.f32 %f3, [found];
+    st.param.f32 [first], %f3;
+    call (found), squared, (first, second);
+    ld.param.f32 %f3, [found];
+    st.global.f32 [%rd2], %f3;
+    ret;
+}
+"""
+
+
+def test_calls_pass_expressions() -> None:
+    """Registers of the function have the names of the kernel's."""
+    x, y = np.ones(2, np.float32), np.zeros(1, np.float32)
+    kernel = ptxlab.parse(SQUARES, name="calls.ptx")["rows"]
+
+    def twice(x: Any) -> Any:
+        return ((x[0] * x[0] + x[1]) ** 2 + x[1]).reshape(1)
+
+    assert ptxlab.equal(kernel, twice, [x, y], block=1).level == "same-function"
+    assert ptxlab.equal(kernel, lambda x: twice(x) + x[0], [x, y], block=1).level == "different"
+
+
+@pytest.mark.parametrize(("factor", "level"), [(2.0, "same-function"), (1.0, "same-function"), (3.0, "different")])
+def test_the_maximum_of_a_form_that_is_never_negative(factor: float, level: str) -> None:
+    """x² + y² - f·x·y is never negative up to f = 2."""
+    bits = np.float32(-factor).view(np.uint32)
+    form = ("st.global.f32 [%rd2], %f4;", f"ld.global.f32 %f5, [%rd1];\n    mul.f32 %f6, %f4, 0f{bits:08X};\n"
+            "    add.f32 %f6, %f6, %f5;\n    mul.f32 %f6, %f6, %f5;\n    fma.rn.f32 %f6, %f4, %f4, %f6;\n"
+            "    max.f32 %f6, %f6, 0f00000000;\n    st.global.f32 [%rd2], %f6;")  # fmt: skip
+    plain = ("sub.f32 %f4, %f4, %f1;\n    mul.f32 %f4, %f4, 0f3FB8AA3B;\n    ex2.approx.f32 %f4, %f4;\n"
+             "    div.rn.f32 %f4, %f4, %f2;\n", "")  # fmt: skip
+
+    def reference(x: Any) -> Any:
+        return x * x + x[:, :1] * x[:, :1] - factor * x * x[:, :1]
+
+    assert ptxlab.equal(rows(PLAIN, plain, form), reference).level == level
+
+
+def test_an_operand_of_a_maximum_counts_once() -> None:
+    again = ("max.f32 %f1, %f1, %f3;", "max.f32 %f5, %f3, %f1;\n    max.f32 %f1, %f5, %f1;")
+    visible = ("mul.f32 %f4, %f4, 0f3FB8AA3B;\n    ex2.approx.f32 %f4, %f4;\n    div", "div")
+    assert ptxlab.equal(rows(PLAIN, visible), rows(PLAIN, again, visible)).same
+    lost = ("max.f32 %f1, %f1, %f3;", "max.f32 %f5, %f3, %f1;\n    max.f32 %f1, %f5, %f3;")
+    assert ptxlab.equal(rows(PLAIN, visible), rows(PLAIN, lost, visible)).same
+    assert not ptxlab.equal(rows(PLAIN, visible), rows(PLAIN, (again[0], "mov.f32 %f1, %f3;"), visible)).same
+
+
+def test_batches() -> None:
+    x, y = np.ones((4, 6), np.float32), np.zeros((4, 6), np.float32)
+
+    def launched(text: str) -> Any:
+        return lambda batch: rows(text, x=x[:batch], y=y[:batch])
+
+    found = ptxlab.equal(launched(PLAIN), launched(PLAIN), batch=(1, 4))
+    assert (found.level, found.elements) == ("same-bits", 6)
+    assert ptxlab.equal(launched(PLAIN), launched(ONLINE), batch=(3, 2)).level == "same-function"
+
+
+def test_the_words_of_a_verdict() -> None:
+    found = ptxlab.equal(product("naive"), product("naive", (FMA, MUL_ADD)))
+    assert "35 of 35 elements differ as bits: they are rounded otherwise" in str(found)
+    assert found.witness is not None
+    assert all(place is not None and place.recording is not None for place in found.witness.places)

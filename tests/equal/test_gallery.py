@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-import numpy as np
 import pytest
 
 import ptxlab
 from ptxlab.measure.data import Host
+from tests.equal.pairs import Gallery, Pair, same
 
 BULK = pytest.mark.bulk
 REFERENCE = "reference"
@@ -18,6 +18,7 @@ ATTENTION = {"batch": 1, "heads": 1, "length": 70, "size": 64, "type": "bf16", "
 HEADS = {"type": "f16", "batch": 1, "heads": (1, 1), "length": 70, "size": 64, "causal": True}
 TILE = {"m": 20, "n": 15, "k": 23}
 STEPS = {"type": "bf16", "m": 70, "n": 72, "k": 200}
+TENSOR = {"type": "bf16", "m": 130, "n": 72, "k": 200}
 DECODE = {"type": "f16", "cache": "f16", "batch": 1, "heads": (2, 1), "length": 40, "size": 64}
 
 PAIRS = [
@@ -31,6 +32,12 @@ PAIRS = [
     pytest.param("wgmma_steps", STEPS, "one_tile", "persistent", "same-bits", marks=BULK),
     pytest.param("wgmma_steps", STEPS, "one_tile", "ping_pong", "same-bits", marks=BULK),
     pytest.param("wgmma_steps", STEPS, "one_tile", REFERENCE, "same-function", marks=BULK),
+    ("tcgen05_gemm", {"type": "bf16", "m": 128, "n": 64, "k": 72}, "one_tile", REFERENCE, "same-function"),
+    pytest.param("tcgen05_gemm", TENSOR, "one_tile", "ring", "same-bits", marks=BULK),
+    pytest.param("tcgen05_gemm", TENSOR, "one_tile", "pair", "same-bits", marks=BULK),
+    ("block_scaled_mma", {"format": "mxf8", "m": 20, "n": 8, "k": 64}, "mma.sync", REFERENCE, "same-function"),
+    ("layer_norm", ROW, "plain", "read once", "same-function"),
+    ("cross_entropy", ROW, "read once", REFERENCE, "same-function"),
     pytest.param("softmax", ROW, "plain", "read once", "same-function", marks=BULK),
     ("softmax", ROW, "plain", REFERENCE, "same-function"),
     pytest.param("rms_norm", ROW, "plain", REFERENCE, "same-function", marks=BULK),
@@ -45,19 +52,21 @@ PAIRS = [
 
 @pytest.mark.parametrize(("name", "size", "a", "b", "level"), PAIRS)
 def test_right_pairs(name: str, size: dict[str, Any], a: str, b: str, level: str) -> None:
-    entry = import_module(f"ptxlab.kernels.{name}").entry
-    arrays = entry.arrays(Host(), **size)
+    gallery = Gallery(name, size)
+    other = gallery.reference if b == REFERENCE else gallery.launches(b)
+    assert ptxlab.equal(gallery.launches(a), other, **gallery.options).level == level
 
-    def reference(**given: Any) -> Any:
-        return entry.reference(np, **{key: given.get(key, value) for key, value in arrays.items()})
 
-    other = reference if b == REFERENCE else entry.launches(b, arrays)
-    assert ptxlab.equal(entry.launches(a, arrays), other, assume_paths=True).level == level
+@BULK
+@pytest.mark.parametrize("pair", [pair for pair in same() if "NumPy" in pair.name and ":" not in pair.name], ids=str)
+def test_what_takes_a_reference_of_its_own(pair: Pair) -> None:
+    assert pair.compare()["is_right"]
 
 
 PLANTED = [
     ("vector_addition", {"n": 67}, "one element a thread", ("add.rn.f32", "sub.rn.f32")),
     ("mma_tile", TILE, "PTX", ("%c2, %c3}, {%a0, %a1", "%c2, %c3}, {%a1, %a0")),
+    ("tcgen05_gemm", {"type": "bf16", "m": 128, "n": 64, "k": 72}, "one_tile", ("0x8100490, %p6;", "0x8100490, !%p6;")),
     ("mma_tile", TILE, "PTX", ("ldmatrix.sync.aligned.m8n8.x2.trans", "ldmatrix.sync.aligned.m8n8.x2")),
     pytest.param("rms_norm", ROW, "plain", ("rsqrt.approx.f32", "sqrt.approx.f32"), marks=BULK),
     pytest.param("layer_norm", ROW, "plain", ("sub.rn.f32", "add.rn.f32"), marks=BULK),

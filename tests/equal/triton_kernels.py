@@ -1,24 +1,26 @@
 """Kernels of Triton that are compared."""
 
+# mypy: ignore-errors
+
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def softmax(x, y, columns, BLOCK: tl.constexpr):
+def softmax(x, y, columns, block: tl.constexpr):
     """A program for each row."""
     row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
+    at = tl.arange(0, block)
     value = tl.load(x + row * columns + at, mask=at < columns, other=-float("inf"))
     power = tl.exp(value - tl.max(value, 0))
     tl.store(y + row * columns + at, power / tl.sum(power, 0), mask=at < columns)
 
 
 @triton.jit
-def masked(x, y, columns, BLOCK: tl.constexpr):
+def masked(x, y, columns, block: tl.constexpr):
     """The same with a mask that lacks the last element."""
     row = tl.program_id(0)
-    at = tl.arange(0, BLOCK)
+    at = tl.arange(0, block)
     value = tl.load(x + row * columns + at, mask=at < columns - 1, other=-float("inf"))
     power = tl.exp(value - tl.max(value, 0))
     tl.store(y + row * columns + at, power / tl.sum(power, 0), mask=at < columns)

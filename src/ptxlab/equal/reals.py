@@ -25,8 +25,8 @@ _WORDS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt, "exp2": np.exp2,
     "log2": _log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "max": np.fmax, "min": np.fmin,
     "fma": lambda a, b, c: a * b + c, "reciprocal": lambda a: 1 / a, "inverse_root": lambda a: 1 / np.sqrt(a),
-    "copy": lambda a: a, "from_integer": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal, "==": np.equal, "not": lambda a: 1 - a,
-    "select": lambda c, a, b: np.where(c != 0, a, b),
+    "copy": lambda a: a, "from_integer": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal,
+    "==": np.equal, "not": lambda a: 1 - a, "select": lambda c, a, b: np.where(c != 0, a, b),
 }  # fmt: skip
 _LOGIC: dict[str, Callable[..., Any]] = {
     "&": lambda a, b: a * b, "|": np.maximum, "^": lambda a, b: np.abs(a - b),
@@ -77,8 +77,11 @@ class Reals:
                     found = np.exp2(own - np.where(usual, EXPONENT, BIAS))
                     self.values[ids] = np.where(usual | by_23 & self._is_whole(given[0]), found, np.nan)
             case "whole":
-                a, b = (np.where(is_constant(nodes, one), nodes.operands[0, one] << 32 >> 32,
-                                 np.where(self._is_whole(one), self.values[one], np.nan)) for one in given[:2])  # fmt: skip
+                bits = [nodes.operands[0, one] << 32 >> 32 for one in given]
+                whole = [np.where(self._is_whole(one), self.values[one], np.nan) for one in given]
+                a, b = (
+                    np.where(is_constant(nodes, one), x, y) for one, x, y in zip(given[:2], bits, whole, strict=False)
+                )
                 self.values[ids] = a - b if rule.detail == "-" else a + b
             case word if word.startswith("logic"):
                 self.values[ids] = self._logic(word[-1], rule.detail, given)

@@ -139,25 +139,11 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
     def astype(self, *_: Any, **__: Any) -> Symbols:
         return self
 
-    def copy(self) -> Symbols:
-        return Symbols(self.nodes, self.ids.copy())
-
-    def reshape(self, *shape: Any) -> Symbols:
-        return Symbols(self.nodes, self.ids.reshape(*shape))
-
-    def ravel(self) -> Symbols:
-        return Symbols(self.nodes, self.ids.ravel())
-
-    flatten = ravel
-
-    def take(self, indices: Any, axis: int | None = None) -> Symbols:
-        return Symbols(self.nodes, np.take(self.ids, indices, axis))
-
-    def transpose(self, *axes: Any) -> Symbols:
-        return Symbols(self.nodes, self.ids.transpose(*axes))
-
-    def swapaxes(self, a: int, b: int) -> Symbols:
-        return Symbols(self.nodes, self.ids.swapaxes(a, b))
+    def __getattr__(self, name: str) -> Callable[..., Symbols]:
+        """Methods that only move elements are those of the nodes."""
+        if name not in _MOVES and name not in ("copy", "flatten"):
+            raise AttributeError(f"equal: `{name}` of an input has no rule")
+        return lambda *how, **named: Symbols(self.nodes, getattr(self.ids, name)(*how, **named))
 
     def sum(self, axis: Any = None, keepdims: bool = False, **_: Any) -> Symbols:
         return self._reduce("add", axis, keepdims)

@@ -6,6 +6,7 @@ An MMA and a copy read and write when they are issued: a launch in which that ma
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from ptxlab.trace.tensor_products import mma_of, tile_of
 
 if TYPE_CHECKING:
     from ptxlab.equal.turns import Turn
+_DESCRIBED = ("instruction_descriptor", "kind", "form", "scale_a", "scale_b", "scale_factors")
 
 
 def access(turn: Turn) -> None:
@@ -239,23 +241,15 @@ class _Matrices:
     def factors(self, block: int, part: int, rows: Ids, is_b: bool) -> Ids:
         """The scale factors of rows, as a sub-partition has them."""
         found: Any = Factors(address=0, rows=0, byte=0, count=0, format=0, step=0)
-        given: Any = self.mma
-        describe_factors(_Described(given), is_b, found)
+        given: Any = SimpleNamespace(**{name: getattr(self.mma, name) for name in _DESCRIBED},
+                                     is_sparse=int(self.mma.metadata is not None))  # fmt: skip
+        describe_factors(given, is_b, found)
         word = np.array([int(word_of(found, part, row)) for row in rows.tolist()])[:, None]
         at = int(found.byte) + np.arange(int(found.count))
         word = word + at // 4 * int(found.step)
         codes = self.turn.memory.tensor(block)[word // COLUMNS, word % COLUMNS, at % 4]
         self._check(codes)
         return node_of(self.turn.nodes, codes.reshape(-1, 1), self.says.scale).reshape(codes.shape)
-
-
-class _Described:
-    """An MMA as `describe_factors` reads it."""
-
-    def __init__(self, mma: Mma[int, int]) -> None:
-        self.instruction_descriptor, self.kind, self.form = mma.instruction_descriptor, mma.kind, mma.form
-        self.scale_a, self.scale_b, self.scale_factors = mma.scale_a, mma.scale_b, mma.scale_factors
-        self.is_sparse = int(mma.metadata is not None)
 
 
 def _multiply(turn: Turn, thread: int) -> None:
@@ -288,7 +282,8 @@ def _multiply_block(given: _Matrices, block: int, b: Ids, first_mask: int) -> No
     if mma.metadata is not None:
         a = given.sparse(block, a)
     sign = -1 if says.negate_a != says.negate_b else 1
-    text = f"{'scaled-' * bool(mma.scale_factors)}tcgen05 {says.atype} {says.btype} {says.dtype} {says.negate_a} {says.negate_b} {says.saturate}"
+    text = "scaled-tcgen05" if mma.scale_factors else "tcgen05"
+    text += f" {says.atype} {says.btype} {says.dtype} {says.negate_a} {says.negate_b} {says.saturate}"
     text += f" {KINDS[mma.kind]} {mma.scale_factors} {says.scale}" if mma.scale_factors else f" {mma.scale_d}"
     last: tuple[Ids, Ids] | None = None
     size = 2 if says.dtype == "f16" else 4

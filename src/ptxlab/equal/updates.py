@@ -45,17 +45,14 @@ def update(turn: Turn) -> None:
 
 
 def _add(turn: Turn, place: tuple[Ids, Ids, Ids], values: Codes, type: str, width: int) -> None:
-    space, owner, address = place
-    while len(address):  # those at the same address one after the other
-        _, first = np.unique(np.stack(place), axis=1, return_index=True)
-        at = tuple(one[first] for one in place)
-        before = turn.memory.load(*at, values.shape[1])
-        made = summed(turn.nodes, before, values[first], type, width)
-        turn.memory.store(*at, made)
-        left = np.ones(len(address), bool)
-        left[first] = False
-        place = space, owner, address = tuple(one[left] for one in place)  # type: ignore[assignment]
-        values = values[left]
+    left = np.arange(len(values))
+    while len(left):  # those at the same address one after the other
+        _, first = np.unique(np.stack(place)[:, left], axis=1, return_index=True)
+        own = left[first]
+        space, owner, address = (one[own] for one in place)
+        before = turn.memory.load(space, owner, address, values.shape[1])
+        turn.memory.store(space, owner, address, summed(turn.nodes, before, values[own], type, width))
+        left = np.delete(left, first)
 
 
 def summed(nodes: Nodes, before: Bytes, given: Bytes, type: str, width: int) -> Bytes:

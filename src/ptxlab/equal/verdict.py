@@ -11,7 +11,7 @@ from ptxlab.equal.refusal import Refusal
 SAME_BITS, SAME_FUNCTION, NEAR, DIFFERENT, REFUSED = "same-bits", "same-function", "near", "different", "refused"
 TITLES = {
     SAME_BITS: "same bits",
-    SAME_FUNCTION: "same function up to rounding: reassociation, contraction, conversions",
+    SAME_FUNCTION: "same function up to rounding",
     NEAR: "numerically near",
     DIFFERENT: "different",
     REFUSED: "not decided",
