@@ -81,7 +81,7 @@ def _ratio(number: float, precision: int) -> tuple[int, int]:
 
 
 def exact(number: float, format: str) -> Fraction | None:
-    """The rational number that a constant is taken for; None if it is none."""
+    """The rational number that a constant is taken for; None if it is not one."""
     precision = _PRECISION.get(format, 0)
     if not math.isfinite(number):
         return None

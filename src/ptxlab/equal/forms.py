@@ -42,7 +42,7 @@ class Forms:
         return _is_semidefinite(matrix)
 
     def _expanded(self, node: int) -> Polynomial | None:
-        """A node as a polynomial; None if it is none, or too large."""
+        """A node as a polynomial; None if it is not one, or too large."""
         stack = [node]
         while stack:
             at = stack[-1]
