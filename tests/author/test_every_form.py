@@ -8,7 +8,7 @@ from ptxlab import ir
 from ptxlab.author import ptx
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.registers import class_of
-from ptxlab.author.trace import Program, Trace, writing
+from ptxlab.author.trace import Trace, TracedModule, writing
 from ptxlab.author.values import b8, b32, u64
 from ptxlab.ir.shapes import shape_of
 from ptxlab.isa import Match, opcode
@@ -77,7 +77,7 @@ def test_forms_of(chapter: str) -> None:
         found = target_for(form, chosen)
         if found is None:
             continue  # available nowhere that still exists
-        program = Program(*found, lines=False)
+        program = TracedModule(*found, lines=False)
         trace = Trace(program, "k", "entry")
         candidate = next(c for c in opcode(text).candidates if c.form is form)
         if any(expected.typed for expected in candidate.expected):

@@ -11,7 +11,7 @@ import ptxlab
 from ptxlab.device.options import LaunchOptions
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.search.directing import Moment
-from ptxlab.emulate.search.explore import Program, Watch, read_schedule, write_schedule
+from ptxlab.emulate.search.explore import ExploredKernel, Watch, read_schedule, write_schedule
 
 HEAD = """
 .version 8.3
@@ -182,7 +182,7 @@ def everything(threads: Sequence[str]) -> set[tuple[Any, ...]]:
     found = set()
     prefix: list[int] = []
     options = LaunchOptions(len(threads), 1)
-    program = Program(EmulatedModule.load(kernel(threads).module), kernel(threads), options)
+    program = ExploredKernel(EmulatedModule.load(kernel(threads).module), kernel(threads), options)
     watch = Watch(600)
     while True:
         taken: list[tuple[int, list[int]]] = []

@@ -10,7 +10,7 @@ import pytest
 from ptxlab import kernels
 from ptxlab.ops import calls, operators
 from ptxlab.ops.callees import Argument, Declaration, calls_of
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.matrices import Matrix
 from ptxlab.ops.operators import Gradient, Operator
 from tests.ops.fake_torch import Tensor, be_torch
@@ -57,7 +57,9 @@ class Doubling:
         made = read[0].new_empty((2 * read[0].shape[0],)) if written[0] is None else written[0]
         scratch = [16, 32] if how == "in two steps" else []
         launch: Any = SimpleNamespace()
-        steps = [Step(launch, [(0, 0), (1, 1)])] + ([Step(launch, [(5, 3), (6, 2), (0, 0)])] if scratch else [])
+        steps = [BoundLaunch(launch, [(0, 0), (1, 1)])] + (
+            [BoundLaunch(launch, [(5, 3), (6, 2), (0, 0)])] if scratch else []
+        )
         return Call([made], steps, [matrix(read[0]), matrix(made)], scratch=scratch)
 
 

@@ -16,7 +16,7 @@ from ptxlab.author.kernel import end_body, head_lines, load_parameters
 from ptxlab.author.lines import SourcePosition, here, refuse, refuse_parameter
 from ptxlab.author.parameters import Parameter, RawType, check_constants, constants_key, read_parameters, return_types
 from ptxlab.author.structures import check_given, lay_out
-from ptxlab.author.trace import Program, Trace, current, writing
+from ptxlab.author.trace import Trace, TracedModule, current, writing
 
 
 class DeviceFunction:
@@ -46,7 +46,7 @@ class DeviceFunction:
 
     def _write(
         self,
-        program: Program,
+        program: TracedModule,
         name: str,
         parameters: list[Parameter],
         results: list[Any],

@@ -18,7 +18,7 @@ from ptxlab.author.arguments import passed
 from ptxlab.author.lines import SourcePosition, definition_of, head_span, here, raised_at, refuse, refuse_line
 from ptxlab.author.operand import describe
 from ptxlab.author.parameters import Parameter, check_constants, constants_key, read_parameters, refuse_unknown
-from ptxlab.author.trace import Program, Trace, writing
+from ptxlab.author.trace import Trace, TracedModule, writing
 from ptxlab.ir.launchable import Launchable, launch
 from ptxlab.ir.origin import at_origin
 from ptxlab.isa.directives import DIRECTIVES
@@ -71,9 +71,9 @@ class Kernel(Launchable):
         return found
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> TracedModule:
         """The module, written now."""
-        program = Program(self.target, self.version, name=self.name)
+        program = TracedModule(self.target, self.version, name=self.name)
         program.names.add(self.name)
         write_kernel(program, self)
         return program
@@ -265,7 +265,7 @@ def numbers_of(name: str, value: int | Sequence[int], position: SourcePosition) 
     return numbers
 
 
-def write_kernel(program: Program, kernel: Kernel) -> None:
+def write_kernel(program: TracedModule, kernel: Kernel) -> None:
     """Run the kernel's Python and append what it writes."""
     parameters, constants, _ = read_parameters(kernel.function, kernel._position)
     check_constants(kernel.function, constants, kernel.constants, f"`{kernel.function.__name__}.specialise({{}}=...)`")

@@ -11,7 +11,7 @@ from ptxlab.author.kernel import Kernel, check_function, numbers_of, version_of,
 from ptxlab.author.lines import here, refuse
 from ptxlab.author.pointers import Pointer
 from ptxlab.author.raw import symbol_of
-from ptxlab.author.trace import Program, Trace, writing
+from ptxlab.author.trace import Trace, TracedModule, writing
 from ptxlab.isa.targets import TARGETS, Version
 
 
@@ -35,7 +35,7 @@ class Module:
         position = here()
         if target not in TARGETS:
             refuse("unknown-target", f"there is no target `{target}`", position=position)
-        self.program = Program(target, version_of(version, position), address_size, lines, tuple(options), untyped)
+        self.program = TracedModule(target, version_of(version, position), address_size, lines, tuple(options), untyped)
 
     def kernel(self, function: Callable[..., Any] | None = None, **directives: int | Sequence[int]) -> Any:
         """Make a Python function a kernel of this module; keywords are directives, `maxntid=256`."""

@@ -50,7 +50,7 @@ class ConditionalRegion:
 
 
 @dataclass(eq=False)
-class Program:
+class TracedModule:
     """One module while it is written."""
 
     target: str
@@ -169,7 +169,7 @@ def _name(code: CodeType) -> str:
 class Trace:
     """One function while it is written."""
 
-    def __init__(self, program: Program, name: str, kind: str, code: CodeType | None = None) -> None:
+    def __init__(self, program: TracedModule, name: str, kind: str, code: CodeType | None = None) -> None:
         self.program = program
         self.code = code  # the Python of the whole function
         self.name = name

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .program import FunctionFacts
 
 
-class Access(NamedTuple):
+class AddressOperand(NamedTuple):
     """Operand `operand` of an instruction is the address of `size` bytes, which must be at a multiple of `align`."""
 
     operand: int
@@ -29,14 +29,14 @@ class KnownAccess(NamedTuple):
 
     instruction: ir.Instruction
     match: Match
-    access: Access
+    access: AddressOperand
     variable: ir.Variable | None
     offset: int
 
 
 def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
     """The accesses of a function to constant addresses and at constant distances from variables."""
-    alike: dict[int, list[Access]] = {}  # by the form, where no operand says how many bytes there are
+    alike: dict[int, list[AddressOperand]] = {}  # by the form, where no operand says how many bytes there are
     for at, (instruction, match) in enumerate(zip(facts.instructions, facts.matches, strict=True)):
         if match is None:
             continue
@@ -55,7 +55,7 @@ def known_accesses(facts: FunctionFacts) -> Iterator[KnownAccess]:
                 yield KnownAccess(instruction, match, access, pointer.variable, pointer.offset)
 
 
-def _is_in_space(match: Match, access: Access, space: str | None) -> bool:
+def _is_in_space(match: Match, access: AddressOperand, space: str | None) -> bool:
     """Whether an instruction takes addresses in a state space; another rule is about those that it does not take."""
     name = match.expected[access.operand].name
     taken = {one.space for one in match.effects.accesses if one.operand == name}
@@ -67,13 +67,13 @@ def family(space: str) -> str:
     return space.partition("::")[0]
 
 
-def accesses(instruction: ir.Instruction, match: Match) -> Iterator[Access]:
+def accesses(instruction: ir.Instruction, match: Match) -> Iterator[AddressOperand]:
     """The accesses of an instruction to memory, as far as its text shows them."""
     for at, expected in enumerate(match.expected):
         if expected.kind == "address":
             found = extent(instruction, match, expected.name)
             if found is not None and found[1] > 0:  # a size that is not legal may be none
-                yield Access(at, *found)
+                yield AddressOperand(at, *found)
 
 
 def extent(instruction: ir.Instruction, match: Match, name: str) -> tuple[int, int] | None:

@@ -20,7 +20,7 @@ from ptxlab.report import PtxError
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Scene:
     """A command of the tour, and what it shows."""
 
     text: str
@@ -28,57 +28,57 @@ class Step:
 
 
 STEPS = (
-    Step("A correct kernel passes:", ("check", "saxpy.ptx")),
-    Step("A wrong one is explained, every mistake in one run:", ("check", "wrong.ptx")),
-    Step("Editors and scripts read one line each, programs read JSON:", ("check", "--format", "concise", "wrong.ptx")),
-    Step("Each kind of mistake has its page:", ("explain", "operand-type")),
-    Step("So has each word of PTX:", ("explain", "%tid")),
-    Step("And so has each instruction:", ("explain", "cp.async.bulk.commit_group")),
-    Step("A safe fix can be applied:", ("check", "--fix", "typo.ptx")),
-    Step("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
-    Step("And become Python that writes it:", ("python", "saxpy.ptx")),
-    Step("A kernel in Python, CUDA C++ or a built program shows its PTX:", ("ptx", "scale.py")),
-    Step(
+    Scene("A correct kernel passes:", ("check", "saxpy.ptx")),
+    Scene("A wrong one is explained, every mistake in one run:", ("check", "wrong.ptx")),
+    Scene("Editors and scripts read one line each, programs read JSON:", ("check", "--format", "concise", "wrong.ptx")),
+    Scene("Each kind of mistake has its page:", ("explain", "operand-type")),
+    Scene("So has each word of PTX:", ("explain", "%tid")),
+    Scene("And so has each instruction:", ("explain", "cp.async.bulk.commit_group")),
+    Scene("A safe fix can be applied:", ("check", "--fix", "typo.ptx")),
+    Scene("Any PTX can be printed in its canonical form:", ("format", "ugly.ptx")),
+    Scene("And become Python that writes it:", ("python", "saxpy.ptx")),
+    Scene("A kernel in Python, CUDA C++ or a built program shows its PTX:", ("ptx", "scale.py")),
+    Scene(
         "A kernel runs on this machine, without a GPU:",
         ("run", "saxpy.ptx", "--grid", "4", "--block", "256", "--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros",
          "--arg", "f32=2.0", "--arg", "u32=1024"),
     ),
-    Step(
+    Scene(
         "Are two kernels the same function, for all values? Here an `fma` became `mul` and `add`:",
         ("equal", "saxpy.ptx", "split.ptx", "--grid", "4", "--block", "256", "--arg", "x:f32[1024]", "--arg",
          "y:f32[1024]", "--arg", "f32=2.0", "--arg", "u32=1000"),
     ),
-    Step(
+    Scene(
         "This one lacks a barrier, and its sum is wrong: 2016 would be right. The race is found in every run:",
         ("run", "sum.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
-    Step(
+    Scene(
         "With the barrier it is right:",
         ("run", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
     ),
-    Step(
+    Scene(
         "A run can be walked through backwards: who wrote the sum, and what was it before?",
         ("debug", "fixed.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros",
          "--command", "watch total[0]", "--command", "continue", "--command", "reverse-stepi",
          "--command", "print total[0]"),
     ),
-    Step(
+    Scene(
         "Or be shown in the browser; here as a file to open:",
         ("lab", "sum.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros", "--html", "sum.html"),
     ),
-    Step("Which outcomes the memory model allows is decided by its axioms, and tried:",
+    Scene("Which outcomes the memory model allows is decided by its axioms, and tried:",
          ("litmus", "mp.litmus")),
-    Step("Layouts are drawn, also as SVG: here a tile without bank conflicts:",
+    Scene("Layouts are drawn, also as SVG: here a tile without bank conflicts:",
          ("draw", "tile", "8x32", "--type", "f16", "--swizzle", "64B")),
-    Step("A course teaches PTX from zero, with exercises that are checked here:", ("learn",)),
-    Step("The guides are there, too:", ("docs", "--search", "proxy fence")),
-    Step("It would run on a GPU too:", ("devices",)),
-    Step("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
+    Scene("A course teaches PTX from zero, with exercises that are checked here:", ("learn",)),
+    Scene("The guides are there, too:", ("docs", "--search", "proxy fence")),
+    Scene("It would run on a GPU too:", ("devices",)),
+    Scene("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
 )  # fmt: skip
 WITH_TOOLS = (
-    Step("NVIDIA's assembler says what a kernel needs:", ("assemble", "saxpy.ptx")),
-    Step("This is the SASS that the GPU executes:", ("sass", "saxpy.ptx")),
-    Step(
+    Scene("NVIDIA's assembler says what a kernel needs:", ("assemble", "saxpy.ptx")),
+    Scene("This is the SASS that the GPU executes:", ("sass", "saxpy.ptx")),
+    Scene(
         "And this, instruction by instruction, for several targets:",
         ("sass", "--targets", "sm_80,sm_90a,sm_100a", "--instructions", "reduce.ptx"),
     ),
@@ -131,7 +131,7 @@ def write_samples(folder: Path) -> None:
     click.echo(f"\ncd {folder}\nptxlab run reverse.ptx --block 64 --arg 'u32[64]=arange'")
 
 
-def show(step: Step) -> None:
+def show(step: Scene) -> None:
     """Say what comes, show the command, and run it."""
     from ptxlab.cli.group import ptxlab
 

@@ -17,7 +17,7 @@ from ptxlab.debug.debugger import Debugger, Stop
 from ptxlab.debug.objects import UnknownError
 from ptxlab.debug.protocol import read_message, write_message
 from ptxlab.debug.stepping import Kind, Unit
-from ptxlab.debug.stops import Finding
+from ptxlab.debug.stops import FindingStop
 from ptxlab.debug.terminal import Terminal
 from ptxlab.debug.values import Scope
 from ptxlab.debug.variables import Variables
@@ -282,7 +282,7 @@ class Adapter:
     def on_exceptionInfo(self, given: Fields) -> Fields:  # noqa: N802
         last = self.last or Stop("goto", "", self.debugger.thread)
         found = self.debugger.stops.get(last.number or 0)
-        text = str(found.diagnostic) if isinstance(found, Finding) else last.description
+        text = str(found.diagnostic) if isinstance(found, FindingStop) else last.description
         return {"exceptionId": last.description, "description": text, "breakMode": "always"}
 
     # Looking.

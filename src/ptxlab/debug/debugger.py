@@ -15,7 +15,7 @@ from ptxlab.debug.stepping import Kind, Unit, Way
 from ptxlab.debug.stops import (
     NO_HITS,
     Breakpoint,
-    Finding,
+    FindingStop,
     Watchpoint,
     stop_at_finding,
     watch_memory,
@@ -30,7 +30,7 @@ from ptxlab.trace.accesses import GLOBAL, LOCAL, SHARED
 
 _MOST_SAID = 1000  # messages of breakpoints in one move
 Reason = Literal["step", "breakpoint", "watchpoint", "finding", "end", "start", "goto"]
-_REASONS: dict[type, Reason] = {Breakpoint: "breakpoint", Watchpoint: "watchpoint", Finding: "finding"}
+_REASONS: dict[type, Reason] = {Breakpoint: "breakpoint", Watchpoint: "watchpoint", FindingStop: "finding"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Debugger(Position):
         super().__init__(trace, compile)
         self.launches = Launches(launches or [Launch(trace.program.kernel.title, lambda: trace, findings)])
         self.launch = 0
-        self.stops: dict[int, Breakpoint | Watchpoint | Finding] = {}
+        self.stops: dict[int, Breakpoint | Watchpoint | FindingStop] = {}
         self.stops_at_findings = True
         self._numbers = 0
         self._said: list[str] = []

@@ -195,7 +195,7 @@ class Watchpoint:
 
 
 @dataclass
-class Finding:
+class FindingStop:
     """A stop where something goes wrong: after the access that a diagnostic is about, the later one of two."""
 
     number: int
@@ -215,7 +215,7 @@ class Finding:
         return True
 
 
-def stop_at_finding(trace: Trace, number: int, diagnostic: Diagnostic) -> Finding | None:
+def stop_at_finding(trace: Trace, number: int, diagnostic: Diagnostic) -> FindingStop | None:
     """Where a finding first happens, if its threads are recorded: each thread's first step at its line counts."""
     found: list[tuple[int, int]] = []
     for access in diagnostic.facts.get("accesses", ()):
@@ -223,7 +223,7 @@ def stop_at_finding(trace: Trace, number: int, diagnostic: Diagnostic) -> Findin
         own = set(trace.steps_of(access["thread"], access["block"]).tolist())
         steps = [int(step) for step in trace.steps_at(access["line"]) if int(step) in own]
         found += [(steps[0] + 1, thread)] if steps else []
-    return Finding(number, diagnostic, _in_order(*map(list, zip(max(found), strict=True)))) if found else None
+    return FindingStop(number, diagnostic, _in_order(*map(list, zip(max(found), strict=True)))) if found else None
 
 
 def watch_register(trace: Trace, number: int, name: str, thread: int) -> Watchpoint:

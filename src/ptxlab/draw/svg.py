@@ -22,7 +22,7 @@ FONT = "font-family='ui-monospace, Menlo, Consolas, DejaVu Sans Mono, monospace'
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PanelFrame:
     """Where the cells of a panel are."""
 
     left: float
@@ -49,7 +49,7 @@ def render(picture: Picture) -> str:
     for panel in picture.panels:
         top += GAP
         cell = _longest([*_texts(panel), *panel.column_names]) * LETTER + 8
-        frame = Frame(LEFT + margin, top + HEAD, cell, len(panel.row_names), len(panel.column_names))
+        frame = PanelFrame(LEFT + margin, top + HEAD, cell, len(panel.row_names), len(panel.column_names))
         drawn.extend(_panel(panel, frame, top))
         width = max(width, _right(panel, frame))
         top = _bottom(panel, frame)
@@ -68,7 +68,7 @@ def _longest(texts: Iterable[str]) -> int:
     return max(map(len, texts), default=1)
 
 
-def _right(panel: Panel, frame: Frame) -> float:
+def _right(panel: Panel, frame: PanelFrame) -> float:
     """How far to the right a panel reaches."""
     beside = sum(len(mark.text) * LETTER + 26 for mark in panel.row_marks)
     below = max(
@@ -78,12 +78,12 @@ def _right(panel: Panel, frame: Frame) -> float:
     return max(frame.right + beside, below, LEFT + words) + LEFT
 
 
-def _bottom(panel: Panel, frame: Frame) -> float:
+def _bottom(panel: Panel, frame: PanelFrame) -> float:
     """How far down a panel reaches."""
     return frame.bottom + 6 + MARK * len(panel.column_marks) + (18 if panel.note else 0)
 
 
-def _panel(panel: Panel, frame: Frame, top: float) -> Iterator[str]:
+def _panel(panel: Panel, frame: PanelFrame, top: float) -> Iterator[str]:
     yield _title(panel.title, top, 12)
     for number, name in enumerate(panel.column_names):
         yield _words(frame.left + (number + 0.5) * frame.cell, frame.top - 4, name, QUIET, "middle")
@@ -106,7 +106,7 @@ def _cell(cell: Cell | None, x: float, y: float, width: float) -> Iterator[str]:
         yield _words(x + width / 2, y + 14, cell.text, INK if cell.strong else "#888", "middle")
 
 
-def _rules(panel: Panel, frame: Frame) -> Iterator[str]:
+def _rules(panel: Panel, frame: PanelFrame) -> Iterator[str]:
     """The heavier lines, and the frame."""
     down, right = panel.rules
     width, height = frame.right - frame.left, frame.bottom - frame.top
@@ -120,7 +120,7 @@ def _rules(panel: Panel, frame: Frame) -> Iterator[str]:
         yield _line(x, frame.top, x, frame.bottom, 1.5)
 
 
-def _marks(panel: Panel, frame: Frame) -> Iterator[str]:
+def _marks(panel: Panel, frame: PanelFrame) -> Iterator[str]:
     """Dimension lines, with arrows at both ends."""
     x = frame.right + 12
     for mark in panel.row_marks:
@@ -132,7 +132,7 @@ def _marks(panel: Panel, frame: Frame) -> Iterator[str]:
         yield from _column_mark(mark, frame, frame.bottom + 12 + MARK * number)
 
 
-def _column_mark(mark: Mark, frame: Frame, y: float) -> Iterator[str]:
+def _column_mark(mark: Mark, frame: PanelFrame, y: float) -> Iterator[str]:
     """The text is on the line where it fits, else after it."""
     first, last = frame.left + mark.first * frame.cell, frame.left + mark.last * frame.cell
     yield from _arrow(first, y, last, y)

@@ -53,7 +53,7 @@ class Driver:
 
 
 @struct
-class Record:
+class StartRecord:
     """What to launch. After it: where parameters are, where addresses go and their numbers, and all parameters."""
 
     config: u64
@@ -79,7 +79,7 @@ def start(given: Object, addresses: Object) -> Object:
         words[number] = PyLong_AsUnsignedLongLong(PyList_GetItem(addresses, number))
     data = array(u8, MOST_BYTES)
     pointers = array(Pointer[u8], MOST_PARAMETERS)
-    record: Pointer[Record] = cast(Pointer[Record], driver + 1)
+    record: Pointer[StartRecord] = cast(Pointer[StartRecord], driver + 1)
     state: Pointer[u8] = PyEval_SaveThread()
     while status == 0 and cast(Pointer[u8], record) < end:
         offsets: Pointer[u64] = cast(Pointer[u64], record + 1)
@@ -93,7 +93,7 @@ def start(given: Object, addresses: Object) -> Object:
             address: Pointer[u64] = cast(Pointer[u64], data + places[index])
             address[0] = words[numbers[index]]
         status = call(u32, driver.launch, record.config, record.function, pointers, u64(0))
-        record = cast(Pointer[Record], source + record.bytes)
+        record = cast(Pointer[StartRecord], source + record.bytes)
     PyEval_RestoreThread(state)
     return PyLong_FromLong(s64(status))
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxlab.device.trace_format import ARRIVED, AT_BARRIER, COMPLETED, EXPECTED, INITIALISED, OBSERVED, OPENED, PHASE
 from ptxlab.lab.waiting import Waiting
-from ptxlab.trace.barriers import History
+from ptxlab.trace.barriers import BarrierHistory
 from ptxlab.trace.columns import Numbers
 from ptxlab.trace.warp_steps import WarpSteps
 
@@ -29,12 +29,12 @@ class Barriers:
         self.after = lru_cache(maxsize=256)(self._find_after)
         self._at_barrier = lru_cache(maxsize=64)(self._find_at_barrier)
 
-    def _find_after(self, history: History) -> Numbers:
+    def _find_after(self, history: BarrierHistory) -> Numbers:
         """The warp step after which each event of a barrier has happened."""
         found: Numbers = np.maximum.accumulate(self.steps.event_steps[history.events])
         return found
 
-    def name(self, history: History) -> str:
+    def name(self, history: BarrierHistory) -> str:
         """What a barrier is called: a variable, and where in it, or its number."""
         if not history.is_mbarrier:
             return f"barrier {history.address}"
@@ -67,7 +67,7 @@ class Barriers:
             })  # fmt: skip
         return found
 
-    def _waits(self, history: History) -> list[list[int]]:
+    def _waits(self, history: BarrierHistory) -> list[list[int]]:
         """Warps that wait there: the warp, from when, until when, the line, and the parity that is awaited, or -1."""
         if history.is_mbarrier:
             found: list[list[int]] = self.waiting.at_mbarriers().get((history.block, history.address), [])

@@ -13,7 +13,7 @@ import numpy as np
 from ptxlab.lab.encoding import packed
 from ptxlab.lab.memory import PAGE
 from ptxlab.lab.page import page
-from ptxlab.lab.timeline import TILE
+from ptxlab.lab.tracks import TILE
 from ptxlab.lab.views import Views
 from ptxlab.lab.windows import WINDOW
 from ptxlab.trace.accesses import GLOBAL

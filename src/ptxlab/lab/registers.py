@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ptxlab.lab.encoding import packed
 from ptxlab.trace.columns import Numbers, Slot
-from ptxlab.trace.warp_registers import WarpRegisters, Writer
+from ptxlab.trace.warp_registers import RegisterWriter, WarpRegisters
 from ptxlab.trace.warp_steps import LANES, WarpSteps, mask_of
 
 ALL = (1 << LANES) - 1
@@ -80,7 +80,7 @@ class Registers(WarpRegisters):
         return found
 
     def _in_some_lanes(
-        self, warp: int, writers: list[Writer], position: int
+        self, warp: int, writers: list[RegisterWriter], position: int
     ) -> tuple[int, int | list[int], Any] | None:
         """A register that lanes have written at different times, or not all."""
         values = np.zeros((LANES, writers[0].slot.bytes), np.uint8)
@@ -147,8 +147,8 @@ class Registers(WarpRegisters):
 
 
 def _last_of(
-    writers: list[Writer], latest: dict[int, list[tuple[int, int, int]]]
-) -> tuple[Writer, int, int] | None:  # fmt: skip
+    writers: list[RegisterWriter], latest: dict[int, list[tuple[int, int, int]]]
+) -> tuple[RegisterWriter, int, int] | None:  # fmt: skip
     """Which of some writers was the last, after which step and in which group; see `_latest`."""
     found, last = None, -1
     for writer in writers:

@@ -13,7 +13,7 @@ from ptxlab.lab.encoding import packed
 from ptxlab.trace.accesses import SHARED
 from ptxlab.trace.lanes import Executed, matrices_of
 from ptxlab.trace.tensor_memory import address_of, routed
-from ptxlab.trace.tensor_words import Use
+from ptxlab.trace.tensor_words import TensorUse
 from ptxlab.trace.warp_steps import WarpSteps
 
 WORDS = {
@@ -22,7 +22,7 @@ WORDS = {
 }  # fmt: skip
 
 
-class TensorMemory:
+class TensorView:
     """What the instructions of a launch do to tensor memory."""
 
     def __init__(self, steps: WarpSteps) -> None:
@@ -38,7 +38,7 @@ class TensorMemory:
         """What is known of the words of a block after the use of a step."""
         return _packed(self.recorded.after(block, step))
 
-    def _use(self, use: Use) -> Iterator[dict[str, Any]]:
+    def _use(self, use: TensorUse) -> Iterator[dict[str, Any]]:
         executed, word = use.executed, use.kind
         match = self.steps.trace.program.match(executed.instruction)
         assert match is not None

@@ -22,9 +22,9 @@ from ptxlab.lab.moves import LaneMoves
 from ptxlab.lab.origins import Origins
 from ptxlab.lab.program import describe
 from ptxlab.lab.registers import Registers
-from ptxlab.lab.tensor_memory import TensorMemory
+from ptxlab.lab.tensor_memory import TensorView
 from ptxlab.lab.tiles import Tiles
-from ptxlab.lab.timeline import Timeline
+from ptxlab.lab.tracks import Tracks
 from ptxlab.lab.variables import LaneVariables
 from ptxlab.report import PtxError
 from ptxlab.trace import Trace
@@ -159,8 +159,8 @@ class Views:
         return Origins(self.steps)
 
     @cached_property
-    def _tensor_memory_of(self) -> TensorMemory:
-        return TensorMemory(self.steps)
+    def _tensor_memory_of(self) -> TensorView:
+        return TensorView(self.steps)
 
     @cached_property
     def _tiles_of(self) -> Tiles:
@@ -171,8 +171,8 @@ class Views:
         return Copies(self.steps, self._barriers_of)
 
     @cached_property
-    def _timeline_of(self) -> Timeline:
-        return Timeline(self.steps, self._barriers_of)
+    def _timeline_of(self) -> Tracks:
+        return Tracks(self.steps, self._barriers_of)
 
     @cached_property
     def _registers_of(self) -> Registers:

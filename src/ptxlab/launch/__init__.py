@@ -79,11 +79,11 @@ def _emulate(
     if options.record is not None and other is not None:
         raise ValueError(f"`record` and `{other}`: a recording is of one launch, by its `seed`")
     if options.schedule is not None:
-        from ptxlab.emulate.search.explore import Program, follow, read_schedule
+        from ptxlab.emulate.search.explore import ExploredKernel, follow, read_schedule
 
         schedule = options.schedule
         steps = read_schedule(schedule) if isinstance(schedule, str) else list(schedule)
-        return raised(follow(Program(emulated, kernel, options), values, steps), options.on_error)
+        return raised(follow(ExploredKernel(emulated, kernel, options), values, steps), options.on_error)
     if options.seeds is not None:
         return try_seeds(emulated, kernel, values, options)
     return keep(emulate(emulated, kernel, values, with_record(options)))
@@ -146,7 +146,7 @@ def explore_all(
     progress: Callable[[int], None] | None = None,
 ) -> Exploration:
     """As `explore`, with the options of a launch."""
-    from ptxlab.emulate.search.explore import Program
+    from ptxlab.emulate.search.explore import ExploredKernel
     from ptxlab.emulate.search.explore import explore as explore_program
 
     module = module_of(kernel)
@@ -160,7 +160,7 @@ def explore_all(
         return copies_of(given)
 
     try:
-        program = Program(context.emulated(module), kernel, options)
+        program = ExploredKernel(context.emulated(module), kernel, options)
         return explore_program(program, fresh, limit, timeout, every, progress)
     finally:
         memory.restore(before)

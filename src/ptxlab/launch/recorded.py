@@ -13,20 +13,20 @@ from ptxlab.device.result import Result
 
 
 @dataclass
-class Recording:
+class RecordedLaunches:
     """What is to be recorded of each launch, and the results."""
 
     record: Record
     results: list[Result] = field(default_factory=list)
 
 
-_recording: ContextVar[Recording | None] = ContextVar("recording", default=None)
+_recording: ContextVar[RecordedLaunches | None] = ContextVar("recording", default=None)
 
 
 @contextmanager
 def recording_launches(record: Record) -> Iterator[list[Result]]:
     """Record each launch on the emulator that is made inside; their results, in order."""
-    made = Recording(record)
+    made = RecordedLaunches(record)
     token = _recording.set(made)
     try:
         yield made.results

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
-class Step:
+class Addition:
     """One addition: how many products it takes, and how many bits below the largest exponent it keeps."""
 
     products: int
@@ -24,21 +24,21 @@ class Step:
 class Model:
     """The steps of an architecture, by what is multiplied."""
 
-    half: Step  # f16 and bf16
-    tf32: Step
-    fp8: Step  # and fp6, fp4
+    half: Addition  # f16 and bf16
+    tf32: Addition
+    fp8: Addition  # and fp6, fp4
 
 
-VOLTA = Model(half=Step(4, 23), tf32=Step(4, 23), fp8=Step(4, 23))
-TURING = Model(half=Step(8, 24), tf32=Step(4, 24), fp8=Step(8, 24))
-AMPERE = Model(half=Step(8, 24), tf32=Step(4, 24), fp8=Step(8, 24, as_f16=True))
-ADA = replace(AMPERE, fp8=Step(16, 13, short=True))
-HOPPER = Model(half=Step(16, 25), tf32=Step(8, 25), fp8=Step(16, 25, as_f16=True))
-BLACKWELL_120 = replace(HOPPER, fp8=Step(32, 25))
+VOLTA = Model(half=Addition(4, 23), tf32=Addition(4, 23), fp8=Addition(4, 23))
+TURING = Model(half=Addition(8, 24), tf32=Addition(4, 24), fp8=Addition(8, 24))
+AMPERE = Model(half=Addition(8, 24), tf32=Addition(4, 24), fp8=Addition(8, 24, as_f16=True))
+ADA = replace(AMPERE, fp8=Addition(16, 13, short=True))
+HOPPER = Model(half=Addition(16, 25), tf32=Addition(8, 25), fp8=Addition(16, 25, as_f16=True))
+BLACKWELL_120 = replace(HOPPER, fp8=Addition(32, 25))
 
 # What `wgmma` does on sm_90a, the only target that has it: all products of an element in one step, fp8 with fewer bits.
 # Found by MMA-Sim, too, and compared with an H200: evidence/agreement_gpu.json.
-WARPGROUP = Model(half=Step(16, 25), tf32=Step(8, 25), fp8=Step(32, 13, short=True))
+WARPGROUP = Model(half=Addition(16, 25), tf32=Addition(8, 25), fp8=Addition(32, 13, short=True))
 
 # From each target on, up to the next.
 MODELS = {70: VOLTA, 75: TURING, 80: AMPERE, 89: ADA, 90: HOPPER, 120: BLACKWELL_120}

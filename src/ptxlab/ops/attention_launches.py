@@ -11,7 +11,7 @@ import numpy as np
 
 from ptxlab.device.array_types import DTYPES
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
-from ptxlab.ops.calls import Call, Step
+from ptxlab.ops.calls import BoundLaunch, Call
 from ptxlab.ops.checks import (
     Named,
     check_apart,
@@ -83,7 +83,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, int])
         lse=argument(logs[0]) if logs else None,
     )
     arrays = [*(one for _, one in read), target, *logs]
-    step = Step(launch, numbered([0, 1, 2, 3, LOGS][: len(arrays)]))
+    step = BoundLaunch(launch, numbered([0, 1, 2, 3, LOGS][: len(arrays)]))
     return Call([made, lse][: len(written)], [step], arrays, workspace=counter(q, gpu))
 
 
@@ -138,7 +138,7 @@ def prepare_gradients(given: Sequence[Any], written: Sequence[Any], how: tuple[b
         (range(4), "dk_parts dv_parts dk dv"),
     )
     steps = [
-        Step(launch, numbered(parameters, [numbers[name] for name in names.split()]))
+        BoundLaunch(launch, numbered(parameters, [numbers[name] for name in names.split()]))
         for launch, (parameters, names) in zip(launches, orders, strict=False)
     ]
     arrays = [*sides.values(), logs, *(one for _, one in results)]

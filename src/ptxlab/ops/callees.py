@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.launch.launches import Launch
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_address, check_apart, check_dense, check_gpu, check_result, require
 from ptxlab.ops.matrices import Matrix, empty, look
 from ptxlab.ops.operators import Operator
@@ -91,7 +91,7 @@ def prepare_of(declared: Declaration) -> Prepare:
         changing = [(each.parameter, at) for at, (each, one) in enumerate(zip(arguments, arrays, strict=True)) if one]
         is_host = declared.workspace is None or first.gpu is None
         workspace = None if is_host else declared.workspace(read[0], first.gpu, *views)  # type: ignore[misc]
-        return Call(made, [Step(launch, changing)], arrays, workspace=workspace, in_place=in_place)
+        return Call(made, [BoundLaunch(launch, changing)], arrays, workspace=workspace, in_place=in_place)
 
     return prepare
 

@@ -25,7 +25,7 @@ from ptxlab.ops.ready import Ready, Workspace
 MOST = 4096  # calls that stay ready
 
 
-class Step(NamedTuple):
+class BoundLaunch(NamedTuple):
     """A launch, which of its parameters are which arrays, the numbers of both, and whether it has the workspace."""
 
     launch: Launch
@@ -42,7 +42,7 @@ class Call(NamedTuple):
     """
 
     results: Sequence[Any]
-    steps: Sequence[Step] = ()
+    steps: Sequence[BoundLaunch] = ()
     arrays: Sequence[Matrix | None] = ()
     workspace: Workspace | None = None
     scratch: Sequence[int] = ()

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxlab.kernels import wgmma_attention_fp8
 from ptxlab.ops.attention_launches import LOGS, check, check_nothing, counter, nothing, numbered
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import scales_of
 from ptxlab.ops.matrices import HALVES, argument, empty, look
 from ptxlab.ops.operators import Operator, is_traced
@@ -62,7 +62,7 @@ def prepare_fp8(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, i
         lse=argument(logs[0]) if logs else None,
     )
     arrays = [*(one for _, one in read), *scales, target, *logs]
-    step = Step(launch, numbered([0, 1, 2, *SCALES, 3, LOGS][: len(arrays)]))
+    step = BoundLaunch(launch, numbered([0, 1, 2, *SCALES, 3, LOGS][: len(arrays)]))
     return Call([made, lse][: len(written)], [step], arrays, workspace=counter(q, gpu))
 
 

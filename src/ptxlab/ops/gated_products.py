@@ -10,7 +10,7 @@ from ptxlab.kernels.parts.finishing import ACTIVATIONS
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout
 from ptxlab.ops import jax_functions
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import (
     Named,
     check_apart,
@@ -119,7 +119,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Ca
         products=tuple(one.view() for one in products) or None,
     )
     parameters = 0, 1, 2, *SCALES[: len(scales)], 3, *PRODUCTS[: len(products)]
-    step = Step(launch, [*zip(parameters, packing.numbers, strict=True)])
+    step = BoundLaunch(launch, [*zip(parameters, packing.numbers, strict=True)])
     arrays = [*originals, *scales, target, *products]
     return Call([made, *kept], [*packing.steps, step], arrays, scratch=packing.scratch)
 

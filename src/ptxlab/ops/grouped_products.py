@@ -13,7 +13,7 @@ from ptxlab.kernels.parts.shapes import BLOCKS, Layout
 from ptxlab.kernels.wgmma_grouped_gemm import MOST_GROUPS, inner
 from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import (
     check_apart,
     check_dense,
@@ -125,14 +125,14 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[bool, bool]
         scales=tuple(map(argument, scales)) or None,
     )
     changing = [(parameter, at) for at, parameter in enumerate([0, 1, OFFSETS, *SCALES[: len(scales)], RESULT])]
-    steps = [Step(launch, changing)]
+    steps = [BoundLaunch(launch, changing)]
     if clear_rest:
         check_dense("out", target)
         across = n * target.size // ROW
         rest = [argument(ends), argument(target), groups, m, across]
         blocks = min(-(-m * across // THREADS), 4 * BLOCKS)
         clear = Launch(clear_rows, blocks, THREADS, rest, overlap=True)
-        steps.append(Step(clear, [(0, 2), (1, 3 + len(scales))]))
+        steps.append(BoundLaunch(clear, [(0, 2), (1, 3 + len(scales))]))
     return Call([made], steps, [left, weights, ends, *scales, target])
 
 
@@ -163,7 +163,7 @@ def prepare_inner(given: Sequence[Any], out: Any, read: Sequence[Matrix], accumu
     formats, extents = Formats(left.type, left.type, target.type), (groups, k, m, n)
     matrices = sides[0].view(), sides[1].view(), target.view()
     launch = inner.launch(formats, matrices, argument(ends), extents, target.gpu is None, accumulate)
-    step = Step(launch, [*zip([0, 1, OFFSETS, RESULT], packing.numbers, strict=True)])
+    step = BoundLaunch(launch, [*zip([0, 1, OFFSETS, RESULT], packing.numbers, strict=True)])
     return Call([made], [*packing.steps, step], [left, right, ends, target], scratch=packing.scratch)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ptxlab.kernels import wgmma_attention, wgmma_attention_backward
 from ptxlab.ops import jax_functions
 from ptxlab.ops.attention_launches import check, check_nothing, counter, nothing, numbered
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_dense, check_extents, check_gpu, require
 from ptxlab.ops.matrices import Matrix, argument, empty, filled, look
 from ptxlab.ops.operators import Gradient, Operator, is_traced, once
@@ -106,7 +106,7 @@ def prepare_packed(given: Sequence[Any], written: Sequence[Any], how: tuple[bool
     )
     arrays = [*(one for _, one in read), *starts, target, *logs]
     parameters = [0, 1, 2, *STARTS, 3, *([LOGS] if logs else []), *MEMORY]
-    steps = [Step(launch, numbered(parameters)) for launch in launches]
+    steps = [BoundLaunch(launch, numbered(parameters)) for launch in launches]
     return Call(results, steps, arrays, workspace=counter(q, gpu), scratch=[4 * count for count in counts])
 
 
@@ -155,7 +155,7 @@ def prepare_packed_gradients(given: Sequence[Any], written: Sequence[Any], how: 
     order = "q do dq k v dk dv o do lse qs ks".split()
     changing = [*range(10), *GRADIENT_STARTS, *GRADIENT_MEMORY]
     which = [*(numbers[name] for name in order), *range(len(arrays), len(arrays) + len(GRADIENT_MEMORY))]
-    steps = [Step(launch, numbered(changing, which)) for launch in launches]
+    steps = [BoundLaunch(launch, numbered(changing, which)) for launch in launches]
     return Call(made, steps, arrays, scratch=[4 * count for count in counts])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ptxlab.author import b8, b16, b32, kernel, pointer, ptx, s64, u32
 from ptxlab.kernels.parts.strided import flat
 from ptxlab.launch.launches import Launch
-from ptxlab.ops.calls import Step
+from ptxlab.ops.calls import BoundLaunch
 from ptxlab.ops.matrices import HALVES, ROW, Matrix, address_of, argument, dense, empty
 
 THREADS = 256
@@ -66,7 +66,7 @@ class Packing:
     """Copies of operands, as steps of a call that reads and writes so many `arrays`; each has scratch memory."""
 
     def __init__(self, arrays: int) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[BoundLaunch] = []
         self.scratch: list[int] = []
         self.numbers = list(range(arrays))  # of each array's address in the call, or of its copy's
 
@@ -94,7 +94,7 @@ class Packing:
         self.numbers[number] = len(self.numbers) + len(self.scratch)
         changing = [(0, number), (1, self.numbers[number])]
         self.scratch.append(-(-rows * pitch * given.size // APART) * APART)
-        self.steps += [Step(one, changing, uses_workspace=False) for one in packs(given, found)]
+        self.steps += [BoundLaunch(one, changing, uses_workspace=False) for one in packs(given, found)]
         return found
 
 

@@ -20,7 +20,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_apart, check_extents, check_result, times
 from ptxlab.ops.matrices import HALVES, Matrix, empty, look
 from ptxlab.ops.operators import Operator, is_traced
@@ -156,7 +156,7 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None
     numbers = (1, 0) if by_rows or shape.swapped else (0, 1)
     changing = *numbers, *(_ADDED if len(given) > 2 else ()), _RESULT
     arrays = [left, right, *(added if len(given) > 2 else ()), target]
-    step = Step(launched, [*zip(changing, packing.numbers, strict=True)])
+    step = BoundLaunch(launched, [*zip(changing, packing.numbers, strict=True)])
     workspace = None if by_rows else workspace_of(problem, shape, a, target.gpu)
     return Call([made], [*packing.steps, step], arrays, workspace, packing.scratch)
 

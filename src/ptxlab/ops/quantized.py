@@ -11,7 +11,7 @@ from typing import Any
 from ptxlab.kernels.quantized_gemv import product
 from ptxlab.kernels.quantized_gemv.packing import Packed
 from ptxlab.ops import jax_functions
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import (
     check_address,
     check_apart,
@@ -74,7 +74,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], how: Any) -> Call:
         return Call([made])
     matrix = Packed(format, rows, columns, weights.view(), scales.view(), factor)
     launch = product(matrix, vectors.view(), target.view())
-    return Call([made], [Step(launch, _CHANGING)], [vectors, weights, scales, target])
+    return Call([made], [BoundLaunch(launch, _CHANGING)], [vectors, weights, scales, target])
 
 
 def multiply(x: Any, weights: Any, scales: Any, format: str, rows: int, columns: int, factor: float) -> Any:

@@ -13,7 +13,7 @@ from ptxlab.kernels.rms_norm.kernel import Form as Fusion
 from ptxlab.kernels.softmax import read_once as softmax_of_rows
 from ptxlab.launch.launches import Launch
 from ptxlab.ops.callees import Argument, Declaration, Form, prepare_of
-from ptxlab.ops.calls import Call, Step
+from ptxlab.ops.calls import BoundLaunch, Call
 from ptxlab.ops.checks import require
 from ptxlab.ops.matrices import Matrix, empty, filled, look
 
@@ -157,8 +157,8 @@ def prepare_sum(read: Sequence[Any], written: Sequence[Any], how: tuple[int, boo
     scratch = [4 * math.prod(classes.shape)] * (1 if kept else 2) + ([] if kept else [4])
     numbers = {"total": 2, "losses": first, "logs": 3 if kept else first + 1, "count": 4 if kept else first + 2}
     steps = [
-        Step(rows.steps[0].launch, [(0, 0), (1, 1), (2, numbers["losses"]), (3, numbers["logs"])]),
-        Step(launch, [(0, numbers["losses"]), (1, 1), (2, numbers["total"]), (3, numbers["count"])]),
+        BoundLaunch(rows.steps[0].launch, [(0, 0), (1, 1), (2, numbers["losses"]), (3, numbers["logs"])]),
+        BoundLaunch(launch, [(0, numbers["losses"]), (1, 1), (2, numbers["total"]), (3, numbers["count"])]),
     ]
     return Call(results, steps, arrays, scratch=scratch)
 

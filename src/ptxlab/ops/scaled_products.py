@@ -15,7 +15,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
-from ptxlab.ops.calls import Call, Calls, Step
+from ptxlab.ops.calls import BoundLaunch, Call, Calls
 from ptxlab.ops.checks import check_apart, check_gpu, times
 from ptxlab.ops.matrices import Matrix, argument, empty, look
 from ptxlab.ops.operators import Operator, is_traced
@@ -83,7 +83,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], out_type: str) -> Call
     launch = (_by_tensor if is_whole else _by_blocks)(formats, shape, arrays, memory)
     numbers = (1, 0) if shape.swapped else (0, 1)
     changing = *numbers, *(BY_TENSOR if is_whole else BY_BLOCKS), RESULT
-    step = Step(launch, [*zip(changing, packing.numbers, strict=True)])
+    step = BoundLaunch(launch, [*zip(changing, packing.numbers, strict=True)])
     workspace = workspace_of(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)
     return Call([made], [*packing.steps, step], [left, right, *scales, target], workspace, packing.scratch)
 

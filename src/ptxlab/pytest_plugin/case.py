@@ -66,7 +66,7 @@ class CaseError(Exception):
 
 
 @dataclass(frozen=True)
-class Finding:
+class ExpectedFinding:
     """What is expected of one diagnostic."""
 
     level: str
@@ -84,15 +84,15 @@ class Finding:
         """What two findings are compared by."""
         return self.level, self.code, tuple(sorted(self.lines))
 
-    def moved(self, lines: int) -> Finding:
-        return Finding(self.level, self.code, tuple(line + lines for line in self.lines))
+    def moved(self, lines: int) -> ExpectedFinding:
+        return ExpectedFinding(self.level, self.code, tuple(line + lines for line in self.lines))
 
 
 @dataclass(frozen=True)
 class Seen:
     """What one seed gave."""
 
-    findings: list[Finding]
+    findings: list[ExpectedFinding]
     arrays: list[np.ndarray[Any, Any]]
     report: str
 
@@ -151,12 +151,12 @@ class Case:
         return _integer(self.how.get("seeds", str(SEEDS)))
 
     @property
-    def findings(self) -> dict[Finding, int]:
+    def findings(self) -> dict[ExpectedFinding, int]:
         """What a run must find, and within how many seeds (0: in each)."""
         return dict(_expected(line) for line in self.lines("expect") if _is_finding(line))
 
     @property
-    def checked(self) -> list[Finding]:
+    def checked(self) -> list[ExpectedFinding]:
         """What `ptxlab.check` must find."""
         return [_expected(line)[0] for line in self.lines("check") if _is_finding(line)]
 
@@ -170,7 +170,7 @@ class Case:
     def module(self) -> ir.Module:
         return ptxlab.parse(self.text, name=self.path.name)
 
-    def check(self) -> list[Finding]:
+    def check(self) -> list[ExpectedFinding]:
         """What `ptxlab.check` finds."""
         try:
             return [_finding(diagnostic) for diagnostic in ptxlab.check(self.module)]
@@ -231,7 +231,7 @@ def differences(case: Case, seen: Sequence[Seen]) -> list[str]:
     return found + [f"does not say {text!r}" for text in case.lines("says") if seen and text not in seen[0].report]
 
 
-def bless(case: Case, seen: Sequence[Seen], checked: Sequence[Finding]) -> None:
+def bless(case: Case, seen: Sequence[Seen], checked: Sequence[ExpectedFinding]) -> None:
     """Write the `expect` and `check` lines anew."""
     lines = case.text.splitlines()
     words = ("expect", "check") if seen else ("check",)
@@ -243,7 +243,7 @@ def bless(case: Case, seen: Sequence[Seen], checked: Sequence[Finding]) -> None:
     case.path.write_text("\n".join(kept) + "\n", encoding="utf-8")
 
 
-def _header(case: Case, seen: Sequence[Seen], checked: Sequence[Finding], added: int) -> list[str]:
+def _header(case: Case, seen: Sequence[Seen], checked: Sequence[ExpectedFinding], added: int) -> list[str]:
     """The `expect` and `check` lines for what was found, in a file that then has so many lines more."""
     within = {finding.key: seeds for finding, seeds in case.findings.items()}
     found = {finding.key: finding for run in seen for finding in run.findings}
@@ -296,7 +296,7 @@ def _is_finding(line: str) -> bool:
     return line != "silent" and not _RESULTS.match(line)
 
 
-def _expected(line: str) -> tuple[Finding, int]:
+def _expected(line: str) -> tuple[ExpectedFinding, int]:
     """A finding as a header line names it."""
     match = _FINDING.match(line)
     if match is None:
@@ -304,12 +304,12 @@ def _expected(line: str) -> tuple[Finding, int]:
     level, code, first, others, within = match.groups()
     lines = [int(first)] if first else []
     lines += [int(number) for number in (others or "").replace(",", " ").split()]
-    return Finding(level or "error", code, tuple(lines)), int(within or 0)
+    return ExpectedFinding(level or "error", code, tuple(lines)), int(within or 0)
 
 
-def _finding(diagnostic: Diagnostic) -> Finding:
+def _finding(diagnostic: Diagnostic) -> ExpectedFinding:
     lines = [label.span.source.position(label.span.start)[0] for label in diagnostic.labels]
-    return Finding(diagnostic.level, diagnostic.code, tuple(dict.fromkeys(lines)))
+    return ExpectedFinding(diagnostic.level, diagnostic.code, tuple(dict.fromkeys(lines)))
 
 
 def _command_line(line: str) -> tuple[dict[str, str], list[str]]:

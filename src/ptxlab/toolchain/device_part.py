@@ -74,7 +74,7 @@ _FOLDER = re.compile(r"(?:-I|--include-path=)(.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class DevicePart:
     """What is to be compiled, and how."""
 
     tool: Tool
@@ -104,7 +104,7 @@ def run_nvrtc(
     tool: Tool, source: str, name: str, options: Sequence[str], instantiate: Sequence[str]
 ) -> tuple[str | None, str]:
     """The PTX, if the source is right, and what NVRTC said of it; host code is left out."""
-    program, outline = Program(tool, source, name, options, instantiate), Outline(source)
+    program, outline = DevicePart(tool, source, name, options, instantiate), Outline(source)
     host = outline.host_functions()
     starts = [kernel for item in host for kernel in launched(source[item.start : item.end])]
     explicit = [kernel for kernel in starts if kernel.endswith(">") and kernel not in instantiate]
@@ -156,7 +156,7 @@ def _missing(ptx: str, names: Sequence[str]) -> bool:
 class _Attempt:
     """A source whose host code is compiled as device code, with ever less of it until what is left compiles."""
 
-    program: Program
+    program: DevicePart
     outline: Outline
     text: str
     outlines: dict[str, Outline] = field(default_factory=dict)

@@ -53,7 +53,7 @@ class Barrier:
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class BarrierHistory:
     """All that happened to a barrier: the events, and its state after each; see `Mbarrier`.
 
     Of a barrier of the block, `missing` are the threads that have arrived, and `phase` is how often it was complete.
@@ -117,7 +117,7 @@ class Barriers:
         found: Numbers = self._events["time"].astype(np.int64)
         return found
 
-    def _find_histories(self, block: int) -> list[History]:
+    def _find_histories(self, block: int) -> list[BarrierHistory]:
         """Of each barrier of a block, in the order in which they are first used."""
         order, blocks = self._by_block
         chosen = order[np.searchsorted(blocks, block) : np.searchsorted(blocks, block, "right")]
@@ -129,10 +129,10 @@ class Barriers:
         inverse = inverse.reshape(-1)
         return [self._history(block, found[number], chosen[inverse == number]) for number in np.argsort(first).tolist()]
 
-    def _history(self, block: int, place: Numbers, events: Numbers) -> History:
+    def _history(self, block: int, place: Numbers, events: Numbers) -> BarrierHistory:
         is_mbarrier, address = place.tolist()
         states = self._mbarrier_states(events) if is_mbarrier else self._barrier_states(events)
-        return History(block, address, bool(is_mbarrier), events, *states)
+        return BarrierHistory(block, address, bool(is_mbarrier), events, *states)
 
     def _mbarrier_states(self, events: Numbers) -> tuple[Numbers, ...]:
         """Arrivals expected and missing, pending bytes, complete phases, and waits, after each event."""

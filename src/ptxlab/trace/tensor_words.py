@@ -34,7 +34,7 @@ KEPT = 64  # states of tensor memory, of 320 KB each
 Values = npt.NDArray[np.uint32]
 
 
-class Use(NamedTuple):
+class TensorUse(NamedTuple):
     """An instruction that uses tensor memory: the warp step, the first lane that executes it, and what it does."""
 
     step: int
@@ -80,9 +80,9 @@ class TensorWords:
 
     # The uses.
 
-    def _find_uses(self, block: int) -> list[Use]:
+    def _find_uses(self, block: int) -> list[TensorUse]:
         """What uses the tensor memory of a block, in order."""
-        found: list[Use] = []
+        found: list[TensorUse] = []
         program = self.steps.trace.program
         near = self.steps.warps_in_block
         own = range((block & ~1) * near, (block | 1) * near + near)  # an MMA of a pair writes both
@@ -100,7 +100,7 @@ class TensorWords:
                         found += self._use(group, index, instruction, kind)
         return sorted(found, key=lambda use: use.step)
 
-    def _use(self, group: int, index: int, instruction: int, kind: str) -> Iterator[Use]:
+    def _use(self, group: int, index: int, instruction: int, kind: str) -> Iterator[TensorUse]:
         columns = self.steps.trace.columns
         _, guard = columns.segments[int(self.steps.segment[group])].steps[index]
         entries = columns.held(self.steps.entries(group), guard)
@@ -108,7 +108,7 @@ class TensorWords:
             entry = int(entries[0])
             key = 2 * (int(columns.first_step[entry]) + index) + 1
             executed = Executed(int(columns.thread[entry]), entry, instruction, key)
-            yield Use(int(self.steps.first[group]) + index, executed, kind)
+            yield TensorUse(int(self.steps.first[group]) + index, executed, kind)
 
     # The words.
 
@@ -164,20 +164,20 @@ class TensorWords:
             del self._states[next(iter(self._states))]
         return values, known
 
-    def _transfers(self, block: int, uses: list[Use]) -> Iterator[Transfer]:
+    def _transfers(self, block: int, uses: list[TensorUse]) -> Iterator[Transfer]:
         for use in uses:
             found = self._transfer(block, use)
             if found is not None:
                 yield found
 
-    def _transfer(self, block: int, use: Use) -> Transfer | None:
+    def _transfer(self, block: int, use: TensorUse) -> Transfer | None:
         key = block, use.step, use.executed.instruction
         if key not in self._known:
             make = {"load": self._moved, "store": self._moved, "multiply": self._multiplied, "copy": self._copied}
             self._known[key] = make[use.kind](block, use) if use.kind in make else None
         return self._known[key]
 
-    def _moved(self, block: int, use: Use) -> Transfer | None:
+    def _moved(self, block: int, use: TensorUse) -> Transfer | None:
         """A load or a store of a warp: its registers, as words."""
         finder, executed = self.finder, use.executed
         address, held = address_of(finder, executed, "taddr"), matrices_of(finder.program.match(executed.instruction))
@@ -196,7 +196,7 @@ class TensorWords:
         lanes = ((routed(finder, executed, address) >> 16) + np.arange(layout.rows)) % LANES
         return Transfer(loads, lanes, _columns(address, layout.columns), values)
 
-    def _multiplied(self, block: int, use: Use) -> Transfer | None:
+    def _multiplied(self, block: int, use: TensorUse) -> Transfer | None:
         """An MMA: the words of its results."""
         mma = started(self.finder, use.executed)
         own = use.executed.thread // self.steps.trace.accesses.threads_in_block
@@ -205,7 +205,7 @@ class TensorWords:
         tile = tile_of(mma)
         return Transfer(False, np.array(lanes_of(tile)) % LANES, _columns(mma.d, tile.width), None)
 
-    def _copied(self, block: int, use: Use) -> Transfer | None:
+    def _copied(self, block: int, use: TensorUse) -> Transfer | None:
         """A copy of shared memory, as scale factors are: its words."""
         found = copied(self.finder, block, use.executed)
         return None if found is None else Transfer(False, *found)

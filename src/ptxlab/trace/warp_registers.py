@@ -15,7 +15,7 @@ _BACK = 6  # groups that are inspected one by one before all of them are
 
 
 @dataclass(frozen=True)
-class Writer:
+class RegisterWriter:
     """A slot of a segment that is a register: when it is written, counted from the first step of a group."""
 
     segment: int
@@ -31,14 +31,14 @@ class WarpRegisters:
         self._groups: dict[tuple[int, int], Numbers] = {}
 
     @cached_property
-    def writers(self) -> dict[tuple[int, str], list[Writer]]:
+    def writers(self) -> dict[tuple[int, str], list[RegisterWriter]]:
         """What writes each register of each function."""
-        found: dict[tuple[int, str], list[Writer]] = {}
+        found: dict[tuple[int, str], list[RegisterWriter]] = {}
         for number, segment in enumerate(self.steps.trace.columns.segments):
             for slot in segment.slots:
                 if slot.role == "register":
                     after = segment.index(slot) - (slot.instruction not in segment.index_of)
-                    found.setdefault((segment.function, slot.what), []).append(Writer(number, slot, after))
+                    found.setdefault((segment.function, slot.what), []).append(RegisterWriter(number, slot, after))
         return found
 
     def _groups_of(self, warp: int, segment: int) -> Numbers:
@@ -60,7 +60,9 @@ class WarpRegisters:
                     found[name] = values.view("<u4")[:, 0]
         return found
 
-    def keep_last(self, warp: int, writer: Writer, position: int, values: npt.NDArray[np.uint8], when: Numbers) -> None:
+    def keep_last(
+        self, warp: int, writer: RegisterWriter, position: int, values: npt.NDArray[np.uint8], when: Numbers
+    ) -> None:
         """Keep what a slot wrote last in each lane, where that is later than what is known."""
         steps, groups = self.steps, self._groups_of(warp, writer.segment)
         past = int(np.searchsorted(steps.first[groups] + writer.after, position))
@@ -76,7 +78,7 @@ class WarpRegisters:
             chosen = groups[: past - _BACK]
             self._keep(np.concatenate([steps.entries(int(group)) for group in chosen]), writer, values, when)
 
-    def _keep(self, entries: Numbers, writer: Writer, values: npt.NDArray[np.uint8], when: Numbers) -> int:
+    def _keep(self, entries: Numbers, writer: RegisterWriter, values: npt.NDArray[np.uint8], when: Numbers) -> int:
         """Values of some entries, the later ones win; returns how many lanes have one."""
         steps, columns = self.steps, self.steps.trace.columns
         entries = columns.held(entries, writer.slot.guard)

@@ -73,7 +73,7 @@ from ..same_decisions import Decision, SameDecisions
 _LEAVING = frozenset((Jump.RETURN, Jump.EXIT, Jump.TRAP, Jump.BRANCH))
 
 
-class Finding(NamedTuple):
+class DivergentAt(NamedTuple):
     """Whether instruction `at` runs is up to instruction `decision`, a branch or itself, which differs by `level`."""
 
     at: int
@@ -133,9 +133,9 @@ class _Inspection:
         self._decided: dict[tuple[int, Need, frozenset[int]], int | None] = {}
         self.one_warp = 0 < (facts.most_threads or 0) <= 32
 
-    def findings(self) -> Iterator[list[Finding]]:
+    def findings(self) -> Iterator[list[DivergentAt]]:
         """The instructions that are missed, together by the decision that is to blame."""
-        found: dict[int, list[Finding]] = {}
+        found: dict[int, list[DivergentAt]] = {}
         with suppress(ExhaustedError):  # what was found so far is kept
             for at, need in self.collectives.items():
                 finding = self._judge(at, need)
@@ -143,14 +143,14 @@ class _Inspection:
                     found.setdefault(finding.decision, []).append(finding)
         yield from found.values()
 
-    def _judge(self, at: int, need: Need) -> Finding | None:
+    def _judge(self, at: int, need: Need) -> DivergentAt | None:
         home = self.facts.chains.block_of(at)
         if home not in self.control.successors:
             return None  # nothing leads here
         if self.facts.instructions[at].guard is not None and self._level(at) >= self._wrong_from(need):
-            return Finding(at, at, self._level(at))
+            return DivergentAt(at, at, self._level(at))
         decision = self._decision(home, need)
-        return None if decision is None else Finding(at, decision, self._level(decision))
+        return None if decision is None else DivergentAt(at, decision, self._level(decision))
 
     def _level(self, at: int) -> int:
         """How the decision of instruction `at` differs among the threads that can reach it."""
@@ -263,7 +263,7 @@ class _Inspection:
         return all(self.facts.instructions[at].opcode.jump in _LEAVING for at in range(block.start, block.end))
 
 
-def _explain(program: Program, inspection: _Inspection, findings: list[Finding]) -> Diagnostic:
+def _explain(program: Program, inspection: _Inspection, findings: list[DivergentAt]) -> Diagnostic:
     module, instructions = program.module, inspection.facts.instructions
     at, decision, level = findings[0]
     instruction, branch = instructions[at], instructions[decision]

@@ -39,7 +39,7 @@ from ptxlab.isa import Match
 from ptxlab.isa.extent import TENSOR_MAP
 from ptxlab.report import Diagnostic, Label, Span, warning
 
-from ..accesses import Access
+from ..accesses import AddressOperand
 from ..program import Program
 from ..storage import alignment_of
 
@@ -76,12 +76,12 @@ def _is_matrix(match: Match) -> bool:
     return match.effects.converges and any(access.bytes is None for access in match.effects.accesses)
 
 
-def _by_offset(access: Access) -> str:
+def _by_offset(access: AddressOperand) -> str:
     return f"use an offset that is a multiple of {access.align}"
 
 
 def _explain(
-    instruction: ir.Instruction, access: Access, span: Span | None, label: str, others: list[Label], help: str
+    instruction: ir.Instruction, access: AddressOperand, span: Span | None, label: str, others: list[Label], help: str
 ) -> Diagnostic:
     return warning(
         "misaligned-address",

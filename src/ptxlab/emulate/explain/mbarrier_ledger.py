@@ -20,7 +20,7 @@ MOST = 10  # mbarriers that a note lists
 
 
 @dataclass(frozen=True)
-class Entry:
+class AwaitedMbarrier:
     """An mbarrier of a block, and the groups of threads that wait on it."""
 
     launch: RunningLaunch
@@ -157,18 +157,20 @@ class Entry:
         return name
 
 
-def entries_of(launch: RunningLaunch, snapshot: BlockSnapshot, groups: Sequence[Group], beside: int) -> list[Entry]:
+def entries_of(
+    launch: RunningLaunch, snapshot: BlockSnapshot, groups: Sequence[Group], beside: int
+) -> list[AwaitedMbarrier]:
     """All mbarriers of a cluster: those that threads wait on first, then those whose phase has started."""
     waits = [group for group in groups if group.status == thread_parts.AT_PHASE]
     found = []
     for one in (snapshot, *snapshot.cluster):
         for offset in _offsets(one):
             waiting = tuple(group for group in waits if group.snapshot is one and group.first.waits_at == offset)
-            found.append(Entry(launch, one, offset, one.mbarrier(offset), waiting, beside))
+            found.append(AwaitedMbarrier(launch, one, offset, one.mbarrier(offset), waiting, beside))
     return sorted(found, key=lambda entry: (not entry.waiting, not entry.mbarrier.has_started))
 
 
-def list_entries(entries: Sequence[Entry]) -> str:
+def list_entries(entries: Sequence[AwaitedMbarrier]) -> str:
     """A note with a line for each of them, of many the first; empty if one mbarrier in phase 0 is all there is."""
     waits = {(entry.variable, group.instruction) for entry in entries for group in entry.waiting}
     busy = [entry for entry in entries if not entry.is_idle or (entry.is_lost and entry.is_of_ring(waits))]
@@ -186,7 +188,7 @@ def arrival_elsewhere(launch: RunningLaunch, snapshot: BlockSnapshot, offset: in
     for other in snapshot.cluster:
         if other.number == snapshot.number or offset not in _offsets(other):
             continue
-        entry = Entry(launch, other, offset, other.mbarrier(offset), (), beside)
+        entry = AwaitedMbarrier(launch, other, offset, other.mbarrier(offset), (), beside)
         for source in (source for record in entry.phases for source in _sources(record)):
             if source.get("block") == snapshot.number:
                 line = launch.name_line(source.get("instruction"), beside)

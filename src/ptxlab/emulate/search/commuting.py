@@ -45,7 +45,7 @@ class Effect:
 
 
 @dataclass
-class Step:
+class ThreadStep:
     """A step of a thread: its `number` among those of the thread, what it did, and what happened before."""
 
     thread: int
@@ -53,7 +53,7 @@ class Step:
     effect: Effect
     clock: Clock = field(default_factory=dict)
 
-    def is_before(self, other: Step) -> bool:
+    def is_before(self, other: ThreadStep) -> bool:
         return other.clock.get(self.thread, 0) >= self.number
 
 
@@ -83,11 +83,11 @@ def effect_of(thread: int, events: Iterable[Event]) -> Effect:
     return Effect(frozenset(reads), frozenset(writes), frozenset(changes), is_alone)
 
 
-class History:
+class RunHistory:
     """The steps of a run so far, with what happens before what."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[ThreadStep] = []
         self.clocks: dict[int, Clock] = {}
         self._accesses: dict[Hashable, list[tuple[int, bool]]] = {}
         self._arrived: dict[int, Clock] = {}
@@ -106,7 +106,7 @@ class History:
                 join(clock, earlier.clock)
         clock[thread] = number
         at = len(self.steps)
-        self.steps.append(Step(thread, number, effect, clock))
+        self.steps.append(ThreadStep(thread, number, effect, clock))
         for word in effect.reads | effect.writes:
             self._accesses.setdefault(word, []).append((at, word in effect.writes))
         self.clocks[thread] = dict(clock)

@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 from ptxlab.emulate.runtime.schedule.steps import DELIVER
-from ptxlab.emulate.search.commuting import Effect, History, effect_of
+from ptxlab.emulate.search.commuting import Effect, RunHistory, effect_of
 from ptxlab.emulate.search.directing import Event, Moment
 
 LONGEST = 5000  # steps of a run: what takes more is not explored to its end
@@ -86,7 +86,7 @@ class Explorer:
         return [step.thread for step in self._history.steps]
 
     def begin(self) -> None:
-        self._history, self._polling = History(), Polling()
+        self._history, self._polling = RunHistory(), Polling()
         self._depth = 0
         self._known = len(self.nodes) - 1  # steps whose races are known
         self._last: int | None = None  # the thread that takes the step that is not finished

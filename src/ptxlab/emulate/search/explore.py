@@ -72,7 +72,7 @@ class Exploration:
 
 
 @dataclass(frozen=True)
-class Program:
+class ExploredKernel:
     """A kernel with all that a launch needs, but its arguments."""
 
     emulated: EmulatedModule
@@ -138,7 +138,7 @@ class Watch:
 
 
 def explore(
-    program: Program,
+    program: ExploredKernel,
     fresh: Callable[[], Sequence[Any]],
     limit: int,
     timeout: float,
@@ -181,7 +181,7 @@ def explore(
     return found
 
 
-def follow(program: Program, args: Sequence[Any], schedule: Sequence[int]) -> Result:
+def follow(program: ExploredKernel, args: Sequence[Any], schedule: Sequence[int]) -> Result:
     """Run a program once by a schedule; after its end, and where it cannot be followed, any thread continues."""
     explorer, watch = Explorer(), Watch(program.options.timeout or 1e6)
     steps = iter(schedule)

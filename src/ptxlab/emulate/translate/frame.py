@@ -34,7 +34,7 @@ class Frame:
         self._slots: dict[object, int] = {}
         self._size = HEADER
         self._waits: list[tuple[list[str], list[str]]] = []
-        self._steps: list[list[saving.Step]] = [[] for _ in function.flow.blocks]
+        self._steps: list[list[saving.RegisterUse]] = [[] for _ in function.flow.blocks]
         self._carried: dict[tuple[str, int], str] = {}
         self._spilled = 0
         self._awaited = 0  # registers that are read after some wait
@@ -92,7 +92,7 @@ class Frame:
     def step(self, position: int) -> None:
         """Start with an instruction: what it reads and writes, before its waits are known."""
         live = self.function.live
-        step = saving.Step(live.reads[position], live.writes[position], live.overwrites[position])
+        step = saving.RegisterUse(live.reads[position], live.writes[position], live.overwrites[position])
         self._steps[self.function.block_number].append(step)
 
     def wait(
@@ -102,7 +102,7 @@ class Frame:
         *,
         calls: bool = False,
         target: int | None = None,
-        step: saving.Step | None = None,
+        step: saving.RegisterUse | None = None,
     ) -> None:
         """Give the thread up with these registers saved; it continues after this, or with a jump to the block `target`.
 
@@ -141,7 +141,7 @@ class Frame:
 
     def pause(self, status: int = thread_parts.YIELDED) -> None:
         """Let others run before this instruction starts."""
-        step = saving.Step(0, 0, 0)
+        step = saving.RegisterUse(0, 0, 0)
         self._steps[self.function.block_number].insert(-1, step)
         self.wait(status, self.function.live.before(self.function.position), step=step)
 

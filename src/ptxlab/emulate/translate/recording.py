@@ -23,7 +23,7 @@ _NARROW = ("shared", "local", "param", "const")
 
 
 @dataclass(slots=True)
-class Slot:
+class PayloadSlot:
     """Bytes of a payload: which instruction writes them, what they are, and the guard under which it does."""
 
     instruction: int
@@ -45,13 +45,13 @@ class Segment:
     flags: int = 0
     size: int = 0
     steps: list[tuple[int, int]] = field(default_factory=list)  # instructions, and the offset of their guards or -1
-    slots: list[Slot] = field(default_factory=list)
+    slots: list[PayloadSlot] = field(default_factory=list)
     guard: int = -1  # the offset of the guard under which the instruction writes that is being translated
 
     def add(self, instruction: int, role: str, what: str, bytes: int) -> int:
         """A slot; its offset."""
         offset, self.size = self.size, self.size + bytes
-        self.slots.append(Slot(instruction, role, what, offset, bytes, self.guard, len(self.steps)))
+        self.slots.append(PayloadSlot(instruction, role, what, offset, bytes, self.guard, len(self.steps)))
         return offset
 
     @property
@@ -64,7 +64,7 @@ def is_apart(effects: Effects) -> bool:
     return bool(effects.steps or effects.barrier)
 
 
-class Recording:
+class RecordingPlan:
     """What a kernel writes down, by its functions; `lines` of the source, or all."""
 
     def __init__(self, lines: Collection[int] | None) -> None:
@@ -88,7 +88,7 @@ class Recording:
 class FunctionRecording:
     """The segments of a function while that is translated."""
 
-    def __init__(self, function: Function, recording: Recording) -> None:
+    def __init__(self, function: Function, recording: RecordingPlan) -> None:
         self.function = function
         self.recording = recording
         self.own: list[Segment] = []

@@ -30,7 +30,7 @@ class Wait:
 
 
 @dataclass
-class Step:
+class RegisterUse:
     """An instruction: registers that it reads, waits within it, registers that it writes, surely or perhaps."""
 
     reads: int
@@ -39,13 +39,13 @@ class Step:
     waits: list[Wait] = field(default_factory=list)
 
 
-def choose(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
+def choose(flow: Flow, steps: Sequence[Sequence[RegisterUse]]) -> None:
     """Decide for each wait; `steps` are those of each block of `flow`."""
     _choose_saved(flow, steps)
     _choose_fetched(flow, steps)
 
 
-def _choose_saved(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
+def _choose_saved(flow: Flow, steps: Sequence[Sequence[RegisterUse]]) -> None:
     """Find, forwards, whose slots in the frame are up to date; the others are saved."""
     everything = -1
     fresh = [everything] * len(flow.blocks)
@@ -80,7 +80,7 @@ def _choose_saved(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
             now &= ~step.writes
 
 
-def _choose_fetched(flow: Flow, steps: Sequence[Sequence[Step]]) -> None:
+def _choose_fetched(flow: Flow, steps: Sequence[Sequence[RegisterUse]]) -> None:
     """Find, backwards, which registers are read, or saved, before the next wait."""
     needed = [0] * len(flow.blocks)
 

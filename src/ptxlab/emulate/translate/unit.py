@@ -25,7 +25,7 @@ from ptxlab.emulate.translate.counting import Counting
 from ptxlab.emulate.translate.function import Function
 from ptxlab.emulate.translate.passing import Signature, argument_value, receive_value, signature
 from ptxlab.emulate.translate.preemption import LOGGED, NEVER
-from ptxlab.emulate.translate.recording import Recording
+from ptxlab.emulate.translate.recording import RecordingPlan
 from ptxlab.emulate.translate.sharing import TABLES, sharing_function
 from ptxlab.emulate.translate.tracking import Tracking
 from ptxlab.emulate.translate.values import LlvmValue
@@ -62,7 +62,7 @@ class Unit:
         self.module = module
         self.arithmetic = arithmetic or own_arithmetic(module)
         self.pairs = self.contracted = 0  # sums that may be contracted with a product, and that are
-        self.recording = None if record is None else Recording(record.lines)
+        self.recording = None if record is None else RecordingPlan(record.lines)
         self.flat = flat  # see `registers`
         self.until = until
         self.hurried = False  # whether there would be better machine code if there was more time

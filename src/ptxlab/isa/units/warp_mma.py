@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.native import constants
 from ptxlab.numbers.parameters import ROUNDING
 from ptxlab.numbers.tensor_core import F16, F32, F32_SHORT, MANTISSA_BITS, NUMBER_OF, Accumulation
-from ptxlab.numbers.tensor_core_models import Model, Step, model_of
+from ptxlab.numbers.tensor_core_models import Addition, Model, model_of
 
 from ..form import Modifiers
 from ..machine import Machine, Value
@@ -184,7 +184,7 @@ def _integers(mma: WarpMma) -> IntegerMma:
     )
 
 
-def _step(mma: WarpMma, model: Model) -> Step:
+def _step(mma: WarpMma, model: Model) -> Addition:
     kinds = {"f16": model.half, "bf16": model.half, "tf32": model.tf32}
     step = kinds.get(mma.atype, model.fp8)
     return replace(step, products=min(step.products, mma.longest_step or step.products))

@@ -13,7 +13,7 @@ from typing import Any
 from ptxlab.author import b32, f16, f32, ptx, s32, u32, u64
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.softmax import row_of
-from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
+from ptxlab.kernels.wgmma_attention_backward.order import QueryStep, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
 
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
@@ -54,7 +54,7 @@ class Consumer:
         self.store(self.tiles.k, self.dk, self.work.map_of("dk", dk), 1 / math.sqrt(self.plan.size))
         ptx.cp.async_.bulk.wait_group(0, when=self.thread == 0)
 
-    def iterate(self, step: Step) -> None:
+    def iterate(self, step: QueryStep) -> None:
         """One tile of queries: five products. Each wait leaves those running whose results are not needed yet."""
         self.multiply_keys()
         self.multiply_values()
@@ -109,7 +109,7 @@ class Consumer:
             plan.scores(sums, left + (ahead[0] >> 4), right + (ahead[1] >> 4), start > 0, 1, 1, 0, 0)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def weigh(self, step: Step) -> None:
+    def weigh(self, step: QueryStep) -> None:
         """Turn scores into weights, and round them."""
         self.mask(step)
         scale = math.log2(math.e) / math.sqrt(self.plan.size)
@@ -143,7 +143,7 @@ class Consumer:
         for number, register in enumerate(out):
             ptx.mov.b32(pack(self.plan.type, *values[2 * number :][:2]), out=register)
 
-    def mask(self, step: Step) -> None:
+    def mask(self, step: QueryStep) -> None:
         """Where some query of the tile does not attend to some key, weigh that with 0."""
         plan, work = self.plan, self.work
         row = step.tile * plan.rows
@@ -202,7 +202,7 @@ class Consumer:
             plan.queries(self.sums, left + ahead[0], right + ahead[1], start > 0, 1, 1, 1, 0)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def add_queries(self, step: Step) -> None:
+    def add_queries(self, step: QueryStep) -> None:
         """Add the product to the gradient of the queries in memory."""
         plan = self.plan
         vectors = [tuple(self.sums[number:][:4]) for number in range(0, len(self.sums), 4)]
@@ -215,11 +215,11 @@ class Consumer:
             ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
             ptx.red.release.gpu["global"].add.u32(self.turn_of(step), 1, when=ptx.tid.x == GROUP)
 
-    def turn_of(self, step: Step) -> Any:
+    def turn_of(self, step: QueryStep) -> Any:
         """What counts the blocks that have added to these columns of the tile."""
         return self.turns + (step.number * self.plan.parts + self.work.part)
 
-    def await_turn(self, step: Step) -> None:
+    def await_turn(self, step: QueryStep) -> None:
         """Wait until the blocks with the keys before have added to this tile: they started before this one."""
         work, row = self.work, step.tile * self.plan.rows
         before = work.key // KEYS

@@ -63,14 +63,14 @@ class Work:
 
     def each(self) -> Any:
         """The tiles of queries, of each head that shares these keys: a loop on the GPU."""
-        step = Step(self)
+        step = QueryStep(self)
         with ptx.loop():
             ptx.leave_when(step.left == 0)
             yield step
             step.advance()
 
 
-class Step:
+class QueryStep:
     """A tile of queries in a loop over all of them: its number, that of its head, and how many are left."""
 
     def __init__(self, work: Work) -> None:

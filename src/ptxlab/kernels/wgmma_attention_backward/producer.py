@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ptxlab.author import ptx, s32
-from ptxlab.kernels.wgmma_attention_backward.order import Step, Work
+from ptxlab.kernels.wgmma_attention_backward.order import QueryStep, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
 
 COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
@@ -39,7 +39,7 @@ class Producer:
             at = s32(box * BOX), row, self.work.head.view(s32), self.work.batch.view(s32)
             COPY(tile.at(0, 0, number), (source, at), barrier)
 
-    def copy(self, stage: Any, tile: Any, source: Any, memory: Any, rows: Any, step: Step) -> None:
+    def copy(self, stage: Any, tile: Any, source: Any, memory: Any, rows: Any, step: QueryStep) -> None:
         """A tile of queries, or of the gradient of the answer, and a number for each of its rows."""
         plan, work = self.plan, self.work
         stage.wait()

@@ -19,7 +19,7 @@ from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.launch.contexts import Context, context_of
 from ptxlab.launch.timelines.code import OWN, Insertions, insertions
-from ptxlab.launch.timelines.events import Event, events_of
+from ptxlab.launch.timelines.events import TimedEvent, events_of
 from ptxlab.launch.timelines.reading import read
 from ptxlab.report import Diagnostic, KernelError, Source, Span
 from ptxlab.syntax import format, parse
@@ -32,15 +32,15 @@ Launch = Callable[[ir.Function, Sequence[Any], LaunchOptions], Result]
 
 
 @dataclass(frozen=True)
-class Recording:
+class TimedKernel:
     """A kernel that records its timeline: its module, what it records, and where its text differs from the user's."""
 
     module: ir.Module
-    events: list[Event]
+    events: list[TimedEvent]
     inserted: Insertions
 
     @classmethod
-    def of(cls, module: ir.Module, name: str) -> Recording:
+    def of(cls, module: ir.Module, name: str) -> TimedKernel:
         """The kernel of that name in a module, as one that records."""
         text = format(module) if module.source is None else module.source.text
         given = "kernel.ptx" if module.source is None else module.source.name
@@ -81,7 +81,7 @@ def launch_recorded(
     context.refuse_wrong(module, kernel if options.on_error == "strict" else None)
     recording = context.recording_timelines.get(kernel.name)
     if recording is None:
-        recording = context.recording_timelines[kernel.name] = Recording.of(module, kernel.name)
+        recording = context.recording_timelines[kernel.name] = TimedKernel.of(module, kernel.name)
     layout = layout_for(options)
     records = numpy.zeros(layout.size, numpy.uint8)
     values, plain = [*args, records, layout.blocks, layout.capacity], replace(options, timeline=False)
@@ -123,7 +123,7 @@ def refuse(options: LaunchOptions, kind: str) -> None:
 
 @contextmanager
 def _variables_of(
-    kernel: ir.Function, context: Context, recording: Recording, options: LaunchOptions, where: tuple[str, int]
+    kernel: ir.Function, context: Context, recording: TimedKernel, options: LaunchOptions, where: tuple[str, int]
 ) -> Iterator[None]:
     """Have the kernel that records start with the variables of the user's module, and leave its own there."""
     own, module = context_of(recording.module), kernel.module

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ptxlab import ir
 from ptxlab.ir.spans import without_comments
-from ptxlab.launch.timelines.events import Event
+from ptxlab.launch.timelines.events import TimedEvent
 from ptxlab.timelines.layout import HEADER, RECORD
 
 OWN = 2  # records that each warp has for its start and its end, by both clocks
@@ -92,7 +92,7 @@ class Insertions:
         return offset - moved
 
 
-def insertions(module: ir.Module, kernel: ir.Function, events: list[Event]) -> Insertions:
+def insertions(module: ir.Module, kernel: ir.Function, events: list[TimedEvent]) -> Insertions:
     """What a kernel needs in its text to record its events; the number of a label is that of its event."""
     assert module.source is not None
     text = module.source.text
@@ -114,7 +114,7 @@ def insertions(module: ir.Module, kernel: ir.Function, events: list[Event]) -> I
     return made
 
 
-def _polled(events: list[Event]) -> set[str]:
+def _polled(events: list[TimedEvent]) -> set[str]:
     return {event.unit for event in events if event.kind == "poll"}
 
 
@@ -168,7 +168,7 @@ class _Code:
             return self.of("and.pred {g}, {on}, ") + f"{guard.register.name};"
         return self.of("not.pred {r}, {p}; and.pred {g}, {on}, {r};", p=guard.register.name)
 
-    def before(self, event: Event, instruction: ir.Instruction) -> Iterator[str]:
+    def before(self, event: TimedEvent, instruction: ir.Instruction) -> Iterator[str]:
         """What comes before an event."""
         yield self.guard(instruction.guard)
         if event.kind == "end":
@@ -179,7 +179,7 @@ class _Code:
             held = self.since(event.unit)
             yield self.of("setp.eq.and.u32 {r}, {held}, 0, {g}; @{r} mov.u32 {held}, %clock;", held=held)
 
-    def after(self, event: Event, instruction: ir.Instruction, number: int) -> Iterator[str]:
+    def after(self, event: TimedEvent, instruction: ir.Instruction, number: int) -> Iterator[str]:
         """What comes after an event."""
         if event.kind in ("start", "end"):
             return

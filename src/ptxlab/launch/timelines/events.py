@@ -29,7 +29,7 @@ LONGEST_POLL = 32  # instructions of a loop that does nothing but ask whether a 
 
 
 @dataclass(frozen=True)
-class Event:
+class TimedEvent:
     """What a record is of: a line of the kernel that a warp has executed."""
 
     at: int
@@ -55,7 +55,7 @@ class Event:
         return f"{'calls' if self.kind == 'call' else 'waits'}: {self.text}"
 
 
-def events_of(module: ir.Module, kernel: ir.Function) -> list[Event]:
+def events_of(module: ir.Module, kernel: ir.Function) -> list[TimedEvent]:
     """What is recorded of a kernel, by the numbers of its instructions."""
     instructions = list(kernel.instructions())
     found = [event for at in range(len(instructions)) for event in _events(module, instructions, at)]
@@ -63,24 +63,24 @@ def events_of(module: ir.Module, kernel: ir.Function) -> list[Event]:
     return [event for event in _once_a_group(found, flow) if event.kind != "ask" or event.mbarrier is not None]
 
 
-def _events(module: ir.Module, instructions: Sequence[ir.Instruction], at: int) -> Iterator[Event]:
+def _events(module: ir.Module, instructions: Sequence[ir.Instruction], at: int) -> Iterator[TimedEvent]:
     instruction = instructions[at]
     span = module.span(instruction)
     text = "" if span is None else " ".join(span.text.split()).rstrip(" ;")
     line = 0 if span is None else span.source.position(span.start)[0]
     jump = instruction.opcode.jump
     if jump in (Jump.RETURN, Jump.EXIT):
-        yield Event(at, "end", "", text, line)
+        yield TimedEvent(at, "end", "", text, line)
     elif jump is Jump.CALL:
         called = [one.function for one in instruction.operands if isinstance(one, ir.FunctionReference)]
         if any(_waits(one) for function in called for one in reachable(module, function)):
-            yield Event(at, "call", "", text, line)
+            yield TimedEvent(at, "call", "", text, line)
     elif (match := match_of(instruction)) is not None:
         kind, unit = _kind(match)
         if kind:
             mbarrier = _mbarrier(match, kind, unit)
             kind = "issue" if (unit, kind) == ("bulk", "start") and mbarrier is not None else kind
-            yield Event(at, kind, unit, text, line, _left(instruction), mbarrier)
+            yield TimedEvent(at, kind, unit, text, line, _left(instruction), mbarrier)
 
 
 def _waits(function: ir.Function) -> bool:
@@ -123,7 +123,7 @@ def _left(instruction: ir.Instruction) -> int:
     return int(first.value) if isinstance(first, ir.Immediate) else 0
 
 
-def _once_a_group(events: Sequence[Event], flow: Flow) -> Iterator[Event]:
+def _once_a_group(events: Sequence[TimedEvent], flow: Flow) -> Iterator[TimedEvent]:
     """The events with the starts that follow another of their group left out, and with waits as polls or questions."""
     places = {event.at: event for event in events}
     started: set[tuple[int, str]] = set()
@@ -138,14 +138,14 @@ def _once_a_group(events: Sequence[Event], flow: Flow) -> Iterator[Event]:
         elif event.kind == "commit":
             started -= {one for one in started if one[1] == event.unit}
             text, line = texts.get(event.unit, (event.text, event.line))
-            yield Event(event.at, "commit", event.unit, text, line, mbarrier=event.mbarrier)
+            yield TimedEvent(event.at, "commit", event.unit, text, line, mbarrier=event.mbarrier)
         elif event.kind == "poll" and not _is_repeated(event.at, flow, places):
-            yield Event(event.at, "ask", event.unit, event.text, event.line, mbarrier=event.mbarrier)
+            yield TimedEvent(event.at, "ask", event.unit, event.text, event.line, mbarrier=event.mbarrier)
         else:
             yield event
 
 
-def _is_repeated(at: int, flow: Flow, events: dict[int, Event]) -> bool:
+def _is_repeated(at: int, flow: Flow, events: dict[int, TimedEvent]) -> bool:
     """Whether an instruction is the only event of a short loop: a warp leaves it when what it asks for is true."""
     home = flow.block_at(at)
     seen: dict[int, int] = {}

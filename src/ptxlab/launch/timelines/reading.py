@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from ptxlab.launch.timelines.code import OWN
-from ptxlab.launch.timelines.events import TRACKS, Event
+from ptxlab.launch.timelines.events import TRACKS, TimedEvent
 from ptxlab.timelines import WARP, Span, Timeline
 from ptxlab.timelines.layout import LONGEST, STEPS, Layout, RecordedWarp
 
@@ -34,7 +34,7 @@ MORE = "launch with more, as in `timeline=4096`"
 class Moment(NamedTuple):
     """A record: what a warp did, and when."""
 
-    event: Event
+    event: TimedEvent
     tag: int
     start: int
     end: int
@@ -54,7 +54,7 @@ class Warp:
     role: str = ""
 
 
-def read(layout: Layout, data: bytes, events: Sequence[Event]) -> Timeline:
+def read(layout: Layout, data: bytes, events: Sequence[TimedEvent]) -> Timeline:
     """The timeline that a launch has left in memory."""
     recorded = [one for one in layout.warps_in(data) if one.start]
     zeros, shared = _zeros(recorded)
@@ -92,7 +92,7 @@ def _zeros(recorded: Sequence[RecordedWarp]) -> tuple[dict[int, int], bool]:
     return zeros, rate > 0
 
 
-def _warp(recorded: RecordedWarp, zero: int, events: Sequence[Event]) -> Warp:
+def _warp(recorded: RecordedWarp, zero: int, events: Sequence[TimedEvent]) -> Warp:
     start = recorded.start
     end = max(_own(recorded)[0], start)
     moments = []

@@ -35,7 +35,7 @@ class Track:
     instruction: Numbers
 
 
-class Timeline:
+class Tracks:
     """The tracks of the blocks of a launch."""
 
     def __init__(self, steps: WarpSteps, barriers: Barriers) -> None:
