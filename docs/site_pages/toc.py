@@ -32,6 +32,7 @@ SECTIONS = {
         "docs/timelines.md",
         "docs/equal.md",
         "docs/verify.md",
+        "docs/prove.md",
         "docs/estimate.md",
         "docs/draw.md",
         "docs/editors.md",

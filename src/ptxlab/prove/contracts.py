@@ -21,6 +21,7 @@ from .solver import z3
 from .terms import AXES
 
 MOST_FACTORS = 3
+WIDEST = 16  # elements of a vector
 
 
 class ContractError(ValueError):
@@ -160,3 +161,11 @@ def grid_guesses(example: Example, block: tuple[int, int, int]) -> Iterator[str]
                 tile = next((one for one in tiles if -(-value // one) == extent), None)
                 if tile is not None:
                     yield f"(grid.{axis} - 1) * {tile} < {name}"
+
+
+def multiple_guesses(example: Example) -> Iterator[str]:
+    """Which powers of two sizes may be multiples of, as vectors of 16 bytes need it."""
+    for name, value in sorted(example.numbers.items()):
+        power = min(value & -value, WIDEST)
+        if value > 1 and power > 1:
+            yield f"{name} % {power} == 0"

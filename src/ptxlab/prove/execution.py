@@ -1,7 +1,7 @@
 """Symbolic execution of a kernel: every thread, every block and every turn of a loop at once.
 
 Blocks run in the order of the flow; where paths meet, registers hold a choice between terms. A loop whose every
-decision is a constant runs turn by turn. Any other runs once, in a turn that stands for all: a register that each turn
+decision is a constant runs turn by turn. Any other runs once, in any turn: a register that each turn
 adds the same to is `first + step * turn`, one that each turn computes anew is that of the turn before, and any other is
 a symbol.
 
@@ -83,7 +83,7 @@ class Segment:
 
     loops: tuple[Loop, ...]
     barrier: int | None = None
-    """The barrier that it starts after; None: what comes before is no barrier."""
+    """The barrier that it starts after; None: what comes before it is not a barrier."""
     accesses: list[Access] = field(default_factory=list)
     successors: list[tuple[Segment, Loop | None]] = field(default_factory=list)
 
@@ -344,7 +344,7 @@ class Execution:
         return None
 
     def _generic(self, head: int, here: Arrival, loops: tuple[Loop, ...]) -> list[tuple[int, Arrival]]:
-        """Run a loop once, in a turn that stands for all."""
+        """Run a loop once, in any turn."""
         facts, terms = self.facts, self.terms
         inside = self._blocks_of_loops[head]
         at = facts.flow.blocks[head].start
@@ -458,7 +458,7 @@ class Execution:
         return terms.some([terms.equal(loop.counter, linear(loop.counter.type, 0)), previous])
 
     def _not_yet(self, loop: Loop, stays: Linear) -> Linear | None:
-        """A limit of the turns of a loop that goes on as long as a number, which each turn moves by a step, is not 0.
+        """A limit of the turns of a loop that continues as long as a number, which each turn moves by a step, is not 0.
 
         `d(turn) = d(0) - step * turn` and `step` divides `d(0)`: then d was not 0 in any turn so far only if
         `step * turn <= d(0)`, the latter without a sign.
@@ -482,7 +482,7 @@ class Execution:
         return terms.at_most(loop.counter.times(step), limit)
 
     def _within(self, loop: Loop, stays: Linear) -> Linear | None:
-        """That a number which each turn moves has not wrapped, where a loop goes on as long as it is below a limit.
+        """That a number which each turn moves has not wrapped, where a loop continues as long as it is below a limit.
 
         In all turns before this, `first + step * turn < limit`. If `limit - 1 + step` fits the type, no sum so far
         wrapped, so that holds of the integers: `first + step * (turn - 1) < limit`. Likewise downwards.

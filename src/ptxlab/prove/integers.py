@@ -157,7 +157,7 @@ class Space:
         return z3.And(self.at_most(one, other), self.at_most(other, one))
 
     def lemmas(self) -> list[Any]:
-        """What a linear solver has to be told of products: `p >= 0` implies `p * y >= 0`, where that is about them."""
+        """What a linear solver has to know of products: `p >= 0` implies `p * y >= 0`, where that is about them."""
         own = set(self._monomials)
         sizes = {name for monomial in own for name in monomial if self.bounds[name][0] >= 0}
         found: list[Any] = []

@@ -376,11 +376,14 @@ class Proof:
         lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
         if monotonic() > deadline:
             return Obligation(kind, lines, "open", about, "the time for the proof is over", "raise `--timeout`")
-        ways = (self._race_bits, self._race_integers) if one.object.space == "shared" else (
-            self._race_integers, self._race_bits)  # fmt: skip
+        ways: list[tuple[Callable[..., tuple[str, Any, str]], int]] = [
+            (self._race_bits, milliseconds), (self._race_integers, milliseconds)
+        ]  # fmt: skip
+        if one.object.space != "shared":  # there bits rarely help
+            ways = [ways[1], (self._race_bits, milliseconds // 6)]
         status = "unknown"
-        for way in ways:
-            found, _, argument = way(one, other, pair, milliseconds)
+        for way, limit in ways:
+            found, _, argument = way(one, other, pair, limit)
             if found == "unsat":
                 return Obligation(kind, lines, "proved", about, argument=argument)
             if found == "sat":

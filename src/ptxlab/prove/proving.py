@@ -13,10 +13,10 @@ from ptxlab import author, ir
 from ptxlab.flow import Facts
 from ptxlab.measure import Launch
 
-from .contracts import Example, Names, grid_guesses, length_guesses
+from .contracts import Example, Names, grid_guesses, length_guesses, multiple_guesses
 from .execution import Execution, UnsupportedError
 from .proof import PATIENT, QUICK, Object, Obligation, Proof
-from .replay import replay, wrong_in
+from .replay import UNORDERED, WRONG, replay, wrong_in
 from .solver import require_solver
 from .terms import AXES, Terms, leaves
 from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
@@ -97,8 +97,9 @@ class _Proving:
         self._describe(execution)
         self.proof = proof = Proof(execution, self.shared, dict(self.example.sizes) if self.example else {})
         self._set_ranges(execution)
-        arrays = frozenset(name for name in proof.sizes)
-        scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in arrays)
+        pointers = {one.title for one in self.kernel.parameters if one.type.width == 64}  # also those that are not used
+        scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in proof.sizes)
+        arrays = frozenset(proof.sizes) | pointers
         self.names = Names(scalars, arrays, self.block)
         self.base = [self.names.contract(text) for text in self.assume]
         proof.contracts = list(self.base)
@@ -158,9 +159,8 @@ class _Proving:
             return proof.show_bounds(lambda _: True, QUICK)
         found = proof.show_bounds(lambda one: one.name not in unknown, QUICK)
         ways: list[list[str]] = [[]]
-        guessed = list(grid_guesses(self.example, self.block))
-        if guessed:
-            ways.append(guessed)
+        multiples, grids = list(multiple_guesses(self.example)), list(grid_guesses(self.example, self.block))
+        ways += [guess for guess in (multiples, grids, multiples + grids) if guess]
         best: tuple[list[str], list[Obligation]] | None = None
         for grid in ways:
             chosen, shown = list(grid), list[Obligation]()
@@ -225,6 +225,7 @@ class _Proving:
     def _refuted(self, open: list[Obligation]) -> Counterexample | None:
         """A small launch that goes wrong, found again by the solver and run on the emulator."""
         proof = self.proof
+        codes = UNORDERED if self.guessed else WRONG  # what a guess allows may be too little
         before = dict(proof.ranges)
         for name, (low, high) in before.items():
             limit = SMALL_GRID if name.startswith("%") else SMALL_LENGTH if name.startswith("len(") else SMALL_NUMBER
@@ -233,15 +234,13 @@ class _Proving:
         tried = 0
         try:
             for one in open:
-                is_guess = one.kind in ("bounds", "alignment") and any(f"len({name})" in " ".join(self.guessed)
-                                                                       for name in proof.sizes)  # fmt: skip
-                if one.again is None or is_guess or tried >= MOST_REPLAYS or monotonic() > self.deadline:
+                if one.again is None or tried >= MOST_REPLAYS or monotonic() > self.deadline:
                     continue
                 tried += 1
                 model = one.again(PATIENT // 3)
                 if model is None:
                     continue
-                found = replay(self.kernel, self.block, self.shared, model, proof.sizes, self.timeout)
+                found = replay(self.kernel, self.block, self.shared, model, proof.sizes, codes, self.timeout)
                 if found is not None:
                     return found
         finally:

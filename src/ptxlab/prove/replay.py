@@ -18,11 +18,13 @@ from .verdict import Counterexample
 
 MOST_BYTES = 1 << 26
 UNSAID = 1 << 20  # bytes of an array of whose length nothing is said
-WRONG = frozenset(["out-of-bounds", "misaligned", "data-race", "hang", "divergent-barrier"])
-"""The errors that a proof rules out."""
+UNORDERED = frozenset(["data-race", "hang", "divergent-barrier"])
+WRONG = UNORDERED | {"out-of-bounds", "misaligned"}
+"""The errors that a proof rules out; those of `UNORDERED` whatever the lengths of arrays are."""
 
 
-def wrong_in(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: int, timeout: float) -> Diagnostic | None:
+def wrong_in(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: int, timeout: float,
+             codes: frozenset[str] = WRONG) -> Diagnostic | None:  # fmt: skip
     """The first error of a run that a proof rules out."""
     try:
         result = kernel.launch(grid, block, args, shared=shared, device="cpu", on_error="collect", timeout=timeout)
@@ -30,12 +32,12 @@ def wrong_in(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: in
         found = wrong.diagnostics
     else:
         found = [*result.diagnostics]
-    return next((one for one in found if one.level == "error" and one.code in WRONG), None)
+    return next((one for one in found if one.level == "error" and one.code in codes), None)
 
 
 def replay(
     kernel: ir.Function, block: tuple[int, int, int], shared: int, model: Any, sizes: Mapping[str, int],
-    timeout: float,
+    codes: frozenset[str], timeout: float,
 ) -> Counterexample | None:  # fmt: skip
     """A run of the launch that a model describes, if it goes wrong."""
     values = {str(one): model[one].as_long() for one in model if z3.is_int_value(model[one])}
@@ -55,7 +57,7 @@ def replay(
                 args.append(1.0)
             else:
                 args.append(numbers[parameter.title])
-        finding = wrong_in(kernel, grid, block, args, shared, timeout)
+        finding = wrong_in(kernel, grid, block, args, shared, timeout, codes)
         if finding is not None:
             whole = {one.title: numbers[one.title] for one in kernel.parameters
                      if one.title in numbers and one.type.kind != "f"}  # fmt: skip

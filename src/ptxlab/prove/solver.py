@@ -1,4 +1,4 @@
-"""The solver behind one small interface, and terms as bit-vectors.
+"""One small interface to the solver, and terms as bit-vectors.
 
 Bit-vectors are exact and fast where numbers are small, as in shared memory with a fixed block; `integers` has the other
 translation, for sizes, strides and grids.
@@ -76,7 +76,7 @@ class Bits:
         return z3.simplify(found)
 
     def number(self, value: Linear) -> Any:
-        """The same as `value`, for those who ask either translation."""
+        """The same as `value`, as the other translation calls it."""
         return self.value(value)
 
     @staticmethod

@@ -1,0 +1,161 @@
+"""Random small kernels of a few threads, some with races and bad accesses, most of them right."""
+
+from __future__ import annotations
+
+from random import Random
+
+THREADS, WORDS = 8, 16  # of a block, and of its shared memory
+HEADER = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 x, .param .u64 y, .param .u32 n)
+.reqntid 8
+{
+    .reg .pred %p<64>;
+    .reg .b32 %r<400>, %t, %b, %g, %n, %v, %k0, %k1, %k2, %base;
+    .reg .b64 %d<400>, %x, %y;
+    .shared .align 4 .b32 tile[16];
+    ld.param.u64 %x, [x];
+    ld.param.u64 %y, [y];
+    ld.param.u32 %n, [n];
+    mov.u32 %t, %tid.x;
+    mov.u32 %b, %ctaid.x;
+    mad.lo.u32 %g, %b, 8, %t;
+    mov.u32 %base, tile;
+    mov.u32 %v, %g;
+"""
+
+
+class _Maker:
+    """Makes the statements of one kernel."""
+
+    def __init__(self, random: Random) -> None:
+        self.random, self.lines = random, list[str]()
+        self.count = 0
+
+    def number(self) -> int:
+        self.count += 1
+        return self.count
+
+    def emit(self, text: str) -> None:
+        self.lines.append(f"    {text}")
+
+    def index(self, counters: list[str], limit: int) -> str:
+        """A register with an index of an array, most often below a limit."""
+        r = self.random
+        weights = {"t": 10, "constant": 1, "shifted": 2, "flipped": 1, "reversed": 1, "half": 1, "data": 0.3}
+        if counters:
+            weights |= {"counter": 1, "row": 2, "turning": 2}
+        found = f"%r{self.number()}"
+        match r.choices(list(weights), list(weights.values()))[0]:
+            case "t":
+                self.emit(f"mov.u32 {found}, %t;")
+            case "constant":
+                self.emit(f"mov.u32 {found}, {r.randrange(limit)};")
+            case "shifted":
+                self.emit(f"add.u32 {found}, %t, {r.choice([1, 3, 4, 8])};")
+                self.emit(f"and.b32 {found}, {found}, {r.choice([7, 15])};")
+            case "flipped":
+                self.emit(f"xor.b32 {found}, %t, {r.choice([1, 2, 4, 7])};")
+            case "reversed":
+                self.emit(f"sub.u32 {found}, {r.choice([7, 15])}, %t;")
+            case "half":
+                self.emit(f"shr.u32 {found}, %t, 1;")
+            case "data":
+                self.emit(f"and.b32 {found}, %v, 7;")
+            case "counter":
+                self.emit(f"and.b32 {found}, {r.choice(counters)}, 15;")
+            case "row":
+                self.emit(f"mad.lo.u32 {found}, {r.choice(counters)}, 8, %t;")
+                if r.random() < 0.7:
+                    self.emit(f"and.b32 {found}, {found}, 15;")
+            case "turning":
+                self.emit(f"add.u32 {found}, {r.choice(counters)}, %t;")
+                self.emit(f"and.b32 {found}, {found}, 7;")
+        return found
+
+    def shared(self, counters: list[str]) -> None:
+        index, address = self.index(counters, WORDS), f"%r{self.number()}"
+        self.emit(f"mad.lo.u32 {address}, {index}, 4, %base;")
+        kind = self.random.choice(["ld", "st", "st", "atom"] if self.random.random() < 0.1 else ["ld", "st"])
+        if kind == "atom":
+            self.emit(f"atom.shared.add.u32 %r{self.number()}, [{address}], %v;")
+        elif kind == "ld":
+            self.emit(f"ld.shared.u32 %v, [{address}];")
+        else:
+            self.emit(f"add.u32 %v, %v, %g;\n    st.shared.u32 [{address}], %v;")
+
+    def world(self, counters: list[str]) -> None:
+        """An access to global memory, usually after a check."""
+        r, place = self.random, f"%r{self.number()}"
+        kinds = ["g", "g", "reversed", "pairs"] + ["strided"] * bool(counters)
+        match r.choice(kinds):
+            case "g":
+                self.emit(f"mov.u32 {place}, %g;")
+            case "reversed":
+                self.emit(f"sub.u32 {place}, %n, 1;\n    sub.u32 {place}, {place}, %g;")
+            case "pairs":
+                self.emit(f"shl.b32 {place}, %g, 1;")
+                self.emit(f"add.u32 {place}, {place}, {r.choice([0, 1])};")
+            case "strided":
+                self.emit(f"mov.u32 {place}, %nctaid.x;")
+                self.emit(f"shl.b32 {place}, {place}, 3;\n    mad.lo.u32 {place}, {place}, {r.choice(counters)}, %g;")
+        predicate, wide = self.number(), self.number()
+        array = r.choice(["%x", "%y"])
+        check = r.choices(["lt", "le", "none"], [12, 1, 1])[0]
+        if check != "none":
+            self.emit(f"setp.{check}.u32 %p{predicate % 64}, {place}, %n;")
+        self.emit(f"mul.wide.u32 %d{wide}, {place}, 4;\n    add.u64 %d{wide}, %d{wide}, {array};")
+        guard = "" if check == "none" else f"@%p{predicate % 64} "
+        if r.random() < 0.5:
+            self.emit(f"{guard}ld.global.u32 %v, [%d{wide}];")
+        else:
+            self.emit(f"{guard}st.global.u32 [%d{wide}], %v;")
+
+    def statements(self, depth: int, counters: list[str], count: int) -> None:
+        r = self.random
+        for _ in range(count):
+            kind = r.choices(["shared", "world", "barrier", "if", "loop"], [4, 1.5, 3, 1, 1 if depth < 2 else 0])[0]
+            if kind == "shared":
+                self.shared(counters)
+            elif kind == "world":
+                self.world(counters)
+            elif kind == "barrier":
+                self.emit("bar.sync 0;")
+            elif kind == "if":
+                label, p = f"after{self.number()}", self.number() % 64
+                left = r.choice(["%t", "%t", "%n", "%b", *counters])
+                self.emit(f"setp.{r.choice(['lt', 'ge', 'eq', 'ne'])}.u32 %p{p}, {left}, {r.randrange(9)};")
+                self.emit(f"@%p{p} bra {label};")
+                self.statements(depth + 1, counters, r.randint(1, 2))
+                self.lines.append(f"{label}:")
+            else:
+                self.loop(depth, counters)
+
+    def loop(self, depth: int, counters: list[str]) -> None:
+        r, label, p = self.random, f"loop{self.number()}", self.number() % 64
+        own = f"%k{len(counters)}"
+        limit = r.choice(["2", "3", "%n", "%t"])
+        kind = r.choice(["up", "up", "halving", "down"])
+        if kind == "halving":
+            self.emit(f"mov.u32 {own}, 8;\n{label}:")
+        elif kind == "down":
+            self.emit(f"add.u32 {own}, {limit}, 1;\n{label}:")
+        else:
+            self.emit(f"mov.u32 {own}, 0;\n{label}:")
+        self.statements(depth + 1, [*counters, own], r.randint(1, 3))
+        if kind == "halving":
+            self.emit(f"shr.u32 {own}, {own}, 1;\n    setp.ne.u32 %p{p}, {own}, 0;")
+        elif kind == "down":
+            self.emit(f"sub.u32 {own}, {own}, 1;\n    setp.ne.u32 %p{p}, {own}, 0;")
+        else:
+            self.emit(f"add.u32 {own}, {own}, {r.choice([1, 1, 2])};\n    setp.lt.u32 %p{p}, {own}, {limit};")
+        self.emit(f"@%p{p} bra {label};")
+
+
+def make(seed: int) -> str:
+    """The kernel of a seed."""
+    maker = _Maker(Random(seed))
+    maker.statements(0, [], maker.random.randint(2, 6))
+    return HEADER + "\n".join(maker.lines) + "\n    ret;\n}\n"

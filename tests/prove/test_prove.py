@@ -1,0 +1,226 @@
+"""Kernels that are proved for any size, their wrong twins, and what is not followed."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import ptxlab
+from ptxlab.cli.group import ptxlab as command_line
+from ptxlab.measure.data import Host
+from ptxlab.prove import ContractError, MissingSolverError, solver
+
+KERNELS = Path(ptxlab.__file__).parent / "kernels"
+needs_solver = pytest.mark.skipif(
+    solver.z3 is None, reason="the solver is not installed: `pip install 'ptxlab[prove]'`"
+)
+HEADER = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def kernel(body: str, parameters: str = ".param .u64 x, .param .u32 n", directive: str = ".reqntid 64") -> Any:
+    registers = ".reg .pred %p<8>; .reg .b32 %r<16>, %t, %n; .reg .b64 %d<8>, %x; .reg .f32 %f<4>;\n"
+    registers += ".shared .align 16 .b32 tile[64];\n"
+    read = "ld.param.u64 %x, [x];\nld.param.u32 %n, [n];\nmov.u32 %t, %tid.x;\n"
+    text = f"{HEADER}.visible .entry k({parameters}) {directive} {{\n{registers}{read}{body}\nret;\n}}\n"
+    return ptxlab.parse(text, "k.ptx")["k"]
+
+
+ROW = {"rows": 3, "columns": 70, "type": "f32"}
+BULK = pytest.mark.bulk
+GALLERY = [
+    ("vector_addition", {"n": 1000}, "one element a thread"),
+    ("vector_addition", {"n": 3000}, "four elements a thread"),
+    ("softmax", ROW, "plain"),
+    ("rms_norm", ROW, "plain"),
+    pytest.param("layer_norm", ROW, "plain", marks=BULK),
+    pytest.param("softmax", ROW, "read once", marks=BULK),
+    pytest.param("rms_norm", ROW, "read once", marks=BULK),
+    pytest.param("layer_norm", ROW, "read once", marks=BULK),
+    pytest.param("transpose", {"rows": 33, "columns": 70, "type": "f32"}, "elements", marks=BULK),
+]
+
+
+@needs_solver
+@pytest.mark.parametrize(("name", "size", "variant"), GALLERY)
+def test_gallery(name: str, size: dict[str, Any], variant: str) -> None:
+    entry = import_module(f"ptxlab.kernels.{name}").entry
+    (launch,) = entry.launches(variant, entry.arrays(Host(), **size))
+    found = ptxlab.prove(launch, timeout=600)
+    assert found.level == "proved", str(found)
+
+
+SGEMM = [
+    pytest.param("naive", (32, 32), marks=BULK),
+    pytest.param("coalesced", 1024, marks=BULK),
+    ("shared", (32, 32)),
+    pytest.param("tiled_1d", 512, marks=BULK),
+]
+LENGTHS = ["len(a) == m * k", "len(b) == k * n", "len(c) == m * n"]
+
+
+@needs_solver
+@pytest.mark.parametrize(("name", "block"), SGEMM)
+def test_sgemm_of_any_size(name: str, block: Any) -> None:
+    module = ptxlab.load(KERNELS / "sgemm" / f"{name}.ptx")
+    found = ptxlab.prove(module[module.entries[0]], block=block, assume=LENGTHS, timeout=600)
+    assert found.level == "proved", str(found)
+
+
+TWINS = [
+    ("shared", (32, 32), ("bar.sync        0;", ""), "data-race"),
+    ("shared", (32, 32), ("setp.lt.u32     %row_inside", "setp.le.u32     %row_inside"), "out-of-bounds"),
+]
+
+
+@needs_solver
+@pytest.mark.parametrize(("name", "block", "change", "code"), TWINS)
+def test_wrong_twins(name: str, block: Any, change: tuple[str, str], code: str) -> None:
+    text = (KERNELS / "sgemm" / f"{name}.ptx").read_text()
+    module = ptxlab.parse(text.replace(*change, 1))
+    found = ptxlab.prove(module[module.entries[0]], block=block, assume=LENGTHS, timeout=600)
+    assert found.level == "counterexample", str(found)
+    assert found.counterexample is not None
+    assert found.counterexample.finding.code == code
+
+
+SHARED = """
+shl.b32 %r1, %t, 2; mov.u32 %r2, tile; add.u32 %r2, %r2, %r1;
+st.shared.u32 [%r2], %t;
+{barrier}
+xor.b32 %r3, %t, 1; shl.b32 %r3, %r3, 2; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3;
+ld.shared.u32 %r5, [%r4];
+mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x; st.global.u32 [%d1], %r5;
+"""
+
+
+@needs_solver
+def test_a_barrier_orders() -> None:
+    right = ptxlab.prove(kernel(SHARED.replace("{barrier}", "bar.sync 0;")), assume=["len(x) == 64", "grid.x == 1"])
+    assert right.level == "proved", str(right)
+    assert "the block is 64 x 1 x 1" in right.assumptions
+    wrong = ptxlab.prove(kernel(SHARED.replace("{barrier}", "")), assume=["len(x) == 64", "grid.x == 1"])
+    assert wrong.level == "counterexample", str(wrong)
+    assert wrong.counterexample is not None
+    assert wrong.counterexample.finding.code == "data-race"
+
+
+@needs_solver
+def test_blocks_race() -> None:
+    """The grid is any: without `grid.x == 1`, blocks write the same elements."""
+    found = ptxlab.prove(kernel(SHARED.replace("{barrier}", "bar.sync 0;")), assume="len(x) == 64", replays=False)
+    assert found.level == "not-proved"
+    assert [gap.kind for gap in found.gaps] == ["race global"]
+
+
+REDUCTION = """
+shl.b32 %r1, %t, 2; mov.u32 %r2, tile; add.u32 %r2, %r2, %r1;
+st.shared.u32 [%r2], %t;
+mov.u32 %r3, 32;
+loop:
+bar.sync 0;
+setp.ge.u32 %p1, %t, %r3;
+@%p1 bra next;
+shl.b32 %r4, %r3, 2; add.u32 %r4, %r4, %r2;
+ld.shared.u32 %r5, [%r4]; ld.shared.u32 %r6, [%r2]; add.u32 %r6, %r6, %r5; st.shared.u32 [%r2], %r6;
+next:
+shr.u32 %r3, %r3, 1;
+setp.ne.u32 %p2, %r3, 0;
+@%p2 bra loop;
+"""
+
+
+@needs_solver
+@pytest.mark.parametrize(
+    ("change", "level"),
+    [
+        (("", ""), "proved"),
+        (("setp.ge.u32 %p1", "setp.gt.u32 %p1"), "not-proved"),
+        (("loop:\nbar.sync 0;", "bar.sync 0;\nloop:"), "not-proved"),
+    ],
+)
+def test_a_reduction_by_halves(change: tuple[str, str], level: str) -> None:
+    found = ptxlab.prove(kernel(REDUCTION.replace(*change)), replays=False)
+    assert found.level == level, str(found)
+
+
+UNKNOWN = [
+    ("mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x; ld.global.u32 %r1, [%d1]; mul.wide.u32 %d2, %r1, 4;"
+     " add.u64 %d2, %d2, %x;\nst.global.u32 [%d2], %t;", "a value from memory"),
+    ("setp.lt.u32 %p1, %t, 5; @%p1 bra skip;\nbar.sync 0;\nskip:", "threads of one block may decide differently"),
+    ("cp.async.wait_all;", "asynchronous operations are not followed"),
+    ("bar.sync 1, 32;", "a barrier for a part of the block is not followed"),
+]  # fmt: skip
+
+
+@needs_solver
+@pytest.mark.parametrize(("body", "reason"), UNKNOWN)
+def test_what_is_not_followed_is_said(body: str, reason: str) -> None:
+    found = ptxlab.prove(kernel(body), assume=["len(x) == 64", "grid.x == 1"], replays=False)
+    assert found.level == "not-proved"
+    assert any(reason in gap.reason for gap in found.gaps), str(found)
+    assert all(gap.lines[0] > 4 for gap in found.gaps)
+
+
+@needs_solver
+def test_wrapping_is_not_overlooked() -> None:
+    """`4 * n` wraps at 2^30: what is left of it is below `n`, and yet outside."""
+    body = "shl.b32 %r1, %n, 2; sub.u32 %r1, %r1, 4; setp.ge.u32 %p1, %t, %r1; @%p1 ret; mul.wide.u32 %d1, %t, 4;"
+    body += " add.u64 %d1, %d1, %x;\nld.global.u32 %r2, [%d1];"
+    assert ptxlab.prove(kernel(body), assume="len(x) == 4 * n", replays=False).level == "not-proved"
+    assert ptxlab.prove(kernel(body), assume=["len(x) == 4 * n", "n > 0", "n < 1000"]).level == "proved"
+
+
+@needs_solver
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("m <= len(x)", "`m` in `m <= len(x)` is not an integer parameter; expected one of `n`"),
+        ("n <= len(y)", "`y` in `n <= len(y)` is not an array; expected one of `x`"),
+        ("n +", "`n +` is not an expression"),
+        ("n + 1", "`n + 1` in `n + 1` is not a condition"),
+    ],
+)
+def test_contracts_that_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(ContractError, match=r"^prove: ") as raised:
+        ptxlab.prove(kernel(""), assume=text)
+    assert message in str(raised.value)
+
+
+@needs_solver
+def test_command_line(tmp_path: Path) -> None:
+    file = KERNELS / "vector_addition" / "vector_addition.ptx"
+    given = ["prove", str(file), "--entry", "vector_addition", "--block", "256"]
+    assumed = [word for name in "abc" for word in ("--assume", f"n <= len({name})")]
+    found = CliRunner().invoke(command_line, [*given, *assumed, "--explain"])
+    assert found.exit_code == 0, found.output
+    assert "`vector_addition` is proved" in found.output
+    assert "line 45: c in bounds" in found.output
+    found = CliRunner().invoke(command_line, [*given, "--format", "json"])
+    assert found.exit_code == 2
+    said = json.loads(found.output)
+    assert said["level"] == "not-proved"
+    assert {tuple(gap["lines"]) for gap in said["gaps"]} == {(42,), (43,), (45,)}
+    found = CliRunner().invoke(command_line, [*given, "--assume", "oops"])
+    assert found.exit_code == 2
+    assert "`oops`" in found.output
+
+
+@needs_solver
+def test_an_example_is_run_first() -> None:
+    body = "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x;\nld.global.u32 %r2, [%d1];"
+    found = ptxlab.prove(kernel(body), [np.zeros(63, np.uint32), 63])
+    assert found.level == "counterexample"
+    assert found.counterexample is not None
+    assert found.counterexample.lengths == {"x": 63}
+
+
+def test_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solver, "z3", None)
+    with pytest.raises(MissingSolverError, match="pip install 'ptxlab\\[prove\\]'"):
+        ptxlab.prove(kernel(""))
