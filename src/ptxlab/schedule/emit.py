@@ -18,7 +18,23 @@ from ptxlab.author.trace import current
 from ptxlab.schedule.address import FILL, READ, Addresses, Below, Place, Value, advance
 from ptxlab.schedule.expressions import is_zero, register, write_expression
 from ptxlab.schedule.linear import Linear
-from ptxlab.schedule.plan import BYTES, Barrier, Buffer, Commit, Fill, Keep, Leaf, Loop, Node, Plan, Wait, reads, walk
+from ptxlab.schedule.plan import (
+    BYTES,
+    Ahead,
+    Barrier,
+    Buffer,
+    Commit,
+    Fill,
+    Keep,
+    Leaf,
+    Loop,
+    Node,
+    Plan,
+    Turn,
+    Wait,
+    reads,
+    walk,
+)
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Statement, Store
 from ptxlab.schedule.walk import WARP, chunks, combination
@@ -88,6 +104,7 @@ class _Writer:
         self.loaded: dict[Load, Value] = {}  # by the statement that is being written
         self.collected: list[tuple[Store, tuple[Linear, ...], Value, list[Below]]] | None = None
         self.scratch: dict[str, Value] = {}
+        self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write
         self.ring: tuple[Value, Value] | None = None
 
     # What comes before the tree.
@@ -230,27 +247,42 @@ class _Writer:
     def _body(self, body: Sequence[Node]) -> None:
         held, kept = dict(self.held), dict(self.kept)
         for node in body:
-            match node:
-                case Loop():
-                    self._loop(node)
-                case Leaf():
-                    self._leaf(node)
-                case Fill():
-                    self._fill(node)
-                    if node.iteration is None:
-                        self.held[node.buffer.stage.array] = node.buffer, self.plan.buffers.index(node.buffer)
-                case Keep():
-                    self._keep(node)
-                case Commit():
-                    emit("cp.async.commit_group", [])
-                case Wait():
-                    assert self.state.pipeline is not None
-                    self.comment("until the copies of this iteration have arrived", self.state.pipeline[2])
-                    emit("cp.async.wait_group", [node.pending])
-                case Barrier():
-                    self.comment(f"derived: {node.reason}")
-                    self._barrier(node.level)
+            self._node(node)
         self.held, self.kept = held, kept
+
+    def _node(self, node: Node) -> None:
+        match node:
+            case Loop():
+                self._loop(node)
+            case Leaf():
+                self._leaf(node)
+            case Fill():
+                self._fill(node)
+                if node.iteration is None:
+                    self.held[node.buffer.stage.array] = node.buffer, self.plan.buffers.index(node.buffer)
+            case Keep(buffer=None):
+                self._keep(node)
+            case Keep(buffer=buffer):
+                held, self.held = self.held, {node.stage.array: (buffer, self.plan.buffers.index(buffer))}
+                self.addresses.numbers[self.state.prefetch] = 0
+                self._keep(node)
+                del self.addresses.numbers[self.state.prefetch]
+                self.held = held
+            case Ahead():
+                self._ahead(node)
+            case Turn():
+                self._advance_ring(True)
+                for place in [p for p in self.addresses.known if isinstance(p, Place) and p.slot == READ]:
+                    self._slot(place)
+            case Commit():
+                emit("cp.async.commit_group", [])
+            case Wait():
+                assert self.state.pipeline is not None
+                self.comment("until the copies of this iteration have arrived", self.state.pipeline[2])
+                emit("cp.async.wait_group", [node.pending])
+            case Barrier():
+                self.comment(f"derived: {node.reason}")
+                self._barrier(node.level)
 
     def _barrier(self, level: int) -> None:
         if level > 1:
@@ -296,7 +328,7 @@ class _Writer:
             self._body(loop.body)
             for own, step in moving:
                 advance(own, step)
-            self._advance_ring(bool(slotted))
+            self._advance_ring(bool(slotted) and not self.state.prefetch)
             emit("add.s32", [counter, 1], out=counter)
             emit("bra", [again], when=emit("setp.lt.s32", [counter, count]))
             self.trace.place_label(end)
@@ -332,6 +364,33 @@ class _Writer:
             emit("add.u32", [number, 1], out=number)
             emit("mov.u32", [0], out=number, when=emit("setp.eq.u32", [number, self.state.pipeline[1]]))
 
+    def _ahead(self, node: Ahead) -> None:
+        """Write an unrolled loop in which each iteration starts with the loads of the next one."""
+        name, count, numbers = node.part.name, self.state.count(node.part), self.addresses.numbers
+        assert count is not None
+        arrays = [keep.stage.array for keep in node.keeps]
+        first = {array: self.kept[array] for array in arrays}
+        for number in range(count):
+            current = {array: self.kept[array] for array in arrays}
+            if number + 1 < count:
+                numbers[name] = number + 1
+                for keep in node.keeps:
+                    self._keep(keep)
+            else:
+                numbers[name] = 0
+                self.kept = {**self.kept, **first}
+                self.outs = first
+                held = dict(self.held)
+                for one in node.turn:
+                    self._node(one)
+                self.held, self.outs = held, {}
+            following = {array: self.kept[array] for array in arrays}
+            self.kept = {**self.kept, **current}
+            numbers[name] = number
+            self._body(node.body)
+            self.kept = {**self.kept, **following}
+        del numbers[name]
+
     def _unrolled(self, loop: Loop) -> None:
         name, count = loop.part.name, self.state.count(loop.part)
         assert count is not None
@@ -359,6 +418,8 @@ class _Writer:
         for node in body:
             if isinstance(node, Loop):
                 yield from self._places(node.body, held, kept)
+            elif isinstance(node, Ahead):
+                yield from self._places([*node.keeps, *node.turn, *node.body], held, kept)
             elif isinstance(node, Fill):
                 number = self.plan.buffers.index(node.buffer)
                 if node.iteration is None:
@@ -507,7 +568,8 @@ class _Writer:
                 or not self._is_aligned(array, index, width)
             ):
                 group = [index]
-            values = self._load(array, index, len(group), self._bounds(wanted[index], index))
+            outs = [self.outs[array][one] for one in group] if array in self.outs else None
+            values = self._load(array, index, len(group), self._bounds(wanted[index], index), outs)
             found.update(zip(group, values, strict=True))
         self.kept[array] = found
 
@@ -526,13 +588,15 @@ class _Writer:
             for axis in self.plan.axes_of(index[-1])
         )
 
-    def _load(self, array: str, index: Sequence[Linear], width: int, limits: Sequence[Below]) -> list[Value]:
+    def _load(
+        self, array: str, index: Sequence[Linear], width: int, limits: Sequence[Below], outs: list[Value] | None = None
+    ) -> list[Value]:
         """Elements from a buffer, or from global memory where they are in bounds, as f32."""
         element = self.algorithm.arrays[array].element
         if array in self.held:
             buffer, number = self.held[array]
             source = self.addresses.shared(number, self._position(buffer, index), READ if buffer.slots > 1 else "")
-            return _load_numbers(source, "shared", element, width, None)
+            return _load_numbers(source, "shared", element, width, None, outs)
         source = self.addresses.element(array, index)
         return _load_numbers(source, "global", element, width, self.addresses.predicate(limits))
 
@@ -755,10 +819,12 @@ def _store_bits(target: Any, values: Sequence[Value], when: Value) -> None:
     emit(f"st.{target.space}{lanes}.b{width}", [target, tuple(values) if len(values) > 1 else values[0]], when=when)
 
 
-def _load_numbers(source: Any, space: str, element: str, width: int, when: Value) -> list[Value]:
+def _load_numbers(
+    source: Any, space: str, element: str, width: int, when: Value, outs: list[Value] | None = None
+) -> list[Value]:
     """Elements as f32; zeros where the predicate does not hold."""
     if element == "f32":
-        values = [f32(0.0) if when is not None else f32() for _ in range(width)]
+        values = outs or [f32(0.0) if when is not None else f32() for _ in range(width)]
         lanes = f".v{width}" if width > 1 else ""
         emit(f"ld.{space}{lanes}.f32", [source], out=tuple(values) if width > 1 else values[0], when=when)
         return values
@@ -768,7 +834,11 @@ def _load_numbers(source: Any, space: str, element: str, width: int, when: Value
             halves.append(word)
         else:
             halves += emit("mov.b32", [word], out=(b16(), b16()))
-    return [emit(f"cvt.f32.{element}", [half.view(_ELEMENTS[element])], out=f32()) for half in halves]
+    outs = outs or [f32() for _ in halves]
+    return [
+        emit(f"cvt.f32.{element}", [half.view(_ELEMENTS[element])], out=out)
+        for half, out in zip(halves, outs, strict=True)
+    ]
 
 
 def _store_numbers(target: Any, element: str, values: Sequence[Value], when: Value) -> None:

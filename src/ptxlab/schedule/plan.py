@@ -91,6 +91,26 @@ class Keep:
 
     stage: Stage
     leaves: list[Leaf]
+    buffer: Buffer | None = None
+    """The buffer that is read, before a pipelined loop starts."""
+
+
+@dataclass(eq=False)
+class Ahead:
+    """An unrolled loop in which each iteration starts with the loads of the next one.
+
+    The last starts with those of the first iteration of the next tile, after `turn`.
+    """
+
+    part: Part
+    keeps: list[Keep]
+    turn: list[Node]
+    body: list[Node]
+
+
+@dataclass(eq=False)
+class Turn:
+    """From here on, the next slots of a ring are those of the current iteration."""
 
 
 @dataclass(eq=False)
@@ -113,7 +133,7 @@ class Barrier:
     reason: str
 
 
-Node = Loop | Leaf | Fill | Keep | Commit | Wait | Barrier
+Node = Loop | Leaf | Fill | Keep | Ahead | Turn | Commit | Wait | Barrier
 
 
 @dataclass(eq=False)
@@ -181,6 +201,9 @@ def walk(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple[N
         yield node, path
         if isinstance(node, Loop):
             yield from walk(node.body, (*path, node))
+        elif isinstance(node, Ahead):
+            around = (*path, Loop(node.part, node.body))
+            yield from walk([*node.keeps, *node.turn, *node.body], around)
 
 
 def _leaves(state: State) -> list[Leaf]:
@@ -316,8 +339,31 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
         fill.buffer.slots = stages
         fill.ahead = stages - 1
     loop.body[:] = [Wait(stages - 2), *fills, Commit(), *rest]
+    if plan.state.prefetch:
+        first += _prefetch(plan, loop, fills, rest, stages)
     body[number:number] = first
     return len(first)
+
+
+def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stages: int) -> list[Node]:
+    """Have a loop load registers one iteration ahead; returns what goes before it."""
+    state = plan.state
+    inner = rest[0] if len(rest) == 1 else None
+    if not isinstance(inner, Loop) or inner.part.name != state.prefetch:
+        said = f"`{state.prefetch}` is not all that is done in an iteration of `{loop.part.name}`"
+        state.refuse("illegal-step", said, "stage registers in the loop directly inside")
+    keeps = [node for node in inner.body if isinstance(node, Keep)]
+    buffers = {fill.buffer.stage.array: fill.buffer for fill in fills}
+    for keep in keeps:
+        readers = [
+            n for n, _ in walk(plan.tree) if isinstance(n, Leaf) and any(a.array == keep.stage.array for a in reads(n))
+        ]
+        if len(readers) > len(keep.leaves) or keep.stage.array not in buffers:
+            state.refuse("illegal-step", f"`{keep.stage.array}` is not read from shared memory in this loop only")
+    body = [node for node in inner.body if not isinstance(node, Keep)]
+    turn: list[Node] = [Turn(), Wait(stages - 2), *(Keep(keep.stage, keep.leaves) for keep in keeps)]
+    loop.body[:] = [*fills, Commit(), Ahead(inner.part, keeps, turn, body)]
+    return [Wait(stages - 2), *(Keep(keep.stage, keep.leaves, buffers[keep.stage.array]) for keep in keeps)]
 
 
 def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]) -> Buffer:

@@ -34,6 +34,7 @@ from ptxlab.schedule.state import State
 from ptxlab.schedule.statements import Algorithm
 from ptxlab.schedule.steps.blocks import blocks
 from ptxlab.schedule.steps.pipeline import pipeline
+from ptxlab.schedule.steps.prefetch import prefetch
 from ptxlab.schedule.steps.raster import raster
 from ptxlab.schedule.steps.reorder import reorder
 from ptxlab.schedule.steps.resident import resident
@@ -45,7 +46,8 @@ from ptxlab.schedule.steps.vectorize import vectorize
 from ptxlab.schedule.synchronize import synchronize
 
 STEPS: dict[str, Callable[..., State]] = {
-    one.__name__: one for one in (tile, blocks, threads, reorder, stage, vectorize, pipeline, unroll, raster, resident)
+    one.__name__: one
+    for one in (tile, blocks, threads, reorder, stage, vectorize, pipeline, prefetch, unroll, raster, resident)
 }
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
 TOLERANCE = 1e-4  # of the largest element of an output
@@ -131,6 +133,10 @@ class Schedule:
     def pipeline(self, **options: Any) -> Self:
         """Copy to shared memory ahead of time: `stages`, `by`."""
         return self._take("pipeline", (), options)
+
+    def prefetch(self) -> Self:
+        """Load what is staged in registers one iteration before it is read."""
+        return self._take("prefetch", (), {})
 
     def unroll(self, *loops: str) -> Self:
         """Write the iterations of loops one after the other."""

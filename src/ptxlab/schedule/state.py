@@ -71,6 +71,8 @@ class State:
     vector_step: int = 0
     pipeline: tuple[str, int, int] | None = None
     """The part whose copies run ahead, the number of stages, and the step."""
+    prefetch: str = ""
+    """The part in which registers are loaded one iteration before they are read."""
     group: int = 0
     """Rows of tiles that blocks with neighbouring numbers work on together."""
     resident: int = 0

@@ -2,7 +2,8 @@
 
 Each copy and each read is followed around loops; a barrier is put before an access that conflicts with one of another
 thread since the last barrier: of the whole block, or only of the warp where no other thread is concerned, or none
-where each thread reads what it wrote itself. Who accesses what is enumerated, all of it being known.
+where each thread reads what it wrote itself. Who accesses what is enumerated, all of it being known. A barrier that
+turns out to be needless, since a later one is for the same, is taken out again.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlab.schedule.plan import Barrier, Buffer, Fill, Keep, Leaf, Loop, Node, Plan, reads
+from ptxlab.schedule.plan import Ahead, Barrier, Buffer, Fill, Keep, Leaf, Loop, Node, Plan, Turn, Wait, reads
 from ptxlab.schedule.walk import chunks, combination
 
 OWN, WARP, BLOCK = 0, 1, 2  # whose accesses conflict: one thread's, those of a warp, those of a block
+FLYING = -1  # of a copy that its thread has not waited for: no barrier is for it
 ANY = -1  # some slot of a ring
 
 Pairs = NDArray[np.int64]
@@ -39,7 +41,7 @@ Pending = dict[Touch, int]  # and which barrier there was since
 def synchronize(plan: Plan) -> None:
     """Put barriers into the tree of a plan, as few as its accesses need."""
     if plan.state.thread_count > 1:
-        _Derivation(plan).follow(plan.tree, {}, {})
+        _Derivation(plan).derive()
 
 
 class _Derivation:
@@ -47,8 +49,20 @@ class _Derivation:
         self.plan = plan
         self.levels: dict[tuple[int, int, str], int] = {}
         self.pairs: dict[tuple[int, str], Pairs] = {}
-        self.inserted = 0
+        self.placed: list[tuple[list[Node], Barrier]] = []
         self.missing: list[tuple[int, Touch, Touch]] = []
+
+    def derive(self) -> None:
+        """Put in barriers where something is missing, then take out each that nothing is missing without."""
+        tree = self.plan.tree
+        self.follow(tree, {}, {})
+        for body, barrier in self.placed:
+            place = body.index(barrier)
+            del body[place]
+            self.missing = []
+            self.follow(tree, {}, {}, dry=True)
+            if self.missing:
+                body.insert(place, barrier)
 
     def follow(self, body: list[Node], pending: Pending, held: dict[str, Buffer], dry: bool = False) -> Pending:
         """Follow a body; `held` are the stages that reads are from. Returns what is pending after it.
@@ -58,8 +72,18 @@ class _Derivation:
         number = 0
         while number < len(body):
             node = body[number]
-            if isinstance(node, Barrier):
-                pending = {touch: max(level, node.level) for touch, level in pending.items() if node.level < BLOCK}
+            if isinstance(node, Ahead):
+                pending = self._ahead(node, pending, held, dry)
+            elif isinstance(node, Turn):
+                pending = _shifted(pending)
+            elif isinstance(node, Barrier):
+                pending = {
+                    touch: level if level == FLYING else max(level, node.level)
+                    for touch, level in pending.items()
+                    if node.level < BLOCK or level == FLYING
+                }
+            elif isinstance(node, Wait):
+                pending = {touch: OWN if touch.slot == 0 else level for touch, level in pending.items()}
             elif isinstance(node, Loop) and dry:
                 pending = self._around(node, pending, held, dry)
             else:
@@ -73,16 +97,17 @@ class _Derivation:
                             break
                         missing += self._missing(other, pending, held)
                     level, old, touch = max(missing, key=lambda one: one[0])
-                    body.insert(number, Barrier(level, _reason(level, old, touch)))
-                    self.inserted += 1
+                    barrier = Barrier(level, _reason(level, old, touch))
+                    body.insert(number, barrier)
+                    self.placed.append((body, barrier))
                     continue
                 if isinstance(node, Loop):
                     pending = self._around(node, pending, held, dry)
                 else:
-                    pending = {**pending, **dict.fromkeys(self._touches(node, held), OWN)}
+                    pending = {**pending, **self._started(node, held)}
             if isinstance(node, Fill):
                 held = {**held, node.buffer.stage.array: node.buffer}
-            if isinstance(node, Keep):
+            if isinstance(node, Keep) and node.buffer is None:
                 held = {array: buffer for array, buffer in held.items() if array != node.stage.array}
             number += 1
         return pending
@@ -102,16 +127,30 @@ class _Derivation:
             if self._conflicts(one, old, was)
         ]
 
+    def _started(self, node: Node, held: dict[str, Buffer]) -> Pending:
+        """What a node accesses, and that nothing was waited for since."""
+        return {touch: FLYING if touch.writes and touch.slots > 1 else OWN for touch in self._touches(node, held)}
+
+    def _ahead(self, node: Ahead, pending: Pending, held: dict[str, Buffer], dry: bool) -> Pending:
+        """Follow an unrolled loop whose loads are ahead: they are of this tile, and after a turn of the next."""
+        inner = {a: b for a, b in held.items() if a not in {keep.stage.array for keep in node.keeps}}
+        self.missing += [one for keep in node.keeps for one in self._missing(keep, pending, held)]
+        pending = pending | {touch: OWN for keep in node.keeps for touch in self._touches(keep, held)}
+        pending = self.follow(node.body, pending, inner, dry)
+        return self.follow(node.turn, pending, held, dry)
+
     def _around(self, loop: Loop, entry: Pending, held: dict[str, Buffer], dry: bool) -> Pending:
         while True:
-            inserted = self.inserted
+            inserted = len(self.placed)
             after = self.follow(loop.body, dict(entry), held, dry)
-            back = _joined(entry, _shifted(after, loop, self.plan))
-            if back == entry and inserted == self.inserted:
+            rings = self.plan.state.pipeline is not None and self.plan.state.pipeline[0] == loop.part.name
+            back = _joined(entry, _shifted(after) if rings and not self.plan.state.prefetch else after)
+            if back == entry and inserted == len(self.placed):
                 break
             entry = back
-        if self.plan.state.pipeline is not None and self.plan.state.pipeline[0] == loop.part.name:
-            after = {replace(t, slot=ANY if t.slots > 1 else t.slot): level for t, level in after.items()}
+        if rings:
+            # Each copy that was started was waited for in its iteration.
+            after = {replace(t, slot=ANY if t.slots > 1 else t.slot): max(level, OWN) for t, level in after.items()}
         return _joined(entry, after)  # the loop may run no times
 
     def _touches(self, node: Node, held: dict[str, Buffer]) -> list[Touch]:
@@ -124,6 +163,7 @@ class _Derivation:
                 return [Touch(f"{node.statement.name} of threads", node.kind == "combine", 0, 1, node, None)]  # type: ignore[attr-defined]
             return []
         if isinstance(node, Keep):
+            held = held if node.buffer is None else {node.stage.array: node.buffer}
             arrays = {node.stage.array}
         elif isinstance(node, Leaf):
             arrays = {load.array for load in reads(node)}
@@ -138,7 +178,7 @@ class _Derivation:
             return False
         if ANY not in (one.slot, old.slot) and one.slot != old.slot:
             return False
-        return was < self._level(one, old)
+        return was < self._level(one, old) > OWN
 
     def _level(self, one: Touch, old: Touch) -> int:
         """Whose accesses two touches of one buffer are."""
@@ -221,10 +261,8 @@ def _joined(first: Pending, second: Pending) -> Pending:
     return {one: min(first.get(one, BLOCK), second.get(one, BLOCK)) for one in {**first, **second}}
 
 
-def _shifted(pending: Pending, loop: Loop, plan: Plan) -> Pending:
+def _shifted(pending: Pending) -> Pending:
     """What is pending at the next iteration: slots are then one less."""
-    if plan.state.pipeline is None or plan.state.pipeline[0] != loop.part.name:
-        return pending
     return {
         replace(t, slot=(t.slot - 1) % t.slots) if t.slots > 1 and t.slot != ANY else t: level
         for t, level in pending.items()
