@@ -24,6 +24,7 @@ SECTIONS = {
         "docs/functions.md",
         "docs/textures.md",
         "docs/author.md",
+        "docs/schedule.md",
     ],
     "See and debug": [
         "docs/lab.md",
