@@ -112,7 +112,6 @@ def _write_lab(found: Verdict, folder: Path) -> None:
     """A page for each run, and one with both, at the step where they part."""
     from ptxlab.cli.lab import write
     from ptxlab.lab import Views
-    from ptxlab.lab.warp_steps import WarpSteps
 
     places = [] if found.witness is None else [one for one in found.witness.places if one is not None]
     recordings = [(one, one.recording) for one in places if one.recording is not None]
@@ -122,7 +121,7 @@ def _write_lab(found: Verdict, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     frames = []
     for place, (trace, step) in recordings:
-        name, steps = f"{'ab'[place.side]}.html", WarpSteps(trace)
+        name, steps = f"{'ab'[place.side]}.html", trace.warp_steps
         entry, index = trace.columns.locate(step)
         at = int(steps.first[steps.group_of[entry]]) + index
         thread = int(trace.columns.thread[entry])
