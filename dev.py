@@ -64,6 +64,7 @@ def install() -> None:
     subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
     # What is imported is compiled then; all of it before takes as long as the installation itself.
     pip = ["python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    pip += ["--only-binary", "z3-solver"]  # its newest releases are not for every machine, and take an hour to build
     # NVIDIA's packages need only each other: they are unpacked beside everything else.
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["toolchain"]
     run_side_by_side(([[*pip, *tools]], [[*pip, "--editable", ".[dev]"]]))

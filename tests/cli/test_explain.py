@@ -144,7 +144,7 @@ def test_the_tour_shows_every_subcommand() -> None:
     result = run("tour")
     assert result.exit_code == 0
     shown = [line for line in result.stdout.splitlines() if line.startswith("$ ptxlab ")]
-    needs_tools, servers = {"assemble", "exec", "sass"}, {"lsp", "mcp"}
+    needs_tools, servers = {"assemble", "exec", "prove", "sass"}, {"lsp", "mcp"}
     assert {*SUBCOMMANDS} - needs_tools - servers - {"tour"} <= {line.split()[2] for line in shown}
     assert "no errors or warnings in saxpy.ptx" in result.stdout
     assert "no errors or warnings in typo.ptx" in result.stdout

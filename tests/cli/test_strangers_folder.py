@@ -55,6 +55,10 @@ COMMANDS = [
     ["run", *LAUNCH, "--estimate"],
     ["debug", "k.ptxtrace", "--command", "registers"],
     ["equal", "k.ptx", "k.ptx", *LAUNCH[1:]],
+    ["prove", *LAUNCH],
+    ["grade", "--list"],
+    ["grade", "softmax", "k.ptx"],
+    ["verify", "../program/task.py", "--kernel", "k.ptx"],
     ["lab", *LAUNCH, "--html", "page.html"],
     ["format", "k.ptx"],
     ["assemble", "k.ptx"],
@@ -76,7 +80,14 @@ COMMANDS = [
     ["learn", "lab", "--html", "page.html"],
     ["mcp"],
 ]
-REFUSED = {"learn"}  # the folder says that its kernel is of an exercise that is a program in Python
+# The folder says that its kernel is of an exercise that is a program in Python; what it computes is no softmax.
+REFUSED = {"learn", "grade"}
+TASK = """\
+import numpy as np
+from ptxlab.verify import Array, Size, Task
+of = Size(4, 4)
+task = Task("numbers", lambda n: np.arange(n), {"n": of}, [Array("data", "u32", "n", role="out")])
+"""
 SERVERS = {"lsp", "mcp"}  # end with their input, or need a package
 PROGRAM = """\
 #include <cstdio>
@@ -125,7 +136,8 @@ def folder(tmp_path: Path) -> Path:
     """A kernel, and beside it all that could be taken for something else."""
     place = tmp_path / "stranger"
     place.mkdir()
-    (place / "k.ptx").write_text(PTX.replace("KERNEL", f"k{uuid.uuid4().hex}"))  # no cache has it
+    name = f"k{uuid.uuid4().hex}"  # no cache has it
+    (place / "k.ptx").write_text(f"// launch: {name} block=4\n" + PTX.replace("KERNEL", name))
     (place / "k.cu").write_text('extern "C" __global__ void k(int *x) { *x = 1; }\n')
     (place / "t.litmus").write_text(LITMUS)
     ran = repr(str(place / "ran"))
@@ -153,6 +165,7 @@ def start(folder: Path, commands: list[list[str]], **more: str) -> subprocess.Co
     driver = folder.parent / "program" / "driver.py"
     driver.parent.mkdir(exist_ok=True)
     driver.write_text(DRIVER)
+    driver.with_name("task.py").write_text(TASK)  # which is run, and so is not the stranger's
     environment = os.environ | {"PATH": f":.:{os.environ['PATH']}:"} | more
     return subprocess.run([sys.executable, driver, json.dumps(commands)], cwd=folder, env=environment,
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240)  # fmt: skip

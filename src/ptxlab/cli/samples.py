@@ -184,10 +184,24 @@ GEMM = """\
 }
 """
 
+TASK = """\
+from ptxlab.verify import Array, Scalar, Size, Task
+
+task = Task(
+    "a*x + y",
+    lambda x, y, a: a * x + y,
+    sizes={"n": Size(1, 700)},
+    arguments=[Array("x", "f32", "n"), Array("y", "f32", "n", role="inout"), Scalar("a", "f32", 2.5), Scalar("n")],
+)
+"""
+SUBMITTED = "// launch: saxpy grid=max(1, n//256) block=256\n" + SAXPY  # the last elements have no block
+
 SAMPLES = {
     "saxpy.ptx": SAXPY,
     "wrong.ptx": WRONG,
     "typo.ptx": SAXPY.replace("%tid.x;", "%tid.x"),
+    "saxpy_task.py": TASK,
+    "submitted.ptx": SUBMITTED,
     "split.ptx": SAXPY.replace(
         "fma.rn.f32 %f4, %f1, %f2, %f3;", "mul.rn.f32 %f4, %f1, %f2;\n    add.rn.f32 %f4, %f4, %f3;"
     ),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from contextlib import chdir
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -48,6 +49,9 @@ STEPS = (
         ("equal", "saxpy.ptx", "split.ptx", "--grid", "4", "--block", "256", "--arg", "x:f32[1024]", "--arg",
          "y:f32[1024]", "--arg", "f32=2.0", "--arg", "u32=1000"),
     ),
+    Scene("Does a submission do what a task says, at sizes that it does not know?",
+         ("verify", "saxpy_task.py", "--kernel", "submitted.ptx", "--seed", "7")),
+    Scene("There are problems to solve, and each solution has a score:", ("grade", "--list")),
     Scene(
         "This one lacks a barrier, and its sum is wrong: 2016 would be right. The race is found in every run:",
         ("run", "sum.ptx", "--block", "64", "--arg", "u32[64]=arange", "--arg", "u32[1]=zeros"),
@@ -75,6 +79,12 @@ STEPS = (
     Scene("It would run on a GPU too:", ("devices",)),
     Scene("The gallery has kernels to learn from; each can be measured on a GPU by its name:", ("bench",)),
 )  # fmt: skip
+WITH_SOLVER = (
+    Scene(
+        "Can it go wrong at all, for any grid and any size? With the length of `x` unsaid it can; this is proved:",
+        ("prove", "saxpy.ptx", "--block", "256", "--assume", "n <= len(x)", "--assume", "n <= len(y)"),
+    ),
+)
 WITH_TOOLS = (
     Scene("NVIDIA's assembler says what a kernel needs:", ("assemble", "saxpy.ptx")),
     Scene("This is the SASS that the GPU executes:", ("sass", "saxpy.ptx")),
@@ -104,7 +114,7 @@ def command(folder: Path | None) -> None:
     with TemporaryDirectory(prefix="ptxlab-tour-") as directory, chdir(directory):
         for name, text in SAMPLES.items():
             Path(name).write_text(text)
-        for step in STEPS:
+        for step in (*STEPS, *(WITH_SOLVER if find_spec("z3") else ())):
             show(step)
         try:
             find("ptxas"), find("nvdisasm")
