@@ -141,12 +141,11 @@ static void add_pending(cudaStream_t stream, uint64_t start, uint64_t size, char
 
 // Memory that the host may touch, as it is before a launch.
 typedef struct { Allocation *one; char *before; } Kept;
-typedef struct { Kept *kept; size_t count; uint64_t bytes; } Snapshot;
-#define MOST_KEPT (64ull << 20)
+typedef struct { Kept *kept; size_t count; uint64_t bytes, most; } Snapshot;
 
 static void keep(Allocation *one, void *with) {
   Snapshot *all = with;
-  if (!host_may_touch(one) || one->kind == REGISTERED || all->bytes + one->size > MOST_KEPT) return;
+  if (!host_may_touch(one) || one->kind == REGISTERED || all->bytes + one->size > all->most) return;
   all->kept = realloc(all->kept, (all->count + 1) * sizeof *all->kept);
   char *before = one->spare ? one->spare : malloc(one->size ? one->size : 1);
   one->spare = 0;
@@ -155,10 +154,10 @@ static void keep(Allocation *one, void *with) {
   all->bytes += one->size;
 }
 
-void *snapshot_of_shared(uint64_t *size) {
+void *snapshot_of_shared(uint64_t most) {
   Snapshot *made = calloc(1, sizeof *made);
+  made->most = most;
   each_allocation(keep, made);
-  *size = made->bytes;
   return made;
 }
 

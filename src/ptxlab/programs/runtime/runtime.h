@@ -94,7 +94,7 @@ void pending_write(cudaStream_t stream, uint64_t start, const void *before, uint
 void started_on(cudaStream_t stream);  // work that is no operation of ours is issued
 void synchronized(cudaStream_t stream);  // the host has waited for a stream
 void synchronized_all(void);
-void *snapshot_of_shared(uint64_t *size);
+void *snapshot_of_shared(uint64_t most);  // of so many bytes
 void pending_changes(cudaStream_t stream, void *snapshot, const char *kernel);
 void print_output(void);
 void keep_output(const char *text, size_t size);
@@ -115,6 +115,7 @@ typedef struct {
   unsigned cluster[3];
   bool no_cluster_limit;
   int carveout;
+  uint64_t launches, nanoseconds;  // how many there were, and how long the last took
 } Function;
 typedef struct {
   unsigned grid[3], block[3], cluster[3];
