@@ -3,7 +3,8 @@
 - `sides`: what is compared: launches, or a function of NumPy (`reference`).
 - `replay` runs a recorded launch once more, on expressions in place of numbers: `plans` says which instructions matter,
   `batches` in which order threads are taken, `codes` and `memory` what registers and memory hold, `turns`, `compute`,
-  `collectives`, `warpgroups`, `tensor_memory`, `copies` and `updates` what instructions make of it.
+  `collectives`, `warpgroups`, `tensor_memory`, `multiplicands`, `copies`, `calls` and `updates` what instructions make
+  of it.
 - `nodes`: the expressions, with hashes: the same hash, the same bits.
 - `rules`, `field`, `values`, `sums`, `functions`, `conditions`, `primes`, `constants`: the same function up to
   rounding, by finite fields.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxlab.equal.codes import ZERO, Codes, is_symbolic, load, node_of, of_nodes
+from ptxlab.equal.codes import ZERO, Codes, load, node_of, of_nodes
 from ptxlab.equal.compute import UnknownStepError, bytes_of
-from ptxlab.equal.factors import scaled, scales_in_warps, sparse_in_warps
+from ptxlab.equal.multiplicands import parts_of_bytes, scaled, scales_in_warps, sparse_in_warps
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.isa.chapters.warp import SHUFFLES
 from ptxlab.isa.chapters.warp import shuffle as exchange_lanes
@@ -106,11 +106,9 @@ def take_pending(turn: Turn) -> bool:
 
 def shuffle(turn: Turn) -> None:
     """Each lane gets what another has."""
-    assert turn.plan.match is not None
     if not take_pending(turn):
         return
-    warps = Warps(turn)
-    given = dict(zip((e.name for e in turn.plan.match.expected), turn.plan.instruction.operands, strict=True))
+    warps, given = Warps(turn), turn.operands
     values = warps.read(given["a"], type_named("b32"))
     if not (values >= 0).any():
         turn.keep()
@@ -119,7 +117,7 @@ def shuffle(turn: Turn) -> None:
     if any((one >= 0).any() for one in where):
         raise turn.refused("the lane that it reads depends on the value of an input")
     numbers = [load(one.reshape(-1, 4)).reshape(one.shape[:2]).tolist() for one in where]
-    mode = SHUFFLES.split().index(turn.plan.match.candidate.modifiers.mode)
+    mode = SHUFFLES.split().index(turn.match.candidate.modifiers.mode)
     sources = np.array([_sources(mode, tuple(b), tuple(c)) for b, c in zip(*numbers, strict=True)])
     moved = np.take_along_axis(values, sources[:, :, None], axis=1)
     results = {use.name: moved for use in turn.results if use.operand == "d"}
@@ -169,23 +167,6 @@ def _small_elements(nodes: Nodes, registers: Codes, layout: Layout, type: str) -
     )
 
 
-def parts_of_bytes(nodes: Nodes, ids: Ids, bit: Ids, bits: int, type: str) -> Ids:
-    """The nodes of elements of less than a byte, by the nodes of the bytes, and the lowest bit of each."""
-    found = np.zeros_like(ids)
-    kinds = np.array([one.kind == "constant" for one in nodes.operations])
-    is_open = ~kinds[nodes.operation_of[ids]]
-    if not is_open.all():
-        numbers = nodes.operands[0, ids[~is_open]] >> bit[~is_open] & (1 << bits) - 1
-        unique, back = np.unique(numbers.view(np.uint64), return_inverse=True)
-        found[~is_open] = nodes.constants(unique, type, 1)[back]
-    for start in np.unique(bit).tolist():
-        chosen = (bit == start) & is_open
-        operation = nodes.operation("part", f"{bits} bits at {start}", type, 1)
-        if chosen.any():
-            found[chosen] = nodes.add(operation, ids[chosen])
-    return found
-
-
 def product_nodes(nodes: Nodes, text: str, type: str, a: Ids, b: Ids, c: Ids | None, detail: Any = None) -> Ids:
     """The nodes of A·Bᵀ + C, by matrix, row and column; A and B have a row of K elements for each of theirs."""
     count, rows, depth = a.shape
@@ -203,13 +184,9 @@ def product_nodes(nodes: Nodes, text: str, type: str, a: Ids, b: Ids, c: Ids | N
 
 def multiply(turn: Turn) -> None:
     """`mma`: each element of D is a node of a row of A, a column of B and an element of C."""
-    match = turn.plan.match
-    assert match is not None
     if not take_pending(turn):
         return
-    m = match.candidate.modifiers
-    held = matrices_of(match)
-    operands = {e.name: one for e, one in zip(match.expected, turn.plan.instruction.operands, strict=True)}
+    m, held, operands = turn.match.candidate.modifiers, matrices_of(turn.match), turn.operands
     if not {"a", "b", "c", "d"} <= held.keys():
         raise turn.refused("how matrices are in the registers of this MMA is not known")
     warps = Warps(turn)
@@ -253,13 +230,29 @@ def spread(turn: Turn, made: Ids, layout: Layout, operand: str) -> dict[str, Cod
     """The registers that hold matrices of nodes, by warp and element."""
     if layout.bits < 8:
         raise UnknownStepError
+    size = places(layout)[3]
+    return _in_registers(turn, of_nodes(made.ravel(), size).reshape(*made.shape, size), layout, operand)
+
+
+def _in_registers(turn: Turn, codes: Codes, layout: Layout, operand: str = "d") -> dict[str, Codes]:
+    """The registers that hold matrices, by warp, element and byte."""
     register, lane, inside, size = places(layout)
     names = {use.index: use.name for use in turn.results if use.operand == operand}
-    width = max(layout.bits // 8, 4)
-    found = np.full((len(made), LANES, max(names) + 1, width), -1)
-    codes = of_nodes(made.ravel(), size).reshape(*made.shape, size)
+    found = np.full((len(codes), LANES, max(names) + 1, max(layout.bits // 8, 4)), ZERO)
     found[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)] = codes
     return {name: found[:, :, index] for index, name in names.items()}
+
+
+def _from_registers(registers: Codes, layout: Layout) -> Codes:
+    """The elements of matrices in registers: by warp, element and byte."""
+    register, lane, inside, size = places(layout)
+    return registers[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)]
+
+
+def _in_rows(layout: Layout) -> tuple[Ids, Ids]:
+    """The lane that has the address of each element's row, and the bytes of the element in that."""
+    word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in layout.elements()), strict=True))
+    return owner[:, None], (4 * word + bit // 8)[:, None] + np.arange(layout.bits // 8)
 
 
 # Matrices in memory.
@@ -267,29 +260,21 @@ def spread(turn: Turn, made: Ids, layout: Layout, operand: str) -> dict[str, Cod
 
 def load_matrices(turn: Turn) -> None:
     """`ldmatrix`: rows that lanes have the addresses of."""
-    match = turn.plan.match
-    assert match is not None
     turn.check_addresses()
     if not take_pending(turn):
         return
-    held = matrices_of(match).get("d")
+    held = matrices_of(turn.match).get("d")
     if held is None or held.owners is None:
         raise turn.refused("how memory becomes this fragment is not followed")
-    warps = Warps(turn)
-    rows = _rows_of(warps, 16)
-    word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in held.owners.elements()), strict=True))
-    register, lane, inside, size = places(held.layout)
     if held.layout.bits != held.owners.bits or held.layout.bits < 8:
         raise UnknownStepError
-    source = (4 * word + bit // 8)[:, None] + np.arange(size)
-    names = {use.index: use.name for use in turn.results if use.operand == "d"}
-    found = np.full((len(rows), LANES, max(names) + 1, 4), -1)
-    moved = rows[:, owner[:, None], source]
-    found[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)] = moved
+    warps = Warps(turn)
+    rows = _rows_of(warps, 16)
+    owner, source = _in_rows(held.owners)
     if not (rows >= 0).any():
         turn.keep()
         return
-    warps.write({name: found[:, :, index] for index, name in names.items()})
+    warps.write(_in_registers(turn, rows[:, owner, source], held.layout))
 
 
 def _rows_of(warps: Warps, size: int) -> Codes:
@@ -309,22 +294,17 @@ def _rows_of(warps: Warps, size: int) -> Codes:
 
 def store_matrices(turn: Turn) -> None:
     """`stmatrix`: each lane stores a row, which it has of the registers of all."""
-    match = turn.plan.match
-    assert match is not None
     turn.check_addresses()
-    held = matrices_of(match).get("a")
+    held = matrices_of(turn.match).get("a")
     if held is None or held.owners is None or held.layout.bits < 8:
         raise UnknownStepError
     everyone = turn.entries, turn.threads, turn.grid_threads
     if take_pending(turn):
         warps = Warps(turn)
         registers = warps.registers("a")
-        word, owner, bit = (np.array(one) for one in zip(*(p for _, _, p in held.owners.elements()), strict=True))
-        register, lane, inside, size = places(held.layout)
         rows = np.full((len(registers), LANES, 16), ZERO)
-        within = inside[:, None] + np.arange(size)
-        target = (4 * word + bit // 8)[:, None] + np.arange(size)
-        rows[:, owner[:, None], target] = registers[:, lane[:, None], register[:, None], within]
+        owner, target = _in_rows(held.owners)
+        rows[:, owner, target] = _from_registers(registers, held.layout)
         warps.write({ROW: rows})
     turn.entries, turn.threads, turn.grid_threads = everyone
     found = turn.access("store")
@@ -335,23 +315,14 @@ def store_matrices(turn: Turn) -> None:
 
 def move_matrices(turn: Turn) -> None:
     """`movmatrix`: elements change their places in the registers of the warp."""
-    match = turn.plan.match
-    assert match is not None
     if not take_pending(turn):
         return
-    held = matrices_of(match)
+    held = matrices_of(turn.match)
     if held.keys() != {"a", "d"}:
         raise UnknownStepError
     warps = Warps(turn)
     registers = warps.registers("a")
-    if not is_symbolic(registers.reshape(len(registers), -1)).any():
+    if not (registers >= 0).any():
         turn.keep()
         return
-    source, target = places(held["a"].layout), places(held["d"].layout)
-    register, lane, inside, size = source
-    moved = registers[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)]
-    register, lane, inside, size = target
-    names = {use.index: use.name for use in turn.results if use.operand == "d"}
-    found = np.full((len(registers), LANES, max(names) + 1, 4), -1)
-    found[:, lane[:, None], register[:, None], inside[:, None] + np.arange(size)] = moved
-    warps.write({name: found[:, :, index] for index, name in names.items()})
+    warps.write(_in_registers(turn, _from_registers(registers, held["a"].layout), held["d"].layout))

@@ -334,7 +334,7 @@ def unpack(packed: Any, type: str = "e2m1") -> Any:
     [[0.5, 1.0, 0.0, -6.0]]
     """
     if isinstance(packed, Symbols):
-        from ptxlab.equal.collectives import parts_of_bytes
+        from ptxlab.equal.multiplicands import parts_of_bytes
 
         bit = np.broadcast_to(np.array([0, 4]), (*packed.shape, 2))
         ids = np.repeat(packed.ids[..., None], 2, -1)

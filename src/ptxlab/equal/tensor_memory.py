@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxlab import ir
 from ptxlab.equal.codes import ZERO, Codes, is_symbolic, load, node_of, of_nodes
-from ptxlab.equal.collectives import parts_of_bytes, product_nodes
-from ptxlab.equal.factors import scaled, with_zeros
+from ptxlab.equal.collectives import product_nodes
 from ptxlab.equal.memory import NOTHING
+from ptxlab.equal.multiplicands import at_bits, chunks, in_shared, scaled, with_zeros
 from ptxlab.equal.nodes import Ids
 from ptxlab.isa.asynchronous import Mma
 from ptxlab.isa.chapters.tcgen05 import SPREAD
 from ptxlab.isa.types import type_named
-from ptxlab.isa.units.descriptor import CHUNK, MN_MAJOR, tensor_chunk_offset
+from ptxlab.isa.units.descriptor import CHUNK, tensor_chunk_offset
 from ptxlab.isa.units.instruction_descriptor import DEPTHS, KINDS, PAIR, InstructionDescriptor, stored_depth_of
 from ptxlab.isa.units.tensor_matrix import a_code, b_code, bits_of, each_of, lane_of
 from ptxlab.isa.units.tensor_memory import BAND, COLUMNS, LANES, TWO_BLOCKS
@@ -38,8 +37,7 @@ _DESCRIBED = ("instruction_descriptor", "kind", "form", "scale_a", "scale_b", "s
 
 def access(turn: Turn) -> None:
     """An instruction on tensor memory."""
-    assert turn.plan.match is not None
-    effects = turn.plan.match.effects
+    effects = turn.match.effects
     if effects.does("tensor_memory", "load"):
         _load(turn)
     elif effects.does("tensor_memory", "store"):
@@ -52,22 +50,6 @@ def access(turn: Turn) -> None:
             _multiply(turn, thread)
     else:
         raise turn.refused("what it does to tensor memory is not followed")
-
-
-def _value(turn: Turn, thread: int, operand: ir.Operand, type: str = "b64") -> Any:
-    """What a thread has in an operand that is a plain number."""
-    if isinstance(operand, ir.Vector):
-        return tuple(_value(turn, thread, one, "b32") for one in operand.elements)
-    if isinstance(operand, ir.Negated):
-        return int(not _value(turn, thread, operand.operand))
-    if isinstance(operand, ir.Immediate):
-        return operand.value
-    base = operand.base if isinstance(operand, ir.Address) else operand
-    codes = turn.replay.read(turn.block, np.array([thread]), base, type_named(type))
-    if is_symbolic(codes).any():
-        raise turn.refused("a descriptor or an address depends on the value of an input")
-    found = int(load(codes)[0])
-    return found + operand.offset & 0xFFFFFFFF if isinstance(operand, ir.Address) else found
 
 
 # Loads and stores.
@@ -87,22 +69,20 @@ def _words(shape: str, count: int, packed: bool) -> Ids:
 
 def _cells(turn: Turn) -> tuple[Ids, Ids, bool]:
     """Lanes and columns of tensor memory, by thread, register and half."""
-    assert turn.plan.match is not None
-    m = turn.plan.match.candidate.modifiers
+    m = turn.match.candidate.modifiers
     packed, count = bool(m.pack_16b or m.unpack_16b), int(m.num[1:])
-    given = dict(zip((e.name for e in turn.plan.match.expected), turn.plan.instruction.operands, strict=True))
-    address = np.array([_value(turn, thread, given["taddr"], "b32") for thread in turn.threads.tolist()])
+    given = turn.operands
+    address = np.array([turn.plain(given["taddr"], thread, "b32") for thread in turn.threads.tolist()])
     own = np.where(address >> 16 >= BAND, 0, turn.threads // 32 % 4 * BAND)
     row, column = _words(m.shape, count, packed)[:, turn.threads % 32]
     if m.shape == "16x32bx2":
         half = count * (2 if packed else 1)
-        column = np.where(column >= half, column - half + _value(turn, 0, given["split"]), column)
+        column = np.where(column >= half, column - half + turn.plain(given["split"], 0), column)
     lane = ((address >> 16) + own)[:, None, None] + row
     return lane % LANES, ((address & 0xFFFF)[:, None, None] + column) % COLUMNS, packed
 
 
 def _load(turn: Turn) -> None:
-    assert turn.plan.match is not None
     if any(use.operand == "reduced" for use in turn.results):
         raise turn.refused("a load from tensor memory that reduces is not followed")
     lanes, columns, packed = _cells(turn)
@@ -118,9 +98,8 @@ def _load(turn: Turn) -> None:
 
 
 def _store(turn: Turn) -> None:
-    assert turn.plan.match is not None
     lanes, columns, unpacked = _cells(turn)
-    given = dict(zip((e.name for e in turn.plan.match.expected), turn.plan.instruction.operands, strict=True))["a"]
+    given = turn.operands["a"]
     memory = turn.memory.tensor(turn.block)
     for register, one in enumerate(getattr(given, "elements", (given,))):
         codes = turn.read(one, type_named("b32"))
@@ -133,17 +112,16 @@ def _store(turn: Turn) -> None:
 
 def _copy(turn: Turn, thread: int) -> None:
     """`tcgen05.cp`: rows of shared memory of each block of a pair, to one or several groups of lanes."""
-    assert turn.plan.match is not None
-    m = turn.plan.match.candidate.modifiers
+    m = turn.match.candidate.modifiers
     if getattr(m, "from"):
         raise turn.refused("a copy that expands elements is not followed")
-    given = dict(zip((e.name for e in turn.plan.match.expected), turn.plan.instruction.operands, strict=True))
-    address = _value(turn, thread, given["taddr"], "b32")
-    descriptor = _value(turn, thread, given["s_desc"])
+    given = turn.operands
+    address = turn.plain(given["taddr"], thread, "b32")
+    descriptor = turn.plain(given["s_desc"], thread)
     rows, bits = (int(number) for number in m.shape.removesuffix("b").split("x"))
     spread, further, copies = SPREAD[m.multicast]
     group, row = 1 if rows == FEW_ROWS else BAND, np.arange(rows)
-    at = _chunks(descriptor, rows, bits // 128, 0)[:, :, None] + np.arange(CHUNK)
+    at = chunks(tensor_chunk_offset, descriptor, rows, bits // 128, 0)[:, :, None] + np.arange(CHUNK)
     column = ((address & 0xFFFF) + np.arange(bits // 32)) % COLUMNS
     for block in _blocks(turn, m.cta_group == TWO_BLOCKS):
         codes = turn.memory.shared(block)[at].reshape(rows, bits // 32, 4)
@@ -154,14 +132,6 @@ def _copy(turn: Turn, thread: int) -> None:
 
 def _blocks(turn: Turn, is_pair: bool) -> list[int]:
     return [turn.block & ~1, turn.block | 1] if is_pair else [turn.block]
-
-
-@cache
-def _chunks(descriptor: int, rows: int, count: int, major: int) -> Ids:
-    """Where in shared memory chunks of 16 bytes start, by row and chunk; transposed, by k and chunk of rows."""
-    return np.array(
-        [[int(tensor_chunk_offset(descriptor, row, chunk, major)) for chunk in range(count)] for row in range(rows)]
-    )
 
 
 # MMAs.
@@ -184,17 +154,9 @@ class _Matrices:
         """Rows of A, or columns of B, in shared memory."""
         code = b_code(self.bits, self.mma.kind) if is_b else a_code(self.bits)
         bits, each = int(bits_of(code, self.mma.kind)), int(each_of(self.mma.kind))
-        k, line = np.arange(depth), np.arange(count)[:, None]
-        if self.bits >> (16 if is_b else 15) & 1 == MN_MAJOR:
-            start = _chunks(descriptor, depth, -(-count // each), MN_MAJOR)[k, line // each]
-            bit = line % each * bits + 0 * k
-        else:
-            start = _chunks(descriptor, count, -(-depth // each), 0)[line, k // each]
-            bit = k % each * bits + 0 * line
-        memory = self.turn.memory.shared(block)
-        return self._elements(
-            lambda byte: memory[start + byte], bit, bits, self.says.btype if is_b else self.says.atype
-        )
+        type, major = self.says.btype if is_b else self.says.atype, self.bits >> (16 if is_b else 15) & 1
+        start = tensor_chunk_offset, descriptor
+        return in_shared(self.turn, block, start, major, np.arange(count), depth, bits, each, type)
 
     def a_in_tensor_memory(self, block: int) -> Ids:
         """Rows of A in the lanes of D, eight columns each."""
@@ -206,19 +168,10 @@ class _Matrices:
         column = (self.mma.a & 0xFFFF) + bit // 32
         bit = bit % 32 + (2 if bits == 4 and size == 8 else 0)
         memory = self.turn.memory.tensor(block)
-        return self._elements(lambda byte: memory[lane, column, byte], bit, bits, self.says.atype)
+        return at_bits(self.turn, lambda byte: memory[lane, column, byte], bit, bits, self.says.atype)
 
-    def _elements(self, byte_at: Any, bit: Ids, bits: int, type: str) -> Ids:
-        if bits == 6 and (bit % 8 + bits > 8).any():
-            raise self.turn.refused("elements of six bits side by side are not followed")
-        codes = np.stack([byte_at(bit // 8 + n) for n in range(max(bits // 8, 1))], axis=-1)
-        self._check(codes)
-        if bits >= 8:
-            return node_of(self.turn.nodes, codes.reshape(-1, bits // 8), type).reshape(bit.shape)
-        ids = node_of(self.turn.nodes, codes.reshape(-1, 1), "b8")
-        return parts_of_bytes(self.turn.nodes, ids, (bit % 8).ravel(), bits, type).reshape(bit.shape)
-
-    def _check(self, codes: Codes) -> None:
+    def check(self, codes: Codes) -> None:
+        """Refuse words that nothing has written."""
         if (codes == NOTHING).any():
             raise self.turn.refused("it reads tensor memory that nothing has written")
 
@@ -248,7 +201,7 @@ class _Matrices:
         at = int(found.byte) + np.arange(int(found.count))
         word = word + at // 4 * int(found.step)
         codes = self.turn.memory.tensor(block)[word // COLUMNS, word % COLUMNS, at % 4]
-        self._check(codes)
+        self.check(codes)
         return node_of(self.turn.nodes, codes.reshape(-1, 1), self.says.scale).reshape(codes.shape)
 
 
@@ -256,7 +209,7 @@ def _multiply(turn: Turn, thread: int) -> None:
     """`tcgen05.mma`: for each block, its lanes of D."""
     match = turn.plan.match
     wide = ("a_desc", "b_desc", "zero_mask")
-    mma = mma_of(turn.plan.instruction, match, lambda name, one: _value(turn, thread, one, _type(name, wide)))
+    mma = mma_of(turn.plan.instruction, match, lambda name, one: turn.plain(one, thread, _type(name, wide)))
     if mma is None or mma.is_shifted or mma.zero_columns:
         raise turn.refused("an MMA that shifts rows of A, or leaves out columns of B, is not followed")
     given = _Matrices(turn, mma)
@@ -302,7 +255,7 @@ def _multiply_block(given: _Matrices, block: int, b: Ids, first_mask: int) -> No
         place = lanes[:, None], ((mma.d & 0xFFFF) + np.arange(width)) % COLUMNS
         c = None
         if mma.accumulate:
-            given._check(memory[place][..., :size])
+            given.check(memory[place][..., :size])
             c = node_of(nodes, memory[place][..., :size].reshape(-1, size), says.dtype)
             if mma.scale_d:
                 power = np.array([(127 - mma.scale_d) << 23], np.uint64)

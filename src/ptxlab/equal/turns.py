@@ -10,14 +10,15 @@ import numpy.typing as npt
 from ptxlab import ir
 from ptxlab.equal import collectives, tensor_memory, updates, warpgroups
 from ptxlab.equal.batches import Batch
-from ptxlab.equal.codes import Codes, is_symbolic, of_bytes
+from ptxlab.equal.codes import Codes, is_symbolic, load, of_bytes
 from ptxlab.equal.compute import UnknownStepError
 from ptxlab.equal.memory import NOTHING
 from ptxlab.equal.nodes import Ids
 from ptxlab.equal.plans import Plan
 from ptxlab.equal.refusal import RefusedError
 from ptxlab.flow.steps import Step
-from ptxlab.isa.types import Type
+from ptxlab.isa import Match
+from ptxlab.isa.types import Type, type_named
 from ptxlab.trace.columns import Segment, Slot
 from ptxlab.trace.operands import names_in
 
@@ -41,6 +42,32 @@ class Turn:
     def refused(self, why: str) -> RefusedError:
         """What says that this instruction cannot be followed."""
         return self.replay.refused(self.instruction, why)
+
+    @property
+    def match(self) -> Match:
+        """The form of the instruction."""
+        assert self.plan.match is not None
+        return self.plan.match
+
+    @property
+    def operands(self) -> dict[str, ir.Operand]:
+        """The operands by their names in the syntax."""
+        return dict(zip((e.name for e in self.match.expected), self.plan.instruction.operands, strict=True))
+
+    def plain(self, operand: ir.Operand, thread: int, type: str = "b64") -> Any:
+        """What a thread has in an operand that is a plain number, an address included."""
+        if isinstance(operand, ir.Vector):
+            return tuple(self.plain(one, thread, "b32") for one in operand.elements)
+        if isinstance(operand, ir.Negated):
+            return int(not self.plain(operand.operand, thread, type))
+        if isinstance(operand, ir.Immediate):
+            return operand.value
+        base = operand.base if isinstance(operand, ir.Address) else operand
+        codes = self.replay.read(self.block, np.array([thread]), base, type_named(type))
+        if is_symbolic(codes).any():
+            raise self.refused("a descriptor or an address depends on the value of an input")
+        found = int(load(codes)[0])
+        return found + operand.offset & 0xFFFFFFFF if isinstance(operand, ir.Address) else found
 
     def run(self, guard: int) -> None:
         """Do what the plan says, for those threads whose guard holds."""
@@ -243,7 +270,6 @@ class Turn:
     def load(self) -> None:
         """A load: the codes of memory, which are the plain bytes that were recorded where no input is."""
         self.check_addresses()
-        assert self.plan.match is not None
         if any(slot.guard >= 0 for slot in self.replay.slots(self.number, self.instruction) if slot.role == "load"):
             self.keep()
         found = self.access("load")
@@ -254,8 +280,7 @@ class Turn:
 
     def receive(self, codes: Codes) -> None:
         """Write what was loaded to the results, as far as it is what was recorded."""
-        assert self.plan.match is not None
-        result = self.plan.match.expected[0]
+        result = self.match.expected[0]
         each = codes.shape[1] // max(result.count or 1, 1)
         for use in self.results:
             if use.operand != result.name:
@@ -281,11 +306,9 @@ class Turn:
 
     def values(self, size: int) -> Codes:
         """The registers that a store writes, side by side, of so many bytes."""
-        plan = self.plan
-        assert plan.match is not None
         operand, type = next(
             (operand, expected.type)
-            for operand, expected in zip(plan.instruction.operands, plan.match.expected, strict=True)
+            for operand, expected in zip(self.plan.instruction.operands, self.match.expected, strict=True)
             if expected.kind == "value" and expected.role == "read" and expected.name not in ("cache_policy",)
         )
         assert type is not None
