@@ -68,6 +68,7 @@ PLANTED = [
     ("mma_tile", TILE, "PTX", ("%c2, %c3}, {%a0, %a1", "%c2, %c3}, {%a1, %a0")),
     ("tcgen05_gemm", {"type": "bf16", "m": 128, "n": 64, "k": 72}, "one_tile", ("0x8100490, %p6;", "0x8100490, !%p6;")),
     ("mma_tile", TILE, "PTX", ("ldmatrix.sync.aligned.m8n8.x2.trans", "ldmatrix.sync.aligned.m8n8.x2")),
+    ("wgmma_steps", {"type": "bf16", "m": 64, "n": 64, "k": 72}, "one_tile", ("1, 1, 1, 0, 0;", "1, -1, 1, 0, 0;")),
     pytest.param("rms_norm", ROW, "plain", ("rsqrt.approx.f32", "sqrt.approx.f32"), marks=BULK),
     pytest.param("layer_norm", ROW, "plain", ("sub.rn.f32", "add.rn.f32"), marks=BULK),
 ]

@@ -28,9 +28,9 @@ def multiply(turn: Turn) -> None:
     each, types = CHUNK * 8 // bits, (m.atype, m.btype or m.atype)
     _, columns, depth = extents(m.shape)
     stored = depth // 2 if "sp_meta" in given else depth
-    signs = [turn.plain(given[name], 0) if name in given else 1 for name in ("imm_scale_a", "imm_scale_b")]
+    signs = [turn.plain(given[name], 0) if name in given else 1 for name in ("scale_a", "scale_b")]
     majors = [MN_MAJOR if name in given and turn.plain(given[name], 0) else K_MAJOR for name in ("trans_a", "trans_b")]
-    text = f"wgmma {types[0]} {types[1]} {m.dtype} {turn.replay.program.module.target} {signs}"
+    text = f"wgmma {types[0]} {types[1]} {m.dtype} {turn.replay.program.module.target} {signs} {bool(m.satfinite)}"
     made = []
     for line in range(len(warps.numbers)):
         lane = int(warps.lanes[line, 0])
