@@ -22,7 +22,7 @@ def sizes_option(context: click.Context, parameter: click.Parameter, value: str 
 
 
 @click.command("verify", short_help="Say whether a kernel does what a task says.")
-@click.argument("task", type=_FILE, metavar="TASK.py", required=False)
+@click.argument("task", type=click.Path(exists=True, path_type=Path), metavar="TASK.py", required=False)
 @click.option("--kernel", type=_FILE, help="The submission: .ptx, .cu or .py.  [default: the task's name]")
 @click.option("--seed", type=click.IntRange(min=0), help="Draw the same data again.  [default: new data]")
 @click.option("--size", "sizes", metavar="NAME=N,...", callback=sizes_option, help="Try these sizes alone.")
@@ -44,9 +44,10 @@ def command(
 ) -> None:  # fmt: skip
     """Say whether a kernel does what a task says.
 
-    TASK.py has a reference in NumPy or torch, the schemas of the arguments, and tolerances: see docs/verify.md. It is
-    run, and must be trusted. The submission need not be: PTX stays in the emulator, and Python is run in a process of
-    its own, from which only PTX and launches come back.
+    TASK.py has a reference in NumPy or torch, the schemas of the arguments, and tolerances: see docs/verify.md. A
+    problem of KernelBench, or a folder of GPU MODE with its task.yml, is a task, too. It is run, and must be trusted.
+    The submission need not be: PTX stays in the emulator, and Python is run in a process of its own, from which only
+    PTX and launches come back.
 
     The verdict has parts: it assembles; it is safe; it has no races and hangs; its outputs are those of the reference
     at sizes that it does not know; it writes all that it must, from its inputs, and nothing else; it computes in the

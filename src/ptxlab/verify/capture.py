@@ -12,23 +12,26 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
 from runpy import run_path
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
 from ptxlab import author, ir
-from ptxlab.device.array_types import DTYPES, TORCH_NAMES, type_of
+from ptxlab.device.array_types import DTYPES, type_of
 from ptxlab.device.host_memory import Pointer
 from ptxlab.device.options import LaunchOptions
 from ptxlab.device.result import Result
 from ptxlab.device.structures import Pointers
 from ptxlab.device.tensor_maps import TensorMap
+from ptxlab.frameworks.arrays import Arrays
+from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
 from ptxlab.measure.entry import Launch
 from ptxlab.syntax import format
 
@@ -98,7 +101,7 @@ class Capture:
             region = next((one for one in regions if 0 <= value.address - one.base < max(one.size, 1)), None)
             if region is None:
                 return {"scalar": value.address}
-            found = self.memory.reference(region.data, region.size, region.owner, lambda: region.owner)
+            found = self.memory.reference(region.data, region.size, region.owner, lambda: region.owner.copy())
             return {**found, "offset": found["offset"] + value.address - region.base}
         if isinstance(value, TensorMap):
             on = self.argument(value.array)
@@ -123,6 +126,18 @@ class Capture:
             return {"scalar": value}
         raise RefusedError("no-launch", f"an argument of type {type(value).__name__} cannot be sent")
 
+    def output(self, name: str, tensor: Any) -> tuple[str, dict[str, Any] | None]:
+        """Where a tensor is that is returned; None if it is the argument for it."""
+        address = int(tensor.untyped_storage().data_ptr()) + int(tensor.storage_offset()) * int(tensor.element_size())
+        for start, end, own in self.memory.names:
+            if start <= address < end and own == name:
+                return name, None
+            if start <= address < end and own not in self.memory.spaces:
+                raise RefusedError("aliased-output", f"what it returns is the memory of its input `{own}`")
+            if start <= address < end:
+                return name, {"array": own, "offset": address - start, "strides": list(tensor.stride())}
+        raise RefusedError("no-kernel", "no kernel gets the memory of what it returns: only kernels compute")
+
     def answer(self) -> dict[str, Any]:
         """All of it."""
         spaces = {}
@@ -146,17 +161,26 @@ class Program:
     """The submission, loaded once."""
 
     def __init__(self, path: Path, convention: str) -> None:
-        known = _functions()
-        names = run_path(str(path), run_name="submission")
-        found = names.get(convention)
+        entry, _, problem = convention.partition(":")
+        self.problem: Any = None
+        if problem:
+            from ptxlab.verify.foreign import open_problem
+
+            self.problem = open_problem(Path(problem))
+            sys.path[:0] = [problem, str(Path(problem).parent)]
+            _refuse_extensions()
+        self.known = _functions()
+        with captured(Capture({}), self.problem):
+            self.names = run_path(str(path), run_name="submission")
+        found = self.names.get(entry)
         if not callable(found):
-            raise RefusedError("no-kernel", f"{path.name} defines no `{convention}`")
+            raise RefusedError("no-kernel", f"{path.name} defines no `{entry}`")
         self.function: Callable[..., Any] = found
-        self.convention = convention
-        self.known = known
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """The launches at some sizes."""
+        if self.problem is not None:
+            return self._answer_problem(request)
         arrays, given = _arguments(request)
         answers = []
         for seed in (1, 2):
@@ -165,8 +189,34 @@ class Program:
                 array[...] = random.integers(0, 3, array.shape).astype(array.dtype)
             capture = Capture(arrays)
             with captured(capture):
-                CONVENTIONS[self.convention](self.function, capture, arrays, given, request)
+                _call_launch(self.function, capture, given)
             answers.append(capture.answer())
+        self._compare(*answers)
+        return answers[0] | {"patched": list(_replaced(self.known))}
+
+    def _answer_problem(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The launches for a problem of others: the tensors that are returned are the outputs."""
+        from ptxlab.verify.foreign import as_array, leaves
+
+        names = [one["name"] for one in request["arguments"]]
+        inputs = self.problem.inputs(request["sizes"], 1)
+        tensors = leaves(inputs)
+        outs = request["notes"]["outs"]
+        named = {at: name for name, at in outs.items()}
+        arrays = {named.get(at, f"t{at}"): _whole(as_array(tensor)) for at, tensor in enumerate(tensors)}
+        answers = []
+        for seed in (1, 2):
+            random = np.random.default_rng(seed)
+            for array in arrays.values():
+                array[...] = random.integers(0, 3, array.shape).astype(array.dtype)
+            capture = Capture(arrays)
+            with captured(capture, self.problem):
+                returned = leaves(self.problem.call(self.names, request["sizes"], inputs))
+            wanted = [name for name in names if name.startswith("out")]
+            if len(returned) != len(wanted):
+                raise RefusedError("no-kernel", f"it returns {len(returned)} tensors, and {len(wanted)} are wanted")
+            found = [capture.output(name, tensor) for name, tensor in zip(wanted, returned, strict=True)]
+            answers.append(capture.answer() | {"outputs": {name: one for name, one in found if one is not None}})
         self._compare(*answers)
         return answers[0] | {"patched": list(_replaced(self.known))}
 
@@ -197,9 +247,7 @@ def _arguments(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     return arrays, given
 
 
-def _call_launch(
-    function: Callable[..., Any], capture: Capture, arrays: dict[str, Any], given: dict[str, Any], request: Any
-) -> None:
+def _call_launch(function: Callable[..., Any], capture: Capture, given: dict[str, Any]) -> None:
     """`launch(x, y, rows)` launches, or returns what is to be launched."""
     from ptxlab.verify.task import named_by
 
@@ -211,12 +259,40 @@ def _call_launch(
         capture.launch(one.function, args, options)
 
 
-CONVENTIONS: dict[str, Callable[..., None]] = {"launch": _call_launch}
+def _whole(array: Any) -> Any:
+    """All memory from the first element of an array to its last, as one row."""
+    length = 1 + sum(
+        (extent - 1) * (step // array.itemsize) for extent, step in zip(array.shape, array.strides, strict=True)
+    )
+    return np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,))
+
+
+def _refuse_extensions() -> None:
+    """Extensions in C++ launch kernels by themselves, where they cannot be seen."""
+    import_module("torch").use_deterministic_algorithms(True)  # fills what `torch.empty` makes
+    extensions = import_module("torch.utils.cpp_extension")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise RefusedError("unsupported", "an extension in C++ (`load_inline`): submit its kernels as a .cu file, with "
+                           "`// launch:` lines")  # fmt: skip
+
+    for name in ("load", "load_inline"):
+        setattr(extensions, name, refuse)
 
 
 @contextmanager
-def captured(capture: Capture) -> Iterator[None]:
-    """Have launches written down, those of Triton's kernels, too."""
+def captured(capture: Capture, problem: Any = None) -> Iterator[None]:
+    """Have launches written down, those of Triton's kernels, too; for problems of others, torch knows a GPU."""
+    target = {} if problem is None else {"target": problem.target}
+    if problem is not None:
+        with suppress(ModuleNotFoundError):
+            import_module("triton")
+    keep = Arrays.address
+
+    def kept(self: Arrays, value: Any, name: str = "a tensor") -> int:
+        capture.memory.kept.append(value)  # so that its memory is not given to another tensor
+        return keep(self, value, name)
+
     door = import_module("ptxlab.launch")
     before = door.launch
     door.launch = capture.launch  # type: ignore[attr-defined]
@@ -224,27 +300,15 @@ def captured(capture: Capture) -> Iterator[None]:
         if "triton" in sys.modules:
             from ptxlab.frameworks.triton import emulated
 
-            with emulated():
+            with patch.object(Arrays, "address", kept), emulated(**target):
+                yield
+        elif problem is not None:
+            with torch_as_cpu(Arrays(), problem.target, True):
                 yield
         else:
             yield
     finally:
         door.launch = before  # type: ignore[attr-defined]
-
-
-def tensors(given: dict[str, Any]) -> dict[str, Any]:
-    """Arrays as tensors of torch in the same memory."""
-    torch = import_module("torch")
-
-    found = {}
-    for name, one in given.items():
-        if isinstance(one, np.ndarray):
-            type = type_of(one)
-            raw = torch.from_numpy(one.view(np.uint8) if one.dtype.kind == "V" or one.itemsize == 1 else one)
-            found[name] = raw.view(getattr(torch, TORCH_NAMES[type]))
-        else:
-            found[name] = one
-    return found
 
 
 def _functions() -> dict[tuple[str, str], Any]:

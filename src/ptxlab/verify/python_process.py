@@ -100,6 +100,13 @@ def _is_answer(said: dict[str, Any]) -> bool:
     calls, spaces = said.get("calls"), said.get("workspaces")
     if not isinstance(calls, list) or not isinstance(spaces, dict) or not isinstance(said.get("patched", []), list):
         return False
+    outputs = said.get("outputs", {})
+    if not isinstance(outputs, dict) or not all(
+        isinstance(one, dict) and one.get("array") in spaces and isinstance(one.get("offset"), int)
+        and isinstance(one.get("strides"), list) and all(isinstance(step, int) for step in one["strides"])
+        for one in outputs.values()
+    ):  # fmt: skip
+        return False
     return all(map(_is_call, calls)) and all(map(_is_workspace, spaces.values()))
 
 

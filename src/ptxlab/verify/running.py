@@ -104,7 +104,8 @@ class Caller:
         plan = self.plan(before.sizes)
         found: list[Diagnostic] = []
         instructions = 0
-        for call, launch in zip(plan.calls, plan.launches(after), strict=True):
+        launches, finish = plan.bound(after)
+        for call, launch in zip(plan.calls, launches, strict=True):
             self.clock.launches += 1
             try:
                 result = launch.run(
@@ -119,6 +120,7 @@ class Caller:
             instructions += int(result.counters.get("instructions", 0))
             if any(one.level == "error" for one in result.diagnostics):
                 break
+        finish()
         return Called(before, after, kind, seed, found, instructions)
 
     def off(self, called: Called, expected: Mapping[str, Values]) -> dict[str, Difference]:

@@ -69,18 +69,20 @@ class Array:
     name: str
     type: str
     """As PTX has it: f32, bf16, e4m3, u8, …"""
-    shape: str
-    """Formulas of the sizes: `rows, columns // 2`."""
+    shape: str | Callable[[Mapping[str, int]], tuple[int, ...]]
+    """Formulas of the sizes, `rows, columns // 2`, or a function of them."""
     role: Role = "in"
     values: str | Callable[[np.random.Generator, tuple[int, ...]], Any] = "normal"
     """What inputs are drawn from: `normal`, `uniform LOW HIGH`, `integers LOW HIGH` (without HIGH), or a function."""
-    strides: str | None = None
-    """In elements, formulas of the sizes: `columns + 8, 1`; by default rows are after each other."""
+    strides: str | Callable[[Mapping[str, int]], tuple[int, ...]] | None = None
+    """In elements, as the shape: `columns + 8, 1`; by default rows are after each other."""
     alignment: int = 256
     """In bytes: a kernel may not rely on more."""
 
     def extents(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape at these sizes."""
+        if callable(self.shape):
+            return self.shape(sizes)
         return tuple(evaluate(one, sizes) for one in split(self.shape))
 
     def steps(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -88,6 +90,8 @@ class Array:
         shape = self.extents(sizes)
         if self.strides is None:
             return tuple(prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        if callable(self.strides):
+            return self.strides(sizes)
         return tuple(evaluate(one, sizes) for one in split(self.strides))
 
     def length(self, sizes: Mapping[str, int]) -> int:
@@ -195,7 +199,8 @@ class Task:
         """Sizes that a submission does not know: the least, the largest, and random ones."""
         random = np.random.default_rng([self.seed, 0x51])
         found = [{name: size.least for name, size in self.sizes.items()}]
-        found.append({name: size.most for name, size in self.sizes.items()})
+        if (largest := {name: size.most for name, size in self.sizes.items()}) not in found:
+            found.append(largest)
         for _ in range(50 * self.hidden):
             drawn = {name: size.draw(random) for name, size in self.sizes.items()}
             if drawn not in found and drawn not in self.shapes:
@@ -323,8 +328,16 @@ def _drawn(array: Array, random: np.random.Generator, shape: tuple[int, ...], ki
 
 
 def load_task(path: str | Path) -> Task:
-    """The task that a file defines as `task = Task(...)`; the file is run, and must be trusted."""
-    found = run_path(str(path)).get("task")
-    if not isinstance(found, Task):
-        raise TaskError(f"`{path}` has no `task = Task(...)`")
-    return found
+    """The task that a file defines as `task = Task(...)`, or a problem of KernelBench or GPU MODE.
+
+    The file is run, and must be trusted.
+    """
+    names = {} if Path(path).is_dir() else run_path(str(path))
+    found = names.get("task")
+    if isinstance(found, Task):
+        return found
+    if Path(path).is_dir() or {"Model", "get_inputs"} <= names.keys():
+        from ptxlab.verify.foreign import foreign_task
+
+        return foreign_task(path)
+    raise TaskError(f"`{path}` has no `task = Task(...)`")
