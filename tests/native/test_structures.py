@@ -112,8 +112,8 @@ def test_fields_are_read_and_written() -> None:
 @struct
 @dataclass
 class Range:
-    first: u32
-    past: u32
+    first: u32 = 0
+    past: u32 = 1
 
 
 @struct
@@ -140,7 +140,7 @@ def sum_of_cuts(values: Pointer[u32], count: u32) -> u64:
         whole = Range(first=first, past=count)
         cut = Cut(weight=u64(first) + 2, range=whole, is_reversed=first == 1)
         total += sum_of_cut(values, cut) + sum_of_cut(values, cut)
-        total += sum_of_cut(values, Cut(is_reversed=False, weight=1 << 40, range=Range(first=0, past=1)))
+        total += sum_of_cut(values, Cut(is_reversed=False, weight=1 << 40, range=Range()))
     return total
 
 

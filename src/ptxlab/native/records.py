@@ -7,7 +7,7 @@ is gone when the function returns, and a line that runs again uses the same memo
 from __future__ import annotations
 
 import ast
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from .inference import Inference
@@ -24,7 +24,7 @@ def record_type(function: Any) -> StructType | None:
 
 
 def check_record(e: Inference, node: ast.Call, type: StructType) -> StructType:
-    """The type of the call, which names each field of the structure once."""
+    """The type of the call, which names each field of the structure once, or leaves out one that has a default."""
     if not is_dataclass(type.owner):
         raise e.error(node, f"`{type}` cannot be made here: put `@dataclass` under its `@struct`")
     _values(e, node, type)
@@ -32,12 +32,16 @@ def check_record(e: Inference, node: ast.Call, type: StructType) -> StructType:
 
 
 def _values(e: Inference, node: ast.Call, type: StructType) -> dict[str, ast.expr]:
-    """What the call gives each field, in their order."""
+    """What the call gives each field, in their order; what it leaves out has its default."""
     given = {keyword.arg: keyword.value for keyword in node.keywords}
-    expected = [field.name for field in fields(type.owner)]
-    if node.args or set(given) != set(expected):
-        raise e.error(node, f"`{type}` takes each field by its name: {', '.join(expected)}")
-    return {name: given[name] for name in expected}
+    expected = fields(type.owner)
+    for field in expected:
+        if field.name not in given and field.default is not MISSING:
+            given[field.name] = ast.copy_location(ast.Constant(field.default), node)
+    names = [field.name for field in expected]
+    if node.args or set(given) != set(names):
+        raise e.error(node, f"`{type}` takes each field by its name: {', '.join(names)}")
+    return {name: given[name] for name in names}
 
 
 def make_record(e: Expressions, node: ast.Call, type: StructType) -> str:

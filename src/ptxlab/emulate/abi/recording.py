@@ -17,16 +17,16 @@ from ptxlab.native import Pointer, struct, u8, u32, u64
 class RecordedEvent:
     """Something that happened beside the code of threads."""
 
-    time: u64  # how many segments had started before
-    thread: u64  # counted through the grid
-    block: u64  # whose shared memory `address` is in
-    address: u64
-    kind: u32
-    instruction: u32
-    size: u32
-    operation: u32  # the number of the asynchronous operation, of the barrier, or of the phase
-    offset: u32  # in the bytes of the operation; of a barrier, the arrivals that are missing, or have been
-    unused: u32
+    time: u64 = 0  # how many segments had started before
+    thread: u64 = 0  # counted through the grid
+    block: u64 = 0  # whose shared memory `address` is in
+    address: u64 = 0
+    kind: u32 = 0
+    instruction: u32 = 0
+    size: u32 = 0
+    operation: u32 = 0  # the number of the asynchronous operation, of the barrier, or of the phase
+    offset: u32 = 0  # in the bytes of the operation; of a barrier, the arrivals that are missing, or have been
+    unused: u32 = 0
 
 
 @struct

@@ -36,15 +36,15 @@ class WrittenTile:
 class TileRead:
     """A matrix in shared memory as an MMA reads it: `lines` of chunks of 16 bytes."""
 
-    descriptor: u64
-    is_tensor: u32  # whether the descriptor is one of `tcgen05`
-    major: u32
-    first: u32  # the first line
-    lines: u32
-    chunks: u32  # how many chunks each line has
-    is_b: u32
-    type: u32  # of its elements, as a tensor map would have it, where only that is right; 0: any may be
-    unused: u32
+    descriptor: u64 = 0
+    is_tensor: u32 = 0  # whether the descriptor is one of `tcgen05`
+    major: u32 = 0
+    first: u32 = 0  # the first line
+    lines: u32 = 0
+    chunks: u32 = 0  # how many chunks each line has
+    is_b: u32 = 0
+    type: u32 = 0  # of its elements, as a tensor map would have it, where only that is right; 0: any may be
+    unused: u32 = 0
 
 
 @struct

@@ -51,14 +51,12 @@ def read_matrix(thread: Pointer[Thread], matrix: Pointer[MatrixChunks], instruct
     number: u32 = thread.wgmma.group + 1
     tile = TileRead(
         descriptor=matrix.descriptor,
-        is_tensor=0,
         major=major,
         first=matrix.first,
         lines=matrix.rows,
         chunks=matrix.first_chunk + matrix.chunks,
         is_b=matrix.is_b,
         type=matrix.type,
-        unused=0,
     )
     check_layout(thread, thread.block, tile, instruction)
     note_operand(thread, tile, instruction)

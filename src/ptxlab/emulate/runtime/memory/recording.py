@@ -106,16 +106,7 @@ def record_event(
 ) -> None:
     """An asynchronous operation was issued, or has read, or something has happened to a barrier."""
     event = RecordedEvent(
-        time=0,
-        thread=0,
-        block=block,
-        address=address,
-        kind=kind,
-        instruction=instruction,
-        size=size,
-        operation=operation,
-        offset=offset,
-        unused=0,
+        block=block, address=address, kind=kind, instruction=instruction, size=size, operation=operation, offset=offset
     )
     record(thread, event, cast(Pointer[u8], 0))
 
@@ -133,8 +124,6 @@ def record_write(
 ) -> None:
     """An asynchronous operation has written bytes, which are at `data` now."""
     event = RecordedEvent(
-        time=0,
-        thread=0,
         block=block,
         address=address,
         kind=WRITTEN,
@@ -142,7 +131,6 @@ def record_write(
         size=size,
         operation=operation,
         offset=offset,
-        unused=0,
     )
     record_bytes(thread, event, data)
 

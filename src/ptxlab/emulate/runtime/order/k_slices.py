@@ -40,10 +40,10 @@ DISAGREED = 0xFFFFFFFF  # as a number of slices: MMAs do not agree on what one i
 class Slice:
     """A K slice of a tile."""
 
-    number: u32
-    count: u32  # how many the tile has
-    lines: u32  # the first row of it that is read, of an MN-major tile the first byte of its rows
-    unused: u32
+    number: u32 = 0
+    count: u32 = 0  # how many the tile has
+    lines: u32 = 0  # the first row of it that is read, of an MN-major tile the first byte of its rows
+    unused: u32 = 0
 
 
 @native
@@ -77,25 +77,15 @@ def note_operand(thread: Pointer[Thread], read: TileRead, instruction: u32) -> N
         tiles.a_lines = read.lines
         tiles.a_chunks = read.chunks
     elif tiles.a_instruction == instruction and tiles.a_thread == thread.number and tiles.a != 0:
-        a = TileRead(
-            descriptor=tiles.a,
-            is_tensor=0,
-            major=tiles.a_major,
-            first=0,
-            lines=tiles.a_lines,
-            chunks=tiles.a_chunks,
-            is_b=0,
-            type=0,
-            unused=0,
-        )
+        a = TileRead(descriptor=tiles.a, major=tiles.a_major, lines=tiles.a_lines, chunks=tiles.a_chunks)
         compare_slices(thread, thread.block, a, read, instruction)
 
 
 @native
 def compare_slices(thread: Pointer[Thread], block: Pointer[Block], a: TileRead, b: TileRead, instruction: u32) -> None:
     """Report A and B that are not at the same slice of tiles with as many, and remember what was multiplied."""
-    left = Slice(number=0, count=0, lines=0, unused=0)
-    right = Slice(number=0, count=0, lines=0, unused=0)
+    left = Slice()
+    right = Slice()
     first = find_slice(block, a, left)
     second = find_slice(block, b, right)
     if cast(u64, first) == 0 or cast(u64, second) == 0:
@@ -152,7 +142,7 @@ def find_slice(block: Pointer[Block], read: TileRead, found: Slice) -> Pointer[W
 @native
 def note_slice(block: Pointer[Block], read: TileRead, instruction: u32) -> None:
     """An MMA reads a slice of a tile."""
-    slice = Slice(number=0, count=0, lines=0, unused=0)
+    slice = Slice()
     tile = find_slice(block, read, slice)
     if cast(u64, tile) == 0:
         return
@@ -182,17 +172,7 @@ def check_slices(thread: Pointer[Thread], block: Pointer[Block], tile: Pointer[W
             unread = number if is_left_out(thread, block, tile, number, count) else unread
     if unread == NO_SLICE:
         return
-    whole = TileRead(
-        descriptor=tile.offset >> 4,
-        is_tensor=0,
-        major=tile.slices & 1,
-        first=0,
-        lines=count,
-        chunks=0,
-        is_b=0,
-        type=0,
-        unused=0,
-    )
+    whole = TileRead(descriptor=tile.offset >> 4, major=tile.slices & 1, lines=count)
     found = report_tile(thread, whole, tile, MismatchReason.UNREAD_SLICES, tile.reader)
     if cast(u64, found) != 0:
         found.mismatch.unread_slice = unread

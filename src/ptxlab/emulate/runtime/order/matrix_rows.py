@@ -61,17 +61,7 @@ def report_read(
     thread: Pointer[Thread], tile: Pointer[WrittenTile], swizzle: u32, type: u32, reason: u32, instruction: u32
 ) -> None:
     """Note what eight lanes read, as if by a descriptor."""
-    read = TileRead(
-        descriptor=(u64(4) - u64(swizzle)) << 62,
-        is_tensor=0,
-        major=0,
-        first=0,
-        lines=ROWS,
-        chunks=1,
-        is_b=0,
-        type=type,
-        unused=0,
-    )
+    read = TileRead(descriptor=(u64(4) - u64(swizzle)) << 62, lines=ROWS, chunks=1, type=type)
     report_tile(thread, read, tile, reason, instruction)
 
 

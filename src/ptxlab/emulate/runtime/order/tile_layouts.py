@@ -272,7 +272,6 @@ def check_gaps(thread: Pointer[Thread], block: Pointer[Block], read: TileRead, i
         chunks=read.chunks,
         is_b=read.is_b,
         type=read.type,
-        unused=0,
     )
     if read.is_tensor == 0 and read.is_b == 0 and read.major != MN_MAJOR:
         whole.first = 0  # each warp of a warpgroup reads 16 rows of 64

@@ -62,32 +62,12 @@ def contents_in(thread: Pointer[Thread], mma: Pointer[TensorMma], buffer: u32) -
     if buffer != 0:
         columns: u32 = columns_of(bits) + shift_of(mma.zero_columns)
         depth: u32 = depth_of(bits, kind, mma.is_sparse)
-        b = MatrixRead(
-            descriptor=mma.b,
-            major=bits >> 16 & 1,
-            rows=columns,
-            depth=depth,
-            kind=kind,
-            is_b=1,
-            number=0,
-            type=0,
-            unused=0,
-        )
+        b = MatrixRead(descriptor=mma.b, major=bits >> 16 & 1, rows=columns, depth=depth, kind=kind, is_b=1)
         return contents_of(thread.block, b)
     if mma.a_in_tensor_memory != 0:
         return 0
     rows: u32 = rows_of(bits, kind) // 2 if mma.form == PAIR else rows_of(bits, kind)
-    a = MatrixRead(
-        descriptor=mma.a,
-        major=bits >> 15 & 1,
-        rows=rows,
-        depth=stored_depth_of(bits, kind),
-        kind=kind,
-        is_b=0,
-        number=0,
-        type=0,
-        unused=0,
-    )
+    a = MatrixRead(descriptor=mma.a, major=bits >> 15 & 1, rows=rows, depth=stored_depth_of(bits, kind), kind=kind)
     return contents_of(thread.block, a)
 
 

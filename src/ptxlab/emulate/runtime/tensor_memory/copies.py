@@ -111,17 +111,7 @@ def read_source(
     thread: Pointer[Thread], block: Pointer[Block], copy: Pointer[TensorCopy], number: u32, instruction: u32
 ) -> boolean:
     """Inspect what a copy reads of the shared memory of a block; a fault if some is outside."""
-    tile = TileRead(
-        descriptor=copy.descriptor,
-        is_tensor=1,
-        major=K_MAJOR,
-        first=0,
-        lines=copy.rows,
-        chunks=copy.chunks,
-        is_b=0,
-        type=0,
-        unused=0,
-    )
+    tile = TileRead(descriptor=copy.descriptor, is_tensor=1, major=K_MAJOR, lines=copy.rows, chunks=copy.chunks)
     check_layout(thread, block, tile, instruction)
     channel: u32 = TENSOR_WORK + thread.number
     for row in range(copy.rows):

@@ -49,15 +49,15 @@ COLUMNS_OF_A = 8  # that rows of A take in tensor memory
 class MatrixRead:
     """A matrix in shared memory that an MMA reads."""
 
-    descriptor: u64
-    major: u32
-    rows: u32
-    depth: u32  # columns of A that are stored, or rows of B
-    kind: u32  # of the MMA, see `isa.units.instruction_descriptor`
-    is_b: u32  # whether it is B, and not A
-    number: u32  # of the MMA among the operations of its block
-    type: u32  # of its elements, see `mapped_type`
-    unused: u32
+    descriptor: u64 = 0
+    major: u32 = 0
+    rows: u32 = 0
+    depth: u32 = 0  # columns of A that are stored, or rows of B
+    kind: u32 = 0  # of the MMA, see `isa.units.instruction_descriptor`
+    is_b: u32 = 0  # whether it is B, and not A
+    number: u32 = 0  # of the MMA among the operations of its block
+    type: u32 = 0  # of its elements, see `mapped_type`
+    unused: u32 = 0
 
 
 @native
@@ -96,7 +96,6 @@ def use_operands(
         is_b=1,
         number=number,
         type=mapped_type(kind, bits >> 10 & 7),
-        unused=0,
     )
     if mma.a_in_tensor_memory != 0:
         if not read_rows(thread, block, d, u32(mma.a), COLUMNS_OF_A, instruction):
@@ -108,10 +107,8 @@ def use_operands(
             rows=rows,
             depth=stored_depth_of(bits, kind),
             kind=kind,
-            is_b=0,
             number=number,
             type=mapped_type(kind, bits >> 7 & 7),
-            unused=0,
         )
         if not read_matrix(thread, block, a, instruction):
             return False
@@ -231,9 +228,9 @@ def mapped_type(kind: u32, code: u32) -> u32:
 @native
 def compare_matrices(thread: Pointer[Thread], a: MatrixRead, b: MatrixRead, instruction: u32) -> None:
     """Inspect whether A and B are apart."""
-    left = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    left = TileRead(is_tensor=1)
     describe(left, a)
-    right = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    right = TileRead(is_tensor=1)
     describe(right, b)
     check_shared(thread, left, right, instruction)
     if thread.worker.checks != 0:
@@ -251,7 +248,7 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
         fail_description(thread, reason, mode, read.kind, instruction)
         return False
     each: u32 = each_of(read.kind)
-    tile = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    tile = TileRead(is_tensor=1)
     describe(tile, read)
     check_layout(thread, block, tile, instruction)
     if thread.worker.checks != 0:
@@ -278,7 +275,7 @@ def read_matrix(thread: Pointer[Thread], block: Pointer[Block], read: MatrixRead
 @native
 def contents_of(block: Pointer[Block], read: MatrixRead) -> u64:
     """A mark of the elements of a matrix in shared memory, which was inspected: as good as never equal for others."""
-    tile = TileRead(descriptor=0, is_tensor=1, major=0, first=0, lines=0, chunks=0, is_b=0, type=0, unused=0)
+    tile = TileRead(is_tensor=1)
     describe(tile, read)
     mark: u64 = 0
     for row in range(tile.lines):
