@@ -145,7 +145,7 @@ setp.ne.u32 %p2, %r3, 0;
     ],
 )
 def test_a_reduction_by_halves(change: tuple[str, str], level: str) -> None:
-    found = ptxlab.prove(kernel(REDUCTION.replace(*change)), replays=False)
+    found = ptxlab.prove(kernel(REDUCTION.replace(*change)), replays=False, timeout=600)
     assert found.level == level, str(found)
 
 

@@ -251,7 +251,7 @@ class Execution:
                 return terms.add(self._read(at, operand.base, type, state, loops), operand.offset, type)
             case ir.SpecialRegister():
                 found = terms.special(operand, type)
-                same = operand.kind in (SpecialKind.OTHER, SpecialKind.BLOCK, SpecialKind.BLOCK_SIZE)
+                same = operand.kind in (SpecialKind.BLOCK, SpecialKind.BLOCK_SIZE)
                 return self._symbol(f"`{operand.name}`", at, loops, type, same) if found is None else found
             case ir.Immediate() | ir.VariableReference() | ir.Element():
                 return terms.leaf(operand, type)
@@ -387,6 +387,9 @@ class Execution:
             loop.limits += [limit for limit in found if limit is not None]
             for arrival in back:
                 arrival.segment.successors.append((self._first(here.segment, edges), loop))
+        else:
+            for symbol in symbols.values():
+                symbol.is_uniform = False
         self.loops.append(loop)
         conditions = [one for _, arrival in exits for one in arrival.path if one not in here.path]
         loop.is_uniform = is_uniform(conditions, lambda one: one is loop or one in loops or one.is_uniform)

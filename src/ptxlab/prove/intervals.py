@@ -140,4 +140,5 @@ def loops_of(values: Sequence[Linear]) -> set[Loop]:
 def _parameter(atom: Atom) -> str:
     assert isinstance(atom.detail, tuple)
     variable, offset = atom.detail
-    return f"{variable.title}+{offset}" if offset else str(variable.title)
+    name = f"{variable.title}+{offset}" if offset else str(variable.title)
+    return name if atom.type.width == variable.type.width else f"{name}:{atom.type.width}"

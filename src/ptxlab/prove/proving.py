@@ -138,7 +138,8 @@ class _Proving:
         self.flat: list[str] = []
         for axis, extent in zip(AXES, self.block, strict=True):
             most = LARGEST // extent if axis == "x" else 65535
-            given = 1 if self.example is None else self.example.grid[AXES.index(axis)]
+            unsaid = 2 if axis == "x" else 1  # a grid of one block is said, or shown by the example
+            given = unsaid if self.example is None else self.example.grid[AXES.index(axis)]
             if given == 1 and used.isdisjoint((f"%ctaid.{axis}", f"%nctaid.{axis}")):
                 self.flat.append(axis)
                 most = 1
@@ -153,8 +154,7 @@ class _Proving:
 
     def _bounds(self) -> list[Obligation]:
         proof = self.proof
-        said = {name for text in self.assume for name in re.findall(r"len\(\s*(\w+)\s*\)", text)}
-        unknown = [name for name in proof.sizes if name not in said]
+        unknown = [name for name in proof.sizes if name not in self._said()]
         if self.example is None or not unknown:
             return proof.show_bounds(lambda _: True, QUICK)
         found = proof.show_bounds(lambda one: one.name not in unknown, QUICK)
@@ -201,6 +201,10 @@ class _Proving:
         assert first is not None
         return first
 
+    def _said(self) -> set[str]:
+        """The arrays of whose length the user says something."""
+        return {name for text in self.assume for name in re.findall(r"len\(\s*(\w+)\s*\)", text)}
+
     def _retry(self) -> None:
         """Try what is open once more, with what the example shows of the grid."""
         proof = self.proof
@@ -225,7 +229,8 @@ class _Proving:
     def _refuted(self, open: list[Obligation]) -> Counterexample | None:
         """A small launch that goes wrong, found again by the solver and run on the emulator."""
         proof = self.proof
-        codes = UNORDERED if self.guessed else WRONG  # what a guess allows may be too little
+        said = self._said()
+        codes = WRONG if said >= set(proof.sizes) else UNORDERED  # of an array of any length, an index is outside
         before = dict(proof.ranges)
         for name, (low, high) in before.items():
             limit = SMALL_GRID if name.startswith("%") else SMALL_LENGTH if name.startswith("len(") else SMALL_NUMBER
@@ -240,7 +245,7 @@ class _Proving:
                 model = one.again(PATIENT // 3)
                 if model is None:
                     continue
-                found = replay(self.kernel, self.block, self.shared, model, proof.sizes, codes, self.timeout)
+                found = replay(self.kernel, self.block, self.shared, model, proof.sizes, said, codes, self.timeout)
                 if found is not None:
                     return found
         finally:

@@ -37,13 +37,14 @@ def wrong_in(kernel: Any, grid: Any, block: Any, args: Sequence[Any], shared: in
 
 def replay(
     kernel: ir.Function, block: tuple[int, int, int], shared: int, model: Any, sizes: Mapping[str, int],
-    codes: frozenset[str], timeout: float,
+    said: set[str], codes: frozenset[str], timeout: float,
 ) -> Counterexample | None:  # fmt: skip
     """A run of the launch that a model describes, if it goes wrong."""
     values = {str(one): model[one].as_long() for one in model if z3.is_int_value(model[one])}
     grid = tuple(max(1, values.get(f"%nctaid.{axis}", 1)) for axis in "xyz")
     numbers = {one.title: values.get(one.title, 1) for one in kernel.parameters if one.title not in sizes}
-    lengths = {name: values.get(f"len({name})", UNSAID // size) for name, size in sizes.items()}
+    unsaid = {name: UNSAID // size for name, size in sizes.items()}
+    lengths = {name: values.get(f"len({name})", much) if name in said else much for name, much in unsaid.items()}
     if any(lengths[name] * size > MOST_BYTES for name, size in sizes.items()) or grid[0] * grid[1] * grid[2] > 4096:
         return None
     for fill in _fills():
