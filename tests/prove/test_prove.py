@@ -149,6 +149,30 @@ def test_a_reduction_by_halves(change: tuple[str, str], level: str) -> None:
     assert found.level == level, str(found)
 
 
+MUTANTS = [
+    (SHARED, ("st.shared.u32 [%r2], %t;", "st.shared.u32 [%r2+4], %t;")),
+    (SHARED, ("st.shared.u32 [%r2], %t;", "st.shared.u16 [%r2+1], %t;")),
+    (SHARED, ("shl.b32 %r1, %t, 2;", "shl.b32 %r1, %t, 1;")),
+    (SHARED, ("shl.b32 %r1, %t, 2;", "shr.u32 %r1, %t, 1; shl.b32 %r1, %r1, 2;")),
+    (SHARED, ("mul.wide.u32 %d1, %t, 4;", "mul.wide.u32 %d1, %t, 8;")),
+    (SHARED, ("mul.wide.u32 %d1, %t, 4;", "and.b32 %t, %t, 62; mul.wide.u32 %d1, %t, 4;")),
+    (SHARED, ("{barrier}", "setp.ne.u32 %p1, %t, 0;\n@%p1 bra next;\n{barrier}\nnext:")),
+    (REDUCTION, ("mov.u32 %r3, 32;", "mov.u32 %r3, 64;")),
+    (REDUCTION, ("mov.u32 %r3, 32;", "mov.u32 %r3, 33;")),
+    (REDUCTION, ("@%p1 bra next;", "")),
+    (REDUCTION, ("shl.b32 %r4, %r3, 2;", "shl.b32 %r4, %r3, 1;")),
+]
+
+
+@needs_solver
+@pytest.mark.parametrize(("text", "change"), MUTANTS)
+def test_no_mutant_is_proved(text: str, change: tuple[str, str]) -> None:
+    assert change[0] in text
+    changed = text.replace(*change).replace("{barrier}", "bar.sync 0;")
+    found = ptxlab.prove(kernel(changed), assume=["len(x) == 64", "grid.x == 1"], replays=False)
+    assert found.level == "not-proved", str(found)
+
+
 UNKNOWN = [
     ("mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x; ld.global.u32 %r1, [%d1]; mul.wide.u32 %d2, %r1, 4;"
      " add.u64 %d2, %d2, %x;\nst.global.u32 [%d2], %t;", "a value from memory"),

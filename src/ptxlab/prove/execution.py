@@ -549,11 +549,15 @@ class Execution:
         match, instruction = self.facts.matches[at], self.facts.instructions[at]
         if match is None:
             raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
+        if instruction.opcode.mnemonic == "discard":  # it leaves any value in memory
+            raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
         if self._is_plain(at, match):
             return segment
         effects = match.effects
         if effects.barrier is not None:
             return self._barrier(at, match, guard, path, state, segment, loops)
+        if effects.converges and effects.accesses:  # lanes access memory for each other
+            raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
         if effects.converges:
             self.collectives.append(Decision(at, self.lines[at], guard, path, loops))
         if effects.steps:
