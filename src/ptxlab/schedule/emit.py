@@ -106,6 +106,7 @@ class _Writer:
         self.scratch: dict[str, Value] = {}
         self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write
         self.ring: tuple[Value, Value] | None = None
+        self.first: list[Below] = []  # which of the threads with the same number stores it
 
     # What comes before the tree.
 
@@ -695,6 +696,8 @@ class _Writer:
             return self.kept[load.array][index]
         if load not in self.loaded:
             limits = self._bounds(load, index) if not load.is_inside else []
+            if load.array in self.algorithm.outputs:  # only the thread that writes an element reads it
+                limits += self.first
             axes = {axis for one in load.index for axis in self.plan.axes_of(one)}
             self.loaded[load] = self._load(load.array, index, 1, [*limits, *self._outside(sorted(axes))])[0]
         return self.loaded[load]
@@ -704,7 +707,8 @@ class _Writer:
         limits = [Below(b.value.replaced(self.addresses.numbers), b.limit) for b in self._outside(one.axes)]
         # Where several threads or blocks have the same number, the first of them stores it.
         others = [n for n in (*self.state.blocks, *self.state.threads) if self.state.part(n).axis not in one.axes]
-        limits += [Below(Linear.of(name), Linear.of(1)) for name in others]
+        self.first = [Below(Linear.of(name), Linear.of(1)) for name in others]
+        limits += self.first
         value = self._expression(one.value)
         if self.collected is not None and one.condition is None and one.array in self.state.vectors:
             self.collected.append((one, index, value, limits))

@@ -174,7 +174,7 @@ class _Derivation:
         ]
 
     def _conflicts(self, one: Touch, old: Touch, was: int) -> bool:
-        if one.memory != old.memory or not (one.writes or old.writes):
+        if one.memory != old.memory or one.buffer is not old.buffer or not (one.writes or old.writes):
             return False
         if ANY not in (one.slot, old.slot) and one.slot != old.slot:
             return False
@@ -190,8 +190,6 @@ class _Derivation:
                 statement = one.node.statement  # type: ignore[union-attr]
                 within = combination(self.plan.state, statement).within
                 level = WARP if 32 % within == 0 and threads % 32 == 0 else widest
-            elif one.buffer is not old.buffer:
-                level = widest
             else:
                 level = self._crossing(self._accessed(one), self._accessed(old))
                 if level == WARP and threads > 32 and threads % 32:
