@@ -3,7 +3,7 @@
 - `statements`, `read`: a Python function as an algorithm; `reference`: what it means, by NumPy.
 - `state`, `steps`: what is decided, and how; a step is a file.
 - `plan`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`: barriers, derived.
-- `address`, `expressions`, `emit`: the tree as a kernel of `ptxlab.author`.
+- `address`, `elements`, `expressions`, `emit`: the tree as a kernel of `ptxlab.author`.
 - `scheduling`: what a user holds.
 """
 

@@ -9,13 +9,12 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ptxlab.author import Kernel, b16, b32, f32, pointer, ptx, s32, u32
-from ptxlab.author import bf16 as bf16_type
-from ptxlab.author import f16 as f16_type
+from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.author.lines import SourcePosition
 from ptxlab.author.trace import current
 from ptxlab.schedule.address import FILL, READ, Addresses, Below, Place, Value, advance
+from ptxlab.schedule.elements import ELEMENTS, load_bits, load_numbers, shared_address, store_bits, store_numbers
 from ptxlab.schedule.expressions import is_zero, register, write_expression
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.plan import (
@@ -41,7 +40,6 @@ from ptxlab.schedule.walk import WARP, chunks, combination
 
 STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare; more is dynamic
 BATCH = 16  # registers that are loaded before the first of them is stored
-_ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type}
 _COMBINE = {"add": "add.rn.f32", "max": "max.f32", "min": "min.f32"}
 
 
@@ -49,7 +47,7 @@ def write_kernel(plan: Plan) -> Kernel:
     """The kernel: pointers and numbers in the order of the algorithm's parameters, then the sizes."""
     algorithm = plan.state.algorithm
     types: dict[str, Any] = {
-        name: pointer[_ELEMENTS[algorithm.arrays[name].element]]  # type: ignore[misc]
+        name: pointer[ELEMENTS[algorithm.arrays[name].element]]  # type: ignore[misc]
         if name in algorithm.arrays
         else f32
         for name in algorithm.parameters
@@ -264,6 +262,7 @@ class _Writer:
             case Keep(buffer=None):
                 self._keep(node)
             case Keep(buffer=buffer):
+                assert buffer is not None
                 held, self.held = self.held, {node.stage.array: (buffer, self.plan.buffers.index(buffer))}
                 self.addresses.numbers[self.state.prefetch] = 0
                 self._keep(node)
@@ -444,7 +443,12 @@ class _Writer:
                     if load.array in held:
                         buffer, number = held[load.array]
                         slot = READ if buffer.slots > 1 else ""
-                        yield place(load.array, [self._inside(buffer, load)], number, slot)
+                        yield place(
+                            load.array,
+                            [self._position(buffer, [self.plan.index(one) for one in load.index])],
+                            number,
+                            slot,
+                        )
                     else:
                         yield place(load.array, [self.plan.index(one) for one in load.index])
                 if isinstance(node, Keep):
@@ -452,13 +456,6 @@ class _Writer:
                 elif node.kind == "store":
                     assert isinstance(node.statement, Store)
                     yield place(node.statement.array, [self.plan.index(one) for one in node.statement.index])
-
-    def _inside(self, buffer: Buffer, load: Load) -> Linear:
-        """Where in a buffer an element is."""
-        found = Linear()
-        for index, origin, stride in zip(load.index, buffer.origin, buffer.strides, strict=True):
-            found = found + (self.plan.index(index) - origin) * stride
-        return found
 
     # Copies.
 
@@ -511,7 +508,7 @@ class _Writer:
                 emit(f"cp.async.{'cg' if size == 16 else 'ca'}.shared.global", operands, when=when)
                 continue
             inside_of = self.addresses.predicate([*limits, *some])
-            values = _raw(source, "global", size, inside_of)
+            values = load_bits(source, "global", size, inside_of)
             waiting.append((target, values, when))
             if sum(len(one[1]) for one in waiting) >= BATCH:
                 self._store_raw(buffer, waiting)
@@ -532,11 +529,11 @@ class _Writer:
         stride = buffer.strides[-1]
         for target, values, when in waiting:
             if stride == 1 or len(values) == 1:
-                _store_bits(target, values, when)
+                store_bits(target, values, when)
                 continue
             for place, value in enumerate(values):
                 moved = target.part(target.element, place * stride * BYTES[buffer.element])
-                _store_bits(moved, [value], when)
+                store_bits(moved, [value], when)
         waiting.clear()
 
     def _keep(self, keep: Keep) -> None:
@@ -597,9 +594,9 @@ class _Writer:
         if array in self.held:
             buffer, number = self.held[array]
             source = self.addresses.shared(number, self._position(buffer, index), READ if buffer.slots > 1 else "")
-            return _load_numbers(source, "shared", element, width, None, outs)
+            return load_numbers(source, "shared", element, width, None, outs)
         source = self.addresses.element(array, index)
-        return _load_numbers(source, "global", element, width, self.addresses.predicate(limits))
+        return load_numbers(source, "global", element, width, self.addresses.predicate(limits))
 
     def _position(self, buffer: Buffer, index: Sequence[Linear]) -> Linear:
         """Where in a buffer an element is."""
@@ -718,7 +715,7 @@ class _Writer:
             holds = self._expression(one.condition)
             when = holds if when is None else emit("and.pred", [when, holds])
         element = self.algorithm.arrays[one.array].element
-        _store_numbers(self.addresses.element(one.array, index), element, [value], when)
+        store_numbers(self.addresses.element(one.array, index), element, [value], when)
 
     def _flush(self) -> None:
         """Store what was collected, several neighbours at once where they are aligned."""
@@ -736,7 +733,7 @@ class _Writer:
             limits = found[group[0]][2]
             place = self.addresses.element(array, group[0][1])
             values = [found.pop(key)[1] for key in group]
-            _store_numbers(place, self.algorithm.arrays[array].element, values, self.addresses.predicate(limits))
+            store_numbers(place, self.algorithm.arrays[array].element, values, self.addresses.predicate(limits))
 
     def _is_stored_aligned(self, one: Store, first: Linear, width: int) -> bool:
         pitch = self.plan.extents(one.array)[-1]
@@ -764,7 +761,7 @@ class _Writer:
                     emit(_COMBINE[one.operation], [total, other], out=total)
                 if how.scratch:
                     address = emit("mad.lo.u32", [self.thread, 4, self.scratch[name]], out=u32())
-                    _store_bits(_pointer("shared", address, 4 * threads * number), [total], None)
+                    store_bits(shared_address(address, 4 * threads * number), [total], None)
             elif how.scratch:
                 first = self.thread
                 for apart, count in how.scratch:
@@ -776,7 +773,7 @@ class _Writer:
                     for ns in product(*(range(c) for _, c in how.scratch))
                 ]
                 for place, offset in enumerate(sorted(offsets)):
-                    source = _pointer("shared", address, 4 * (offset + threads * number))
+                    source = shared_address(address, 4 * (offset + threads * number))
                     value = emit("ld.shared.f32", [source], out=f32() if place else total)
                     if place:
                         emit(_COMBINE[one.operation], [total, value], out=total)
@@ -794,63 +791,3 @@ def _digits(number: int, extents: Sequence[int]) -> list[Linear]:
 
 def _starts_inside(index: Linear) -> bool:
     return index.constant >= 0 and all(coefficient > 0 for _, coefficient in index.terms)
-
-
-def _pointer(space: str, register: Value, offset: int) -> Any:
-    from ptxlab.author.pointers import Pointer
-    from ptxlab.author.values import b8
-
-    return Pointer(b8, space, register, offset=offset)
-
-
-def _raw(source: Any, space: str, size: int, when: Value) -> list[Value]:
-    """So many bytes as bits; zeros where the predicate does not hold."""
-    cls, count = (b16, 1) if size == 2 else (b32, size // 4)
-    values = [cls(0) if when is not None else cls() for _ in range(count)]
-    lanes = f".v{count}" if count > 1 else ""
-    emit(
-        f"ld.{space}{lanes}.b{16 if size == 2 else 32}",
-        [source],
-        out=tuple(values) if count > 1 else values[0],
-        when=when,
-    )
-    return values
-
-
-def _store_bits(target: Any, values: Sequence[Value], when: Value) -> None:
-    lanes = f".v{len(values)}" if len(values) > 1 else ""
-    width = values[0].type.width
-    emit(f"st.{target.space}{lanes}.b{width}", [target, tuple(values) if len(values) > 1 else values[0]], when=when)
-
-
-def _load_numbers(
-    source: Any, space: str, element: str, width: int, when: Value, outs: list[Value] | None = None
-) -> list[Value]:
-    """Elements as f32; zeros where the predicate does not hold."""
-    if element == "f32":
-        values = outs or [f32(0.0) if when is not None else f32() for _ in range(width)]
-        lanes = f".v{width}" if width > 1 else ""
-        emit(f"ld.{space}{lanes}.f32", [source], out=tuple(values) if width > 1 else values[0], when=when)
-        return values
-    halves = []
-    for word in _raw(source, space, width * 2, when):
-        if word.type.width == 16:
-            halves.append(word)
-        else:
-            halves += emit("mov.b32", [word], out=(b16(), b16()))
-    outs = outs or [f32() for _ in halves]
-    return [
-        emit(f"cvt.f32.{element}", [half.view(_ELEMENTS[element])], out=out)
-        for half, out in zip(halves, outs, strict=True)
-    ]
-
-
-def _store_numbers(target: Any, element: str, values: Sequence[Value], when: Value) -> None:
-    values = [register(value) for value in values]
-    if element != "f32":
-        halves = [emit(f"cvt.rn.{element}.f32", [value]) for value in values]
-        if len(halves) == 1:
-            emit("st.global.b16", [target, halves[0]], when=when)
-            return
-        values = [emit("mov.b32", [tuple(pair)], out=b32()) for pair in zip(halves[::2], halves[1::2], strict=True)]
-    _store_bits(target, values, when)

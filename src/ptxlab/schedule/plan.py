@@ -331,7 +331,7 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
     fills = [node for node in loop.body if isinstance(node, Fill)]
     if not fills:
         return 0
-    rest = [node for node in loop.body if not isinstance(node, Fill)]
+    rest: list[Node] = [node for node in loop.body if not isinstance(node, Fill)]
     first: list[Node] = []
     for iteration in range(stages - 1):
         first += [*(Fill(fill.buffer, iteration=iteration) for fill in fills), Commit()]
@@ -360,7 +360,7 @@ def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stage
         ]
         if len(readers) > len(keep.leaves) or keep.stage.array not in buffers:
             state.refuse("illegal-step", f"`{keep.stage.array}` is not read from shared memory in this loop only")
-    body = [node for node in inner.body if not isinstance(node, Keep)]
+    body: list[Node] = [node for node in inner.body if not isinstance(node, Keep)]
     turn: list[Node] = [Turn(), Wait(stages - 2), *(Keep(keep.stage, keep.leaves) for keep in keeps)]
     loop.body[:] = [*fills, Commit(), Ahead(inner.part, keeps, turn, body)]
     return [Wait(stages - 2), *(Keep(keep.stage, keep.leaves, buffers[keep.stage.array]) for keep in keeps)]

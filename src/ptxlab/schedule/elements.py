@@ -1,0 +1,73 @@
+"""Elements in memory: several at once as bits, or as numbers in f32."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ptxlab.author import Pointer, b8, b16, b32, f32
+from ptxlab.author import bf16 as bf16_type
+from ptxlab.author import f16 as f16_type
+from ptxlab.author.emit import emit
+from ptxlab.schedule.address import Value
+from ptxlab.schedule.expressions import register
+
+ELEMENTS: dict[str, Any] = {"f32": f32, "f16": f16_type, "bf16": bf16_type}
+
+
+def shared_address(register: Value, offset: int) -> Pointer:
+    """So many bytes after an address in shared memory."""
+    return Pointer(b8, "shared", register, offset=offset)
+
+
+def load_bits(source: Any, space: str, size: int, when: Value) -> list[Value]:
+    """So many bytes as bits; zeros where the predicate does not hold."""
+    cls, count = (b16, 1) if size == 2 else (b32, size // 4)
+    values = [cls(0) if when is not None else cls() for _ in range(count)]
+    lanes = f".v{count}" if count > 1 else ""
+    emit(
+        f"ld.{space}{lanes}.b{16 if size == 2 else 32}",
+        [source],
+        out=tuple(values) if count > 1 else values[0],
+        when=when,
+    )
+    return values
+
+
+def store_bits(target: Any, values: Sequence[Value], when: Value) -> None:
+    lanes = f".v{len(values)}" if len(values) > 1 else ""
+    width = values[0].type.width
+    emit(f"st.{target.space}{lanes}.b{width}", [target, tuple(values) if len(values) > 1 else values[0]], when=when)
+
+
+def load_numbers(
+    source: Any, space: str, element: str, width: int, when: Value, outs: list[Value] | None = None
+) -> list[Value]:
+    """Elements as f32; zeros where the predicate does not hold."""
+    if element == "f32":
+        values = outs or [f32(0.0) if when is not None else f32() for _ in range(width)]
+        lanes = f".v{width}" if width > 1 else ""
+        emit(f"ld.{space}{lanes}.f32", [source], out=tuple(values) if width > 1 else values[0], when=when)
+        return values
+    halves = []
+    for word in load_bits(source, space, width * 2, when):
+        if word.type.width == 16:
+            halves.append(word)
+        else:
+            halves += emit("mov.b32", [word], out=(b16(), b16()))
+    outs = outs or [f32() for _ in halves]
+    return [
+        emit(f"cvt.f32.{element}", [half.view(ELEMENTS[element])], out=out)
+        for half, out in zip(halves, outs, strict=True)
+    ]
+
+
+def store_numbers(target: Any, element: str, values: Sequence[Value], when: Value) -> None:
+    values = [register(value) for value in values]
+    if element != "f32":
+        halves = [emit(f"cvt.rn.{element}.f32", [value]) for value in values]
+        if len(halves) == 1:
+            emit("st.global.b16", [target, halves[0]], when=when)
+            return
+        values = [emit("mov.b32", [tuple(pair)], out=b32()) for pair in zip(halves[::2], halves[1::2], strict=True)]
+    store_bits(target, values, when)
