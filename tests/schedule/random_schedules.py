@@ -23,6 +23,7 @@ from tests.schedule.algorithms import ALGORITHMS
 TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn
 PROVED = 0.1
+LONGEST = 1500  # lines of PTX: compiling more takes too long for what it finds
 
 
 def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
@@ -86,6 +87,8 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
     """One random schedule: what became of it. Such a part of them is compared for all values of arrays, too."""
     chance = random.Random(seed)
     made, refused = draw(chance)
+    while str(made).count("\n") > LONGEST:
+        made, refused = draw(chance)
     sizes, start = sizes_of(made, chance), time.time()
     found: dict[str, Any] = {"seed": seed, "schedule": repr(made), "sizes": sizes, "refused": refused, "wrong": ""}
     try:
