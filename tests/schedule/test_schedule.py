@@ -243,6 +243,8 @@ def test_arguments_of_wrong_shape_are_refused():
     a, b, c = (np.zeros(shape, np.float32) for shape in ((4, 5), (6, 7), (4, 7)))
     with pytest.raises(PtxError, match="`b` has shape"):
         s.launch(a, b, c)
+    with pytest.raises(PtxError, match="not one after the other"):
+        s.launch(np.zeros((5, 4), np.float32).T, np.zeros((5, 7), np.float32), c)
     with pytest.raises(PtxError, match="there is no schedule for `sm_70`"):
         schedule(matmul, target="sm_70")
 

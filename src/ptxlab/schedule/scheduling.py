@@ -205,10 +205,10 @@ class Schedule:
         """The kernel for all sizes, or for sizes that are multiples of these: `kernel(m=128, n=128)` masks less."""
         return self._written(multiples)[1]
 
-    def _written(self, multiples: Mapping[str, int]) -> tuple[Plan, Kernel]:
-        key = tuple(sorted(multiples.items()))
+    def _written(self, multiples: Mapping[str, int], aligned: bool = True) -> tuple[Plan, Kernel]:
+        key = (aligned, *sorted(multiples.items()))
         if key not in self._kernels:
-            made = plan(self.state, multiples)
+            made = plan(self.state if aligned else replace(self.state, vectors={}), multiples)
             synchronize(made)
             self._kernels[key] = made, write_kernel(made)
         return self._kernels[key]
@@ -216,10 +216,11 @@ class Schedule:
     def launch_of(self, *arguments: Any) -> Launch:
         """The launch for arrays and numbers, in the order of the algorithm's parameters."""
         sizes = self.sizes_of(arguments)
-        tiles = math.lcm(*(parts[0].weight for parts in self.state.parts.values()), *self.state.vectors.values())
+        tiles = {1, *(parts[0].weight for parts in self.state.parts.values()), *self.state.vectors.values()}
         aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
-        multiples = {name: math.gcd(size, tiles) for name, size in sizes.items() if name not in self.sizes and aligned}
-        made, kernel = self._written(multiples)
+        free = {name: size for name, size in sizes.items() if name not in self.sizes}
+        multiples = {name: max(tile for tile in tiles if size % tile == 0) for name, size in free.items()}
+        made, kernel = self._written(multiples, aligned)
         counts = [
             -(-self.state.extent(p.axis).value(sizes) // p.weight) if p.extent is None else p.extent
             for p in map(self.state.part, self.state.blocks)
@@ -231,7 +232,7 @@ class Schedule:
                 refuse(
                     "schedule-limit", said, helps=["use larger tiles, or another order in `blocks`"], position=here()
                 )
-        args = [*arguments, *(size for name, size in sizes.items() if name not in self.sizes)]
+        args = [*arguments, *free.values()]
         return Launch(
             kernel, tuple(max(count, 1) for count in grid), self.state.thread_count, args, shared=shared_bytes(made)
         )
@@ -267,6 +268,8 @@ class Schedule:
             if shape != expected:
                 text = ", ".join(f"{key} = {value}" for key, value in sizes.items())
                 refuse("bad-argument", f"`{name}` has shape {shape}, expected {expected} for {text}", position=here())
+            if not _is_contiguous(given[name]):
+                refuse("bad-argument", f"the rows of `{name}` are not one after the other in memory", position=here())
         return {name: sizes[name] for name in algorithm.sizes}
 
     def draw(self, sizes: Mapping[str, int], seed: int = 0) -> list[Any]:
@@ -386,8 +389,18 @@ def here() -> SourcePosition:
 
 def _alignment(array: Any) -> int:
     """The address of an array on a GPU; arrays of the host are copied to where they are aligned."""
+    if hasattr(array, "data_ptr"):
+        return int(array.data_ptr())
     interface = getattr(array, "__cuda_array_interface__", None)
     return int(interface["data"][0]) if interface is not None else 0
+
+
+def _is_contiguous(array: Any) -> bool:
+    """Whether the elements of an array are in memory as the algorithm counts them."""
+    if hasattr(array, "is_contiguous"):
+        return bool(array.is_contiguous())
+    flags = getattr(array, "flags", None)
+    return flags is None or bool(flags.c_contiguous)
 
 
 def _is_read(algorithm: Algorithm, name: str) -> bool:
