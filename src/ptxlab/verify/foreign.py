@@ -21,9 +21,9 @@ from unittest.mock import patch
 
 import numpy as np
 
+from ptxlab.device.array_types import DTYPES
 from ptxlab.frameworks.arrays import Arrays
 from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
-from ptxlab.measure.data import DTYPES
 from ptxlab.verify.task import Array, Buffer, Data, Size, Sizes, Task, TaskError, Values
 
 _TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "float8_e4m3fn": "e4m3",
