@@ -145,7 +145,7 @@ def test_more_blocks_wait_than_there_is_memory_for(monkeypatch: pytest.MonkeyPat
     found = problem(ONE_WORD.format(how=".volatile", writer=999), ".u64 p", [np.zeros(1, "u4")], grid=1000)
     assert found.code == "out-of-memory"
     assert re.fullmatch(r"\d\d blocks wait for others, and this machine has no memory to start more", found.message)
-    assert line_of(found) == "@%p2 bra again;"
+    assert line_of(found) == "ld.volatile.global.u32 %r2, [%rd1];"
     assert found.notes[0].startswith("0 of 1000 blocks have ended")
     silent(ONE_WORD.format(how=".volatile", writer=9), ".u64 p", [np.zeros(1, "u4")], grid=1000)
     timed = ONE_WORD.format(how=".volatile", writer=1000).replace(

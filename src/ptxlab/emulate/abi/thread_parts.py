@@ -200,8 +200,10 @@ class ThreadOrder:
     observations: Array[Observation, 8]
     rows: u32  # how many rows of matrices it has read for MMAs by its warp
     latest_rows: Array[MatrixRow, 8]  # by their instructions
-    lockstep_store: u32  # 1 + the instruction of its last volatile store to shared memory; see `runtime.order.lockstep`
+    lockstep_store: u32  # 1 + the instruction of its last volatile store; see `runtime.order.lockstep`
     lockstep_offset: u64  # where that store was to
+    lockstep_epoch: u32  # its epoch then
+    lockstep_stores: u64  # a bit for each volatile store in that epoch, by the number of the instruction modulo 64
     exit_epoch: u32  # of a thread that has exited: up to which all threads of the block know what it did
     seen_version: u64  # of the synchronization variable that it last acquired from, at once or for its next fence
     acquired_version: u64  # of the synchronization variable that it last acquired from at once

@@ -14,7 +14,6 @@ from ptxlab import ir
 from ptxlab.check.program import FunctionFacts
 from ptxlab.device.trace_format import ENTERS, LEAVES
 from ptxlab.emulate.abi import state, thread_parts
-from ptxlab.emulate.abi.address_spaces import LOCAL_WINDOW, SHARED_WINDOW
 from ptxlab.emulate.translate import ranked_addresses
 from ptxlab.emulate.translate.control import HANDLERS
 from ptxlab.emulate.translate.dead_loads import branches_of_loads, dead_loads
@@ -371,18 +370,10 @@ class Function:
         self._pass(go)
 
     def _take_turn(self) -> None:
-        """Let other lanes come to an access to shared memory, too; one by a generic address may be to other memory."""
-        builder, go = self.builder, self.builder.new_label("go")
-        match = self.matches[self.position]
-        operands = self.instructions[self.position].operands
-        base = next(operand.base for operand in operands if isinstance(operand, ir.Address))
-        if match is not None and match.effects.accesses[0].space is None and isinstance(base, ir.Register):
-            pause = builder.new_label("pause")
-            distance = builder.value(f"sub i64 {self.registers.get(base).text}, {SHARED_WINDOW}")
-            builder.branch(builder.value(f"icmp ult i64 {distance}, {LOCAL_WINDOW - SHARED_WINDOW}"), pause, go)
-            builder.label(pause)
+        """Let other lanes of the warp come to a volatile access, too."""
+        go = self.builder.new_label("go")
         self.frame.pause(thread_parts.AT_TURN)
-        builder.jump(go)
+        self.builder.jump(go)
         self._pass(go)
 
     def _pass(self, go: str) -> None:

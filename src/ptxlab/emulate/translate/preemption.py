@@ -1,7 +1,7 @@
 """Where a thread can be preempted: before instructions by which threads observe each other.
 
-With seed 0, the only such points are volatile accesses to shared memory, where lanes of a warp take turns: code that
-was written for lanes in step then computes what it computes on a GPU.
+With seed 0, the only such points are volatile accesses, where lanes of a warp take turns: code that was written for
+lanes in step then computes what it computes on a GPU.
 
 Fences are not among them: a fence acts on its own thread alone, so preempting before it is preempting before the next
 access. Neither are weak accesses of large functions, unless they are logged. Between two synchronization operations of
@@ -22,7 +22,7 @@ NEVER, POINTS, LOGGED = 0, 1, 2
 
 LOOK = 0  # it changes nothing that others read
 CHANGE = 1
-TURN = 2  # where lanes of a warp take turns, though threads are not preempted: a volatile access to shared memory
+TURN = 2  # where lanes of a warp take turns, though threads are not preempted: a volatile access
 # Registers that the points before weak accesses of a function may save in all. Each takes LLVM some 10 microseconds.
 MOST_SAVED = 4000
 
@@ -42,9 +42,9 @@ def points_of(matches: Sequence[Match | None], live: Liveness, preemption: int) 
 
 
 def takes_turns(match: Match) -> bool:
-    """Whether lanes may exchange values by a volatile access: to shared memory, or perhaps, by a generic address."""
-    spaces = {(access.space or "shared").partition("::")[0] for access in match.effects.accesses}
-    return bool(match.candidate.modifiers.volatile) and spaces == {"shared"}
+    """Whether lanes may exchange values by a volatile access: to shared or global memory."""
+    spaces = {(access.space or "global").partition("::")[0] for access in match.effects.accesses}
+    return bool(match.candidate.modifiers.volatile) and spaces <= {"shared", "global"}
 
 
 def _synchronizes(effects: Effects) -> bool:

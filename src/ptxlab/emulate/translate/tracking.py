@@ -152,11 +152,12 @@ class Tracking:
         return found if follows else DEFINED
 
     def _note_lockstep(self, function: Function, address: LlvmAddress, bytes: int, kind: int) -> None:
-        """Compare a volatile access to shared memory with what other lanes did; see `runtime.order.lockstep`."""
+        """Compare a volatile access with what other lanes did; see `runtime.order.lockstep`."""
         match = function.matches[function.position]
         if match is None or not takes_turns(match) or (kind == address_spaces.LOAD and _polls(function, volatile=True)):
             return
-        given = (address.value, bytes, kind, function.instruction_number)
+        space = address_spaces.GLOBAL_SPACE if address.space in (None, "global") else address_spaces.SHARED_SPACE
+        given = (address.value, bytes, kind, function.instruction_number, space)
         function.unit.calls.runtime_call(function, "note_lockstep", given, None)
 
     def tracks(self, function: Function, operand: int) -> LlvmValue | int:

@@ -63,6 +63,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.order.weak = 0
         thread.order.observed = 0
         thread.order.lockstep_store = 0
+        thread.order.lockstep_stores = 0
         thread.order.copies_wait = 0
         thread.order.bulk_wait = 0
         thread.order.products_wait = 0
