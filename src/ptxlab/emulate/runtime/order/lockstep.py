@@ -55,11 +55,11 @@ def note_lockstep(thread: Pointer[Thread], address: u64, bytes: u32, kind: u32, 
         return
     writer = thread.block.threads + ((cell.flags >> WARP_SHIFT) * 32 + trailing_zeros(u32, cell.lanes))
     same: boolean = cell.instruction + 1 == order.lockstep_store
-    behind: boolean = order.lockstep_stores & bit_of(cell.instruction) != 0
+    earlier: boolean = order.lockstep_stores & bit_of(cell.instruction) != 0
     ahead: boolean = writer.order.lockstep_stores & bit_of(order.lockstep_store - 1) != 0
     if writer.order.lockstep_epoch != writer.order.epoch or order.lockstep_epoch != order.epoch:
         ahead = False
-    if not same and not behind and not ahead:
+    if not same and not earlier and not ahead:
         return
     found = add_first(thread, LOCKSTEP, offset, bytes, LOAD, instruction, space)
     if cast(u64, found) != 0:
