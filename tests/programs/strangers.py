@@ -30,6 +30,7 @@ from ptxlab.toolchain import find
 from tests.programs.strangers_list import JUDGED, LEFT_OUT, PROGRAMS, Stranger
 
 _TIMEOUT = 300
+_STOPPED = ("out-of-bounds", "not-emulated")
 
 
 def command_of(one: Stranger) -> list[str]:
@@ -80,6 +81,8 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
         why = next((why for part, why in JUDGED.get(known_as(one.name), {}).items() if part in text), None)
         row["findings"].append(text + (f" [{why}]" if why else ""))
         row["not_judged"] += [] if why else [text]
+    if any(text.startswith(_STOPPED) for text in row["findings"]):
+        row["passed"] = False  # a kernel was stopped, which the program may not notice
     if not row["passed"]:
         row["problem"] = said.strip()[-600:]
     return row
@@ -146,7 +149,8 @@ def _write(output: Path, rows: list[dict[str, Any]], root: Path, programs: list[
         about |= {"repositories": {name: _commit(root / name) for name in folders}}
     about["passed"] = sum(row["passed"] and not row.get("not_judged") for row in ran)
     about["programs"] = len(ran)
-    about |= {"lacking": len(kept) - len(ran)} if is_drawn else {"left_out": LEFT_OUT}
+    missing = [one.name for one in programs if one.name not in found]
+    about |= {"lacking": len(kept) - len(ran), "not_run": missing} if is_drawn else {"left_out": LEFT_OUT}
     output.write_text(json.dumps({**about, "rows": kept}, indent=1) + "\n")
 
 
