@@ -48,3 +48,15 @@ def test_mistakes(file: Path) -> None:
     wrong.write_text(PLAIN.replace("max.f32", "max.f33"))
     found = CliRunner().invoke(ptxlab, ["equal", str(file), str(wrong), *ARGUMENTS])
     assert found.exit_code == 2
+
+
+def test_both_runs_are_shown_where_they_part(file: Path, tmp_path: Path) -> None:
+    other = file.with_name("other.ptx")
+    other.write_text(changed(ONLINE, ("fma.rn.f32 %f2, %f2, %f6, %f7;", "add.f32 %f2, %f2, %f7;")))
+    lab = tmp_path / "lab"
+    command = ["equal", str(file), str(other), *ARGUMENTS, "--lab", str(lab), "--format", "json"]
+    found = CliRunner().invoke(ptxlab, command)
+    assert json.loads(found.stdout)["level"] == "different"
+    page = (lab / "index.html").read_text()
+    assert [page.count(f'src="{name}.html#at=') for name in "ab"] == [1, 1]
+    assert (lab / "a.html").stat().st_size > 1000

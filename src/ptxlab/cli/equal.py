@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -96,10 +100,19 @@ def command(context: click.Context, /, a: Path, b: Path, format: str, **given: A
         if not str(wrong).startswith("equal: "):
             raise
         raise click.UsageError(str(wrong).removeprefix("equal: ")) from None
-    click.echo(json.dumps(found.as_dict(), indent=2) if format == "json" else str(found))
+    click.echo(json.dumps(found.as_dict(), indent=2) if format == "json" else _wrapped(str(found)))
     if given["lab"] is not None:
-        _write_lab(found, given["lab"])
+        with redirect_stdout(sys.stderr):
+            _write_lab(found, given["lab"])
     context.exit(0 if found.same else 2 if found.level == "refused" else 1)
+
+
+def _wrapped(text: str) -> str:
+    """Text as wide as the terminal, if it goes to one."""
+    if not sys.stdout.isatty():
+        return text
+    width = get_terminal_size().columns
+    return "\n".join(fill(line, width, subsequent_indent="      ", break_long_words=False) for line in text.split("\n"))
 
 
 _PAGE = """<!doctype html><meta charset="utf-8"><title>ptxlab equal</title>
