@@ -18,7 +18,7 @@ from ptxlab.verify.task import Data, Sizes, named_by
 from ptxlab.verify.verdict import FAILED, OPEN, PASSED, Finding, Part
 
 MOST_INSTRUCTIONS = 300_000  # of threads: what is followed as expressions in some seconds
-SECONDS = 20.0  # that it may take
+SECONDS = 60.0  # that it may take
 
 
 def equality(judging: Judging, symbolic: bool) -> Part:
