@@ -80,7 +80,7 @@ COMMANDS = [
     ["learn", "lab", "--html", "page.html"],
     ["mcp"],
 ]
-# The folder says that its kernel is of an exercise that is a program in Python; what it computes is no softmax.
+# The folder says that its kernel is of an exercise that is a program in Python; it does not compute a softmax.
 REFUSED = {"learn", "grade"}
 TASK = """\
 import numpy as np
