@@ -80,8 +80,8 @@ def test_large_programs_run(body: str, expected: int) -> None:
     assert run(body, timeout=120) == (expected, [])
 
 
-def test_thousands_of_registers_over_many_waits() -> None:
-    count = 3000
+@pytest.mark.parametrize("count", [1000, pytest.param(3000, marks=pytest.mark.bulk)])
+def test_thousands_of_registers_over_many_waits(count: int) -> None:
     expected = 0
     for i in range(count):
         expected ^= i + (i < 60)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -192,7 +193,17 @@ def test_a_run_without_kernels_imports_next_to_nothing() -> None:
     assert loaded == {"ptxlab", "ptxlab.pytest_plugin"}
 
 
-def test_a_finding_of_several_seeds_is_shown_once(pytester: pytest.Pytester) -> None:
+@pytest.fixture
+def alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
+    """A folder of a user, in which pytest runs in a process of its own, with no other plugin: that takes a third."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_PLUGINS", "ptxlab.pytest_plugin")
+    return pytester.runpytest_subprocess
+
+
+def test_a_finding_of_several_seeds_is_shown_once(
+    pytester: pytest.Pytester, alone: Callable[..., pytest.RunResult]
+) -> None:
     pytester.makefile(".ptx", race=RACE.partition("silent\n")[2])
     pytester.makepyfile("""
         import numpy as np
@@ -201,7 +212,7 @@ def test_a_finding_of_several_seeds_is_shown_once(pytester: pytest.Pytester) -> 
         def test_race(ptxlab_launch):
             ptxlab_launch(ptxlab.load("race.ptx")["reverse"], 1, 64, [np.arange(64, dtype=np.uint32)])
     """)
-    result = pytester.runpytest_subprocess("-p", "no:xdist", "--ptxlab-seeds=3")
+    result = alone("--ptxlab-seeds=3")
     text = result.stdout.str()
     assert text.count("\nerror[data-race]: unsynchronized") == 1
     assert (
@@ -210,25 +221,27 @@ def test_a_finding_of_several_seeds_is_shown_once(pytester: pytest.Pytester) -> 
     result.assert_outcomes(failed=3)
 
 
-def test_equal_differences_of_a_file_are_on_one_line(pytester: pytest.Pytester) -> None:
+def test_equal_differences_of_a_file_are_on_one_line(
+    pytester: pytest.Pytester, alone: Callable[..., pytest.RunResult]
+) -> None:
     pytester.makefile(".ptx", race=RACE)
-    shown = pytester.runpytest_subprocess("-p", "no:xdist").stdout.str()
+    shown = alone().stdout.str()
     assert re.search(r"^  seeds 0, 1, 2: found data-race \d+ with \d+$", shown, re.MULTILINE)
 
 
-def test_targets(pytester: pytest.Pytester) -> None:
+def test_targets(pytester: pytest.Pytester, alone: Callable[..., pytest.RunResult]) -> None:
     pytester.makepyfile("""
         def test_target(ptxlab_target, ptxlab_device):
             print("for", ptxlab_target)
     """)
 
     def targets(*options: str) -> list[str]:
-        result = pytester.runpytest_subprocess("-p", "no:xdist", "-s", *options)
+        result = alone("-s", *options)
         return re.findall(r"for (sm_\w+)", result.stdout.str())
 
     assert targets() == ["sm_80"]
     pytester.makepyprojecttoml('[tool.ptxlab]\ntarget = "sm_90a"\n')
     assert targets() == ["sm_90a"]
     assert targets("--ptxlab-target=sm_90a,sm_100a") == ["sm_90a", "sm_100a"]
-    result = pytester.runpytest_subprocess("-p", "no:xdist", "--ptxlab-target=sm_9")
+    result = alone("--ptxlab-target=sm_9")
     assert "there is no target `sm_9`; did you mean `sm_90`?" in result.stdout.str() + result.stderr.str()
