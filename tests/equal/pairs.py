@@ -249,12 +249,12 @@ def different() -> Iterator[Pair]:
     yield of_mistake("decode_attention", DECODE, "plain", "a lost rescale", r"ex2.approx.ftz.f32 %f27, %f26",
                      "mov.f32 %f27, 0f3F800000")  # fmt: skip
     yield of_mistake("cross_entropy", ROW, "read once", "the target added", "sub.rn.f64", "add.rn.f64")
-    yield of_mistake("mma_attention", ATTENTION, "mma.sync", "a wrong scale", "0f3E38AA3B", "0f3E800000")
-    yield of_mistake("gemv", GEMV, "rows by blocks", "a wrong sign", "add.rn.f32", "sub.rn.f32")
+    yield of_mistake("mma_attention", ATTENTION, "mma.sync", "a wrong scale", "0f3E38AA3B", "0f3E800000", nth=2)
+    yield of_mistake("gemv", GEMV, "rows by blocks", "a wrong sign", "add.rn.f32", "sub.rn.f32", nth=2)
     backward = Gallery("wgmma_attention_backward", HEADS)
     yield Pair(
         "wgmma_attention_backward: a wrong sign",
-        lambda: (backward.launches("wgmma"), lambda **given: gradients(**given, sign=-1.0)),
+        lambda: (backward.launches("wgmma"), partial(gradients, sign=-1.0)),
         DIFFERENT,
         {**backward.options, "outputs": ["dq", "dk", "dv"]},
     )
