@@ -135,6 +135,8 @@ class Terms(Symbolic):
                 parts = parts[::-1]
             simple = _predicates(step.operation, parts[0], parts[1])
             return super().apply(step, parts) if simple is None else simple
+        if step.operation == "cast" and step.type.kind in "usb" and step.type.width <= step.of.width:
+            parts = [_narrowed(parts[0], step.type)]
         found = super().apply(step, parts)
         decide = DECISIONS.get(step.operation)
         if decide is not None and step.of.kind in "usb" and not found.is_constant:
@@ -253,6 +255,17 @@ def is_uniform(values: Iterable[Linear], is_counter: Callable[[Loop], bool]) -> 
         if atom.kind not in (SPECIAL, PARAMETER, ADDRESS, COUNTER, "window") and not isinstance(detail, Symbol):
             return False
     return True
+
+
+def _narrowed(value: Linear, type: Type) -> Linear:
+    """A sum of which only the low bits are wanted: what was extended is as it was before."""
+    found = linear(value.type, value.constant)
+    for atom, factor in value.terms:
+        inner = atom.parts[0] if atom.kind == "cast" and atom.parts[0].type.kind in "usb" else None
+        is_kept = inner is None or inner.type.width < type.width
+        part = linear(value.type, 0, {atom: 1}) if inner is None or is_kept else inner.as_type(value.type)
+        found = found.plus(part, factor)
+    return found
 
 
 def signed(type: Type) -> Type:
