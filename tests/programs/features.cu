@@ -159,13 +159,29 @@ void registered() {
     CHECK(cudaDeviceSynchronize());
     printf("%g\n", own[n - 1]);
 }
-void driver() {
+template <class... T>
+CUresult by_driver(const char* name, T... arguments) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult how;
-    CHECK(cudaGetDriverEntryPointByVersion("cuDeviceGetCount", &found, 12000, cudaEnableDefault, &how));
-    int count = 0;
-    ((CUresult(*)(int*))found)(&count);
-    printf("%d\n", count);
+    CHECK(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how));
+    return ((CUresult(*)(T...))found)(arguments...);
+}
+void driver() {
+    int count = 0, *d, host = 0;
+    by_driver("cuDeviceGetCount", &count);
+    CHECK(cudaMalloc(&d, 4));
+    char* image = strdup(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry store(.param .u64 x)\n"
+                         "{ .reg .b64 %a; ld.param.u64 %a, [x]; st.global.u32 [%a], 42; ret; }\n");
+    CUmodule module;
+    CUfunction function;
+    CUresult loaded = by_driver("cuModuleLoadData", &module, (const void*)image);
+    memset(image, 0xFF, strlen(image)), free(image);  // it is the driver's no longer
+    by_driver("cuModuleGetFunction", &function, module, "store");
+    void* arguments[] = {&d};
+    by_driver("cuLaunchKernel", function, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (CUstream)0, &arguments[0], (void**)0);
+    CHECK(cudaMemcpy(&host, d, 4, cudaMemcpyDeviceToHost));
+    CHECK(cudaFree(d));
+    printf("%d %d %d\n", count, loaded, host);
 }
 void unsupported() {
     cudaIpcMemHandle_t handle;

@@ -23,7 +23,7 @@ OUTPUT = {
     "textures": "8 15 0 7\n",
     "properties": "1 9.0 132 2 1024 cudaErrorInvalidDevice\n",
     "registered": "6\n",
-    "driver": "1\n",
+    "driver": "1 0 42\n",
 }
 
 

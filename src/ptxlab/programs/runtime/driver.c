@@ -56,7 +56,7 @@ API CUresult cuGetErrorString(CUresult error, const char **into) { *into = cudaG
 API CUresult cuModuleLoadData(CUmodule *into, const void *image) {
   start();
   *into = (CUmodule)module_of_image(image);
-  return CUDA_SUCCESS;
+  return result(load((Module *)*into));  // the image may be freed after the call
 }
 API CUresult cuModuleLoadDataEx(CUmodule *into, const void *image, unsigned count, CUjit_option *options, void **values) {
   for (unsigned i = 0; i < count; i++)

@@ -75,7 +75,7 @@ API void __cudaRegisterManagedVar(void **module, void **host, char *device, cons
 
 // --- What the session knows of modules.
 
-static cudaError_t load(Module *module) {
+cudaError_t load(Module *module) {
   if (module->is_loaded) return module->error;
   Bytes bytes = {0}, answer;
   put_number(&bytes, module->count);

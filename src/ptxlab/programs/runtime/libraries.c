@@ -44,6 +44,8 @@ static int compute(Bytes *bytes, const char *name, cudaStream_t stream, void *re
 
 API int cublasCreate_v2(Blas **into) { start(); *into = calloc(1, sizeof **into); return BLAS_OK; }
 API int cublasDestroy_v2(Blas *blas) { free(blas); return BLAS_OK; }
+API int cublasLtCreate(Blas **into) { return cublasCreate_v2(into); }  // products by it are not there
+API int cublasLtDestroy(Blas *blas) { return cublasDestroy_v2(blas); }
 API int cublasSetStream_v2(Blas *blas, cudaStream_t stream) { blas->stream = stream; return BLAS_OK; }
 API int cublasGetStream_v2(Blas *blas, cudaStream_t *into) { *into = blas->stream; return BLAS_OK; }
 API int cublasSetPointerMode_v2(Blas *blas, int mode) { blas->pointer_mode = mode; return BLAS_OK; }

@@ -125,6 +125,7 @@ typedef struct {
 Function *function_of(const void *host);
 cudaError_t know(Function *function);
 Module *module_of_image(const void *image);
+cudaError_t load(Module *module);
 Function *function_named(Module *module, const char *name);
 bool variable_named(Module *module, const char *name, uint64_t *address, uint64_t *size);
 cudaError_t launch(Function *function, const Shape *shape, void **arguments, cudaStream_t stream);
