@@ -16,7 +16,9 @@ ENVIRONMENT = ROOT / ".venv"
 PROGRAMS = ENVIRONMENT / ("Scripts" if os.name == "nt" else "bin")
 STAMP = ENVIRONMENT / ".installed"
 
-PYTEST = ["pytest", "-q", "-n", "auto", "--dist", "worksteal", "--durations", "15"]
+# Without other plugins, and without `assert` of ptxlab itself being rewritten, as pytest does it for what has a plugin.
+PYTEST = ["pytest", "-q", "-p", "xdist", "-p", "_hypothesis_pytestplugin", "-n", "auto", "--dist", "worksteal",
+          "--durations", "15"]  # fmt: skip
 # What native code says before it stops a process is not captured.
 CHECKED = [*PYTEST, "--checked", "--capture", "sys", "tests/cases", "tests/emulate"]
 # The widget of notebooks and the tools of MCP need packages that are not installed here.
@@ -82,6 +84,7 @@ def start(command: list[str], output: int | None = None) -> subprocess.Popen[str
     """Start a program of the environment."""
     # Tests start Python hundreds of times: the bytecode of what is imported is kept, beside the environment.
     bytecode = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ENVIRONMENT / "bytecode")}
+    bytecode["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     environment = {**os.environ, **bytecode, "PATH": f"{PROGRAMS}{os.pathsep}{os.environ.get('PATH', '')}"}
     program = [PROGRAMS / command[0], *command[1:]]
     return subprocess.Popen(program, cwd=ROOT, env=environment, stdout=output, stderr=output and subprocess.STDOUT,

@@ -330,7 +330,7 @@ def test_random_lines_stop_where_the_line_table_says(tmp_path: Path, device_debu
     assert agreement.agree(given, random.Random(5), 12) == (12, [])
 
 
-@pytest.mark.slow
+@pytest.mark.bulk
 def test_values_at_random_lines_are_those_that_the_kernel_prints(tmp_path: Path) -> None:
     path = tmp_path / "scale.cu"
     path.write_text(KERNEL)

@@ -218,7 +218,9 @@ WIDE = [
 ]
 
 
-@pytest.mark.parametrize("case", WIDE, ids=[case.name for case in WIDE])
+# One in three of them, in each run; all of them with --bulk.
+@pytest.mark.parametrize("case", [pytest.param(one, id=one.name, marks=[pytest.mark.bulk] if n % 3 else [])
+                                  for n, one in enumerate(WIDE)])  # fmt: skip
 def test_kernels(case: Case) -> None:
     def everything(workers: int) -> list[Any]:
         module, run = load(case.path), case.make(np.random.default_rng(0))

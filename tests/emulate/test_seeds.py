@@ -112,7 +112,7 @@ def test_a_seed_is_one_schedule_on_any_number_of_cores() -> None:
         assert len({one.coverage for one in found}) == 1
 
 
-@pytest.fixture(params=["processes", "a Dask cluster"])
+@pytest.fixture(params=["processes", pytest.param("a Dask cluster", marks=pytest.mark.bulk)])
 def executor(request: pytest.FixtureRequest) -> Iterator[Executor]:
     if request.param == "processes":
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:

@@ -1,4 +1,7 @@
-"""What instructions and special registers are and do is in the table: no other code but `kernels` asks for names."""
+"""What instructions and special registers are and do is in the table: no other code asks for names.
+
+But for `kernels` and `schedule`, which write instructions.
+"""
 
 from pathlib import Path
 
@@ -12,12 +15,15 @@ ROOT = Path(ptxlab.__file__).parent
 # Sources that must know names: why.
 EXEMPT = {
     "emulate/translate/special.py": "gives each special register its value",
+    "prove/terms.py": "gives each special register its symbol",
+    "prove/intervals.py": "says which of these symbols two threads share",
+    "prove/execution.py": "`discard` leaves any value in memory, for which the table has no word",
     "litmus/instructions.py": "reads the language of litmus tests, which has names of its own: `tld`, `suatom`, `bne`",
 }
 
 
 def test_no_code_asks_for_an_instruction_by_its_name() -> None:
-    found = scan(ROOT, skipped=("isa", "kernels"))
+    found = scan(ROOT, skipped=("isa", "kernels", "schedule"))
     assert [str(finding) for finding in found if finding.path not in EXEMPT] == []
     assert {finding.path for finding in found} == set(EXEMPT), "an exemption that is not needed"
 

@@ -16,13 +16,16 @@ def words(size: Size) -> str:
     return "-".join(f"{key}{value}" for key, value in size.items())
 
 
-FEW = 2  # sizes that the emulator runs outside the bulk tier
+FEW = {  # sizes that the emulator runs outside the bulk tier, 2 for others
+    "wgmma_attention": 1, "wgmma_attention_fp8": 1, "wgmma_attention_backward": 1,
+}  # fmt: skip
 CASES = [
-    pytest.param(name, variant, size, id=f"{name}-{variant}-{words(size)}", marks=[pytest.mark.bulk] * (number >= FEW))
+    pytest.param(name, variant, size, id=f"{name}-{variant}-{words(size)}",
+                 marks=[pytest.mark.bulk] * (number >= FEW.get(name, 2)))
     for name in kernels.names()
     for variant in kernels.entry(name).variants
     for number, size in enumerate(kernels.entry(name).small)
-]
+]  # fmt: skip
 ALL = [pytest.param(*case.values, id=case.id) for case in CASES]
 
 

@@ -17,9 +17,9 @@ ALL = os.environ.get("PTXLAB_CORPUS") == "all"
 SAMPLED = [case for n, case in enumerate(CASES) if ALL or (n % 12 == 0 and case.path.stat().st_size < 8_000)]
 
 
-# One in four of the large files, in each run; all of them with --bulk.
+# One in four of the large files, and every other one of the small, in each run; all of them with --bulk.
 LARGE = [case for case in CASES if case.path.stat().st_size > 16_000]
-SELDOM = {case.name for n, case in enumerate(LARGE) if n % 4}
+SELDOM = {case.name for n, case in enumerate(LARGE) if n % 4} | {case.name for case in CASES[1::2]}
 MARKED = [pytest.param(case, marks=[pytest.mark.bulk] if case.name in SELDOM else []) for case in CASES]
 
 

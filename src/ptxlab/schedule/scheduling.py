@@ -285,17 +285,18 @@ class Schedule:
             found.append(values.astype(_dtype(array.element)))
         return found
 
-    def check(self, *, seeds: int = 3, prove: bool = True, **sizes: int) -> None:
+    def check(self, *, seeds: int = 3, prove: bool = True, **sizes: int) -> Schedule:
         """Run it on the emulator: the outputs are those of the algorithm, no thread races, all accesses are in bounds.
 
         Sizes are two tiles and a rest, or as given. With `prove` the kernel is also compared with the algorithm as one
-        thread runs it, by `ptxlab.equal`: for all values of the arrays.
+        thread runs it, by `ptxlab.equal`: for all values of the arrays. It returns the schedule.
         """
         given = {**sizes, **self.sizes}
         for seed in range(seeds):
             self._check_numbers({**self.some_sizes(), **given}, seed)
         if prove:
             self._check_function({**self.some_sizes(1), **given})
+        return self
 
     def _check_numbers(self, sizes: Mapping[str, int], seed: int) -> None:
         arguments = self.draw(sizes, seed)
