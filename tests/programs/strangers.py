@@ -90,8 +90,11 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
 
 def known_as(name: str) -> str:
     """The name under which findings of a program were judged: that of the list, for one that was drawn."""
-    drawn = re.fullmatch(r"zjin-lcf\+HeCBench/src/([^/]+)-cuda/.*", name)
-    return f"hecbench/{drawn[1]}" if drawn else name
+    for suite, pattern in (("hecbench", r"zjin-lcf\+HeCBench/src/([^/]+)-cuda/.*"),
+                           ("polybench", r"sgrauerg\+polybenchGpu/CUDA/([^/]+)/.*")):  # fmt: skip
+        if drawn := re.fullmatch(pattern, name):
+            return f"{suite}/{drawn[1]}"
+    return name
 
 
 def spell(found: dict[str, Any]) -> str:
