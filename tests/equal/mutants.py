@@ -152,7 +152,7 @@ def try_some(task: tuple[str, int, int]) -> list[dict[str, str]]:
     text, seen, generator, found = format(launch.module), set[str](), random.Random(f"{name} {seed}"), []
     while len(seen) < count:
         mutant = mutate(text, generator)
-        if mutant is None or mutant in seen:
+        if mutant is None or mutant == text or mutant in seen:
             continue
         seen.add(mutant)
         level, wrong = judge(launch, mutant)
