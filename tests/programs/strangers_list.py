@@ -194,8 +194,8 @@ JUDGED: dict[str, dict[str, str]] = {
         "incomplete-check linearprobing.cu:68": "right: it accesses more memory than is tracked",
     },
     "NVIDIA+cuda-samples/Samples/3_CUDA_Features/cdpAdvancedQuicksort/cdpAdvancedQuicksort.cu": {
-        "cdpAdvancedQuicksort.cu:": "right: the warp that counts last reads what other warps have written, and there "
-        "is no fence between these writes and the counter, nor after it",
+        "cdpAdvancedQuicksort.cu:": "right: the warp that counts last reads what other warps have written, without a "
+        "fence between these writes and the counter, or after it",
     },
     "yuhc+gpu-rodinia/cuda/srad/srad_v2/srad.cu": {
         "out-of-bounds srad_kernel.cu:": "right: rows before the first and after the last are read, before what was "
