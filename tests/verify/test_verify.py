@@ -14,6 +14,7 @@ from ptxlab import verify
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.verify import SCHEMA, Array, Scalar, Size, Task, TaskError
 from ptxlab.verify.formulas import FormulaError, evaluate
+from ptxlab.verify.task import load_task
 from tests.verify.cheats import AUTHORED, HEAD, KERNEL, LOAD, STORE, TASK, changed
 
 TASK_FILE = """
@@ -148,3 +149,18 @@ def test_tasks_refuse() -> None:
         Task("t", np.exp, sizes={}, arguments=[Array("x", "f32", "4")])
     with pytest.raises(TaskError, match="there is no type f31"):
         Task("t", np.exp, sizes={}, arguments=[Array("x", "f31", "4", role="out")])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("task = (", "line 1: '\\(' was never closed"),
+        ("x = 1\ny = x.z\n", "line 2: AttributeError: 'int' object has no attribute 'z'"),
+        ("x = 1\n", "task"),
+    ],
+)
+def test_wrong_task_files(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "task.py"
+    file.write_text(text)
+    with pytest.raises(TaskError, match=said):
+        load_task(file)

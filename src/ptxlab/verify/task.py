@@ -21,6 +21,7 @@ from importlib import import_module
 from math import prod
 from pathlib import Path
 from runpy import run_path
+from traceback import extract_tb
 from typing import Any, Literal
 
 import numpy as np
@@ -327,12 +328,28 @@ def _drawn(array: Array, random: np.random.Generator, shape: tuple[int, ...], ki
     return normal * 2.0**-20 if kind == "tiny" else normal
 
 
+def _run(path: str) -> dict[str, Any]:
+    """The names that a file defines; what is wrong with it is said with its line."""
+    try:
+        return run_path(path)
+    except SyntaxError as wrong:
+        raise TaskError(f"`{path}`, line {wrong.lineno}: {wrong.msg}") from wrong
+    except UnicodeDecodeError as wrong:
+        raise TaskError(f"`{path}` is not a file of Python") from wrong
+    except TaskError:
+        raise
+    except Exception as wrong:
+        lines = [frame.lineno for frame in extract_tb(wrong.__traceback__) if frame.filename == path]
+        where = f", line {lines[-1]}" if lines else ""
+        raise TaskError(f"`{path}`{where}: {type(wrong).__name__}: {wrong}") from wrong
+
+
 def load_task(path: str | Path) -> Task:
     """The task that a file defines as `task = Task(...)`, or a problem of KernelBench or GPU MODE.
 
     The file is run, and must be trusted.
     """
-    names = {} if Path(path).is_dir() else run_path(str(path))
+    names = {} if Path(path).is_dir() else _run(str(path))
     found = names.get("task")
     if isinstance(found, Task):
         return found
