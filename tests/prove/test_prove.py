@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ctypes import ArgumentError
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import ptxlab
 from ptxlab.cli.group import ptxlab as command_line
 from ptxlab.measure.data import Host
 from ptxlab.prove import ContractError, MissingSolverError, solver
+from ptxlab.report import Source
 
 KERNELS = Path(ptxlab.__file__).parent / "kernels"
 needs_solver = pytest.mark.skipif(
@@ -233,6 +235,28 @@ def test_command_line(tmp_path: Path) -> None:
     found = CliRunner().invoke(command_line, [*given, "--assume", "oops"])
     assert found.exit_code == 2
     assert "`oops`" in found.output
+    found = CliRunner().invoke(command_line, [*given, "--cluster", "2"])
+    assert found.exit_code == 2
+    assert "a proof does not follow `--cluster` yet" in found.output
+
+
+@needs_solver
+def test_lines_are_those_of_the_source() -> None:
+    text = kernel(".loc 1 7 3\nld.global.u32 %r1, [%x];").module.source.text
+    module = ptxlab.parse(f'{text}.file 1 "k.cu"\n', "k.ptx")
+    module.origins["k.cu"] = Source("k.cu", "\n" * 9)
+    found = ptxlab.prove(module["k"])
+    assert [gap.lines for gap in found.gaps] == [(7,)]
+
+
+@needs_solver
+def test_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise ArgumentError("argument 1: KeyboardInterrupt: ")
+
+    monkeypatch.setattr(import_module("ptxlab.prove.proving")._Proving, "verdict", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        ptxlab.prove(kernel(""))
 
 
 @needs_solver
@@ -246,5 +270,5 @@ def test_an_example_is_run_first() -> None:
 
 def test_without_a_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solver, "z3", None)
-    with pytest.raises(MissingSolverError, match="pip install 'ptxlab\\[prove\\]'"):
+    with pytest.raises(MissingSolverError, match="pip install --only-binary z3-solver 'ptxlab\\[prove\\]'"):
         ptxlab.prove(kernel(""))

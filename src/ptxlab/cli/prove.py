@@ -46,6 +46,9 @@ def command(context: click.Context, /, file: Path, format: str, explain: bool, *
     """
     from ptxlab.prove import ContractError, MissingSolverError, prove
 
+    for option, is_given in (("--cluster", given["cluster"]), ("--set", given["settings"])):
+        if is_given:
+            raise click.UsageError(f"a proof does not follow `{option}` yet")
     name = name_of(file)
     try:
         with time_limit(given["timeout"], name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from ctypes import ArgumentError
 from time import monotonic
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ptxlab import author, ir
 from ptxlab.flow import Facts
+from ptxlab.ir.origin import Origins, line_span
 from ptxlab.measure import Launch
 
 from .contracts import Example, Names, grid_guesses, length_guesses, multiple_guesses
@@ -62,7 +64,12 @@ def prove(
     texts = [assume] if isinstance(assume, str) else list(assume)
     extents = _extents(block)
     example = None if args is None else _example(function, args, _extents(grid or 1))
-    return _Proving(function, extents, shared, texts, example, args, timeout, replays).verdict()
+    try:
+        return _Proving(function, extents, shared, texts, example, args, timeout, replays).verdict()
+    except ArgumentError as wrong:  # what ctypes makes of Ctrl-C while it hands arguments to the solver
+        if "KeyboardInterrupt" in str(wrong):
+            raise KeyboardInterrupt from None
+        raise
 
 
 class _Proving:
@@ -321,9 +328,20 @@ def _example(kernel: ir.Function, args: Sequence[Any], grid: tuple[int, int, int
 
 
 def _lines(kernel: ir.Function, facts: Facts) -> list[int]:
-    """The line of each instruction."""
-    source = kernel.module.source if kernel.module is not None else None
-    return [
-        source.position(one.start)[0] if source is not None and one.start is not None else number + 1
-        for number, one in enumerate(facts.instructions)
-    ]
+    """The line of each instruction: what it was compiled from, where that is known; of PTX its own."""
+    module = kernel.module
+    source = None if module is None else module.source
+    if module is None or source is None:
+        return [number + 1 for number, _ in enumerate(facts.instructions)]
+    own = [1 if one.start is None else source.position(one.start)[0] for one in facts.instructions]
+    if not module.origins:
+        return own
+    origins = Origins(module)
+    spans = [origins.span(line_span(source, line)) for line in own]
+    found = [None if one is None else one.source.position(one.start)[0] for one in spans]
+    last = next((one for one in found if one is not None), own[0])
+    lines = []
+    for line in found:  # what has none, such as the reading of parameters, has that of what is before it
+        last = last if line is None else line
+        lines.append(last)
+    return lines

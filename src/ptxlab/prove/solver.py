@@ -32,7 +32,7 @@ class MissingSolverError(ImportError):
 def require_solver() -> None:
     """Raise where Z3 is not installed."""
     if z3 is None:
-        raise MissingSolverError("prove: it needs the solver Z3: `pip install 'ptxlab[prove]'`")
+        raise MissingSolverError("prove: it needs the solver Z3: `pip install --only-binary z3-solver 'ptxlab[prove]'`")
 
 
 def check(formulas: Iterable[Any], milliseconds: int) -> tuple[str, Any]:
@@ -48,6 +48,7 @@ def limited(milliseconds: int) -> Any:
     solver = z3.Solver()
     solver.set("rlimit", milliseconds * WORK)
     solver.set("timeout", milliseconds * FENCE)
+    solver.set("ctrl_c", False)  # else Ctrl-C ends one question, not the proof
     return solver
 
 

@@ -24,8 +24,9 @@ class Gap:
     help: str = ""
 
     def __str__(self) -> str:
-        place = f"line {self.lines[0]}" if len(self.lines) == 1 else f"lines {', '.join(map(str, self.lines[:4]))}"
-        if len(self.lines) > 4:
+        lines = [*dict.fromkeys(self.lines)]
+        place = f"line {lines[0]}" if len(lines) == 1 else f"lines {', '.join(map(str, lines[:4]))}"
+        if len(lines) > 4:
             place += " and others"
         help = f"\n    help: {self.help}" if self.help else ""
         return f"{place}: {self.about}: {self.reason}{help}"
