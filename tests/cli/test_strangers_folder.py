@@ -12,6 +12,7 @@ import subprocess
 import sys
 import urllib.request
 import uuid
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -185,6 +186,8 @@ def test_no_command_runs_what_is_in_the_folder(folder: Path) -> None:
     assert [name for name, _ in ended] == [command[0] for command in COMMANDS], shown.stderr
     failed = {name for name, status in ended if status != "0"} - SERVERS
     may_fail = set() if is_there("ptxas") and is_there("nvdisasm") else needs_tools
+    if find_spec("z3") is None:
+        may_fail |= {"prove"}
     assert failed - may_fail == REFUSED, shown.stderr
     assert shown.stderr.count("a program in Python that was not started from here") == 5
 
