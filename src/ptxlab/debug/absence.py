@@ -83,5 +83,8 @@ def _outline(text: str) -> Outline:
 
 
 def _read(file: str) -> str:
-    path = Path(file)
-    return path.read_text("utf-8", "replace") if path.is_file() else ""
+    """The text of a file; nothing where there is none that can be read, such as of a name that is too long."""
+    try:
+        return Path(file).read_text("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""

@@ -2,7 +2,7 @@
 
 Each instruction takes the modifiers of its syntax lines, in one of the combinations that those lines allow. The message
 names the modifier that is too much, the one that is missing, or the rule that the combination breaks, and lists the
-forms that come nearest.
+forms that come nearest. `testp.f32` without a property is refused, too; ptxas takes it, and computes nothing.
 
 Wrong:
 

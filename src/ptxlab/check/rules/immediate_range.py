@@ -1,7 +1,8 @@
 """A constant operand is outside the range that the instruction allows.
 
 ptxas accepts any count of arrivals of `mbarrier.init`. The manual allows 1 to 2^20 - 1, which is what an mbarrier can
-hold; so does this rule.
+hold; so does this rule. Of the number of a barrier, and of how many threads it waits for, ptxas reads the low 32 bits
+alone, and takes `bar.sync 4294967296` for barrier 0; this rule reads all.
 
 Wrong:
 
