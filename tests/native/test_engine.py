@@ -238,6 +238,46 @@ def test_loading_and_unloading_does_not_grow_the_process(monkeypatch: pytest.Mon
     assert sizes[3] - sizes[1] < 256 << 10, "the first rounds fill what stays"
 
 
+# Memory that is left in pages 16 GiB apart, one after the other, as large mappings of a program may leave it.
+SCATTERED = """
+import ctypes, mmap, sys
+from pathlib import Path
+from ptxlab.native.engine import compile_text, load
+
+code = compile_text(sys.argv[1], speed=0)
+load([code]).address("add")
+library = ctypes.CDLL(None)
+library.mmap.restype = ctypes.c_void_p
+library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *3 * [ctypes.c_int], ctypes.c_long]
+library.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+FIXED, PRIVATE = 0x100000, 0x4022  # MAP_FIXED_NOREPLACE; MAP_PRIVATE, MAP_ANONYMOUS and MAP_NORESERVE
+large = library.mmap(None, 1 << 40, 0, PRIVATE, -1, 0)
+ranges = [[int(end, 16) for end in line.split()[0].split("-")] for line in open("/proc/self/maps")]
+for (_, end), (start, _) in zip(ranges, ranges[1:]):
+    if large <= end < start:
+        library.mmap(end, start - end, 0, PRIVATE | FIXED, -1, 0)
+for number in range(1, 60):
+    library.munmap(large + number * (16 << 30), mmap.PAGESIZE)
+libraries = [load([code]) for _ in range(10)]
+for one in libraries:
+    values = (ctypes.c_float * 4)(1, 1, 1, 1)
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(one.address("add"))(ctypes.addressof(values))
+    print(*values)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_code_is_linked_wherever_memory_is_left() -> None:
+    """Code that is not optimised has constants that it must be near to: LLVM's other linker aborts on aarch64."""
+    vector = "<float 1.5, float 2.25, float 3.125, float 4.0625>"
+    text = (
+        "define void @add(ptr %p) {\n  %x = load <4 x float>, ptr %p\n"
+        f"  %y = fadd <4 x float> %x, {vector}\n  store <4 x float> %y, ptr %p\n  ret void\n}}\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", SCATTERED, text], capture_output=True, text=True)
+    assert (shown.stdout, shown.stderr) == ("2.5 3.25 4.125 5.0625\n" * 10, "")
+
+
 def test_what_takes_long_is_made_once(folder: Path) -> None:
     made = []
 

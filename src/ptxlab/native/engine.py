@@ -7,6 +7,7 @@ C library, `build` and `compiled` do both for native functions.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
@@ -110,7 +111,10 @@ class Linker:
     """ORC's LLJIT: its libraries can use each other's symbols. It goes when neither it nor they are referred to."""
 
     def __init__(self) -> None:
-        self.jit = _llvm().create_lljit_compiler(_machine(2))
+        # RuntimeDyld, the other linker, aborts on aarch64 where code and constants of an object end up far apart; gdb
+        # knows what it links, though, and it links the objects of Windows.
+        near = not DEBUG and sys.platform != "win32"
+        self.jit = _llvm().create_lljit_compiler(_machine(2), use_jit_link=near)
         self.count = 0
 
     def next_name(self) -> str:
