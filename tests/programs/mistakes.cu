@@ -135,8 +135,7 @@ void host_access() {
     printf("%d\n", d[0]);  // expect host_access: host-access
 }
 void null_access() {
-    volatile int* nothing = nullptr;
-    cudaFree(0);
+    volatile int* nothing = nullptr;  // before the first call of CUDA
     *nothing = 1;  // expect null_access: program-crash
 }
 void aborted() {

@@ -19,7 +19,9 @@ import json
 import os
 import platform
 import re
+import resource
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -29,17 +31,18 @@ from typing import Any
 from ptxlab.toolchain import find
 from tests.programs.strangers_list import JUDGED, LEFT_OUT, PROGRAMS, Stranger
 
-_TIMEOUT = 300
+_TIMEOUT = 300  # of processor time in any process, since other programs may run beside
+_LONGEST = 4 * _TIMEOUT
 _STOPPED = ("out-of-bounds", "not-emulated")
 
 
 def command_of(one: Stranger) -> list[str]:
     """The command line of ptxlab that runs a program."""
-    start = [sys.executable, "-m", "ptxlab"]
+    start, options = [sys.executable, "-m", "ptxlab"], ["--format", "json", *shlex.split(one.options)]
     if one.build:
-        return [*start, "exec", "--format", "json", "--build", one.build, *shlex.split(one.command)]
+        return [*start, "exec", *options, "--build", one.build, *shlex.split(one.command)]
     file, *arguments = shlex.split(one.command)
-    return [*start, "run", file, "--format", "json", "--nvcc", one.nvcc, "--", *arguments]
+    return [*start, "run", file, *options, "--nvcc", one.nvcc, "--", *arguments]
 
 
 def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
@@ -51,22 +54,25 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
         row |= {"built_by": "its own makefile" if "make" in one.build else "one command"}
     else:
         row |= {"build": one.build or f"nvcc {one.nvcc}".strip()}
-    row["command"] = one.command
+    row |= {"command": one.command} | ({"options": one.options} if one.options else {})
     started = time.monotonic()
     try:
         asked = subprocess.run(
-            command_of(one), cwd=root / one.folder, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT,
-            env=os.environ | one.environment(root), stdin=subprocess.DEVNULL, check=False,
+            command_of(one), cwd=root / one.folder, capture_output=True, text=True, errors="replace", timeout=_LONGEST,
+            env=os.environ | one.environment(root), stdin=subprocess.DEVNULL, check=False, preexec_fn=_limit,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return {**row, "passed": False, "problem": f"did not end within {_TIMEOUT} s"}
+        return {**row, "passed": False, "problem": f"did not end within {_LONGEST} s"}
     row["seconds"] = round(time.monotonic() - started, 1)
+    if asked.returncode == -signal.SIGXCPU:
+        return {**row, "passed": False, "problem": f"took more than {_TIMEOUT} s of processor time"}
     try:
         report = json.loads(asked.stdout[asked.stdout.index('{\n  "status"') :])
     except ValueError:
         return {**row, "passed": False, "problem": (asked.stdout + asked.stderr).strip()[-600:]}
     row["status"] = report["status"]
     row["launches"] = sum(kernel["launches"] for kernel in report["kernels"].values())
+    row |= {"skipped_launches": report["skipped_launches"]} if report["skipped_launches"] else {}
     row["kernel_seconds"] = round(sum(kernel["seconds"] for kernel in report["kernels"].values()), 2)
     said = asked.stderr + asked.stdout[: asked.stdout.index('{\n  "status"')]
     row["check"] = one.expected
@@ -86,6 +92,10 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
     if not row["passed"]:
         row["problem"] = said.strip()[-600:]
     return row
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (_TIMEOUT, _TIMEOUT + 10))
 
 
 def known_as(name: str) -> str:

@@ -16,6 +16,8 @@ class Stranger:
     expected: str
     build: str = ""
     nvcc: str = ""
+    options: str = ""
+    """Options of ptxlab, such as `--max-repeats 2`."""
     lacks: str = ""
     """What is not there that it needs, or why it would take too long: it is not run."""
 

@@ -11,9 +11,9 @@ from ptxlab.programs.repeats import Repeats
 class Device:
     """Memory of a device, and how often a kernel ran."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
         self.data, self.runs = numpy.zeros(64, numpy.uint8), 0
-        self.repeats = Repeats()
+        self.repeats = Repeats(most)
 
     def launch(self, name: str, change: Callable[[], None], output: str = "", status: int = 0) -> tuple[int, str]:
         def run() -> tuple[int, str]:
@@ -60,3 +60,28 @@ def test_other_arguments_and_failures_run() -> None:
     assert device.runs == 8
     device.launch("right", lambda: None)
     assert device.runs == 9
+
+
+def test_what_comes_to_rest_later_is_not_computed_again() -> None:
+    """As sums of a narrow type do after some hundred additions."""
+    device = Device()
+
+    def count() -> None:
+        device.data[0] = min(device.data[0] + 1, 35)
+
+    for _ in range(200):
+        device.launch("count", count)
+    assert (device.runs, device.data[0]) == (48, 35)
+
+
+def test_limit_of_repeats() -> None:
+    """Each launch, by its arguments, runs as often as was asked for; the others are counted."""
+    device = Device(most=3)
+
+    def count() -> None:
+        device.data[0] += 1
+
+    for _ in range(10):
+        device.launch("count by one", count)
+    device.launch("count", count)
+    assert (device.runs, device.data[0], device.repeats.skipped) == (4, 4, 7)

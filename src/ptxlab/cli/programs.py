@@ -23,10 +23,16 @@ if TYPE_CHECKING:
     from ptxlab.programs.program import ProgramResult
 
 _OF_KERNELS = ("entry", "grid", "block", "cluster", "arguments", "settings", "shared")
-_OF_BOTH = ("path", "target", "seed", "checks", "only", "timeout", "gpu", "format", "nvcc", "device")
+_OF_BOTH = ("path", "target", "seed", "checks", "only", "timeout", "gpu", "format", "nvcc", "device", "max_repeats")
 _NOT_RUN = ("unsupported-call", "no-ptx", "stripped-program")
 
 nvcc_option = click.option("--nvcc", metavar="OPTIONS", default="", help="Options for the compiler of a whole program.")
+
+repeats_option = click.option(
+    "--max-repeats", metavar="N", type=click.IntRange(min=1),
+    help="Run a launch that a program repeats with the same arguments N times at most, as in a benchmark's loop. The "
+    "others are counted and left out: what they would compute is missing.",
+)  # fmt: skip
 
 
 def is_program(context: click.Context, path: Path) -> bool:
@@ -84,9 +90,10 @@ def run_and_show(command: Sequence[str], given: dict[str, Any], name: str, folde
     format: Format = given["format"]
     launch = {"seed": given["seed"], "timeout": given["timeout"],
               "checks": (given["only"] or True) if given["checks"] else False}  # fmt: skip
+    options = ProgramOptions(given["gpu"], launch, folders, format != "full", max_repeats=given["max_repeats"])
     sys.stdout.flush()
     try:
-        result = run_program(command, ProgramOptions(given["gpu"], launch, folders, format != "full"))
+        result = run_program(command, options)
     except PtxError as wrong:
         show_failure(wrong.diagnostics, name, format)
         if any(one.code in _NOT_RUN for one in wrong.diagnostics):
@@ -125,7 +132,8 @@ def _summary(result: ProgramResult) -> str:
 
     ended = f"ended with status {result.status}" if result.status >= 0 else f"was ended by {signal_name(result.status)}"
     work = f"{launches:,} launch{'es' * (launches != 1)}{kernels} in {seconds:.2f} s, as {result.gpu}"
-    return f"the program {ended}: {work}"
+    skipped = f"; {result.skipped:,} of them were not run (--max-repeats)" if result.skipped else ""
+    return f"the program {ended}: {work}{skipped}"
 
 
 def _as_object(result: ProgramResult, found: Sequence[Diagnostic]) -> dict[str, Any]:
@@ -133,6 +141,7 @@ def _as_object(result: ProgramResult, found: Sequence[Diagnostic]) -> dict[str, 
         "status": result.status,
         "gpu": result.gpu,
         "seconds": result.seconds,
+        "skipped_launches": result.skipped,
         "kernels": {name: {"launches": one.count, "seconds": one.seconds} for name, one in result.launches.items()},
         "diagnostics": json.loads(render(found, "json")),
     }

@@ -29,7 +29,7 @@ from ptxlab.cli.launching import (
     timeout_option,
 )
 from ptxlab.cli.plain_arguments import Argument
-from ptxlab.cli.programs import is_program, nvcc_option, run_source
+from ptxlab.cli.programs import is_program, nvcc_option, repeats_option, run_source
 from ptxlab.cli.trying import Inputs, try_seeds
 from ptxlab.report import Diagnostic, Format, KernelError, PtxError
 
@@ -203,10 +203,11 @@ class Request:
 @click.option("--tolerance", metavar="X", type=click.FloatRange(min=0), default=TOLERANCE, show_default=True,
               help="How much floats may differ for --expect, as a part of the largest.")  # fmt: skip
 @nvcc_option
+@repeats_option
 @gate_options
 @format_option
 @click.pass_context
-def command(context: click.Context, /, nvcc: str, **given: Any) -> None:
+def command(context: click.Context, /, nvcc: str, max_repeats: int | None, **given: Any) -> None:
     """Run a kernel, on a GPU or on the emulator, and show its results; or a whole program.
 
     An argument is a number, TYPE=VALUE for one of another type than its parameter, TYPE[SHAPE]=VALUE for an array,
@@ -261,7 +262,9 @@ def command(context: click.Context, /, nvcc: str, **given: Any) -> None:
       ptxlab run program.cu --nvcc '-O2 -Iinclude' -- --size 64
     """
     if is_program(context, given["path"]):
-        context.exit(run_source(context, nvcc, given))
+        context.exit(run_source(context, nvcc, given | {"max_repeats": max_repeats}))
+    if max_repeats is not None:
+        raise click.UsageError("`--max-repeats` is for whole programs")
     if nvcc:
         raise click.UsageError("`--nvcc` is for whole programs: options for the compiler of a kernel follow `--`")
     request = Request(**given)

@@ -12,7 +12,7 @@ from ptxlab.programs.lines import HostLines
 from ptxlab.programs.session import AllocationRecord, HostFinding, Log
 from ptxlab.report import Diagnostic, Label, error, warning
 
-_NOTES = ("leak",)
+_NOTES = ("leak", "missing-device")
 _ALLOCATION = re.compile(r"(?<![\w])allocation (\d+)\b")
 
 

@@ -27,6 +27,10 @@ PAGES = {
         "The kernel has not run. A launch returns nothing: `cudaGetLastError()` after it has the error, for example "
         "of a block with more than 1024 threads."
     ),
+    "missing-device": (
+        "The program asks for a GPU with another number than 0.\n\n"
+        "ptxlab has one GPU. The call fails, as on a machine with one; this is a note."
+    ),
     "leak": "Memory of CUDA was not freed when the program ended.\n\nThe system frees it; this is a note.",
     "unsupported-call": (
         "The program calls a function of CUDA that ptxlab does not have.\n\n"

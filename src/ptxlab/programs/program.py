@@ -37,6 +37,8 @@ class ProgramResult:
     gpu: str
     recorded: Sequence[tuple[RecordedLaunch, str]] = ()
     """Launches that were recorded, each with the line of the host that launched it."""
+    skipped: int = 0
+    """Launches that were not run, as they repeat others more often than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class ProgramOptions:
     folders: Sequence[Path] = ()
     output_to_stderr: bool = False
     record: Recorder = lambda kernel, log: None
+    max_repeats: int | None = None
+    """How often a launch runs at most that is repeated with the same arguments."""
 
 
 def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResult:
@@ -76,7 +80,7 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
             child = subprocess.Popen([str(program.absolute()), *command[1:]], env=environment, stdout=output)
             try:
                 _serve(server, child, partial(Process, modules=modules, options=options.launch or {}, log=log,
-                                              record=options.record))  # fmt: skip
+                                              record=options.record, max_repeats=options.max_repeats))  # fmt: skip
             except BaseException:
                 child.terminate()
                 try:
@@ -88,7 +92,8 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
     lines.read([one.frames for one in log.recorded])
     recorded = [(one, lines.spell(one.frames) or "") for one in log.recorded]
     spent = time.perf_counter() - started
-    return ProgramResult(child.returncode, found, log.launches, spent, modules.gpu.name, recorded)
+    skipped = sum(one.skipped for one in log.repeats)
+    return ProgramResult(child.returncode, found, log.launches, spent, modules.gpu.name, recorded, skipped)
 
 
 def _files(program: Path) -> list[Elf]:

@@ -1,7 +1,8 @@
 """Launches that a program repeats, as benchmarks do: one that changed nothing is not run again.
 
 A launch depends on its kernel, its arguments and the memory of the device alone. If it leaves the memory as it was,
-then the same launch, with the same memory, does so again, prints the same and has the same findings.
+then the same launch, with the same memory, does so again, prints the same and has the same findings. One that does
+change memory is run as often as the program asks, unless the user has set a limit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any
 import numpy
 
 _BYTES_A_SECOND = 4_000_000_000  # that are copied or compared
-_SHARE = 0.1  # of a launch's time that may go into that, at the second, fourth, eighth, ... launch
+_SHARE = 0.1  # of a launch's time that may go into that, when it is tried
+_EACH = 16  # launches after which it is tried again; before, at the second, fourth and eighth
 _LARGEST = 1 << 30  # bytes that are kept
 
 Memory = Sequence["numpy.ndarray[Any, Any]"]
@@ -31,7 +33,8 @@ class _Known:
 class Repeats:
     """The launches of a process so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most, self.skipped = most, 0
         self._known: dict[Hashable, _Known] = {}
         self._state: Memory | None = None
         self._settled: dict[Hashable, str] = {}  # launches that leave `_state` as it is, with what they print
@@ -42,6 +45,9 @@ class Repeats:
         """The status and the output of a launch; `key` is all that it depends on but for `memory`."""
         known = self._known.setdefault(key, _Known())
         known.count += 1
+        if self._most is not None and known.count > self._most:
+            self.skipped += 1
+            return 0, ""
         is_tried = known.count > 1 and self._keep(key, known, memory())
         if is_tried and key in self._settled:
             return 0, self._settled[key]
@@ -62,7 +68,7 @@ class Repeats:
             if self._is_state(memory):
                 return True
             self._state, self._settled = None, {}
-        if not is_quick or size > _LARGEST or known.count & (known.count - 1):
+        if not is_quick or size > _LARGEST or (known.count & (known.count - 1) and known.count % _EACH):
             return False
         self._state = [part.copy() for part in memory]
         return True

@@ -107,6 +107,8 @@ class Log:
     """Where the launch was in which a finding of the device was made, by its position."""
     allocations: list[AllocationRecord] = field(default_factory=list)
     recorded: list[RecordedLaunch] = field(default_factory=list)
+    repeats: list[Repeats] = field(default_factory=list)
+    """Of each process."""
 
 
 Recorder = Callable[[str, Log], Record | None]
@@ -117,8 +119,9 @@ class Process:
     """One process of the program: its device memory, its modules, and answers to its requests."""
 
     def __init__(
-        self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder
-    ) -> None:
+        self, connection: socket.socket, modules: Modules, options: dict[str, Any], log: Log, record: Recorder,
+        max_repeats: int | None,
+    ) -> None:  # fmt: skip
         self.connection, self.modules, self.options, self.log, self.record = connection, modules, options, log, record
         _, received, _, _ = socket.recv_fds(connection, 1, 1)
         self._view = mmap.mmap(received[0], VIEW_SIZE, mmap.MAP_SHARED)
@@ -127,7 +130,8 @@ class Process:
         self.memory = HostMemory()
         self.numbers: dict[int, int] = {}  # of allocations, by their addresses
         self.arrays: dict[int, int] = {}  # sizes by addresses
-        self.repeats = Repeats()
+        self.repeats = Repeats(max_repeats)
+        log.repeats.append(self.repeats)
         self.objects: dict[int, Any] = {}
         self._next_object = 0
         self.generators: list[numpy.random.Generator] = []  # of cuRAND

@@ -29,7 +29,13 @@ static int64_t fact(const char *name, bool *found) {
 int device_number(const char *name) { return (int)fact(name, 0); }
 uint64_t memory_limit(void) { return (uint64_t)fact("memory_available", 0); }
 
-#define DEVICE_0(device) do { ALIVE; CHECKED((device) == 0, cudaErrorInvalidDevice); } while (0)
+static bool is_here(int device) {
+  char message[100];
+  snprintf(message, sizeof message, "the program asks for GPU %d, and there is one: GPU 0", device);
+  if (device) finding("missing-device", message, 0, 0);
+  return !device;
+}
+#define DEVICE_0(device) do { ALIVE; CHECKED(is_here(device), cudaErrorInvalidDevice); } while (0)
 
 API cudaError_t cudaGetDeviceCount(int *into) { ALIVE; CHECKED(into, cudaErrorInvalidValue); *into = 1; return cudaSuccess; }
 API cudaError_t cudaSetDevice(int device) { DEVICE_0(device); return cudaSuccess; }

@@ -140,11 +140,6 @@ static char *reach(const void *pointer, uint64_t size, const char *call, const c
   return mine(address);
 }
 
-static bool must_be_device(const void *pointer, bool said_device) {
-  (void)pointer;
-  return said_device;
-}
-
 // Whether the kind of a copy says that an address of the device is one of the host.
 static bool wrong_kind(const void *pointer, bool said_host, const char *call) {
   Allocation *one = is_device_address((uint64_t)pointer) ? allocation_at((uint64_t)pointer) : 0;
@@ -166,8 +161,8 @@ static cudaError_t copy_box(const Operation *o) {
   uint64_t reach_to = (o->depth - 1) * o->to_slice + (o->height - 1) * o->to_pitch + o->width;
   uint64_t reach_from = (o->depth - 1) * o->from_slice + (o->height - 1) * o->from_pitch + o->width;
   if (wrong_kind(o->to, to_host, o->name) || wrong_kind(o->from, from_host, o->name)) return fail(cudaErrorInvalidValue);
-  char *to = reach(o->to, reach_to, o->name, "writes", must_be_device(o->to, to_device));
-  char *from = to ? reach(o->from, reach_from, o->name, "reads", must_be_device(o->from, from_device)) : 0;
+  char *to = reach(o->to, reach_to, o->name, "writes", to_device);
+  char *from = to ? reach(o->from, reach_from, o->name, "reads", from_device) : 0;
   CHECKED(to && from, cudaErrorInvalidValue);
   for (size_t z = 0; z < o->depth; z++)
     for (size_t y = 0; y < o->height; y++)

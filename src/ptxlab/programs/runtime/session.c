@@ -308,6 +308,9 @@ static void redirect(const char *file) {
 
 __attribute__((constructor)) static void loaded(void) {
   const char *parent = getenv("PTXLAB_PARENT");
-  if (parent && atoi(parent) == getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);  // the program ends with its session
+  if (parent && atoi(parent) == getppid()) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);  // the program ends with its session
+    watch_faults();  // also of code before the first call of CUDA
+  }
   if (getenv("PTXLAB_SESSION")) redirect("/proc/self/exe");
 }
