@@ -151,31 +151,32 @@ def _is_alike(said: Sequence[dict[str, float]], name: str) -> bool:
     return None not in values and (len(set(values)) == 1 or all(value != value for value in values))
 
 
-def compare(tried: list[Tried], outputs: Sequence[Said], *, is_optimized: bool) -> tuple[int, list[str]]:
-    """How many values were compared, and what differs between the debugger and the prints."""
+def compare(tried: list[Tried], outputs: Sequence[Said], *, is_optimized: bool) -> tuple[int, int, list[str]]:
+    """At how many lines values were compared, how many values, and what differs between the debugger and the prints."""
     wrong: list[str] = []
-    compared = 0
+    compared = lines = 0
     for one in tried:
         counts = {len(output[one.line]) for output in outputs}
         same = len(outputs[0][one.line])  # by the schedule that was debugged; a fault may end another one earlier
         if same != len(one.visits) < MOST_VISITS and not is_optimized:
             wrong.append(f"line {one.line}: stops {len(one.visits)} times, and is executed {same} times")
-        if is_optimized and counts != {len(one.visits)}:
-            continue  # a line of optimized code is entered in another way
-        for number, (visited, *all_said) in enumerate(
-            zip(one.visits, *(output[one.line] for output in outputs), strict=False)
-        ):
-            said = all_said[0]
+        printed = [output[one.line] for output in outputs]
+        if is_optimized and counts != {len(one.visits)}:  # it is entered in another way: what is always the same counts
+            printed = [[said] * len(one.visits) for output in printed for said in output]
+        before = compared
+        for number, (visited, *all_said) in enumerate(zip(one.visits, *printed, strict=False)):
+            said = all_said[0] if all_said else {}
             for name, (value, type) in visited.items():
                 is_local = type.kind == "pointer" and int(value) >> 56 == LOCAL  # the copy has other variables there
-                if is_local or not _is_alike(all_said, name):
+                if is_local or not all_said or not _is_alike(all_said, name):
                     continue
                 compared += 1
                 is_same = int(value) % 2**64 == int(said[name]) % 2**64 if type.kind == "pointer" else (
                     value == said[name] or (value != value and said[name] != said[name]))  # fmt: skip
                 if not is_same:
                     wrong.append(f"line {one.line}, visit {number + 1}: {name} is {value}, prints {said[name]}")
-    return compared, wrong
+        lines += compared > before
+    return lines, compared, wrong
 
 
 def _row_above(code: list[str], line: int) -> str:
@@ -187,7 +188,7 @@ def _row_above(code: list[str], line: int) -> str:
 def agree(
     given: dict[str, Any], chooser: random.Random, count: int, *, is_optimized: bool = False
 ) -> tuple[int, int, list[str]]:
-    """How many lines of a kernel were stopped at, how many values were compared, and what differs."""
+    """At how many lines of a kernel values were compared, how many values, and what differs."""
     path = Path(given["program"])
     session = Session().with_request({**given, "deviceDebug": not is_optimized}).open()
     debugger = session.debugger
@@ -213,7 +214,7 @@ def agree(
             raise AssertionError(f"{path}: the copy that prints does not compile, without {hidden}")
     finally:
         copy.unlink()
-    return len(tried), *compare(tried, [read(tried, output) for output in outputs], is_optimized=is_optimized)
+    return compare(tried, [read(tried, output) for output in outputs], is_optimized=is_optimized)
 
 
 def _output(given: dict[str, Any]) -> str:

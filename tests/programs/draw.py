@@ -1,10 +1,11 @@
 """A list of programs of others that was drawn blindly: by a seed, of all that have a `main()` and use CUDA.
 
     python -m tests.programs.draw MIRRORS --seed 35 --output tests/programs/drawn.json
+    python -m tests.programs.draw MIRRORS --seed 36 --second --output tests/programs/drawn_second.json
 
-MIRRORS has the repositories as `owner+name/repo`, without a work tree. The file has, for each suite, an order of its
-programs in which they are tried. What lacks a library or data that is not there is named and the next is taken, so that
-the list is not chosen; `strangers.py` runs them.
+The second list is of other folders and projects than the first. MIRRORS has the repositories as `owner+name/repo`,
+without a work tree. The file has, for each suite, an order of its programs in which they are tried. What lacks a
+library or data is named and the next is taken, so that the list is not chosen; `strangers.py` runs them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.programs.strangers_list import PROGRAMS
+
+FIRST = Path(__file__).with_name("drawn.json")
 _MAIN = r"^[^/*]*\bmain[[:space:]]*\("
 _SPARE = 3  # as many times as many are drawn as must run
 
@@ -45,6 +49,16 @@ SUITES = (
     Suite("texts", ("siboehm+SGEMM_CUDA", *(f"simveit+{name}" for name in _AUTHORS)), r"", 6),
 )
 
+SECOND = (
+    Suite("cuda-samples", ("NVIDIA+cuda-samples",), r"Samples/", 2),
+    Suite("hecbench", ("zjin-lcf+HeCBench",), r"src/[^/]+-cuda/", 3),
+    Suite("polybench", ("sgrauerg+polybenchGpu",), r"CUDA/", 1),
+    Suite("books", ("brucefan1983+CUDA-Programming", "deeperlearning+professional-cuda-c-programming"), r"", 3),
+    Suite("courses", ("CoffeeBeforeArch+cuda_programming", "olcf+cuda-training-series"), r"", 2),
+    Suite("blog", ("NVIDIA-developer-blog+code-samples",), r"", 2),
+    Suite("parboil", ("abduld+Parboil",), r"benchmarks/[^/]+/src/cuda", 1),
+)
+
 
 def _git(folder: Path, *arguments: str) -> list[str]:
     asked = subprocess.run(
@@ -68,20 +82,27 @@ def programs(suite: Suite, mirrors: Path) -> list[str]:
     return found
 
 
+def _folder(name: str) -> str:
+    return name.split("/")[-2].removesuffix("-cuda")
+
+
 def main() -> None:
     """Draw, and write what was drawn."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("mirrors", type=Path)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--second", action="store_true")
     asked = parser.parse_args()
+    first = {_folder(name) for suite in json.loads(FIRST.read_text())["suites"].values() for name in suite["order"]}
+    left_out = {*first, *(one.name.split("/")[1] for one in PROGRAMS)} if asked.second else set()
     chance = random.Random(asked.seed)
     drawn: dict[str, object] = {"seed": asked.seed, "commits": {}, "suites": {}}
-    for suite in SUITES:
+    for suite in SECOND if asked.second else SUITES:
         for repository in suite.repositories:
             head = _git(asked.mirrors / repository / "repo", "rev-parse", "HEAD")
             drawn["commits"][repository] = head[0] if head else ""  # type: ignore[index]
-        known = programs(suite, asked.mirrors)
+        known = [name for name in programs(suite, asked.mirrors) if _folder(name) not in left_out]
         order = chance.sample(known, min(len(known), _SPARE * suite.count))
         drawn["suites"][suite.name] = {"programs": len(known), "must_run": suite.count, "order": order}  # type: ignore[index]
     asked.output.write_text(json.dumps(drawn, indent=1) + "\n")

@@ -7,9 +7,9 @@ ROOT has the folders `cuda-samples`, `llm.c`, `hecbench`, `polybench`, `rodinia`
 are not part of this one. A program passes if what it prints has the text of its own check and it ends with its own
 status; a finding must be one that was judged right, in `strangers_list.py`.
 
-LIST says, for the programs of `drawn.json` in their order, how each is built and run, and what it prints if all is
-well, or what it `lacks`; it is not part of this repository, as it builds programs of others. Those that lack something,
-and those that are too long, are counted and named.
+LIST says, for the programs of `drawn.json` (or of another order, `--order tests/programs/drawn_second.json`), how each
+is built and run, and what it prints if all is well, or what it `lacks`; it is not part of this repository, as it builds
+programs of others. Those that lack something, and those that are too long, are counted and named.
 """
 
 from __future__ import annotations
@@ -120,6 +120,9 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--output", type=Path)
     parser.add_argument("--drawn", type=Path)
+    parser.add_argument(
+        "--order", type=Path, default=Path(__file__).with_name("drawn.json"), help="the list's own order"
+    )
     parser.add_argument("--missing", action="store_true", help="only those that the output does not have")
     asked = parser.parse_args()
     rows: list[dict[str, Any]] = []
@@ -131,7 +134,8 @@ def main() -> None:
             rows.append(run(one, asked.root.absolute(), asked.drawn is not None))
             print(json.dumps(rows[-1]), flush=True)
             if asked.output:
-                _write(asked.output, rows[-1:], asked.root, programs, asked.drawn is not None)
+                order = None if asked.drawn is None else json.loads(asked.order.read_text())
+                _write(asked.output, rows[-1:], asked.root, programs, order)
     passed = sum(row["passed"] and not row["not_judged"] for row in rows)
     print(f"{passed} of {sum('lacks' not in row for row in rows)} pass their own checks")
 
@@ -142,20 +146,21 @@ def _commit(folder: Path) -> str:
     return beside.read_text().strip() if beside.is_file() else ""
 
 
-def _write(output: Path, rows: list[dict[str, Any]], root: Path, programs: list[Stranger], is_drawn: bool) -> None:
+def _write(
+    output: Path, rows: list[dict[str, Any]], root: Path, programs: list[Stranger], drawn: dict[str, Any] | None
+) -> None:
     """Replace the rows of these programs, and keep the others."""
     before = json.loads(output.read_text())["rows"] if output.is_file() else []
     found = {row["program"]: row for row in (*before, *rows)}
     kept = [found[one.name] for one in programs if one.name in found]
     ran = [row for row in kept if "lacks" not in row]
-    given = f"{'--drawn LIST ' * is_drawn}--output evidence/{output.name}"
+    given = f"{'--drawn LIST ' * (drawn is not None)}--output evidence/{output.name}"
     about: dict[str, Any] = {
         "command": f"python -m tests.programs.strangers ROOT {given}",
         "machine": platform.machine(),
         "nvcc": find("nvcc").version,
     }
-    if is_drawn:
-        drawn = json.loads(Path(__file__).with_name("drawn.json").read_text())
+    if drawn is not None:
         about |= {"seed": drawn["seed"], "repositories": drawn["commits"]}
     else:
         folders = sorted({one.folder.split("/")[0] for one in programs})
@@ -163,7 +168,7 @@ def _write(output: Path, rows: list[dict[str, Any]], root: Path, programs: list[
     about["passed"] = sum(row["passed"] and not row.get("not_judged") for row in ran)
     about["programs"] = len(ran)
     missing = [one.name for one in programs if one.name not in found]
-    about |= {"lacking": len(kept) - len(ran), "not_run": missing} if is_drawn else {"left_out": LEFT_OUT}
+    about |= {"lacking": len(kept) - len(ran), "not_run": missing} if drawn else {"left_out": LEFT_OUT}
     output.write_text(json.dumps({**about, "rows": kept}, indent=1) + "\n")
 
 
