@@ -92,7 +92,7 @@ def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
     sizes, start = sizes_of(made, chance), time.time()
     found: dict[str, Any] = {"seed": seed, "schedule": repr(made), "sizes": sizes, "refused": refused, "wrong": ""}
     try:
-        made.check(seeds=2, prove=chance.random() < proved, **{**sizes, **made.sizes})
+        made.check(seeds=2, symbolic=chance.random() < proved, **{**sizes, **made.sizes})
     except Exception:  # any of them is a defect, and is reported
         found["wrong"] = traceback.format_exc()[-3000:]
     found["seconds"] = time.time() - start

@@ -44,13 +44,13 @@ def rows(of, warps: int = 2) -> Schedule:
 
 @pytest.mark.parametrize("one", ALGORITHMS, ids=lambda one: one.name)
 def test_one_thread_computes_the_algorithm(one):
-    assert schedule(one).check(seeds=1, prove=False, **{size: 5 + number for number, size in enumerate(one.sizes)})
+    assert schedule(one).check(seeds=1, symbolic=False, **{size: 5 + number for number, size in enumerate(one.sizes)})
 
 
 @pytest.mark.parametrize("sizes", [{"m": 21, "n": 37, "k": 19}, {"m": 32, "n": 32, "k": 24}, {"m": 1, "n": 1, "k": 1}])
 @pytest.mark.parametrize("make", [tiled, pipelined, prefetched])
 def test_products_of_any_size(make, sizes):
-    assert make().check(seeds=1, prove=False, **sizes)
+    assert make().check(seeds=1, symbolic=False, **sizes)
 
 
 @pytest.mark.bulk
@@ -61,18 +61,18 @@ def test_a_schedule_is_the_same_function():
 @pytest.mark.parametrize("of", [row_sum, softmax, rms_norm, gemv], ids=lambda one: one.name)
 @pytest.mark.parametrize("warps", [1, 2])
 def test_rows_are_reduced_by_threads(of, warps):
-    assert rows(of, warps).check(seeds=1, prove=False, m=2, n=150)
+    assert rows(of, warps).check(seeds=1, symbolic=False, m=2, n=150)
 
 
 def test_a_box_in_shared_memory_reaches_beyond_the_tile():
     s = schedule(convolution).tile(i=4, j=16).blocks().threads("i", "j").stage("x", "f", in_="shared", at="")
-    s.check(seeds=1, prove=False, h=9, w=33)
+    s.check(seeds=1, symbolic=False, h=9, w=33)
     assert "6 x 18 of x" in str(s)
 
 
 def test_a_transpose_goes_through_shared_memory():
     s = schedule(transpose).tile(i=16, j=16).blocks().threads("j", "i").stage("x", in_="shared", at="", pad=1)
-    assert s.check(seeds=1, prove=False, m=33, n=18)
+    assert s.check(seeds=1, symbolic=False, m=33, n=18)
 
 
 def synchronizations(launch) -> list[int]:
@@ -119,7 +119,7 @@ def test_barriers_of_warps_are_enough_where_warps_keep_to_themselves():
     s = schedule(matmul).tile(i=4, j=32).blocks().threads("i", "j").tile(x=32).stage("a", in_="shared")
     assert "bar.warp.sync" in str(s)
     assert "bar.sync" not in str(s)
-    s.check(seeds=1, prove=False)
+    s.check(seeds=1, symbolic=False)
 
 
 def test_a_schedule_is_a_value():
@@ -131,7 +131,7 @@ def test_a_schedule_is_a_value():
     assert other.history() == s.history()[:-1]
     fixed = s.copy(k=16)
     assert ".param .s32 k" not in str(fixed)
-    fixed.check(seeds=1, prove=False)
+    fixed.check(seeds=1, symbolic=False)
 
 
 def test_the_text_says_which_step_made_what():
@@ -181,7 +181,7 @@ def test_a_refused_step_leaves_the_schedule_as_it_was():
     with pytest.raises(PtxError):
         s.blocks("x")
     assert s.history() == ["tile(i=16)"]
-    s.check(seeds=1, prove=False, m=17, n=2, k=3)
+    s.check(seeds=1, symbolic=False, m=17, n=2, k=3)
 
 
 def carried(x: f32["n"]):

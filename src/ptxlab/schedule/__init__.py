@@ -3,7 +3,8 @@
 - `statements`, `read`: a Python function as an algorithm; `reference`: what it means, by NumPy.
 - `state`, `steps`: what is decided, and how; a step is a file.
 - `plan`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`: barriers, derived.
-- `address`, `elements`, `expressions`, `emit`: the tree as a kernel of `ptxlab.author`.
+- `emit`, `loops`, `copies`, `operands`, `computing`: the tree as a kernel of `ptxlab.author`; `writing` is what these
+  share, with `address`, `elements` and `expressions`.
 - `scheduling`: what a user holds.
 """
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from ptxlab.author import Kernel
 from ptxlab.author.lines import SourcePosition, refuse
-from ptxlab.equal import equal
+from ptxlab.equal import Verdict, equal
 from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
 from ptxlab.measure import Launch
@@ -50,6 +50,7 @@ STEPS: dict[str, Callable[..., State]] = {
     for one in (tile, blocks, threads, reorder, stage, vectorize, pipeline, prefetch, unroll, raster, resident)
 }
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
+ACCEPTED = ("same-bits", "same-function", "near")  # verdicts of `equal` on a kernel and the plain one
 TOLERANCE = 1e-4  # of the largest element of an output
 _GRID = "xyz"
 
@@ -90,6 +91,8 @@ class Schedule:
         self.steps: tuple[Step, ...] = ()
         self._states = [State.start(algorithm, target, sizes, position)]
         self._kernels: dict[Any, tuple[Plan, Kernel]] = {}
+        self.verdict: Verdict | None = None
+        """What `equal` said in the last `check`."""
 
     def take(self, *steps: Step) -> Self:
         """Take steps that are values, as those of another schedule."""
@@ -285,16 +288,17 @@ class Schedule:
             found.append(values.astype(_dtype(array.element)))
         return found
 
-    def check(self, *, seeds: int = 3, prove: bool = True, **sizes: int) -> Schedule:
+    def check(self, *, seeds: int = 3, symbolic: bool = True, **sizes: int) -> Schedule:
         """Run it on the emulator: the outputs are those of the algorithm, no thread races, all accesses are in bounds.
 
-        Sizes are two tiles and a rest, or as given. With `prove` the kernel is also compared with the algorithm as one
-        thread runs it, by `ptxlab.equal`: for all values of the arrays. It returns the schedule.
+        Sizes are two tiles and a rest, or as given. With `symbolic` the kernel is also compared with the plain kernel
+        of the algorithm by `ptxlab.equal`, for all values of the arrays that take the same branches; `verdict` is then
+        its answer, which must be one of `ACCEPTED`. It returns the schedule.
         """
         given = {**sizes, **self.sizes}
         for seed in range(seeds):
             self._check_numbers({**self.some_sizes(), **given}, seed)
-        if prove:
+        if symbolic:
             self._check_function({**self.some_sizes(1), **given})
         return self
 
@@ -319,7 +323,8 @@ class Schedule:
         arguments = self.draw(sizes)
         plain = plain_schedule(self.algorithm, self.target, self.sizes)
         found = equal(self.launch_of(*arguments), plain.launch_of(*arguments), assume_paths=True)
-        if found.level not in ("same-bits", "same-function", "near"):
+        self.verdict = found
+        if found.level not in ACCEPTED:
             self._refuse_wrong(f"it is not the algorithm: {found}", sizes)
 
     def _refuse_wrong(self, what: str, sizes: Mapping[str, int]) -> None:

@@ -1,0 +1,184 @@
+"""Statements: sums and other numbers in registers, stores, and reductions that threads share."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+from ptxlab.author import f32, u32
+from ptxlab.author.emit import emit
+from ptxlab.schedule.address import Below, Value
+from ptxlab.schedule.elements import shared_address, store_bits, store_numbers
+from ptxlab.schedule.expressions import is_zero, register, write_expression
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.operands import element, masks_together, outside
+from ptxlab.schedule.plan import (
+    Leaf,
+)
+from ptxlab.schedule.reference import NEUTRAL
+from ptxlab.schedule.statements import Let, Load, Reduce, Store
+from ptxlab.schedule.walk import WARP, combination
+from ptxlab.schedule.writing import Writing
+
+_COMBINE = {"add": "add.rn.f32", "max": "max.f32", "min": "min.f32"}
+
+
+def write_leaf(w: Writing, leaf: Leaf) -> None:
+    """Write one thing that a thread does."""
+    one = leaf.statement
+    w.at(one)
+    w.loaded = {}
+    if isinstance(one, Store):
+        _store(w, one)
+    elif isinstance(one, Let):
+        w.made[_key(w, one)] = _expression(w, one.value)
+    elif isinstance(one, Reduce):
+        if leaf.kind == "init":
+            _init(w, one)
+        elif leaf.kind == "update":
+            _update(w, one)
+        else:
+            _combine(w, leaf, one)
+
+
+def _key(w: Writing, one: Let | Reduce) -> tuple[str, tuple[int, ...]]:
+    names = [name for name in w.state.serial(one.axes) if name in w.plan.unrolled]
+    return one.name, tuple(w.addresses.numbers[name] for name in names)
+
+
+def _init(w: Writing, one: Reduce) -> None:
+    key = _key(w, one)
+    if key in w.made:
+        emit("mov.f32", [NEUTRAL[one.operation]], out=w.made[key])
+    else:
+        w.made[key] = f32(NEUTRAL[one.operation])
+
+
+def _update(w: Writing, one: Reduce) -> None:
+    total = w.made[_key(w, one)]
+    limits = [] if _is_neutral(w, one) else outside(w, one.over)
+    when = w.addresses.predicate(limits)
+    if one.condition is not None:
+        holds = _expression(w, one.condition)
+        when = holds if when is None else emit("and.pred", [when, holds])
+    value = one.value
+    if one.operation == "add" and getattr(value, "name", "") == "mul" and hasattr(value, "operands"):
+        left, right = (_expression(w, part) for part in value.operands)
+        emit("fma.rn.f32", [register(left), register(right), total], out=total, when=when)
+        return
+    emit(_COMBINE[one.operation], [total, _expression(w, value)], out=total, when=when)
+
+
+def _is_neutral(w: Writing, one: Reduce) -> bool:
+    """Whether what is masked adds zero, because all that it reads is masked to zero."""
+    if one.operation != "add":
+        return False
+    return all(
+        w.plan.is_exact(axis) or is_zero(one.value, lambda load, axis=axis: _is_masked(w, load, axis))  # type: ignore[misc]
+        for axis in one.over
+    )
+
+
+def _is_masked(w: Writing, load: Load, axis: str) -> bool:
+    """Whether a load is zero where an axis is out of bounds: an index is that axis, and as long as the array."""
+    if load.array not in w.held and load.array not in w.kept:
+        return any(axis in w.plan.axes_of(index) for index in load.index)
+    extents = w.plan.extents(load.array)
+    return any(i == Linear.of(axis) and e == w.state.extent(axis) for i, e in zip(load.index, extents, strict=True))
+
+
+def _expression(w: Writing, value: Any) -> Value:
+    return write_expression(value, w.addresses, partial(_number, w), partial(element, w))
+
+
+def _number(w: Writing, name: str) -> Value:
+    if name in w.values:
+        return w.values[name]
+    one = next(s for s in w.algorithm.statements if isinstance(s, (Let, Reduce)) and s.name == name)
+    return w.made[_key(w, one)]
+
+
+def _store(w: Writing, one: Store) -> None:
+    index = tuple(w.plan.index(part).replaced(w.addresses.numbers) for part in one.index)
+    limits = [Below(b.value.replaced(w.addresses.numbers), b.limit) for b in outside(w, one.axes)]
+    # Where several threads or blocks have the same number, the first of them stores it.
+    others = [n for n in (*w.state.blocks, *w.state.threads) if w.state.part(n).axis not in one.axes]
+    w.first = [Below(Linear.of(name), Linear.of(1)) for name in others]
+    limits += w.first
+    value = _expression(w, one.value)
+    if w.collected is not None and one.condition is None and one.array in w.state.vectors:
+        w.collected.append((one, index, value, limits))
+        return
+    when = w.addresses.predicate(limits)
+    if one.condition is not None:
+        holds = _expression(w, one.condition)
+        when = holds if when is None else emit("and.pred", [when, holds])
+    element = w.algorithm.arrays[one.array].element
+    store_numbers(w.addresses.element(one.array, index), element, [value], when)
+
+
+def flush(w: Writing) -> None:
+    """Store what was collected, several neighbours at once where they are aligned."""
+    assert w.collected is not None
+    found = {(one.array, index): (one, value, limits) for one, index, value, limits in w.collected}
+    w.collected = None
+    while found:
+        array, index = next(iter(found))
+        one, _, _ = found[array, index]
+        width = w.state.vectors[array]
+        first = index[-1] - index[-1].constant % width
+        group = [(array, (*index[:-1], first + place)) for place in range(width)]
+        if not _is_stored_aligned(w, one, first, width) or not all(key in found for key in group):
+            group = [(array, index)]
+        limits = found[group[0]][2]
+        place = w.addresses.element(array, group[0][1])
+        values = [found.pop(key)[1] for key in group]
+        store_numbers(place, w.algorithm.arrays[array].element, values, w.addresses.predicate(limits))
+
+
+def _is_stored_aligned(w: Writing, one: Store, first: Linear, width: int) -> bool:
+    pitch = w.plan.extents(one.array)[-1]
+    return (
+        pitch.is_multiple(width, w.plan.multiples)
+        and first.is_multiple(width, w.plan.multiples)
+        and masks_together(w, one.index, width)
+    )
+
+
+def _combine(w: Writing, leaf: Leaf, one: Reduce) -> None:
+    """Combine a reduction among threads: by shuffles in a warp, by shared memory among warps."""
+    how = combination(w.state, one)
+    name = f"{one.name}_of_threads"
+    inner = [loop for loop in leaf.loops if loop not in w.addresses.numbers and loop in w.plan.unrolled]
+    counts = [range(w.state.count(w.state.part(loop)) or 1) for loop in inner]
+    part = next(n for n in w.state.threads if w.state.part(n).axis in one.over)
+    w.comment(f"{one.name} of all threads that share it", w.state.part(part).step)
+    threads = w.state.thread_count
+    for number, numbers in enumerate(product(*counts)):
+        w.addresses.numbers.update(zip(inner, numbers, strict=True))
+        total = w.made[_key(w, one)]
+        if leaf.kind == "combine":
+            for distance in how.shuffles:
+                other = emit("shfl.sync.bfly.b32", [total, distance, WARP - 1, w.warp_mask], out=f32())
+                emit(_COMBINE[one.operation], [total, other], out=total)
+            if how.scratch:
+                address = emit("mad.lo.u32", [w.thread, 4, w.scratch[name]], out=u32())
+                store_bits(shared_address(address, 4 * threads * number), [total], None)
+        elif how.scratch:
+            first = w.thread
+            for apart, count in how.scratch:
+                digit = (w.thread // apart) % count
+                first = first - digit * apart
+            address = emit("mad.lo.u32", [first, 4, w.scratch[name]], out=u32())
+            offsets = [
+                sum(n * apart for n, (apart, _) in zip(ns, how.scratch, strict=True))
+                for ns in product(*(range(c) for _, c in how.scratch))
+            ]
+            for place, offset in enumerate(sorted(offsets)):
+                source = shared_address(address, 4 * (offset + threads * number))
+                value = emit("ld.shared.f32", [source], out=f32() if place else total)
+                if place:
+                    emit(_COMBINE[one.operation], [total, value], out=total)
+        for loop in inner:
+            del w.addresses.numbers[loop]

@@ -1,0 +1,166 @@
+"""Copies to shared memory: which chunk of a box each thread takes, and the instructions for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ptxlab.author import s32
+from ptxlab.author.emit import emit
+from ptxlab.schedule.address import FILL, Below, Value
+from ptxlab.schedule.elements import load_bits, store_bits
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.plan import (
+    BYTES,
+    Buffer,
+    Fill,
+    Leaf,
+    reads,
+)
+from ptxlab.schedule.walk import chunks
+from ptxlab.schedule.writing import Writing
+
+BATCH = 16  # registers that are loaded before the first of them is stored
+
+
+def coordinates(w: Writing, number: int, buffer: Buffer) -> list[tuple[list[Linear], Linear | None]]:
+    """For each turn of a copy: where in the box the chunk is, and its number where some threads have none."""
+    found = chunks(w.plan, buffer)
+    threads, registers = w.state.thread_count, w.addresses.registers
+    turns = -(-found.count // threads)
+    if threads == 1:
+        return [(_digits(turn, found.extents), None) for turn in range(turns)]
+    rest, apart = threads, 1  # threads that have no digit yet, and how far apart those of a digit are
+    fixed: list[tuple[Linear, int, int]] = []
+    regular = True
+    for extent in reversed(found.extents):
+        regular = regular and (rest % extent == 0 or extent % rest == 0)
+        if rest % extent == 0:
+            fixed.append((_digit(w, f"{number}.{len(fixed)}", apart, extent if rest > extent else 0), extent, 1))
+            apart, rest = apart * extent, rest // extent
+        else:
+            fixed.append(
+                (_digit(w, f"{number}.{len(fixed)}", apart, 0) if rest > 1 else Linear(), rest, extent // rest)
+            )
+            apart, rest = apart * rest, 1
+    registers["thread"] = w.thread.view(s32)
+    if not regular:
+        return [_irregular(w, number, turn, found.extents, found.count) for turn in range(turns)]
+    result: list[tuple[list[Linear], Linear | None]] = []
+    for turn in range(turns):
+        left, digits = turn, []
+        for first, count, times in fixed:
+            digits.append(first + left % times * count)
+            left //= times
+        result.append((digits[::-1], Linear.of("thread") if rest > 1 else None))
+    return result
+
+
+def _digit(w: Writing, name: str, apart: int, count: int) -> Linear:
+    """A digit of the thread's number, by name."""
+    value = w.thread // apart if apart > 1 else w.thread
+    w.addresses.registers[f"chunk.{name}"] = (value % count if count else value).view(s32)
+    return Linear.of(f"chunk.{name}")
+
+
+def _irregular(
+    w: Writing, number: int, turn: int, extents: Sequence[int], count: int
+) -> tuple[list[Linear], Linear | None]:
+    threads, names = w.state.thread_count, []
+    value = rest = w.thread + turn * threads if turn else w.thread
+    for place, extent in reversed(list(enumerate(extents))):
+        names.append(f"chunk.{number}.{turn}.{place}")
+        w.addresses.registers[names[-1]] = (rest % extent).view(s32)
+        rest = rest // extent
+    w.addresses.registers[f"chunk.{number}.{turn}"] = value.view(s32)
+    some = (turn + 1) * threads > count
+    return [Linear.of(name) for name in reversed(names)], Linear.of(f"chunk.{number}.{turn}") if some else None
+
+
+def chunk_of(w: Writing, fill: Fill, digits: Sequence[Linear]) -> tuple[list[Linear], Linear]:
+    """Where a chunk is in the array, and in the buffer."""
+    buffer = fill.buffer
+    index, inside = list(buffer.origin), Linear()
+    for digit, (dimension, step) in zip(digits, chunks(w.plan, buffer).steps, strict=True):
+        index[dimension] = index[dimension] + digit * step
+        inside = inside + digit * (step * buffer.strides[dimension])
+    if w.state.pipeline is not None and buffer.slots > 1:
+        name = w.state.pipeline[0]
+        moved = Linear.of(fill.iteration) if fill.iteration is not None else Linear.of(name) + fill.ahead
+        index = [one.replaced({name: moved}) for one in index]
+    return index, inside
+
+
+def write_fill(w: Writing, fill: Fill) -> None:
+    """Copy a box to shared memory, by all threads."""
+    buffer, number = fill.buffer, w.plan.buffers.index(fill.buffer)
+    array, vector = buffer.stage.array, chunks(w.plan, buffer).vector
+    size = vector * BYTES[buffer.element]
+    statement = next(s for s in w.algorithm.statements if any(load.array == array for load in reads(Leaf("let", s))))
+    w.at(statement)
+    box = " x ".join(map(str, buffer.shape))
+    w.comment(f"{box} of {array} to shared memory", buffer.stage.step)
+    runs = buffer.slots > 1 and size >= 4
+    slot = FILL if buffer.slots > 1 and fill.iteration is None else ""
+    waiting: list[tuple[Any, list[Value], Value]] = []
+    during = _during(w, fill)
+    for digits, chunk in w.fills[number]:
+        index, inside = chunk_of(w, fill, digits)
+        limits = [
+            Below(one, extent) for one, extent, g in zip(index, w.plan.extents(array), buffer.guarded, strict=True) if g
+        ]
+        limits += [Below(one) for one, g in zip(index, buffer.guarded, strict=True) if g and not starts_inside(one)]
+        some = list(during)
+        if chunk is not None:
+            some.append(Below(chunk, Linear.of(chunks(w.plan, buffer).count)))
+        source = w.addresses.element(array, index)
+        target = w.addresses.shared(number, inside, slot, fill.iteration or 0)
+        when = w.addresses.predicate(some)
+        if runs:
+            ignored = w.addresses.predicate(limits, negated=True)
+            operands = [target, source, size, *([ignored] if ignored is not None else [])]
+            emit(f"cp.async.{'cg' if size == 16 else 'ca'}.shared.global", operands, when=when)
+            continue
+        inside_of = w.addresses.predicate([*limits, *some])
+        values = load_bits(source, "global", size, inside_of)
+        waiting.append((target, values, when))
+        if sum(len(one[1]) for one in waiting) >= BATCH:
+            _store_raw(w, buffer, waiting)
+    _store_raw(w, buffer, waiting)
+
+
+def _during(w: Writing, fill: Fill) -> list[Below]:
+    """The condition that there is an iteration that a copy is for."""
+    if w.state.pipeline is None or fill.buffer.slots == 1:
+        return []
+    part = w.state.part(w.state.pipeline[0])
+    number = Linear.of(part.name) + fill.ahead if fill.iteration is None else Linear.of(fill.iteration)
+    outermost = Linear(((part.name, part.weight),)).replaced({part.name: number})
+    if part.extent is not None:
+        return [Below(number, Linear.of(part.extent))]
+    return [Below(outermost, w.state.extent(part.axis))]
+
+
+def _store_raw(w: Writing, buffer: Buffer, waiting: list[tuple[Any, list[Value], Value]]) -> None:
+    stride = buffer.strides[-1]
+    for target, values, when in waiting:
+        if stride == 1 or len(values) == 1:
+            store_bits(target, values, when)
+            continue
+        for place, value in enumerate(values):
+            moved = target.part(target.element, place * stride * BYTES[buffer.element])
+            store_bits(moved, [value], when)
+    waiting.clear()
+
+
+def _digits(number: int, extents: Sequence[int]) -> list[Linear]:
+    found = []
+    for extent in reversed(extents):
+        found.append(Linear.of(number % extent))
+        number //= extent
+    return found[::-1]
+
+
+def starts_inside(index: Linear) -> bool:
+    """Whether an index is never negative."""
+    return index.constant >= 0 and all(coefficient > 0 for _, coefficient in index.terms)

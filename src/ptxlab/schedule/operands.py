@@ -1,0 +1,125 @@
+"""What statements read: elements of global memory, of shared memory, or kept in registers; where they are masked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+from ptxlab.schedule.address import READ, Below, Value
+from ptxlab.schedule.copies import starts_inside
+from ptxlab.schedule.elements import load_numbers
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.plan import (
+    Buffer,
+    Keep,
+    reads,
+)
+from ptxlab.schedule.statements import Load
+from ptxlab.schedule.writing import Writing
+
+
+def write_keep(w: Writing, keep: Keep) -> None:
+    """Load what a thread reads in this iteration to registers, neighbours at once where they are aligned."""
+    array, addresses = keep.stage.array, w.addresses
+    w.at(keep.leaves[0].statement)
+    w.comment(f"{array} to registers", keep.stage.step)
+    wanted: dict[tuple[Linear, ...], Load] = {}
+    for load in (load for leaf in keep.leaves for load in reads(leaf) if load.array == array):
+        box = [w.plan.index(one).replaced(addresses.numbers) for one in load.index]
+        inner = sorted({name for one in box for name in one.names if name in w.plan.unrolled})
+        for numbers in product(*(range(w.state.count(w.state.part(name)) or 1) for name in inner)):
+            chosen = dict(zip(inner, numbers, strict=True))
+            wanted.setdefault(tuple(one.replaced(chosen) for one in box), load)
+    found: dict[tuple[Linear, ...], Value] = {}
+    contiguous = -1
+    if array in w.held:
+        contiguous = w.held[array][0].strides.index(1)
+    for index in sorted(wanted, key=lambda one: [(part.terms, part.constant) for part in one]):
+        if index in found:
+            continue
+        width = w.state.vectors.get(array, 1)
+        group = [
+            (*index[: contiguous % len(index)], index[contiguous] + place, *index[contiguous % len(index) + 1 :])
+            for place in range(width)
+        ]
+        if (
+            width == 1
+            or not all(one in wanted and one not in found for one in group)
+            or not _is_aligned(w, array, index, width)
+        ):
+            group = [index]
+        outs = [w.outs[array][one] for one in group] if array in w.outs else None
+        values = load_elements(w, array, index, len(group), _bounds(w, wanted[index], index), outs)
+        found.update(zip(group, values, strict=True))
+    w.kept[array] = found
+
+
+def _is_aligned(w: Writing, array: str, index: Sequence[Linear], width: int) -> bool:
+    """Whether so many elements from this one on are at an aligned address, and masked together."""
+    if array in w.held:
+        return position(w, w.held[array][0], index).is_multiple(width, {})
+    if not w.plan.extents(array)[-1].is_multiple(width, w.plan.multiples):
+        return False
+    return index[-1].is_multiple(width, w.plan.multiples)
+
+
+def masks_together(w: Writing, index: Sequence[Linear], width: int) -> bool:
+    """Whether the limits of the axes in an index are multiples of the width, where they are masked."""
+    return all(
+        w.plan.is_exact(axis) or w.state.extent(axis).is_multiple(width, w.plan.multiples)
+        for axis in w.plan.axes_of(index[-1])
+    )
+
+
+def load_elements(
+    w: Writing,
+    array: str,
+    index: Sequence[Linear],
+    width: int,
+    limits: Sequence[Below],
+    outs: list[Value] | None = None,
+) -> list[Value]:
+    """Elements from a buffer, or from global memory where they are in bounds, as f32."""
+    element = w.algorithm.arrays[array].element
+    if array in w.held:
+        buffer, number = w.held[array]
+        source = w.addresses.shared(number, position(w, buffer, index), READ if buffer.slots > 1 else "")
+        return load_numbers(source, "shared", element, width, None, outs)
+    source = w.addresses.element(array, index)
+    return load_numbers(source, "global", element, width, w.addresses.predicate(limits))
+
+
+def position(w: Writing, buffer: Buffer, index: Sequence[Linear]) -> Linear:
+    """Where in a buffer an element is."""
+    found = Linear()
+    for one, origin, stride in zip(index, buffer.origin, buffer.strides, strict=True):
+        found = found + (one - origin.replaced(w.addresses.numbers)) * stride
+    return found
+
+
+def _bounds(w: Writing, load: Load, index: Sequence[Linear]) -> list[Below]:
+    """The conditions that an element is one of the array, where that is not so for all iterations."""
+    found = []
+    for one, extent, at in zip(load.index, w.plan.extents(load.array), index, strict=True):
+        if not load.is_inside or not all(w.plan.is_exact(axis) for axis in w.plan.axes_of(one)):
+            found += [Below(at, extent), *([] if starts_inside(at) else [Below(at)])]
+    return found
+
+
+def element(w: Writing, load: Load) -> Value:
+    """An element that a statement reads, once where it reads it twice."""
+    index = tuple(w.plan.index(one).replaced(w.addresses.numbers) for one in load.index)
+    if load.array in w.kept:
+        return w.kept[load.array][index]
+    if load not in w.loaded:
+        limits = _bounds(w, load, index) if not load.is_inside else []
+        if load.array in w.algorithm.outputs:  # only the thread that writes an element reads it
+            limits += w.first
+        axes = {axis for one in load.index for axis in w.plan.axes_of(one)}
+        w.loaded[load] = load_elements(w, load.array, index, 1, [*limits, *outside(w, sorted(axes))])[0]
+    return w.loaded[load]
+
+
+def outside(w: Writing, axes: Sequence[str]) -> list[Below]:
+    """The conditions that iterations of tiles are ones of the axis."""
+    return [Below(w.plan.axis(a), w.state.extent(a)) for a in axes if not w.plan.is_exact(a)]

@@ -1,0 +1,65 @@
+"""What is known at this point of a kernel that is being written: shared by all that writes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ptxlab.author import s32, u32
+from ptxlab.author.emit import emit
+from ptxlab.author.lines import SourcePosition
+from ptxlab.author.trace import current
+from ptxlab.schedule.address import Addresses, Below, Value
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.plan import Buffer, Plan
+from ptxlab.schedule.statements import Load, Statement, Store
+from ptxlab.schedule.walk import WARP
+
+
+class Writing:
+    """A kernel that is being written, its values by the names of the parameters."""
+
+    def __init__(self, plan: Plan, values: dict[str, Any]) -> None:
+        self.plan, self.state = plan, plan.state
+        self.algorithm = plan.state.algorithm
+        self.values = values
+        self.trace = current()
+        sizes = {name: values[name] for name in self.algorithm.sizes if name in values}
+        pointers = {name: values[name] for name in self.algorithm.arrays}
+        self.addresses = Addresses(plan, pointers, sizes)
+        self.thread: Value = 0
+        self.fills: list[list[tuple[list[Linear], Linear | None]]] = []  # of each buffer, see `copies.coordinates`
+        self.kept: dict[str, dict[tuple[Linear, ...], Value]] = {}
+        self.held: dict[str, tuple[Buffer, int]] = {}
+        self.made: dict[tuple[str, tuple[int, ...]], Value] = {}  # numbers of `Let` and `Reduce`
+        self.loaded: dict[Load, Value] = {}  # by the statement that is being written
+        self.collected: list[tuple[Store, tuple[Linear, ...], Value, list[Below]]] | None = None
+        self.scratch: dict[str, Value] = {}
+        self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write
+        self.ring: tuple[Value, Value] | None = None
+        self.first: list[Below] = []  # which of the threads with the same number stores it
+
+    def comment(self, text: str, step: int | None = None) -> None:
+        """A line of text, with the step that it is from."""
+        made = f"{self.state.steps[step]}: " if step is not None and step < len(self.state.steps) else ""
+        self.trace.lines.append(f"    // {made}{text}".encode("ascii", "replace").decode())
+
+    @property
+    def warp_mask(self) -> int:
+        """The lanes of a warp that there are."""
+        return -1 if self.state.thread_count >= WARP else (1 << self.state.thread_count) - 1
+
+    def at(self, statement: Statement) -> None:
+        """What is written now is from the line of a statement."""
+        self.trace.position = SourcePosition(self.algorithm.function.__code__, statement.line, 0)
+
+    def count(self, name: str) -> Value:
+        """How many iterations a part has, in a register."""
+        part = self.state.part(name)
+        count = self.state.count(part)
+        if count is not None:
+            return s32(count)
+        extent = self.addresses.value(self.state.extent(part.axis))
+        if part.weight == 1:
+            return extent
+        more = emit("add.s32", [extent, part.weight - 1], out=s32())
+        return (more.view(u32) // part.weight).view(s32)
