@@ -18,6 +18,7 @@ from ptxlab.schedule.plan import (
 )
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
+from ptxlab.schedule.tensor import write_multiply
 from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
 
@@ -38,6 +39,8 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
             _init(w, one)
         elif leaf.kind == "update":
             _update(w, one)
+        elif leaf.kind == "multiply":
+            write_multiply(w, leaf)
         else:
             _combine(w, leaf, one)
 

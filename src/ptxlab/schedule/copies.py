@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ptxlab.author import s32
+from ptxlab.author import s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import FILL, Below, Value
 from ptxlab.schedule.elements import load_bits, store_bits
@@ -18,13 +18,52 @@ from ptxlab.schedule.plan import (
     reads,
 )
 from ptxlab.schedule.walk import chunks
-from ptxlab.schedule.writing import Writing
+from ptxlab.schedule.writing import Portion, Writing
 
 BATCH = 16  # registers that are loaded before the first of them is stored
 
 
-def coordinates(w: Writing, number: int, buffer: Buffer) -> list[tuple[list[Linear], Linear | None]]:
-    """For each turn of a copy: where in the box the chunk is, and its number where some threads have none."""
+def portions(w: Writing, number: int, buffer: Buffer) -> list[Portion]:
+    """What a thread copies of a box, for each turn of a copy."""
+    found = []
+    swizzled: dict[tuple[Linear, Linear], Linear] = {}
+    for digits, chunk in _coordinates(w, number, buffer):
+        box = [Linear() for _ in buffer.shape]
+        for digit, (dimension, step) in zip(digits, chunks(w.plan, buffer).steps, strict=True):
+            box[dimension] = box[dimension] + digit * step
+        inside = Linear()
+        for one, stride in zip(box, buffer.strides, strict=True):
+            inside = inside + one * stride
+        if buffer.swizzle is not None:
+            row = Linear()
+            for one, extent in zip(box[:-1], buffer.shape[:-1], strict=True):
+                row = row * extent + one
+            every = buffer.swizzle.period // (buffer.columns * BYTES[buffer.element])
+            above = row.constant // every * every
+            key = row - above, box[-1]
+            if key not in swizzled:
+                name = f"swizzled.{number}.{len(swizzled)}"
+                w.addresses.registers[name] = _swizzled(w, buffer, *key)
+                swizzled[key] = Linear.of(name)
+            inside = swizzled[key] + above * buffer.columns
+        found.append(Portion(tuple(box), inside, chunk))
+    return found
+
+
+def _swizzled(w: Writing, buffer: Buffer, row: Linear, column: Linear) -> Value:
+    """Where in a swizzled box an element is, in elements."""
+    assert buffer.swizzle is not None
+    size = BYTES[buffer.element]
+    down, right = (u32(v) if isinstance(v, int) else v.view(u32) for v in map(w.addresses.value, (row, column)))
+    offset = down * (buffer.columns * size) + (right % buffer.columns if buffer.panels > 1 else right) * size
+    offset = offset ^ (offset >> buffer.swizzle.shift & buffer.swizzle.mask)
+    if buffer.panels > 1:
+        offset = offset + right // buffer.columns * (buffer.size // buffer.panels * size)
+    return (offset // size).view(s32)
+
+
+def _coordinates(w: Writing, number: int, buffer: Buffer) -> list[tuple[list[Linear], Linear | None]]:
+    """For each turn of a copy: the digits of the chunk's number, and that number where some threads have none."""
     found = chunks(w.plan, buffer)
     threads, registers = w.state.thread_count, w.addresses.registers
     turns = -(-found.count // threads)
@@ -77,18 +116,15 @@ def _irregular(
     return [Linear.of(name) for name in reversed(names)], Linear.of(f"chunk.{number}.{turn}") if some else None
 
 
-def chunk_of(w: Writing, fill: Fill, digits: Sequence[Linear]) -> tuple[list[Linear], Linear]:
-    """Where a chunk is in the array, and in the buffer."""
+def source_of(w: Writing, fill: Fill, box: Sequence[Linear]) -> list[Linear]:
+    """Where in the array an element of a box is."""
     buffer = fill.buffer
-    index, inside = list(buffer.origin), Linear()
-    for digit, (dimension, step) in zip(digits, chunks(w.plan, buffer).steps, strict=True):
-        index[dimension] = index[dimension] + digit * step
-        inside = inside + digit * (step * buffer.strides[dimension])
+    index = [origin + one for origin, one in zip(buffer.origin, box, strict=True)]
     if w.state.pipeline is not None and buffer.slots > 1:
         name = w.state.pipeline[0]
         moved = Linear.of(fill.iteration) if fill.iteration is not None else Linear.of(name) + fill.ahead
         index = [one.replaced({name: moved}) for one in index]
-    return index, inside
+    return index
 
 
 def write_fill(w: Writing, fill: Fill) -> None:
@@ -104,17 +140,17 @@ def write_fill(w: Writing, fill: Fill) -> None:
     slot = FILL if buffer.slots > 1 and fill.iteration is None else ""
     waiting: list[tuple[Any, list[Value], Value]] = []
     during = _during(w, fill)
-    for digits, chunk in w.fills[number]:
-        index, inside = chunk_of(w, fill, digits)
+    for one in w.fills[number]:
+        index = source_of(w, fill, one.box)
         limits = [
-            Below(one, extent) for one, extent, g in zip(index, w.plan.extents(array), buffer.guarded, strict=True) if g
+            Below(at, extent) for at, extent, g in zip(index, w.plan.extents(array), buffer.guarded, strict=True) if g
         ]
-        limits += [Below(one) for one, g in zip(index, buffer.guarded, strict=True) if g and not starts_inside(one)]
+        limits += [Below(at) for at, g in zip(index, buffer.guarded, strict=True) if g and not starts_inside(at)]
         some = list(during)
-        if chunk is not None:
-            some.append(Below(chunk, Linear.of(chunks(w.plan, buffer).count)))
+        if one.number is not None:
+            some.append(Below(one.number, Linear.of(chunks(w.plan, buffer).count)))
         source = w.addresses.element(array, index)
-        target = w.addresses.shared(number, inside, slot, fill.iteration or 0)
+        target = w.addresses.shared(number, one.inside, slot, fill.iteration or 0)
         when = w.addresses.predicate(some)
         if runs:
             ignored = w.addresses.predicate(limits, negated=True)

@@ -9,7 +9,7 @@ from typing import Any
 from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
-from ptxlab.schedule.copies import coordinates
+from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS
 from ptxlab.schedule.loops import write_body
 from ptxlab.schedule.plan import (
@@ -21,6 +21,7 @@ from ptxlab.schedule.statements import Reduce
 from ptxlab.schedule.walk import combination
 from ptxlab.schedule.writing import Writing
 
+ALIGN = 16  # bytes, of what one access can take
 STATIC_BYTES = 48 * 1024  # of shared memory that a kernel can declare; more is dynamic
 
 
@@ -57,18 +58,23 @@ def write_kernel(plan: Plan) -> Kernel:
 
 def shared_bytes(plan: Plan) -> int:
     """The dynamic shared memory of a launch."""
-    total = sum(size for _, size in _memory(plan))
+    total = 0
+    for _, size, align in _memory(plan):
+        total = -(-total // align) * align + size
     return total if total > STATIC_BYTES else 0
 
 
-def _memory(plan: Plan) -> list[tuple[str, int]]:
-    """Arrays in shared memory by name: copies of one stage in several loops are one after the other."""
-    found = [(f"{buffer.stage.array}_{number}", buffer.bytes) for number, buffer in enumerate(plan.buffers)]
+def _memory(plan: Plan) -> list[tuple[str, int, int]]:
+    """Arrays in shared memory: names, bytes and alignment. Copies of one stage in several loops are in a row."""
+    found = [
+        (f"{buffer.stage.array}_{number}", buffer.bytes, buffer.swizzle.period if buffer.swizzle else ALIGN)
+        for number, buffer in enumerate(plan.buffers)
+    ]
     for node, _ in walk(plan.tree):
         if isinstance(node, Leaf) and node.kind == "combine" and combination(plan.state, node.statement).scratch:
             assert isinstance(node.statement, Reduce)
             count = prod(plan.state.count(plan.state.part(name)) or 1 for name in node.loops)
-            found.append((f"{node.statement.name}_of_threads", count * plan.state.thread_count * 4))
+            found.append((f"{node.statement.name}_of_threads", count * plan.state.thread_count * 4, ALIGN))
     return found
 
 
@@ -78,7 +84,7 @@ def _write(w: Writing) -> None:
     _write_blocks(w)
     _write_threads(w)
     _write_memory(w)
-    w.fills = [coordinates(w, number, buffer) for number, buffer in enumerate(w.plan.buffers)]
+    w.fills = [portions(w, number, buffer) for number, buffer in enumerate(w.plan.buffers)]
     write_body(w, w.plan.tree)
 
 
@@ -121,12 +127,13 @@ def _write_memory(w: Writing) -> None:
     memory = _memory(w.plan)
     starts: list[Value] = []
     if shared_bytes(w.plan):
-        start, total = ptx.dynamic_shared(b32, align=16).address, 0
-        for _, size in memory:
+        start, total = ptx.dynamic_shared(b32, align=max(align for _, _, align in memory)).address, 0
+        for _, size, align in memory:
+            total = -(-total // align) * align
             starts.append(start + total if total else start)
             total += size
     else:
-        starts = [ptx.shared(b32, -(-size // 4), align=16, name=name).address for name, size in memory]
+        starts = [ptx.shared(b32, -(-size // 4), align=align, name=name).address for name, size, align in memory]
     for number in range(len(w.plan.buffers)):
         w.addresses.memory[number] = starts[number]
-    w.scratch = {name: start for (name, _), start in zip(memory, starts, strict=True)}
+    w.scratch = {name: start for (name, _, _), start in zip(memory, starts, strict=True)}

@@ -9,7 +9,7 @@ from ptxlab.author import s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import FILL, READ, Place, advance
 from ptxlab.schedule.computing import flush, write_leaf
-from ptxlab.schedule.copies import chunk_of, write_fill
+from ptxlab.schedule.copies import source_of, write_fill
 from ptxlab.schedule.operands import position, write_keep
 from ptxlab.schedule.plan import (
     BYTES,
@@ -218,11 +218,12 @@ def _places(
             number = w.plan.buffers.index(node.buffer)
             if node.iteration is None:
                 held = {**held, node.buffer.stage.array: (node.buffer, number)}
-            for digits, _ in w.fills[number]:
-                source, inside = chunk_of(w, node, digits)
-                yield place(node.buffer.stage.array, source)
-                slot = FILL if node.buffer.slots > 1 and node.iteration is None else ""
-                yield place(node.buffer.stage.array, [inside], number, slot)
+            slot = FILL if node.buffer.slots > 1 and node.iteration is None else ""
+            for one in w.fills[number]:
+                yield place(node.buffer.stage.array, source_of(w, node, one.box))
+                yield place(node.buffer.stage.array, [one.inside], number, slot)
+        elif isinstance(node, Leaf) and node.kind == "multiply":
+            continue  # it has addresses of its own
         elif isinstance(node, (Keep, Leaf)):
             leaves = node.leaves if isinstance(node, Keep) else [node]
             wanted = [

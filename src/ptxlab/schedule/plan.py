@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
+from ptxlab.isa.units.swizzle import SWIZZLES, Swizzle
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.state import Part, Stage, State
 from ptxlab.schedule.statements import Let, Load, Reduce, Statement, loads, names
@@ -31,7 +32,7 @@ class Loop:
 
 @dataclass(eq=False)
 class Leaf:
-    """One thing that a thread does: `init`, `update`, `let`, `store`, and `combine` and `gather` among threads."""
+    """One thing that a thread does: `init`, `update`, `let`, `store`; with others `combine`, `gather`, `multiply`."""
 
     kind: str
     statement: Statement
@@ -52,6 +53,23 @@ class Buffer:
     """The dimensions in which the box may reach beyond the array, or start before it."""
 
     @property
+    def swizzle(self) -> Swizzle | None:
+        """How addresses are swizzled."""
+        return SWIZZLES[self.stage.swizzle] if self.stage.swizzle else None
+
+    @property
+    def columns(self) -> int:
+        """Elements of a row in memory: of a swizzled box those of a panel; rows go on in the next."""
+        if self.stage.swizzle:
+            return int(self.stage.swizzle[:-1]) // BYTES[self.element]
+        return self.shape[-1] + self.stage.pad
+
+    @property
+    def panels(self) -> int:
+        """Pieces of so many columns, one after the other in memory."""
+        return self.shape[-1] // self.columns if self.stage.swizzle else 1
+
+    @property
     def strides(self) -> tuple[int, ...]:
         """Elements from an index to the next, in each dimension."""
         order = list(range(len(self.shape)))
@@ -65,7 +83,10 @@ class Buffer:
 
     @property
     def size(self) -> int:
-        """Elements of one slot, a multiple of 16 bytes."""
+        """Elements of one slot, a multiple of 16 bytes, or of what the swizzle repeats after."""
+        if self.swizzle is not None:
+            every = self.swizzle.period // BYTES[self.element]
+            return -(-prod(self.shape[:-1]) * self.columns // every) * every * self.panels
         last = -2 if self.stage.transposed else -1
         extents = [n + (self.stage.pad if d == len(self.shape) + last else 0) for d, n in enumerate(self.shape)]
         return -(-prod(extents) // 8) * 8
@@ -212,7 +233,11 @@ def _leaves(state: State) -> list[Leaf]:
         loops = state.serial(one.axes)
         if isinstance(one, Reduce):
             found.append(Leaf("init", one, loops))
-            found.append(Leaf("update", one, state.serial((*one.axes, *one.over))))
+            inner = state.serial((*one.axes, *one.over))
+            if state.tensor is not None and state.tensor.sum == one.name:
+                found.append(Leaf("multiply", one, [name for name in inner if name not in state.fragments]))
+            else:
+                found.append(Leaf("update", one, inner))
             if any(state.part(name).axis in one.over for name in state.threads):
                 found += [Leaf("combine", one, loops), Leaf("gather", one, loops)]
         else:
@@ -295,7 +320,7 @@ def _check_known(state: State, name: str, said: str, line: int) -> None:
 
 def reads(leaf: Leaf) -> list[Load]:
     """What a leaf reads of arrays."""
-    return loads(leaf.statement) if leaf.kind in ("update", "let", "store") else []
+    return loads(leaf.statement) if leaf.kind in ("update", "multiply", "let", "store") else []
 
 
 def _stage(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
@@ -399,6 +424,14 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
     )
     element = state.algorithm.arrays[stage.array].element
     buffer = Buffer(stage, element, tuple(b[0] for b in boxes), tuple(b[1] for b in boxes), guarded=guarded)
+    if stage.swizzle and buffer.shape[-1] % buffer.columns:
+        said = f"`{stage.array}` has rows of {buffer.shape[-1]} elements, and {buffer.columns} are swizzled together"
+        state.refuse("illegal-step", said, "use tiles of a multiple of that, or a narrower swizzle")
+    if stage.swizzle and any(leaf.kind != "multiply" for leaf in leaves):
+        state.refuse("illegal-step", f"`{stage.array}` is swizzled, and not read by tensor cores only", "use `pad`")
+    multiplies = any(leaf.kind == "multiply" for leaf in leaves)
+    if multiplies and (stage.transposed or any(n > 1 for n in buffer.shape[:-2])):
+        state.refuse("illegal-step", f"tensor cores read `{stage.array}` as a matrix, as it is stored")
     plan.buffers.append(buffer)
     return buffer
 

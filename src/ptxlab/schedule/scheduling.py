@@ -39,6 +39,7 @@ from ptxlab.schedule.steps.raster import raster
 from ptxlab.schedule.steps.reorder import reorder
 from ptxlab.schedule.steps.resident import resident
 from ptxlab.schedule.steps.stage import stage
+from ptxlab.schedule.steps.tensorize import tensorize
 from ptxlab.schedule.steps.threads import threads
 from ptxlab.schedule.steps.tile import tile
 from ptxlab.schedule.steps.unroll import unroll
@@ -47,7 +48,20 @@ from ptxlab.schedule.synchronize import synchronize
 
 STEPS: dict[str, Callable[..., State]] = {
     one.__name__: one
-    for one in (tile, blocks, threads, reorder, stage, vectorize, pipeline, prefetch, unroll, raster, resident)
+    for one in (
+        tile,
+        blocks,
+        threads,
+        reorder,
+        tensorize,
+        stage,
+        vectorize,
+        pipeline,
+        prefetch,
+        unroll,
+        raster,
+        resident,
+    )
 }
 MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
 ACCEPTED = ("same-bits", "same-function", "near")  # verdicts of `equal` on a kernel and the plain one
@@ -126,8 +140,12 @@ class Schedule:
         return self._take("reorder", loops, {})
 
     def stage(self, *arrays: str, **options: Any) -> Self:
-        """Copy what a loop reads to shared memory or registers: `in_`, `at`, `transposed`, `pad`."""
+        """Copy what a loop reads to shared memory or registers: `in_`, `at`, `transposed`, `pad`, `swizzle`."""
         return self._take("stage", arrays, options)
+
+    def tensorize(self, unit: str) -> Self:
+        """Have tensor cores compute a sum of products: by `mma.sync` or `wgmma`."""
+        return self._take("tensorize", (unit,), {})
 
     def vectorize(self, *arguments: str | int) -> Self:
         """Access several neighbouring elements of arrays at once: `vectorize("a", "b", 4)`."""

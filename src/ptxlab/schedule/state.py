@@ -48,6 +48,24 @@ class Stage:
     at: str
     transposed: bool = False
     pad: int = 0
+    swizzle: str = ""
+    """How 16 bytes of a row are exchanged, as tensor maps name it: `128B`, `64B` or `32B`, the bytes of a row."""
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A sum that tensor cores compute: of `left`, with an axis of rows, and `right`, with one of columns."""
+
+    unit: str
+    """`mma.sync` or `wgmma`."""
+    sum: str
+    left: str
+    right: str
+    rows: str
+    columns: str
+    depth: str
+    """The axis that is reduced over."""
     step: int = 0
 
 
@@ -71,6 +89,8 @@ class State:
     vector_step: int = 0
     pipeline: tuple[str, int, int] | None = None
     """The part whose copies run ahead, the number of stages, and the step."""
+    tensor: Tensor | None = None
+    """The sum that tensor cores compute, where one is."""
     prefetch: str = ""
     """The part in which registers are loaded one iteration before they are read."""
     group: int = 0
@@ -120,6 +140,14 @@ class State:
         """The parts of some axes that each thread runs in order, from the outermost loop."""
         wanted = set(axes)
         return [name for name in self.order if (p := self.part(name)).role == "serial" and p.axis in wanted]
+
+    @property
+    def fragments(self) -> frozenset[str]:
+        """The parts whose iterations one multiplication by tensor cores takes: of rows and columns all, and a depth."""
+        if self.tensor is None:
+            return frozenset()
+        inner = self.parts[self.tensor.depth][-1].name
+        return frozenset([*self.serial([self.tensor.rows, self.tensor.columns]), inner])
 
     def named(self, text: str, role: str = "serial") -> list[str]:
         """The parts that a name means: one, or all of an axis that have a role."""

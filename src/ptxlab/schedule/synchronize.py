@@ -192,6 +192,8 @@ class _Derivation:
                 level = WARP if 32 % within == 0 and threads % 32 == 0 else widest
             else:
                 level = self._crossing(self._accessed(one), self._accessed(old))
+                if any(isinstance(t.node, Leaf) and t.node.kind == "multiply" for t in (one, old)):
+                    level = max(level, WARP)  # lanes load what others of the warp multiply
                 if level == WARP and threads > 32 and threads % 32:
                     level = BLOCK  # a warp barrier names lanes, and the last warp lacks some
             self.levels[key] = level

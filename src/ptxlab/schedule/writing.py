@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ptxlab.author import s32, u32
@@ -13,6 +14,18 @@ from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.plan import Buffer, Plan
 from ptxlab.schedule.statements import Load, Statement, Store
 from ptxlab.schedule.walk import WARP
+
+
+@dataclass(frozen=True)
+class Portion:
+    """What a thread copies of a box in one turn."""
+
+    box: tuple[Linear, ...]
+    """Where in the box it starts, in each dimension."""
+    inside: Linear
+    """Where in the buffer that is, in elements."""
+    number: Linear | None
+    """Its number, where some threads have none."""
 
 
 class Writing:
@@ -27,7 +40,7 @@ class Writing:
         pointers = {name: values[name] for name in self.algorithm.arrays}
         self.addresses = Addresses(plan, pointers, sizes)
         self.thread: Value = 0
-        self.fills: list[list[tuple[list[Linear], Linear | None]]] = []  # of each buffer, see `copies.coordinates`
+        self.fills: list[list[Portion]] = []  # of each buffer, see `copies.py`
         self.kept: dict[str, dict[tuple[Linear, ...], Value]] = {}
         self.held: dict[str, tuple[Buffer, int]] = {}
         self.made: dict[tuple[str, tuple[int, ...]], Value] = {}  # numbers of `Let` and `Reduce`

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ptxlab.isa.units.swizzle import SWIZZLES
 from ptxlab.schedule.state import Stage, State
 from ptxlab.schedule.statements import loads
 
@@ -11,11 +12,18 @@ SPACES = ("shared", "registers")
 
 
 def stage(
-    state: State, *arrays: str, in_: str = "shared", at: str | None = None, transposed: bool = False, pad: int = 0
+    state: State,
+    *arrays: str,
+    in_: str = "shared",
+    at: str | None = None,
+    transposed: bool = False,
+    pad: int = 0,
+    swizzle: str = "",
 ) -> State:
     """All threads of a block share the copy in shared memory; `transposed` has its last two dimensions exchanged.
 
-    `pad` are elements that rows are longer, against bank conflicts. Without `at`, shared memory has what the outermost
+    `pad` are elements that rows are longer, against bank conflicts; `swizzle` exchanges 16 bytes of a row, for the same
+    end, in what tensor cores read. Without `at`, shared memory has what the outermost
     loop reads of which that is a fixed number, and registers what the innermost loop reads that is reduced over.
     """
     if in_ not in SPACES:
@@ -24,10 +32,19 @@ def stage(
         state.refuse("illegal-step", "`stage` is given no array", '`stage("a", in_="shared")`')
     if in_ == "registers" and (transposed or pad):
         state.refuse("illegal-step", "registers have no layout", "`transposed` and `pad` are for shared memory")
+    if swizzle and (swizzle not in SWIZZLES or pad or transposed):
+        said = (
+            f"there is no swizzle {swizzle!r:.40}"
+            if swizzle not in SWIZZLES
+            else "rows that are swizzled are as they are"
+        )
+        state.refuse("illegal-step", said, '`swizzle="128B"`, without `pad` and `transposed`')
     if pad < 0:
         state.refuse("illegal-step", f"rows are {pad} elements longer")
     for array in arrays:
         check(state, array)
+        if in_ == "registers" and state.tensor is not None and array in (state.tensor.left, state.tensor.right):
+            state.refuse("illegal-step", f"tensor cores read `{array}` from shared memory")
         if any(one.array == array and one.space == in_ for one in state.stages):
             state.refuse("illegal-step", f"`{array}` is staged in {in_} already")
         if transposed and len(state.algorithm.arrays[array].extents) < 2:
@@ -37,7 +54,7 @@ def stage(
             state.refuse(
                 "illegal-step", f'`{chosen}` is run by {state.part(chosen).role}s: stage in a loop, or at `""`'
             )
-        made = Stage(array, in_, chosen, transposed, pad, len(state.steps))
+        made = Stage(array, in_, chosen, transposed, pad, swizzle, len(state.steps))
         state = replace(state, stages=(*state.stages, made), tiled=())
     return state
 

@@ -13,12 +13,13 @@ def tile(state: State, **sizes: int) -> State:
         state.refuse("illegal-step", "`tile` is given no loop", "`tile(i=128, j=128)`")
     made = []
     for axis, size in sizes.items():
-        state, name = _cut(state, axis, size)
+        state, name = cut(state, axis, size)
         made.append(name)
     return replace(state, tiled=tuple(made))
 
 
-def _cut(state: State, axis: str, size: int) -> tuple[State, str]:
+def cut(state: State, axis: str, size: int) -> tuple[State, str]:
+    """Cut the innermost part of an axis in two; the state, and the outer of the two."""
     state.named(axis.rpartition(".")[0] or axis)
     last = state.parts[axis][-1]
     if not isinstance(size, int) or size < 1:

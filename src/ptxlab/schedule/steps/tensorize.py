@@ -1,0 +1,120 @@
+"""`tensorize("mma.sync")`: tensor cores compute a sum of products, in the tile that a warp has of its result.
+
+The innermost parts of the two loops are cut as the accumulators of the instruction are: each thread has those that the
+manual gives its lane, so that all that follows the sum is computed where the sum is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxlab.isa.targets import TARGETS
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.state import State, Tensor
+from ptxlab.schedule.statements import Load, Operation, Reduce
+from ptxlab.schedule.steps.tile import cut
+
+UNITS = ("mma.sync", "wgmma")
+ROWS = {"mma.sync": 16, "wgmma": 64}  # of one instruction
+DEPTH = 16
+MOST_COLUMNS = {"mma.sync": 128, "wgmma": 256}  # of the tile of a warp, or of a warpgroup
+
+
+def tensorize(state: State, unit: str) -> State:
+    """A warp, or for `wgmma` a warpgroup, multiplies what is left of each tile after `threads`."""
+    if unit not in UNITS:
+        state.refuse("illegal-step", f"there is no unit {unit!r:.40}", "`mma.sync` or `wgmma`")
+    if unit == "wgmma" and state.target != "sm_90a":
+        state.refuse("illegal-step", f"`wgmma` needs the target `sm_90a`, and this one is `{state.target}`")
+    assert state.target in TARGETS
+    if state.tensor is not None:
+        state.refuse("illegal-step", "tensor cores compute a sum already")
+    if any(one.space == "shared" for one in state.stages):
+        state.refuse("illegal-step", "data is staged already", "`tensorize` before `stage`")
+    tensor = _product(state, unit)
+    _check_tiles(state, tensor)
+    state, rows = _cut_rows(state, tensor)
+    state, _ = cut(state, tensor.columns, 8)
+    state, columns = cut(state, tensor.columns, 2)
+    names = (*rows, columns)
+    for name in names:
+        state = state.with_parts(replace(state.part(name), role="thread", step=len(state.steps)))
+    return replace(state, threads=(*state.threads, *names), tensor=tensor, tiled=())
+
+
+def _cut_rows(state: State, tensor: Tensor) -> tuple[State, list[str]]:
+    """Cut the loop over rows; the parts that lanes run, and for `wgmma` the four warps of a warpgroup."""
+    threads = []
+    if tensor.unit == "wgmma":
+        state, _ = cut(state, tensor.rows, 64)
+        state, warps = cut(state, tensor.rows, 16)
+        threads.append(warps)
+    else:
+        state, _ = cut(state, tensor.rows, 16)
+    state, _ = cut(state, tensor.rows, 8)
+    return state, [*threads, state.parts[tensor.rows][-1].name]
+
+
+def _product(state: State, unit: str) -> Tensor:  # noqa: RET503 - `refuse` does not return
+    """The sum of products of an algorithm, by which tensor cores can compute it."""
+    sums = [one for one in state.algorithm.statements if isinstance(one, Reduce)]
+    reasons = []
+    for one in sums:
+        found = _matched(state, one, unit)
+        if isinstance(found, Tensor):
+            return found
+        reasons.append(f"`{one.name}` {found}")
+    state.refuse(
+        "illegal-step",
+        "tensor cores compute no sum of this algorithm: " + ("; ".join(reasons) or "there is none"),
+        "they compute `sum(a[i, x] * b[x, j] for x in range(k))` of `f16` or `bf16`",
+    )
+
+
+def _matched(state: State, one: Reduce, unit: str) -> Tensor | str:
+    match one.value:
+        case Operation("mul", (Load() as left, Load() as right)) if one.operation == "add" and one.condition is None:
+            pass
+        case _:
+            return "is not a sum of products of two arrays"
+    elements = {state.algorithm.arrays[load.array].element for load in (left, right)}
+    if elements not in ({"f16"}, {"bf16"}):
+        return f"is of {' and '.join(sorted(elements))}"
+    if len(one.over) != 1:
+        return f"is over {len(one.over)} loops"
+    if left.array == right.array:
+        return f"multiplies `{left.array}` with itself"
+    own = [[axis for axis in one.axes if any(axis in index.names for index in load.index)] for load in (left, right)]
+    alone = [[axis for axis in own[n] if axis not in own[1 - n]] for n in range(2)]
+    if len(alone[0]) != 1 or len(alone[1]) != 1:
+        return "does not have one loop over rows and one over columns"
+    if one.axes.index(alone[0][0]) > one.axes.index(alone[1][0]):
+        left, right, alone = right, left, alone[::-1]
+    (rows,), (columns,), (depth,) = *alone, one.over
+    for load, axis in ((left, rows), (right, columns)):
+        if {*load.index[-2:]} != {Linear.of(axis), Linear.of(depth)} or not load.is_inside:
+            return f"has other indices than `{axis}` and `{depth}` in the last two dimensions of `{load.array}`"
+        if any(depth in index.names or axis in index.names for index in load.index[:-2]):
+            return f"has `{axis}` or `{depth}` in another dimension of `{load.array}`, too"
+    return Tensor(unit, one.name, left.array, right.array, rows, columns, depth, len(state.steps))
+
+
+def _check_tiles(state: State, tensor: Tensor) -> None:
+    """Refuse tiles that instructions do not fill."""
+    who = "warp" if tensor.unit == "mma.sync" else "warpgroup"
+    wanted = ((tensor.rows, ROWS[tensor.unit]), (tensor.columns, 8), (tensor.depth, DEPTH))
+    for axis, every in wanted:
+        part = state.parts[axis][-1]
+        if part.role != "serial" or part.extent is None or part.extent % every:
+            said = f"`{part.name}` is run by {part.role}s" if part.role != "serial" else f"there are {part.extent}"
+            state.refuse(
+                "illegal-step",
+                f"a {who} multiplies a multiple of {every} iterations of `{axis}` at a time: {said}",
+                f"`tile({axis}={every * (4 if axis == tensor.depth else 2)})` last, and leave that to each {who}",
+            )
+        if axis == tensor.depth and any(p.role != "serial" for p in state.parts[axis]):
+            state.refuse("illegal-step", f"`{axis}` is run by threads or blocks")
+    columns = state.parts[tensor.columns][-1].extent or 0
+    if columns > MOST_COLUMNS[tensor.unit]:
+        said = f"{columns} columns for a {who}, and `{tensor.unit}` has {MOST_COLUMNS[tensor.unit]} at most"
+        state.refuse("schedule-limit", said)

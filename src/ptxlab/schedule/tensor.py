@@ -1,0 +1,162 @@
+"""Multiplications by tensor cores: fragments from shared memory, and one `mma` after the other.
+
+Accumulators are the registers of the sum, as all other numbers: `tensorize` cuts loops so that each thread has those
+that the instruction gives its lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from ptxlab.author import Pointer, b8, b32, ptx, u32
+from ptxlab.author.fragments import Fragment
+from ptxlab.schedule.address import Value
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.plan import BYTES, Buffer, Leaf
+from ptxlab.schedule.statements import Reduce, loads
+from ptxlab.schedule.writing import Writing
+
+STEP = 16  # elements along the sum that one instruction takes
+
+
+def write_multiply(w: Writing, leaf: Leaf) -> None:
+    """Add the product of what is staged to the accumulators."""
+    tensor = w.state.tensor
+    assert tensor is not None
+    assert isinstance(leaf.statement, Reduce)
+    for array in (tensor.left, tensor.right):
+        if array not in w.held:
+            said = f"tensor cores read `{array}` from shared memory"
+            w.state.refuse("illegal-step", said, f'`stage("{array}", in_="shared")` after `tensorize`')
+    w.comment(f"{leaf.statement.name} by tensor cores", tensor.step)
+    _write_mma(w, leaf.statement)
+
+
+def _tiles(w: Writing, axis: str, inner: int) -> Iterator[tuple[dict[str, int], int]]:
+    """Each tile that a warp has of an axis: the numbers of its loops, and how far on it starts.
+
+    `inner` loops are those of the registers of one tile.
+    """
+    names = w.state.serial([axis])
+    outer = names[: len(names) - inner]
+    parts = [w.state.part(name) for name in outer]
+    for numbers in product(*(range(w.state.count(part) or 1) for part in parts)):
+        yield (
+            dict(zip(outer, numbers, strict=True)),
+            sum(n * part.weight for n, part in zip(numbers, parts, strict=True)),
+        )
+
+
+def _accumulators(w: Writing, one: Reduce, numbers: dict[str, int]) -> list[Value]:
+    """Those of a tile of 8 columns, in the order of the instruction: a pair of columns, 8 rows on the next."""
+    assert w.state.tensor is not None
+    half, pair = (w.state.serial([axis])[-1] for axis in (w.state.tensor.rows, w.state.tensor.columns))
+    names = [name for name in w.state.serial(one.axes) if name in w.plan.unrolled]
+    found = []
+    for down, right in product(range(2), range(2)):
+        chosen = {**w.addresses.numbers, **numbers, half: down, pair: right}
+        found.append(w.made[one.name, tuple(chosen[name] for name in names)])
+    return found
+
+
+class Operand:
+    """A matrix in shared memory that a warp reads fragments of."""
+
+    def __init__(self, w: Writing, array: str, axis: str) -> None:
+        assert w.state.tensor is not None
+        self.buffer, number = w.held[array]
+        self.w, self.axis, self.depth = w, axis, w.state.tensor.depth
+        load = w.algorithm.arrays[array]
+        self.across = len(load.extents) - 1
+        index = next(a for s in w.algorithm.statements for a in loads(s) if a.array == array).index
+        self._check_swizzle(array)
+        self.is_along = index[-1] == Linear.of(self.depth)  # rows in memory run along the sum
+        start = w.addresses.memory[number]
+        if self.buffer.slots > 1 and w.ring is not None:
+            size = self.buffer.size * BYTES[self.buffer.element]
+            start = ptx.mad.lo.u32(w.ring[0], size, start)
+        self.start = start
+
+    def _check_swizzle(self, array: str) -> None:
+        """Columns of a swizzled row are reached by an `xor`, which adds where no bits are in common."""
+        state, buffer = self.w.state, self.buffer
+        for axis in (self.axis, self.depth):
+            part = next(p for p in state.parts[axis] if p.name in state.fragments)
+            size = part.weight * (state.count(part) or 1)
+            if buffer.swizzle is not None and min(size, buffer.columns) & (min(size, buffer.columns) - 1):
+                said = f"a warp has {size} iterations of `{axis}`, and `{array}` is swizzled"
+                state.refuse("illegal-step", said, "use a power of two, or `pad` in place of `swizzle`")
+
+    def lanes(self, fragment: Fragment) -> Value:
+        """The address that a lane gives to `ldmatrix` for the first tile."""
+        down, right = fragment.row_of(ptx.laneid)
+        own = self._own()
+        if own is not None:
+            down, right = (down + own, right) if self.is_along else (down, right + own)
+        return self.start + _offset(self.buffer, down, right)
+
+    def _own(self) -> Value | None:
+        """The first row, or column, of what the warp has of the block's tile."""
+        w = self.w
+        origin = self.buffer.origin[self.across - 1 if self.is_along else self.across]
+        inside = w.plan.index(Linear.of(self.axis)) - origin
+        lanes = w.state.threads[-2:] if w.state.tensor.unit == "mma.sync" else w.state.threads[-3:]  # type: ignore[union-attr]
+        warps = inside.only(name for name in w.state.threads if name not in lanes)
+        value = w.addresses.value(warps)
+        return None if isinstance(value, int) else value.view(u32)
+
+    def moved(self, lanes: Value, on: int, along: int) -> Pointer:
+        """The address of the tile `on` further rows or columns on, and `along` the sum."""
+        rows, columns = (on, along) if self.is_along else (along, on)
+        buffer, size = self.buffer, BYTES[self.buffer.element]
+        offset = rows * buffer.columns * size
+        if buffer.swizzle is None:
+            return Pointer(b8, "shared", lanes, offset=offset + columns * size)
+        panel, within = divmod(columns, buffer.columns)
+        offset += panel * (buffer.size // buffer.panels) * size
+        if within:
+            lanes = lanes ^ within * size
+        return Pointer(b8, "shared", lanes, offset=offset)
+
+
+def _offset(buffer: Buffer, row: Value, column: Value) -> Value:
+    """Bytes from the start of a box to an element."""
+    size = BYTES[buffer.element]
+    if buffer.swizzle is None:
+        return row * (buffer.columns * size) + column * size
+    within = column % buffer.columns if buffer.panels > 1 else column
+    offset = row * (buffer.columns * size) + within * size
+    offset = offset ^ (offset >> buffer.swizzle.shift & buffer.swizzle.mask)
+    if buffer.panels > 1:
+        offset = offset + column // buffer.columns * (buffer.size // buffer.panels * size)
+    return offset
+
+
+def _write_mma(w: Writing, one: Reduce) -> None:
+    """Load the fragments of 16 elements along the sum, multiply all with all, and so on."""
+    tensor = w.state.tensor
+    assert tensor is not None
+    left, right = Operand(w, tensor.left, tensor.rows), Operand(w, tensor.right, tensor.columns)
+    element = left.buffer.element
+    multiply = ptx.mma.sync.aligned.m16n8k16.row.col.f32[element][element].f32
+    fragments = ptx.fragments(multiply)
+    a = fragments.a if left.is_along else fragments.a.transposed
+    single = fragments.b if right.is_along else fragments.b.transposed
+    down, across = list(_tiles(w, tensor.rows, 1)), list(_tiles(w, tensor.columns, 1))
+    together = 2 if len(across) % 2 == 0 else 1
+    b = single.stacked(2) if together == 2 else single
+    a_lanes, b_lanes = left.lanes(a), right.lanes(b)
+    depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
+    for along in range(0, depth, STEP):
+        rows = [a.load(left.moved(a_lanes, on, along), out=b32.several(a.registers)) for _, on in down]
+        columns = []
+        for _, on in across[::together]:
+            found = b.load(right.moved(b_lanes, on, along), out=b32.several(b.registers))
+            columns += [found[2 * n : 2 * n + 2] for n in range(together)]
+        for n, (numbers, _) in enumerate(down):
+            order = list(enumerate(across))
+            # Back and forth: each instruction then shares an operand with the one before.
+            for j, (others, _) in order if n % 2 == 0 else reversed(order):
+                total = _accumulators(w, one, {**numbers, **others})
+                multiply(rows[n], columns[j], total, out=total)
