@@ -121,7 +121,7 @@ def source_of(w: Writing, fill: Fill, box: Sequence[Linear]) -> list[Linear]:
     buffer = fill.buffer
     index = [origin + one for origin, one in zip(buffer.origin, box, strict=True)]
     if w.state.pipeline is not None and buffer.slots > 1:
-        name = w.state.pipeline[0]
+        name = w.state.pipeline.at
         moved = Linear.of(fill.iteration) if fill.iteration is not None else Linear.of(name) + fill.ahead
         index = [one.replaced({name: moved}) for one in index]
     return index
@@ -139,14 +139,14 @@ def write_fill(w: Writing, fill: Fill) -> None:
     runs = buffer.slots > 1 and size >= 4
     slot = FILL if buffer.slots > 1 and fill.iteration is None else ""
     waiting: list[tuple[Any, list[Value], Value]] = []
-    during = _during(w, fill)
+    some_iteration = during(w, fill)
     for one in w.fills[number]:
         index = source_of(w, fill, one.box)
         limits = [
             Below(at, extent) for at, extent, g in zip(index, w.plan.extents(array), buffer.guarded, strict=True) if g
         ]
         limits += [Below(at) for at, g in zip(index, buffer.guarded, strict=True) if g and not starts_inside(at)]
-        some = list(during)
+        some = list(some_iteration)
         if one.number is not None:
             some.append(Below(one.number, Linear.of(chunks(w.plan, buffer).count)))
         source = w.addresses.element(array, index)
@@ -165,11 +165,11 @@ def write_fill(w: Writing, fill: Fill) -> None:
     _store_raw(w, buffer, waiting)
 
 
-def _during(w: Writing, fill: Fill) -> list[Below]:
+def during(w: Writing, fill: Fill) -> list[Below]:
     """The condition that there is an iteration that a copy is for."""
     if w.state.pipeline is None or fill.buffer.slots == 1:
         return []
-    part = w.state.part(w.state.pipeline[0])
+    part = w.state.part(w.state.pipeline.at)
     number = Linear.of(part.name) + fill.ahead if fill.iteration is None else Linear.of(fill.iteration)
     outermost = Linear(((part.name, part.weight),)).replaced({part.name: number})
     if part.extent is not None:

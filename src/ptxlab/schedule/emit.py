@@ -6,14 +6,16 @@ import inspect
 from math import prod
 from typing import Any
 
-from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, u32
+from ptxlab.author import Kernel, b32, f32, pointer, ptx, s32, tensor_map, u32
 from ptxlab.author.lines import SourcePosition
 from ptxlab.schedule.address import Value
+from ptxlab.schedule.asynchronous import consuming, producing, write_barriers
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS
 from ptxlab.schedule.loops import write_body
 from ptxlab.schedule.plan import (
     Leaf,
+    Node,
     Plan,
     walk,
 )
@@ -29,7 +31,9 @@ def write_kernel(plan: Plan) -> Kernel:
     """The kernel: pointers and numbers in the order of the algorithm's parameters, then the sizes."""
     algorithm = plan.state.algorithm
     types: dict[str, Any] = {
-        name: pointer[ELEMENTS[algorithm.arrays[name].element]]  # type: ignore[misc]
+        name: tensor_map
+        if name in plan.mapped
+        else pointer[ELEMENTS[algorithm.arrays[name].element]]  # type: ignore[misc]
         if name in algorithm.arrays
         else f32
         for name in algorithm.parameters
@@ -49,7 +53,7 @@ def write_kernel(plan: Plan) -> Kernel:
     body.__annotations__ = types
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     body.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in types])  # type: ignore[attr-defined]
-    directives: dict[str, tuple[int, ...]] = {"maxntid": (plan.state.thread_count,)}
+    directives: dict[str, tuple[int, ...]] = {"maxntid": (plan.state.launched,)}
     if plan.state.resident:
         directives["minnctapersm"] = (plan.state.resident,)
     position = SourcePosition(known, known.co_firstlineno, 0)
@@ -81,14 +85,41 @@ def _memory(plan: Plan) -> list[tuple[str, int, int]]:
 def _write(w: Writing) -> None:
     w.at(w.algorithm.statements[0])
     w.comment(f"{w.algorithm.name}: " + (", ".join(w.state.steps) or "one thread does all of it"))
-    _write_blocks(w)
+    if not w.state.persistent:
+        _write_blocks(w, ptx.ctaid.x)
     _write_threads(w)
     _write_memory(w)
-    w.fills = [portions(w, number, buffer) for number, buffer in enumerate(w.plan.buffers)]
-    write_body(w, w.plan.tree)
+    w.fills = [[] if b.stage.array in w.plan.mapped else portions(w, n, b) for n, b in enumerate(w.plan.buffers)]
+    write_barriers(w)
+    if not w.state.specialized:
+        write_body(w, w.plan.tree)
+        return
+    w.comment("one thread of the last warp copies", w.state.steps.index("specialize()"))
+    copier = w.state.thread_count
+    with ptx.when(w.thread >= copier), ptx.when(w.thread == copier), producing(w):
+        _write_tiles(w, w.plan.producer)
+    with ptx.otherwise(), consuming(w):
+        w.comment("all other warps compute", w.state.steps.index("specialize()"))
+        _write_tiles(w, w.plan.tree)
 
 
-def _write_blocks(w: Writing) -> None:
+def _write_tiles(w: Writing, tree: list[Node]) -> None:
+    """What a warp does: for one tile, or for each that its block has."""
+    outside = w.addresses.known
+    w.addresses.known = outside.new_child()
+    if not w.state.persistent:
+        write_body(w, tree)
+    else:
+        down, across = (w.count(name).view(u32) for name in w.state.blocks)
+        w.comment("tiles of this block", w.state.steps.index("persistent()"))
+        for number in ptx.range(ptx.ctaid.x, down * across, ptx.nctaid.x):
+            w.addresses.known = outside.new_child()
+            _write_blocks(w, number)
+            write_body(w, tree)
+    w.addresses.known = outside
+
+
+def _write_blocks(w: Writing, number: Value) -> None:
     names = w.state.blocks
     if not names:
         return
@@ -99,7 +130,6 @@ def _write_blocks(w: Writing) -> None:
             known[name] = getattr(ptx.ctaid, axis).view(s32)
         return
     down, across = (w.count(name).view(u32) for name in names)
-    number = ptx.ctaid.x
     size = across * w.state.group
     first = number // size * w.state.group
     rows = ptx.min.u32(down - first, w.state.group)

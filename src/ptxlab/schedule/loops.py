@@ -8,21 +8,28 @@ from contextlib import contextmanager
 from ptxlab.author import s32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import FILL, READ, Place, advance
+from ptxlab.schedule.asynchronous import write_asynchronous
 from ptxlab.schedule.computing import flush, write_leaf
 from ptxlab.schedule.copies import source_of, write_fill
 from ptxlab.schedule.operands import position, write_keep
 from ptxlab.schedule.plan import (
     BYTES,
     Ahead,
+    Arrival,
     Barrier,
     Buffer,
     Commit,
+    Fence,
     Fill,
     Keep,
     Leaf,
     Loop,
+    Multiplied,
     Node,
+    Release,
+    Transfer,
     Turn,
+    Vacancy,
     Wait,
     reads,
     walk,
@@ -68,8 +75,14 @@ def _node(w: Writing, node: Node) -> None:
             emit("cp.async.commit_group", [])
         case Wait():
             assert w.state.pipeline is not None
-            w.comment("until the copies of this iteration have arrived", w.state.pipeline[2])
+            w.comment("until the copies of this iteration have arrived", w.state.pipeline.step)
             emit("cp.async.wait_group", [node.pending])
+        case Arrival():
+            write_asynchronous(w, node)
+            for buffer in node.buffers:
+                w.held[buffer.stage.array] = buffer, w.plan.buffers.index(buffer)
+        case Transfer() | Vacancy() | Release() | Multiplied() | Fence():
+            write_asynchronous(w, node)
         case Barrier():
             w.comment(f"derived: {node.reason}")
             _barrier(w, node.level)
@@ -77,7 +90,8 @@ def _node(w: Writing, node: Node) -> None:
 
 def _barrier(w: Writing, level: int) -> None:
     if level > 1:
-        emit("bar.sync", [0])
+        # Warps that only copy do not take part.
+        emit("bar.sync", [1, w.state.thread_count] if w.state.specialized else [0])
     else:
         emit("bar.warp.sync", [w.warp_mask])
 
@@ -90,12 +104,13 @@ def _loop(w: Writing, loop: Loop) -> None:
     w.comment(f"loop {name}")
     addresses = w.addresses
     places = list(dict.fromkeys(_places(w, loop.body, dict(w.held), frozenset(w.kept))))
-    rings = w.state.pipeline is not None and w.state.pipeline[0] == name
+    rings = w.state.pipeline is not None and w.state.pipeline.at == name
     slotted = [place for place in places if place.slot and rings]
     for place in places:
         addresses.pointer(Place(place.array, place.index, place.buffer) if rings else place)
     count = w.count(name)
-    with _ring(w, bool(slotted)):
+    turns = bool(slotted) or (rings and bool(w.plan.mapped) and not w.state.specialized)
+    with _ring(w, turns):
         counter = s32(0)
         moving = []
         outside = addresses.known
@@ -113,10 +128,12 @@ def _loop(w: Writing, loop: Loop) -> None:
         addresses.registers[name] = counter
         for place in slotted:
             _slot(w, place)
+        collected, w.collected = w.collected, None  # what a loop that runs stores is not known after it
         write_body(w, loop.body)
+        w.collected = collected
         for own, step in moving:
             advance(own, step)
-        _advance_ring(w, bool(slotted) and not w.state.prefetch)
+        _advance_ring(w, turns and not w.state.prefetch)
         emit("add.s32", [counter, 1], out=counter)
         emit("bra", [again], when=emit("setp.lt.s32", [counter, count]))
         w.trace.place_label(end)
@@ -130,7 +147,8 @@ def _ring(w: Writing, needed: bool) -> Iterator[None]:
     outer = w.ring
     if needed:
         assert w.state.pipeline is not None
-        w.ring = u32(0), u32(w.state.pipeline[1] - 1)
+        w.ring = u32(0), u32(w.state.pipeline.stages - 1)
+        w.parity = u32(0) if w.plan.mapped else None
     yield
     w.ring = outer
 
@@ -153,7 +171,10 @@ def _advance_ring(w: Writing, needed: bool) -> None:
     assert w.state.pipeline is not None
     for number in w.ring:
         emit("add.u32", [number, 1], out=number)
-        emit("mov.u32", [0], out=number, when=emit("setp.eq.u32", [number, w.state.pipeline[1]]))
+        over = emit("setp.eq.u32", [number, w.state.pipeline.stages])
+        emit("mov.u32", [0], out=number, when=over)
+        if w.parity is not None and number is w.ring[0]:
+            emit("xor.b32", [w.parity, 1], out=w.parity, when=over)
 
 
 def _ahead(w: Writing, node: Ahead) -> None:

@@ -147,6 +147,49 @@ class Wait:
 
 
 @dataclass(eq=False)
+class Transfer:
+    """One thread has TMA copy the boxes of an iteration; an mbarrier counts their bytes."""
+
+    fills: list[Fill]
+
+    @property
+    def bytes(self) -> int:
+        """That arrive, those beyond the array included."""
+        return sum(prod(fill.buffer.shape) * BYTES[fill.buffer.element] for fill in self.fills)
+
+
+@dataclass(eq=False)
+class Arrival:
+    """Until the boxes of this iteration have arrived."""
+
+    buffers: list[Buffer]
+
+
+@dataclass(eq=False)
+class Vacancy:
+    """Until the slot that is filled next has been read; the warp that copies waits for it."""
+
+
+@dataclass(eq=False)
+class Release:
+    """A warp has read the slot of the iteration before, or after a loop of the last one."""
+
+    after: bool = False
+
+
+@dataclass(eq=False)
+class Multiplied:
+    """Until all but so many groups of asynchronous multiplications are complete."""
+
+    pending: int
+
+
+@dataclass(eq=False)
+class Fence:
+    """What this thread wrote to shared memory is visible to asynchronous operations."""
+
+
+@dataclass(eq=False)
 class Barrier:
     """All threads of a block, or of a warp, wait for each other; derived, see `synchronize.py`."""
 
@@ -154,7 +197,8 @@ class Barrier:
     reason: str
 
 
-Node = Loop | Leaf | Fill | Keep | Ahead | Turn | Commit | Wait | Barrier
+Asynchronous = Transfer | Arrival | Vacancy | Release | Multiplied | Fence
+Node = Loop | Leaf | Fill | Keep | Ahead | Turn | Commit | Wait | Barrier | Asynchronous
 
 
 @dataclass(eq=False)
@@ -167,7 +211,16 @@ class Plan:
     tree: list[Node]
     unrolled: set[str]
     buffers: list[Buffer]
+    producer: list[Node] = field(default_factory=list)
+    """What a warp that only copies runs, where there is one."""
     _indices: dict[Linear, Linear] = field(default_factory=dict)
+
+    @property
+    def mapped(self) -> dict[str, Buffer]:
+        """The arrays that TMA copies, by their tensor maps."""
+        if self.state.pipeline is None or self.state.pipeline.by != "tma":
+            return {}
+        return {buffer.stage.array: buffer for buffer in self.buffers if buffer.slots > 1}
 
     def axis(self, name: str) -> Linear:
         """The index of an axis as a sum of its parts."""
@@ -204,16 +257,12 @@ def plan(state: State, multiples: Mapping[str, int]) -> Plan:
     made.unrolled = _unrolled(made)
     _stage(made, made.tree, ())
     for one in state.stages:
-        if not any(isinstance(node, (Fill, Keep)) and stage_of(node) is one for node, _ in walk(made.tree)):
+        keeps = [node.stage for node, _ in walk(made.tree) if isinstance(node, Keep)]
+        if not any(stage is one for stage in [*keeps, *(buffer.stage for buffer in made.buffers)]):
             where = f"in `{one.at}`" if one.at else "in the kernel"
             state.refuse("illegal-step", f"step {one.step + 1} stages `{one.array}` {where}, where nothing reads it")
     _check_sizes(made)
     return made
-
-
-def stage_of(node: Fill | Keep) -> Stage:
-    """The stage that is filled."""
-    return node.buffer.stage if isinstance(node, Fill) else node.stage
 
 
 def walk(nodes: Sequence[Node], path: tuple[Loop, ...] = ()) -> Iterator[tuple[Node, tuple[Loop, ...]]]:
@@ -340,11 +389,20 @@ def _stage(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
             fills.append(Fill(_buffer(plan, stage, leaves, path)))
         else:
             keeps.append(Keep(stage, leaves))
-    body[:0] = [*fills, *keeps]
+    fences = [Fence()] if fills and state.tensor is not None and state.tensor.unit == "wgmma" else []
+    body[:0] = [*fills, *fences, *keeps]
+    for number, node in reversed(list(enumerate(body))):
+        if (
+            isinstance(node, Leaf)
+            and node.kind == "multiply"
+            and state.tensor is not None
+            and state.tensor.unit == "wgmma"
+        ):
+            body.insert(number + 1, Multiplied(0))
     number = 0
     while number < len(body):
         node = body[number]
-        if isinstance(node, Loop) and state.pipeline is not None and node.part.name == state.pipeline[0]:
+        if isinstance(node, Loop) and state.pipeline is not None and node.part.name == state.pipeline.at:
             number += _pipeline(plan, body, number, node)
         number += 1
 
@@ -352,7 +410,7 @@ def _stage(plan: Plan, body: list[Node], path: tuple[Loop, ...]) -> None:
 def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
     """Move the copies of a loop ahead; returns the number of nodes that go before it."""
     assert plan.state.pipeline is not None
-    _, stages, _ = plan.state.pipeline
+    stages = plan.state.pipeline.stages
     fills = [node for node in loop.body if isinstance(node, Fill)]
     if not fills:
         return 0
@@ -363,11 +421,49 @@ def _pipeline(plan: Plan, body: list[Node], number: int, loop: Loop) -> int:
     for fill in fills:
         fill.buffer.slots = stages
         fill.ahead = stages - 1
-    loop.body[:] = [Wait(stages - 2), *fills, Commit(), *rest]
+    if plan.state.pipeline.by == "tma":
+        return _transfer(plan, body, number, loop, fills)
+    fences = [node for node in rest if isinstance(node, Fence)]
+    rest = [node for node in rest if not isinstance(node, Fence)]
+    loop.body[:] = [Wait(stages - 2), *fences, *fills, Commit(), *rest]
     if plan.state.prefetch:
         first += _prefetch(plan, loop, fills, rest, stages)
     body[number:number] = first
     return len(first)
+
+
+def _transfer(plan: Plan, body: list[Node], number: int, loop: Loop, fills: list[Fill]) -> int:
+    """Have TMA copy what a loop reads: by one thread of those that compute, or by a warp of its own."""
+    state = plan.state
+    assert state.pipeline is not None
+    stages = state.pipeline.stages
+    rest: list[Node] = [n for n in loop.body if not isinstance(n, (Fill, Fence, Multiplied))]
+    multiplies = state.tensor is not None and state.tensor.unit == "wgmma"
+    if multiplies and not any(isinstance(n, Leaf) and n.kind == "multiply" for n in rest):
+        state.refuse("illegal-step", f"`wgmma` is not all that is done in an iteration of `{loop.part.name}`")
+    last: list[Node] = [Multiplied(1)] if multiplies else []
+    after: list[Node] = [Multiplied(0)] if multiplies else []
+    arrival = Arrival([fill.buffer for fill in fills])
+    if loop.part.name in plan.unrolled:
+        state.refuse("illegal-step", f"`{loop.part.name}` is unrolled, and TMA copies for a loop that runs")
+    for fill in fills:
+        fill.buffer.slots = stages
+    if state.specialized:
+        own = [Fill(fill.buffer) for fill in fills]
+        plan.producer = [Loop(loop.part, [Vacancy(), Transfer(own)])]
+        loop.body[:] = [arrival, *rest, *last, Release()]
+        body[number + 1 : number + 1] = [*after, Release(after=True)]
+        return len(after) + 1
+    for fill in fills:
+        fill.ahead = stages - 1
+    first: list[Node] = [Transfer([Fill(f.buffer, iteration=n) for f in fills]) for n in range(stages - 1)]
+    if multiplies:
+        loop.body[:] = [arrival, *rest, *last, Transfer(fills)]
+    else:
+        loop.body[:] = [arrival, Transfer(fills), *rest]
+    body[number + 1 : number + 1] = after
+    body[number:number] = first
+    return len(first) + len(after)
 
 
 def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stages: int) -> list[Node]:

@@ -22,6 +22,7 @@ import numpy as np
 
 from ptxlab.author import Kernel
 from ptxlab.author.lines import SourcePosition, refuse
+from ptxlab.device.tensor_maps import tensor_map
 from ptxlab.equal import Verdict, equal
 from ptxlab.estimate import Estimate, estimate
 from ptxlab.isa.targets import TARGETS
@@ -31,13 +32,15 @@ from ptxlab.schedule.emit import shared_bytes, write_kernel
 from ptxlab.schedule.plan import BYTES, Plan, plan
 from ptxlab.schedule.reference import compute
 from ptxlab.schedule.state import State
-from ptxlab.schedule.statements import Algorithm
+from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.steps.blocks import blocks
+from ptxlab.schedule.steps.persistent import persistent
 from ptxlab.schedule.steps.pipeline import pipeline
 from ptxlab.schedule.steps.prefetch import prefetch
 from ptxlab.schedule.steps.raster import raster
 from ptxlab.schedule.steps.reorder import reorder
 from ptxlab.schedule.steps.resident import resident
+from ptxlab.schedule.steps.specialize import specialize
 from ptxlab.schedule.steps.stage import stage
 from ptxlab.schedule.steps.tensorize import tensorize
 from ptxlab.schedule.steps.threads import threads
@@ -57,6 +60,8 @@ STEPS: dict[str, Callable[..., State]] = {
         stage,
         vectorize,
         pipeline,
+        specialize,
+        persistent,
         prefetch,
         unroll,
         raster,
@@ -67,6 +72,7 @@ MOST_BLOCKS = {"x": 2**31 - 1, "y": 65535, "z": 65535}
 ACCEPTED = ("same-bits", "same-function", "near")  # verdicts of `equal` on a kernel and the plain one
 TOLERANCE = 1e-4  # of the largest element of an output
 _GRID = "xyz"
+SMS = 132  # of an H200
 
 
 @dataclass(frozen=True)
@@ -155,6 +161,14 @@ class Schedule:
         """Copy to shared memory ahead of time: `stages`, `by`."""
         return self._take("pipeline", (), options)
 
+    def specialize(self) -> Self:
+        """Have one more warp copy by TMA, while the others compute."""
+        return self._take("specialize", (), {})
+
+    def persistent(self) -> Self:
+        """Have a block compute tile after tile."""
+        return self._take("persistent", (), {})
+
     def prefetch(self) -> Self:
         """Load what is staged in registers one iteration before it is read."""
         return self._take("prefetch", (), {})
@@ -229,7 +243,7 @@ class Schedule:
     def _written(self, multiples: Mapping[str, int], aligned: bool = True) -> tuple[Plan, Kernel]:
         key = (aligned, *sorted(multiples.items()))
         if key not in self._kernels:
-            made = plan(self.state if aligned else replace(self.state, vectors={}), multiples)
+            made = plan(self.state if aligned else _unaligned(self.state), multiples)
             synchronize(made)
             self._kernels[key] = made, write_kernel(made)
         return self._kernels[key]
@@ -241,21 +255,35 @@ class Schedule:
         aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
         free = {name: size for name, size in sizes.items() if name not in self.sizes}
         multiples = {name: max(tile for tile in tiles if size % tile == 0) for name, size in free.items()}
+        if self.state.pipeline is not None and self.state.pipeline.by == "tma":
+            staged = [one.array for one in self.state.stages if one.at == self.state.pipeline.at]
+            given = dict(zip(self.algorithm.parameters, arguments, strict=True))
+            aligned = aligned and all(_is_mappable(self.algorithm.arrays[name], given[name]) for name in staged)
         made, kernel = self._written(multiples, aligned)
         counts = [
             -(-self.state.extent(p.axis).value(sizes) // p.weight) if p.extent is None else p.extent
             for p in map(self.state.part, self.state.blocks)
         ]
         grid = [math.prod(counts)] if self.state.group else counts[::-1] or [1]
+        if made.state.persistent:
+            grid = [min(grid[0], SMS)]
         for count, axis in zip(grid, _GRID, strict=False):
             if count > MOST_BLOCKS[axis]:
                 said = f"{count:,} blocks in dimension {axis} of the grid, which has {MOST_BLOCKS[axis]:,} at most"
                 refuse(
                     "schedule-limit", said, helps=["use larger tiles, or another order in `blocks`"], position=here()
                 )
-        args = [*arguments, *free.values()]
+        maps = {
+            name: tensor_map(
+                arguments[self.algorithm.parameters.index(name)],
+                (*buffer.shape[:-1], buffer.columns),
+                swizzle=buffer.stage.swizzle,
+            )
+            for name, buffer in made.mapped.items()
+        }
+        args = [*(maps.get(n, a) for n, a in zip(self.algorithm.parameters, arguments, strict=True)), *free.values()]
         return Launch(
-            kernel, tuple(max(count, 1) for count in grid), self.state.thread_count, args, shared=shared_bytes(made)
+            kernel, tuple(max(count, 1) for count in grid), made.state.launched, args, shared=shared_bytes(made)
         )
 
     def launch(self, *arguments: Any, **how: Any) -> Any:
@@ -417,6 +445,17 @@ def _alignment(array: Any) -> int:
         return int(array.data_ptr())
     interface = getattr(array, "__cuda_array_interface__", None)
     return int(interface["data"][0]) if interface is not None else 0
+
+
+def _is_mappable(array: Array, given: Any) -> bool:
+    """Whether a tensor map can describe an array: its rows are a multiple of 16 bytes."""
+    return int(given.shape[-1]) * BYTES[array.element] % 16 == 0
+
+
+def _unaligned(state: State) -> State:
+    """The same for arrays that neither vectors nor tensor maps are for: elements are copied by all threads."""
+    plain = None if state.pipeline is None else replace(state.pipeline, by="cp.async")
+    return replace(state, vectors={}, pipeline=plain, specialized=False, persistent=False)
 
 
 def _is_contiguous(array: Any) -> bool:

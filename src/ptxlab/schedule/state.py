@@ -54,6 +54,16 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Pipeline:
+    """Copies that run ahead: those of the loop `at`, by `cp.async` or `tma`, in a ring of so many stages."""
+
+    at: str
+    stages: int
+    by: str
+    step: int
+
+
+@dataclass(frozen=True)
 class Tensor:
     """A sum that tensor cores compute: of `left`, with an axis of rows, and `right`, with one of columns."""
 
@@ -87,8 +97,11 @@ class State:
     vectors: Mapping[str, int] = field(default_factory=dict)
     """Elements of an array that one access takes, where they are neighbours."""
     vector_step: int = 0
-    pipeline: tuple[str, int, int] | None = None
-    """The part whose copies run ahead, the number of stages, and the step."""
+    pipeline: Pipeline | None = None
+    specialized: bool = False
+    """Whether a warp of its own has TMA copy."""
+    persistent: bool = False
+    """Whether a block computes tile after tile."""
     tensor: Tensor | None = None
     """The sum that tensor cores compute, where one is."""
     prefetch: str = ""
@@ -170,6 +183,11 @@ class State:
         for name in self.threads:
             count *= self.count(self.part(name)) or 1
         return count
+
+    @property
+    def launched(self) -> int:
+        """Threads of a block, with those of a warp that only copies."""
+        return self.thread_count + (32 if self.specialized else 0)
 
     def refuse(self, code: str, message: str, *helps: str, label: str = "") -> NoReturn:
         """Refuse a step, with its line."""

@@ -13,7 +13,23 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxlab.schedule.plan import Ahead, Barrier, Buffer, Fill, Keep, Leaf, Loop, Node, Plan, Turn, Wait, reads
+from ptxlab.schedule.plan import (
+    Ahead,
+    Arrival,
+    Barrier,
+    Buffer,
+    Fill,
+    Keep,
+    Leaf,
+    Loop,
+    Multiplied,
+    Node,
+    Plan,
+    Transfer,
+    Turn,
+    Wait,
+    reads,
+)
 from ptxlab.schedule.walk import chunks, combination
 
 OWN, WARP, BLOCK = 0, 1, 2  # whose accesses conflict: one thread's, those of a warp, those of a block
@@ -83,7 +99,14 @@ class _Derivation:
                     if node.level < BLOCK or level == FLYING
                 }
             elif isinstance(node, Wait):
-                pending = {touch: OWN if touch.slot == 0 else level for touch, level in pending.items()}
+                pending = {t: OWN if t.slot == 0 and not _is_flying_read(t, n) else n for t, n in pending.items()}
+            elif isinstance(node, Arrival):  # what an mbarrier counted is visible to all that wait there
+                pending = {t: n for t, n in pending.items() if not (t.writes and t.slot == 0)}
+                held = {**held, **{buffer.stage.array: buffer for buffer in node.buffers}}
+            elif isinstance(node, Multiplied):
+                pending = {
+                    t: OWN if _is_flying_read(t, n) and (t.slot or not node.pending) else n for t, n in pending.items()
+                }
             elif isinstance(node, Loop) and dry:
                 pending = self._around(node, pending, held, dry)
             else:
@@ -129,7 +152,14 @@ class _Derivation:
 
     def _started(self, node: Node, held: dict[str, Buffer]) -> Pending:
         """What a node accesses, and that nothing was waited for since."""
-        return {touch: FLYING if touch.writes and touch.slots > 1 else OWN for touch in self._touches(node, held)}
+        tensor = self.plan.state.tensor
+        reads_later = (
+            isinstance(node, Leaf) and node.kind == "multiply" and tensor is not None and tensor.unit == "wgmma"
+        )
+        return {
+            touch: FLYING if (touch.slots > 1 if touch.writes else reads_later) else OWN
+            for touch in self._touches(node, held)
+        }
 
     def _ahead(self, node: Ahead, pending: Pending, held: dict[str, Buffer], dry: bool) -> Pending:
         """Follow an unrolled loop whose loads are ahead: they are of this tile, and after a turn of the next."""
@@ -143,7 +173,7 @@ class _Derivation:
         while True:
             inserted = len(self.placed)
             after = self.follow(loop.body, dict(entry), held, dry)
-            rings = self.plan.state.pipeline is not None and self.plan.state.pipeline[0] == loop.part.name
+            rings = self.plan.state.pipeline is not None and self.plan.state.pipeline.at == loop.part.name
             back = _joined(entry, _shifted(after) if rings and not self.plan.state.prefetch else after)
             if back == entry and inserted == len(self.placed):
                 break
@@ -158,6 +188,8 @@ class _Derivation:
             buffer = node.buffer
             slot = node.iteration if node.iteration is not None else node.ahead
             return [Touch(buffer.stage.array, True, slot % buffer.slots, buffer.slots, node, buffer)]
+        if isinstance(node, Transfer):
+            return [replace(touch, node=node) for fill in node.fills for touch in self._touches(fill, held)]
         if isinstance(node, Leaf) and node.kind in ("combine", "gather"):
             if combination(self.plan.state, node.statement).scratch:
                 return [Touch(f"{node.statement.name} of threads", node.kind == "combine", 0, 1, node, None)]  # type: ignore[attr-defined]
@@ -190,6 +222,8 @@ class _Derivation:
                 statement = one.node.statement  # type: ignore[union-attr]
                 within = combination(self.plan.state, statement).within
                 level = WARP if 32 % within == 0 and threads % 32 == 0 else widest
+            elif any(self._is_of_all(touch.node) for touch in (one, old)):
+                level = widest
             else:
                 level = self._crossing(self._accessed(one), self._accessed(old))
                 if any(isinstance(t.node, Leaf) and t.node.kind == "multiply" for t in (one, old)):
@@ -198,6 +232,12 @@ class _Derivation:
                     level = BLOCK  # a warp barrier names lanes, and the last warp lacks some
             self.levels[key] = level
         return self.levels[key]
+
+    def _is_of_all(self, node: Node) -> bool:
+        """Whether all threads take part in an access together."""
+        tensor = self.plan.state.tensor
+        multiplies = isinstance(node, Leaf) and node.kind == "multiply"
+        return isinstance(node, Transfer) or (multiplies and tensor is not None and tensor.unit == "wgmma")
 
     def _crossing(self, first: Pairs, second: Pairs) -> int:
         """Whether an element is accessed by one thread only, by one warp only, or by several."""
@@ -255,6 +295,10 @@ class _Derivation:
                 element = (element[:, :, None] + np.arange(count) * step).reshape(state.thread_count, -1)
             found.append(np.stack([element.ravel(), np.broadcast_to(thread, element.shape).ravel()]))
         return np.concatenate(found, axis=1)
+
+
+def _is_flying_read(touch: Touch, level: int) -> bool:
+    return level == FLYING and not touch.writes
 
 
 def _joined(first: Pending, second: Pending) -> Pending:

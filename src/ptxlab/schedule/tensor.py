@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from math import prod
 
-from ptxlab.author import Pointer, b8, b32, ptx, u32
+from ptxlab.author import Pointer, b8, b16, b32, ptx, u32
 from ptxlab.author.fragments import Fragment
 from ptxlab.schedule.address import Value
 from ptxlab.schedule.linear import Linear
@@ -29,8 +30,15 @@ def write_multiply(w: Writing, leaf: Leaf) -> None:
         if array not in w.held:
             said = f"tensor cores read `{array}` from shared memory"
             w.state.refuse("illegal-step", said, f'`stage("{array}", in_="shared")` after `tensorize`')
+        if tensor.unit == "wgmma" and not w.held[array][0].stage.swizzle:
+            w.state.refuse(
+                "illegal-step", f"`wgmma` reads `{array}` from swizzled rows", '`stage(..., swizzle="128B")`'
+            )
     w.comment(f"{leaf.statement.name} by tensor cores", tensor.step)
-    _write_mma(w, leaf.statement)
+    if tensor.unit == "wgmma":
+        _write_wgmma(w, leaf.statement)
+    else:
+        _write_mma(w, leaf.statement)
 
 
 def _tiles(w: Writing, axis: str, inner: int) -> Iterator[tuple[dict[str, int], int]]:
@@ -119,6 +127,26 @@ class Operand:
             lanes = lanes ^ within * size
         return Pointer(b8, "shared", lanes, offset=offset)
 
+    def descriptor(self) -> Value:
+        """The descriptor of the first rows, or columns, that a warpgroup multiplies."""
+        buffer, size = self.buffer, BYTES[self.buffer.element]
+        rows = prod(buffer.shape[:-1])
+        at = Pointer(b16, "shared", self.start)
+        tile = ptx.tile(b16, rows, buffer.columns, swizzle=buffer.stage.swizzle, copies=buffer.panels, at=at)
+        found = ptx.descriptor(tile, transposed=not self.is_along)
+        own = self._own()
+        if own is None:
+            return found
+        each = buffer.columns * size if self.is_along else buffer.size // buffer.panels * size // buffer.columns
+        return found + ptx.cvt.u64.u32(own * each >> 4)
+
+    def described(self, on: int, along: int) -> int:
+        """What the descriptor of a tile is more than the first: 16 bytes count one."""
+        rows, columns = (on, along) if self.is_along else (along, on)
+        buffer, size = self.buffer, BYTES[self.buffer.element]
+        panel, within = divmod(columns, buffer.columns)
+        return (rows * buffer.columns + panel * (buffer.size // buffer.panels) + within) * size >> 4
+
 
 def _offset(buffer: Buffer, row: Value, column: Value) -> Value:
     """Bytes from the start of a box to an element."""
@@ -160,3 +188,25 @@ def _write_mma(w: Writing, one: Reduce) -> None:
             for j, (others, _) in order if n % 2 == 0 else reversed(order):
                 total = _accumulators(w, one, {**numbers, **others})
                 multiply(rows[n], columns[j], total, out=total)
+
+
+def _write_wgmma(w: Writing, one: Reduce) -> None:
+    """Start the multiplications of a stage as one group: 64 rows each, and all columns of a warpgroup."""
+    tensor = w.state.tensor
+    assert tensor is not None
+    left, right = Operand(w, tensor.left, tensor.rows), Operand(w, tensor.right, tensor.columns)
+    element = left.buffer.element
+    eights = w.state.serial([tensor.columns])[-2]
+    count = w.state.count(w.state.part(eights)) or 1
+    down, across = list(_tiles(w, tensor.rows, 1)), list(_tiles(w, tensor.columns, 2))
+    multiply = ptx.wgmma.mma_async.sync.aligned[f"m64n{8 * count}k16"].f32[element][element]
+    a, b = left.descriptor(), right.descriptor()
+    depth = w.state.count(w.state.parts[tensor.depth][-1]) or 0
+    ptx.wgmma.fence.sync.aligned()
+    for along in range(0, depth, STEP):
+        for (numbers, i), (others, j) in product(down, across):
+            totals = [t for n in range(count) for t in _accumulators(w, one, {**numbers, **others, eights: n})]
+            first, second = left.described(i, along), right.described(j, along)
+            turned = int(not left.is_along), int(not right.is_along)
+            multiply(totals, a + first if first else a, b + second if second else b, True, 1, 1, *turned)
+    ptx.wgmma.commit_group.sync.aligned()

@@ -37,7 +37,7 @@ class Writing:
         self.values = values
         self.trace = current()
         sizes = {name: values[name] for name in self.algorithm.sizes if name in values}
-        pointers = {name: values[name] for name in self.algorithm.arrays}
+        pointers = {name: values[name] for name in self.algorithm.arrays if name not in plan.mapped}
         self.addresses = Addresses(plan, pointers, sizes)
         self.thread: Value = 0
         self.fills: list[list[Portion]] = []  # of each buffer, see `copies.py`
@@ -48,7 +48,13 @@ class Writing:
         self.collected: list[tuple[Store, tuple[Linear, ...], Value, list[Below]]] | None = None
         self.scratch: dict[str, Value] = {}
         self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write
-        self.ring: tuple[Value, Value] | None = None
+        self.ring: tuple[Value, Value] | None = None  # the slots that are read and filled
+        self.parity: Value = None  # of the phase of the slot that is read
+        self.full: Any = None  # mbarriers of slots that are filled, and with roles `stages` and sides of these
+        self.stages: Any = None
+        self.filling: Any = None
+        self.reading: Any = None
+        self.read: Any = None
         self.first: list[Below] = []  # which of the threads with the same number stores it
 
     def comment(self, text: str, step: int | None = None) -> None:

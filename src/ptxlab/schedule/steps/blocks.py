@@ -24,7 +24,7 @@ def blocks(state: State, *loops: str) -> State:
             )
         if any(stage.at == name for stage in state.stages):
             state.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
-        state = state.with_parts(replace(part, role="block", step=len(state.steps)))
+        state = state.with_parts(replace(part, role="block", unrolled=False, step=len(state.steps)))
     found = (*state.blocks, *names)
     if len(found) > MOST_BLOCK_PARTS:
         state.refuse("illegal-step", f"{len(found)} loops are run by blocks, a grid has {MOST_BLOCK_PARTS} dimensions")

@@ -1,22 +1,42 @@
-"""`pipeline(stages=3)`: copies to shared memory run ahead by `cp.async`, a ring of stages for each staged array."""
+"""`pipeline(stages=3)`: copies to shared memory run ahead, in a ring of stages for each staged array."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxlab.schedule.state import State
+from ptxlab.schedule.state import Pipeline, State
+
+BY = ("cp.async", "tma")
 
 
 def pipeline(state: State, stages: int = 3, by: str = "cp.async") -> State:
     """All arrays that are staged in shared memory in one loop are copied together, `stages` - 1 iterations ahead."""
-    if by != "cp.async":
-        state.refuse("illegal-step", f"there is no pipeline by {by!r:.40}", '`by="cp.async"`')
+    if by not in BY:
+        state.refuse("illegal-step", f"there is no pipeline by {by!r:.40}", '`by="cp.async"` or `by="tma"`')
     if not isinstance(stages, int) or not 2 <= stages <= 16:
         state.refuse("illegal-step", f"a pipeline of {stages!r:.40} stages, expected 2 to 16")
     if state.pipeline is not None:
         state.refuse("illegal-step", "there is a pipeline already")
-    loops = {one.at for one in state.stages if one.space == "shared" and one.at}
+    staged = [one for one in state.stages if one.space == "shared" and one.at]
+    loops = {one.at for one in staged}
     if len(loops) != 1:
         said = "no array is staged in shared memory in a loop" if not loops else "arrays are staged in several loops"
         state.refuse("illegal-step", said, '`stage("a", "b", in_="shared", at="x.0")` first')
-    return replace(state, pipeline=(loops.pop(), stages, len(state.steps)), tiled=())
+    if by == "tma":
+        _check_maps(state, [one.array for one in staged])
+    return replace(state, pipeline=Pipeline(loops.pop(), stages, by, len(state.steps)), tiled=())
+
+
+def _check_maps(state: State, arrays: list[str]) -> None:
+    """Refuse what TMA does not copy."""
+    if int("".join(filter(str.isdigit, state.target))) < 90:
+        state.refuse("illegal-step", f"TMA needs the target `sm_90`, and this one is `{state.target}`")
+    for array in arrays:
+        operands = () if state.tensor is None else (state.tensor.left, state.tensor.right)
+        stages = [one for one in state.stages if one.array == array]
+        if array not in operands or len(stages) > 1 or not stages[0].swizzle:
+            state.refuse(
+                "illegal-step",
+                f"`{array}` is copied by TMA where tensor cores read it from swizzled rows",
+                '`tensorize`, then `stage(..., swizzle="128B")`, then `pipeline(by="tma")`',
+            )

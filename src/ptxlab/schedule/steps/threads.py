@@ -24,7 +24,7 @@ def threads(state: State, *loops: str) -> State:
             )
         if any(stage.at == name for stage in state.stages):
             state.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")
-        state = state.with_parts(replace(part, role="thread", step=len(state.steps)))
+        state = state.with_parts(replace(part, role="thread", unrolled=False, step=len(state.steps)))
     state = replace(state, threads=(*state.threads, *names), tiled=())
     if state.thread_count > MOST_THREADS:
         state.refuse("schedule-limit", f"{state.thread_count} threads, a block has at most {MOST_THREADS}")

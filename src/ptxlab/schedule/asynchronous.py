@@ -1,0 +1,131 @@
+"""Copies by TMA, and what waits for them and for multiplications: mbarriers, their phases and bytes, fences.
+
+Without roles, thread 0 starts the copies of an iteration after a barrier. With them, a warp of its own does, as soon
+as all warps that compute have arrived at the mbarrier of the slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ptxlab.author import Pointer, b8, b64, ptx, s32
+from ptxlab.author.emit import emit
+from ptxlab.schedule.address import Value
+from ptxlab.schedule.copies import during, source_of
+from ptxlab.schedule.linear import Linear
+from ptxlab.schedule.plan import BYTES, Arrival, Asynchronous, Fence, Fill, Multiplied, Release, Transfer, Vacancy
+from ptxlab.schedule.walk import WARP
+from ptxlab.schedule.writing import Writing
+
+
+def write_barriers(w: Writing) -> None:
+    """Declare and initialize the mbarriers of a ring that TMA fills."""
+    if not w.plan.mapped:
+        return
+    assert w.state.pipeline is not None
+    stages, is_first = w.state.pipeline.stages, w.thread == 0
+    w.comment("derived: an mbarrier for each slot of the ring", w.state.pipeline.step)
+    if w.state.specialized:
+        warps = w.state.thread_count // WARP
+        w.stages = ptx.barrier_pipeline(stages, fills=1, reads=warps, when=is_first)
+    else:
+        w.full = ptx.shared(b64, stages, name="full")
+        with ptx.when(is_first):
+            for stage in range(stages):
+                ptx.mbarrier.init.shared.b64(w.full.at(stage), 1)
+    w.comment("derived: mbarriers are initialized before they are used")
+    ptx.bar.sync(0)
+
+
+@contextmanager
+def producing(w: Writing) -> Iterator[None]:
+    """The slots as the warp that copies goes around them."""
+    w.filling = w.stages.producer()
+    w.ring = w.filling.index, w.filling.index
+    yield
+    w.ring = None
+
+
+@contextmanager
+def consuming(w: Writing) -> Iterator[None]:
+    """The slots as warps that compute go around them: what is read now, and what was read before."""
+    w.reading, w.read = w.stages.consumer(), w.stages.consumer()
+    w.ring = w.reading.index, w.read.index
+    yield
+    w.ring = None
+
+
+def write_asynchronous(w: Writing, node: Asynchronous) -> None:
+    """Write a copy by TMA, or a wait."""
+    step = None if w.state.pipeline is None else w.state.pipeline.step
+    match node:
+        case Transfer():
+            _write_transfer(w, node)
+        case Arrival() if w.state.specialized:
+            w.comment("until the copies of this iteration have arrived", step)
+            w.reading.wait()
+        case Arrival():
+            w.comment("until the copies of this iteration have arrived", step)
+            assert w.ring is not None
+            with ptx.loop():
+                ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(w.full.at(w.ring[0]), w.parity))
+        case Vacancy():
+            w.comment("derived: all warps have read the slot before it is filled again")
+            w.filling.wait()
+        case Release(after=False):
+            assert w.state.pipeline is not None
+            w.comment("derived: the slot of the iteration before has been read")
+            with ptx.when(w.addresses.registers[w.state.pipeline.at] > 0):
+                w.read.release()
+            w.reading.advance()
+        case Release():
+            w.comment("derived: the last slot has been read")
+            w.read.release()
+        case Multiplied():
+            which = "of the iteration before" if node.pending else "so far"
+            w.comment(f"derived: until the multiplications {which} are complete")
+            ptx.wgmma.wait_group.sync.aligned(node.pending)
+        case Fence():
+            w.comment("derived: what was copied is visible to tensor cores, which read by another proxy")
+            emit("fence.proxy.async.shared::cta", [])
+
+
+def _write_transfer(w: Writing, node: Transfer) -> None:
+    assert w.state.pipeline is not None
+    fill = node.fills[0]
+    boxes = " and ".join(f"{' x '.join(map(str, f.buffer.shape))} of {f.buffer.stage.array}" for f in node.fills)
+    w.comment(f"{boxes} by TMA", w.state.pipeline.step)
+    places = [[w.addresses.value(one) for one in source_of(w, f, [Linear()] * len(f.buffer.shape))] for f in node.fills]
+    if w.state.specialized:
+        w.filling.expect(node.bytes)
+        for one, place in zip(node.fills, places, strict=True):
+            _copy(w, one, place, w.filling.index, w.filling.barrier)
+        w.filling.advance()
+        return
+    is_first = w.thread == 0
+    some = w.addresses.predicate(during(w, fill))
+    slot: Value = fill.iteration if fill.iteration is not None or w.ring is None else w.ring[1]
+    with ptx.when(is_first if some is None else ptx.and_.pred(is_first, some)):
+        barrier = w.full.at(slot)
+        ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, node.bytes)
+        for one, place in zip(node.fills, places, strict=True):
+            _copy(w, one, place, slot, barrier)
+
+
+def _copy(w: Writing, fill: Fill, place: list[Value], slot: Value, barrier: Pointer) -> None:
+    """Copy a box, one panel of it after the other."""
+    buffer, size = fill.buffer, BYTES[fill.buffer.element]
+    start = w.addresses.memory[w.plan.buffers.index(buffer)]
+    target = (
+        start + slot * (buffer.size * size)
+        if isinstance(slot, int)
+        else ptx.mad.lo.u32(slot, buffer.size * size, start)
+    )
+    rank = f"{len(buffer.shape)}d"
+    copy = ptx.cp.async_.bulk.tensor[rank]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
+    *outer, last = [s32(one) if isinstance(one, int) else one for one in place]
+    for panel in range(buffer.panels):
+        column = last + panel * buffer.columns if panel else last
+        address = Pointer(b8, "shared", target, offset=panel * (buffer.size // buffer.panels) * size)
+        copy(address, (w.values[buffer.stage.array].generic, (column, *reversed(outer))), barrier)

@@ -1,0 +1,18 @@
+"""`persistent()`: a block computes tile after tile; copies for the next one run while a tile is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxlab.schedule.state import State
+
+
+def persistent(state: State) -> State:
+    """As many blocks as there are SMs, each for every so many tiles."""
+    if not state.specialized:
+        state.refuse(
+            "illegal-step", "no warp of its own copies: tiles of a block would share memory", "`specialize` first"
+        )
+    if not state.group:
+        state.refuse("illegal-step", "tiles have no order", "`raster(8)` first")
+    return replace(state, persistent=True, tiled=())

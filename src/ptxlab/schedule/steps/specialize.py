@@ -1,0 +1,18 @@
+"""`specialize()`: one more warp copies by TMA, and all others compute; they wait for each other at mbarriers only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxlab.schedule.state import MOST_THREADS, State
+
+
+def specialize(state: State) -> State:
+    """Each stage has one mbarrier for when it is full, and one for when it has been read."""
+    if state.pipeline is None or state.pipeline.by != "tma":
+        state.refuse("illegal-step", "no copies are by TMA", '`pipeline(by="tma")` first')
+    if state.thread_count % 32 or state.thread_count + 32 > MOST_THREADS:
+        state.refuse(
+            "illegal-step", f"{state.thread_count} threads compute, expected whole warps, and room for one more"
+        )
+    return replace(state, specialized=True, tiled=())
