@@ -7,6 +7,7 @@ know, the keyword `effects` of `@form` says:
 - `aligned`: all lanes of the warp must execute it together, although no modifier says so;
 - `uniform`: the results are the same in all lanes that converge there;
 - `elects`: its predicate is true in one of those lanes only, and the other result is the number of that lane;
+- `undefines`: the contents of the memory at its address are undefined after it;
 - `more-registers`, `fewer-registers`: the threads of the warp own more or fewer registers after it;
 - `tensor_memory.load` and the like: a step, for an instruction without semantics.
 
@@ -79,6 +80,8 @@ class Effects:
     """How many bytes its addresses are of, and their alignment, by the names of the operands."""
     mma: MmaSize | None = None
     """What it does if it multiplies matrices."""
+    undefines: bool = False
+    """Whether it leaves undefined contents in the memory at its address."""
     follows: bool = False
     """Whether lanes hand values to each other, so that undefined ones are undefined results."""
 
@@ -132,6 +135,7 @@ def effects_of(form: Form, m: Modifiers) -> Effects:
         recorder.reduction,
         extents_of(form, m, operands, recorder.accesses),
         mma_size(form, m, recorder.steps),
+        "undefines" in said,
         recorder.follows,
     )
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear
 
-from .execution import Access, Segment
+from .segments import Access, Segment
 from .terms import Loop, Symbol, is_uniform, leaves
 
 FREE = 2  # a turn of which nothing is known

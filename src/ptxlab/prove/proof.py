@@ -12,9 +12,10 @@ from ptxlab import ir
 from ptxlab.flow.expressions import ADDRESS, PARAMETER, Atom, Linear, linear
 from ptxlab.flow.symbolic import LONG, WORD
 
-from .execution import Access, Decision, Execution, Path, Segment
+from .execution import Execution
 from .integers import Integers, Poly, Space
 from .intervals import Pair, Reached, intervals, loops_of
+from .segments import Access, Decision, Path, Segment
 from .solver import Bits, check, z3
 from .terms import AXES, Loop, is_uniform, leaves
 
@@ -78,7 +79,7 @@ class Proof:
 
     def __init__(self, execution: Execution, shared: int | None, element_sizes: dict[str, int]) -> None:
         self.execution, self.terms, self.shared = execution, execution.terms, shared
-        self.accesses = [access for segment in execution.segments for access in segment.accesses]
+        self.accesses = [access for segment in execution.notes.segments for access in segment.accesses]
         self.sizes = element_sizes
         self.obligations: list[Obligation] = []
         self.ranges: dict[str, tuple[int, int]] = {}
@@ -304,7 +305,7 @@ class Proof:
                 if branch not in deciding:
                     deciding.add(branch)
                     pending.append(branch)
-        for decision in execution.decisions:
+        for decision in execution.notes.decisions:
             if facts.flow.block_at(decision.at) in deciding:
                 self.obligations.append(self._uniform(decision, milliseconds))
 
@@ -355,7 +356,7 @@ class Proof:
     def show_races(self, milliseconds: int, deadline: float) -> None:
         """Show that no two accesses of different threads conflict."""
         done: set[tuple[Any, ...]] = set()
-        for interval in intervals(self.execution.segments, self.execution.entry):
+        for interval in intervals(self.execution.notes.segments, self.execution.entry):
             groups = [group for group in self.groups(interval.reached) if group.object.space in ("shared", "global")]
             for one, other in _conflicting(groups):
                 key = (id(interval.start) if one.turns or other.turns else 0, *_identity(one), *_identity(other))

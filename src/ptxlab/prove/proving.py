@@ -16,9 +16,10 @@ from ptxlab.ir.origin import Origins, line_span
 from ptxlab.measure import Launch
 
 from .contracts import Example, Names, grid_guesses, length_guesses, multiple_guesses
-from .execution import Execution, UnsupportedError
+from .execution import Execution
 from .proof import PATIENT, QUICK, Object, Obligation, Proof
 from .replay import UNORDERED, WRONG, replay, wrong_in
+from .segments import UnsupportedError
 from .solver import require_solver
 from .terms import AXES, Terms, leaves
 from .verdict import OPEN, PROVED, REFUTED, Counterexample, Gap, Verdict, count
@@ -128,9 +129,9 @@ class _Proving:
         return self._say(OPEN, _gaps(open))
 
     def _describe(self, execution: Execution) -> None:
-        barriers = sorted({execution.lines[at] for at in execution.barriers})
+        barriers = sorted({execution.notes.lines[at] for at in execution.barriers})
         self.outline.append(f"barriers at lines {', '.join(map(str, barriers))}" if barriers else "no barriers")
-        for loop in execution.loops:
+        for loop in execution.notes.loops:
             kinds = ["uniform" if loop.is_uniform else "threads may leave in different turns"]
             kinds += ["with a barrier"] if loop.has_barrier else []
             self.outline.append(f"loop at line {loop.line}: in any turn; {', '.join(kinds)}")
@@ -139,8 +140,8 @@ class _Proving:
         """What integers are between, in all questions."""
         proof = self.proof
         values = [one for access in proof.accesses for one in (access.address, *access.path)]
-        values += [one.condition for one in execution.decisions]
-        values += [fact for loop in execution.loops for fact in (*loop.limits, *loop.facts)]
+        values += [one.condition for one in execution.notes.decisions]
+        values += [fact for loop in execution.notes.loops for fact in (*loop.limits, *loop.facts)]
         used = {str(atom.detail) for atom in leaves(values)}
         self.flat: list[str] = []
         for axis, extent in zip(AXES, self.block, strict=True):
@@ -289,7 +290,7 @@ class _Proving:
             sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.sizes.items()))
             found.append("array arguments do not overlap, are aligned to 16 bytes and have fewer than 2^31 elements"
                          f" (bytes of an element: {sizes})")  # fmt: skip
-        if proof.execution.loops:
+        if proof.execution.notes.loops:
             found.append("loops end, and no loop makes 2^31 turns")
         return found
 

@@ -34,8 +34,6 @@ class Loop:
     line: int
     outer: tuple[Loop, ...]
     has_barrier: bool = False
-    has_free_turn: bool = True
-    """Whether a turn can be made without a barrier."""
     is_uniform: bool = False
     """Whether all threads of a block that enter it leave it in the same turn."""
     limits: list[Linear] = field(default_factory=list)

@@ -189,7 +189,7 @@ def applypriority(k: Machine, m: Modifiers, a: AddressValue, size: int) -> None:
     """Give the cache line at `a` back its normal eviction priority."""
 
 
-@form("discard{.global}.L2 [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80")
+@form("discard{.global}.L2 [a], size", types={"a": "wide", "size": "imm(128)"}, since="7.4 sm_80", effects="undefines")
 @addresses(a="128")
 def discard(k: Machine, m: Modifiers, a: AddressValue, size: int) -> None:
     """Drop the cache line at `a` without writing it to memory; its contents are undefined from then on."""

@@ -1,0 +1,155 @@
+"""Registers as terms: what instructions read, and what they write by the steps of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxlab import ir
+from ptxlab.flow import Facts
+from ptxlab.flow.engine import Node
+from ptxlab.flow.expressions import Linear
+from ptxlab.flow.symbolic import LONG
+from ptxlab.isa import Match
+from ptxlab.isa.special_registers import SpecialKind
+from ptxlab.isa.types import Type
+
+from .segments import Path, State
+from .terms import FALSE, TRUE, Loop, Symbol, Terms, is_uniform
+
+MOST_DEPTH = 60  # of operations in each other
+
+
+class Registers:
+    """What the registers of a kernel hold."""
+
+    def __init__(self, facts: Facts, terms: Terms, lines: Sequence[int]) -> None:
+        self.facts, self.terms, self.lines = facts, terms, lines
+        self.relevant = _relevant(facts)
+        """Those that decide where threads go and which memory they access."""
+
+    def guard(self, at: int, state: State, path: Path) -> Linear:
+        """Under which condition an instruction runs, given that its path is taken."""
+        guard = self.facts.instructions[at].guard
+        if guard is None:
+            return TRUE
+        assert isinstance(guard.register, ir.Register)
+        value = self.read(at, guard.register, guard.register.type, state, ())
+        value = self.terms.negated(value) if guard.negated else value
+        if value in path:
+            return TRUE
+        return FALSE if self.terms.negated(value) in path else value
+
+    def read(self, at: int, operand: ir.Operand, type: Type, state: State, loops: tuple[Loop, ...]) -> Linear:
+        """What an operand is, read as a type."""
+        terms = self.terms
+        match operand:
+            case ir.Register() if operand.vector == 1:
+                value = state.get(operand.index)
+                if value is None:
+                    value = state[operand.index] = self.symbol(
+                        f"`{operand.name}` is not written", at, loops, operand.type
+                    )
+                return terms.fit(value, operand.type, type)
+            case ir.Negated():
+                return terms.negated(self.read(at, operand.operand, type, state, loops))
+            case ir.Sum() | ir.Address():
+                return terms.add(self.read(at, operand.base, type, state, loops), operand.offset, type)
+            case ir.SpecialRegister():
+                found = terms.special(operand, type)
+                same = operand.kind in (SpecialKind.BLOCK, SpecialKind.BLOCK_SIZE)
+                return self.symbol(f"`{operand.name}`", at, loops, type, same) if found is None else found
+            case ir.Immediate() | ir.VariableReference() | ir.Element():
+                return terms.leaf(operand, type)
+        return self.symbol("an operand that is not followed", at, loops, type)
+
+    def symbol(
+        self, reason: str, at: int, loops: tuple[Loop, ...], type: Type, is_same: bool = False
+    ) -> Linear:  # fmt: skip
+        """A value of which nothing is known."""
+        return self.terms.symbol(Symbol(reason, self.lines[at], loops, is_same), type)
+
+    def write(self, at: int, guard: Linear, state: State, loops: tuple[Loop, ...]) -> None:
+        """Put what an instruction computes into the registers that matter."""
+        written: State = {}
+        for register in self.facts.effects.writes[at]:
+            if register in self.relevant:
+                value = self._result((at, register), state, loops)
+                if value.depth > MOST_DEPTH:
+                    value = self.symbol("an expression that is too large", at, loops, value.type)
+                if guard != TRUE:
+                    before = state.get(register)
+                    if before is None:
+                        before = self.symbol("a register that is not written", at, loops, value.type)
+                    value = self.terms.choose(guard, value, before)
+                written[register] = value
+        state.update(written)
+
+    def _result(self, node: Node, state: State, loops: tuple[Loop, ...]) -> Linear:
+        at, terms = node[0], self.terms
+        type = terms.type_of(node)
+        loaded = self.facts.loaded_parameter(*node)
+        if loaded is not None:
+            return terms.unknown(node, type)
+        plan = terms.plan(node)
+        if plan is None or any(step.operation in ("unknown", "shuffle") for step in plan.steps):
+            match = self.facts.matches[at]
+            is_same = match is not None and _is_constant_load(match) and self._has_uniform_address(at, match, state)
+            return self.symbol(self._reason(match), at, loops, type, is_same)
+        operands = dict(plan.operands)
+        values: list[Linear] = []
+        for number, step in enumerate(plan.steps):
+            if step.operation == "operand":
+                values.append(self.read(at, operands[number], step.type, state, loops))
+            else:
+                values.append(terms.apply(step, [values[part] for part in step.parts]))
+        return terms.fit(values[plan.result], plan.type, plan.register)
+
+    def _reason(self, match: Match | None) -> str:
+        if match is not None and match.effects.accesses:
+            return "a value from memory"
+        return "a value that is not computed from registers"
+
+    def _has_uniform_address(self, at: int, match: Match, state: State) -> bool:
+        for operand, expected in zip(self.facts.instructions[at].operands, match.expected, strict=True):
+            if expected.kind == "address":
+                address = self.read(at, operand, address_type(operand), state, ())
+                return is_uniform([address], lambda loop: True)
+        return False
+
+
+def address_type(operand: ir.Operand) -> Type:
+    """The type of an address."""
+    base = operand.base if isinstance(operand, ir.Address) else operand
+    return base.type if isinstance(base, ir.Register) else LONG
+
+
+def _is_constant_load(match: Match) -> bool:
+    accesses = match.effects.accesses
+    return bool(accesses) and all(one.kind == "load" and one.space in ("const", "param") for one in accesses)
+
+
+def _relevant(facts: Facts) -> frozenset[int]:
+    """The registers that decide where threads go and which memory they access."""
+    pending: list[int] = []
+    for instruction, match in zip(facts.instructions, facts.matches, strict=True):
+        guard = instruction.guard
+        if guard is not None and isinstance(guard.register, ir.Register):
+            pending.append(guard.register.index)
+        if match is None:
+            continue
+        is_barrier = match.effects.barrier is not None
+        for operand, expected in zip(instruction.operands, match.expected, strict=True):
+            base = operand.base if isinstance(operand, ir.Address) else operand
+            if (expected.kind == "address" or is_barrier) and isinstance(base, ir.Register):
+                pending.append(base.index)
+    found = set(pending)
+    while pending:
+        register = pending.pop()
+        for at in facts.chains.writes.get(register, ()):
+            match = facts.matches[at]
+            if match is not None and match.effects.accesses:
+                continue
+            fresh = set(facts.effects.reads[at]) - found
+            found |= fresh
+            pending += fresh
+    return frozenset(found)
