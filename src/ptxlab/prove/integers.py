@@ -10,7 +10,7 @@ solver does not know of products it is given as lemmas, instances of two facts a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd
 from typing import Any
 
@@ -19,7 +19,8 @@ from ptxlab.flow.ranges import limits
 from ptxlab.flow.steps import Step
 from ptxlab.isa.types import Type
 
-from .solver import Namer, limited, z3
+from .solver import limited, z3
+from .translation import Namer, Translation
 
 WRAP_MILLISECONDS = 1_000
 MOST_LEMMAS, MOST_TERMS = 400, 10
@@ -197,21 +198,13 @@ def _common(a: Poly, b: Poly) -> int:
     return gcd(*a.terms.values(), *b.terms.values()) or 1
 
 
-class Integers:
+class Integers(Translation):
     """Terms of one thread as integers in a space."""
 
     def __init__(self, name: Namer, space: Space, exact: set[Linear | Atom]) -> None:
-        self._name, self.space, self._exact = name, space, exact
-        self._known: dict[Atom, Any] = {}
+        super().__init__(name)
+        self.space, self._exact = space, exact
         self._numbers: dict[Linear, Poly] = {}
-        self.facts: list[Any] = []
-        self.wraps = 0
-        """How many sums may wrap."""
-
-    def assume(self, conditions: Iterable[Linear]) -> None:
-        """Take predicates as given; each may be used to show that what is in the next does not wrap."""
-        for one in conditions:
-            self.facts.append(self.holds(one))
 
     def holds(self, condition: Linear) -> Any:
         """A predicate as a formula."""
@@ -245,7 +238,6 @@ class Integers:
         if not self._is_possible(z3.Or(term < low, term > high)):
             self._exact.add(of)
             return found
-        self.wraps += 1
         turns = self.space.fresh((least - low) // (high - low + 1), (most - low) // (high - low + 1))
         rest = self.space.fresh(low, high)
         self.facts.append(term == self.space.formula(turns.times(Poly.of(high - low + 1)).plus(rest)))
@@ -261,12 +253,6 @@ class Integers:
         solver.add(*lemmas, *self.space.facts)
         return not lemmas or bool(solver.check() != z3.unsat)
 
-    def _atom(self, atom: Atom) -> Any:
-        if atom not in self._known:
-            found = None if atom.step is None else self._operation(atom, atom.step)
-            self._known[atom] = self._variable(atom) if found is None else found
-        return self._known[atom]
-
     def _variable(self, atom: Atom) -> Any:
         named, more = self._name(atom)
         if not named:
@@ -277,10 +263,6 @@ class Integers:
 
     def _operation(self, atom: Atom, step: Step) -> Any | None:
         operation, of, parts = step.operation, step.of, atom.parts
-        if not parts or step.type.kind not in "usbp" or step.type.lanes != 1:
-            return None
-        if any(part.type.kind not in "usbp" or part.type.lanes != 1 for part in parts):
-            return None
         if step.type.kind == "p" and of.kind == "p" and operation != "select":
             join = {"&": z3.And, "|": z3.Or, "^": z3.Xor, "==": lambda a, b: a == b}.get(operation)
             return None if join is None else join(self.holds(parts[0]), self.holds(parts[1]))

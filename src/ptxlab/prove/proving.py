@@ -17,7 +17,9 @@ from ptxlab.measure import Launch
 
 from .contracts import Example, Names, grid_guesses, length_guesses, multiple_guesses
 from .execution import Execution
-from .proof import PATIENT, QUICK, Object, Obligation, Proof
+from .objects import Object
+from .proof import Proof
+from .questions import PATIENT, QUICK, Obligation
 from .replay import UNORDERED, WRONG, replay, wrong_in
 from .segments import UnsupportedError
 from .solver import require_solver
@@ -106,11 +108,11 @@ class _Proving:
         self.proof = proof = Proof(execution, self.shared, dict(self.example.sizes) if self.example else {})
         self._set_ranges(execution)
         pointers = {one.title for one in self.kernel.parameters if one.type.width == 64}  # also those that are not used
-        scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in proof.sizes)
-        arrays = frozenset(proof.sizes) | pointers
+        scalars = frozenset(one.title for one in self.kernel.parameters if one.title not in proof.objects.sizes)
+        arrays = frozenset(proof.objects.sizes) | pointers
         self.names = Names(scalars, arrays, self.block)
         self.base = [self.names.contract(text) for text in self.assume]
-        proof.contracts = list(self.base)
+        proof.questions.contracts = list(self.base)
         proof.show_known()
         proof.obligations += self._bounds()
         proof.show_barriers(QUICK)
@@ -139,7 +141,7 @@ class _Proving:
     def _set_ranges(self, execution: Execution) -> None:
         """What integers are between, in all questions."""
         proof = self.proof
-        values = [one for access in proof.accesses for one in (access.address, *access.path)]
+        values = [one for access in proof.objects.accesses for one in (access.address, *access.path)]
         values += [one.condition for one in execution.notes.decisions]
         values += [fact for loop in execution.notes.loops for fact in (*loop.limits, *loop.facts)]
         used = {str(atom.detail) for atom in leaves(values)}
@@ -151,18 +153,18 @@ class _Proving:
             if given == 1 and used.isdisjoint((f"%ctaid.{axis}", f"%nctaid.{axis}")):
                 self.flat.append(axis)
                 most = 1
-            proof.ranges[f"%nctaid.{axis}"] = (1, most)
+            proof.questions.ranges[f"%nctaid.{axis}"] = (1, most)
         for parameter in self.kernel.parameters:
-            if parameter.title not in proof.sizes:
-                proof.ranges[parameter.title] = (0, LARGEST)
-        for name in proof.sizes:
-            proof.ranges[f"len({name})"] = (0, LARGEST)
+            if parameter.title not in proof.objects.sizes:
+                proof.questions.ranges[parameter.title] = (0, LARGEST)
+        for name in proof.objects.sizes:
+            proof.questions.ranges[f"len({name})"] = (0, LARGEST)
 
     # Bounds, and the contracts that are guessed for them.
 
     def _bounds(self) -> list[Obligation]:
         proof = self.proof
-        unknown = [name for name in proof.sizes if name not in self._said()]
+        unknown = [name for name in proof.objects.sizes if name not in self._said()]
         if self.example is None or not unknown:
             return proof.show_bounds(lambda _: True, QUICK)
         found = proof.show_bounds(lambda one: one.name not in unknown, QUICK)
@@ -181,8 +183,8 @@ class _Proving:
                 break
         assert best is not None
         self.guessed, shown = best
-        proof.contracts = self._contracts(self.guessed)
-        proof.forget()
+        proof.questions.contracts = self._contracts(self.guessed)
+        proof.questions.forget()
         return found + shown
 
     def _guess(self, name: str, before: list[str]) -> tuple[list[str], list[Obligation]]:
@@ -199,8 +201,8 @@ class _Proving:
         for number, guess in enumerate(length_guesses(name, self.example, self.block)):
             if number >= MOST_GUESSES or monotonic() > self.deadline:
                 break
-            proof.contracts = self._contracts([*before, guess])
-            proof.forget()
+            proof.questions.contracts = self._contracts([*before, guess])
+            proof.questions.forget()
             shown = proof.show_bounds(concerns, QUICK)
             if first is None or all(one.status == PROVED for one in shown):
                 first = [*before, guess], shown
@@ -220,14 +222,14 @@ class _Proving:
         guesses = [] if self.example is None else list(grid_guesses(self.example, self.block))
         if not is_open or not guesses or set(guesses) <= set(self.guessed):
             return
-        proof.contracts = self._contracts([*self.guessed, *guesses])
-        proof.forget()
+        proof.questions.contracts = self._contracts([*self.guessed, *guesses])
+        proof.questions.forget()
         again = [one.retry() if one.status != PROVED and one.retry is not None else one for one in proof.obligations]
         if [one.status for one in again] != [one.status for one in proof.obligations]:
             proof.obligations, self.guessed = again, [*self.guessed, *guesses]
         else:
-            proof.contracts = self._contracts(self.guessed)
-            proof.forget()
+            proof.questions.contracts = self._contracts(self.guessed)
+            proof.questions.forget()
 
     def _contracts(self, texts: Iterable[str]) -> list[Any]:
         return [*self.base, *(self.names.contract(text) for text in texts)]
@@ -238,12 +240,14 @@ class _Proving:
         """A small launch that goes wrong, found again by the solver and run on the emulator."""
         proof = self.proof
         said = self._said()
-        codes = WRONG if said >= set(proof.sizes) else UNORDERED  # of an array of any length, an index is outside
-        before = dict(proof.ranges)
+        codes = (
+            WRONG if said >= set(proof.objects.sizes) else UNORDERED
+        )  # of an array of any length, an index is outside
+        before = dict(proof.questions.ranges)
         for name, (low, high) in before.items():
             limit = SMALL_GRID if name.startswith("%") else SMALL_LENGTH if name.startswith("len(") else SMALL_NUMBER
-            proof.ranges[name] = (low, min(high, limit))
-        proof.forget()
+            proof.questions.ranges[name] = (low, min(high, limit))
+        proof.questions.forget()
         tried = 0
         try:
             for one in open:
@@ -253,11 +257,13 @@ class _Proving:
                 model = one.again(PATIENT // 3)
                 if model is None:
                     continue
-                found = replay(self.kernel, self.block, self.shared, model, proof.sizes, said, codes, self.timeout)
+                found = replay(
+                    self.kernel, self.block, self.shared, model, sizes, said, codes, self.timeout
+                )
                 if found is not None:
                     return found
         finally:
-            proof.ranges = before
+            proof.questions.ranges = before
         return None
 
     # Words.
@@ -284,10 +290,10 @@ class _Proving:
             found.append(" and ".join(f"grid.{axis} == 1" for axis in self.flat))
         if "x" not in self.flat:
             found.append("grid.x * block.x is less than 2^31")
-        if any(one.title not in proof.sizes and one.type.kind in "usb" for one in self.kernel.parameters):
+        if any(one.title not in proof.objects.sizes and one.type.kind in "usb" for one in self.kernel.parameters):
             found.append("integer arguments are from 0 to 2^31 - 1")
-        if proof.sizes:
-            sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.sizes.items()))
+        if proof.objects.sizes:
+            sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.objects.sizes.items()))
             found.append("array arguments do not overlap, are aligned to 16 bytes and have fewer than 2^31 elements"
                          f" (bytes of an element: {sizes})")  # fmt: skip
         if proof.execution.notes.loops:

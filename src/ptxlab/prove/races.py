@@ -1,0 +1,154 @@
+"""That no two threads race: no pair of accesses that are not ordered touches the same bytes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from time import monotonic
+from typing import Any
+
+from ptxlab.flow.symbolic import LONG, WORD
+
+from .execution import Execution
+from .integers import Poly
+from .intervals import Pair, Reached, intervals
+from .objects import Group, Objects
+from .questions import Obligation, Questions
+from .reasons import why
+from .solver import check, z3
+
+_UNSIGNED = {32: WORD, 64: LONG}
+
+
+class Races:
+    """Shows that there are no races."""
+
+    def __init__(self, execution: Execution, objects: Objects, questions: Questions) -> None:
+        self.execution, self.objects, self.questions = execution, objects, questions
+
+    def show(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+        """Show that no two accesses of different threads conflict."""
+        done: set[tuple[Any, ...]] = set()
+        for interval in intervals(self.execution.notes.segments, self.execution.entry):
+            groups = [
+                group for group in self.objects.groups(interval.reached) if group.object.space in ("shared", "global")
+            ]
+            for one, other in _conflicting(groups):
+                key = (id(interval.start) if one.turns or other.turns else 0, *_identity(one), *_identity(other))
+                if key not in done:
+                    done.add(key)
+                    pair = Pair(interval.start, (one.turns, other.turns), same_block=True)
+                    yield self._race(one, other, pair, milliseconds, deadline)
+        groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
+                  if one.object.space == "global"]  # fmt: skip
+        for one, other in _conflicting(groups):
+            pair = Pair(None, ({}, {}), same_block=False)
+            yield self._race(one, other, pair, milliseconds, deadline)
+
+    def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int, deadline: float) -> Obligation:
+        kind = f"race {one.object.space}"
+        where = "a block" if pair.same_block else "different blocks"
+        about = f"no race on {one.object.name} between threads of {where}"
+        lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
+        if monotonic() > deadline:
+            return Obligation(kind, lines, "open", about, "the time for the proof is over", "raise `--timeout`")
+        ways: list[tuple[Callable[..., tuple[str, Any, str]], int]] = [
+            (self._race_bits, milliseconds), (self._race_integers, milliseconds)
+        ]  # fmt: skip
+        if one.object.space != "shared":  # there bits rarely help
+            ways = [ways[1], (self._race_bits, milliseconds // 6)]
+        status = "unknown"
+        for way, limit in ways:
+            found, _, argument = way(one, other, pair, limit)
+            if found == "unsat":
+                return Obligation(kind, lines, "proved", about, argument=argument)
+            if found == "sat":
+                status = "sat"
+        values = [*one.first.path, *other.first.path, one.offset, other.offset]
+        reason, help = why(status, values, one.object)
+        return Obligation(kind, lines, "open", about, reason or "two threads may access the same bytes", help,
+                          again=lambda limit: self._race_integers(one, other, pair, limit, True)[1],
+                          retry=lambda: self._race(one, other, pair, milliseconds, deadline))  # fmt: skip
+
+    def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
+        formulas: list[Any] = []
+        starts = []
+        for thread, group in enumerate((one, other)):
+            b = self.questions.bits(pair, thread)
+            access = group.first
+            self.questions.enter(b, pair, thread, access.path, access.segment.loops, [group.offset])
+            numbers = [distance for distance, _ in group.distances]
+            value = b.value(group.offset)
+            starts.append(_one_of(value, [number - numbers[0] for number in numbers], thread, formulas))
+            formulas += b.facts
+        formulas += self.questions.different_bits(pair)
+        a, b_ = starts
+        overlap = z3.Or(z3.ULT(a - b_, other.first.bytes), z3.ULT(b_ - a, one.first.bytes))
+        status, model = check([*formulas, overlap, *([a != b_] if _is_strong(one, other) else [])], milliseconds)
+        return status, model, "bit-vectors, two threads"
+
+    def _race_integers(
+        self, one: Group, other: Group, pair: Pair, milliseconds: int, products: bool = False
+    ) -> tuple[str, Any, str]:
+        formulas: list[Any] = []
+        starts: list[Poly] = []
+        space = self.questions.space()
+        for thread, group in enumerate((one, other)):
+            access = group.first
+            t = self.questions.integers(pair, thread, space, access.path, access.segment.loops)
+            self.questions.enter(t, pair, thread, access.path, access.segment.loops, [group.offset])
+            numbers = [distance for distance, _ in group.distances]
+            start = t.number(group.offset.as_type(_UNSIGNED[group.offset.type.width]))
+            highest = numbers[-1] - numbers[0] + access.bytes
+            formulas.append(space.at_most(start.plus(Poly.of(highest)), self.questions.length(group.object)))
+            chosen = sorted({number - numbers[0] for number in numbers})
+            if len(chosen) > 1:
+                choice = space.fresh(0, chosen[-1])
+                formulas.append(z3.Or(*(space.formula(choice) == number for number in chosen)))
+                start = start.plus(choice)
+            starts.append(start)
+            formulas += t.facts
+        a, b = starts
+        last = Poly.of(-1)
+        overlap = [space.at_most(a, b.plus(Poly.of(other.first.bytes)).plus(last)),
+                   space.at_most(b, a.plus(Poly.of(one.first.bytes)).plus(last))]  # fmt: skip
+        differ = self.questions.different(pair, space)
+        partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
+        lemmas = space.products() if products else [*space.lemmas(), *space.digits(a, b)]
+        status, model = check([*formulas, *overlap, differ, *partial, *lemmas, *space.facts], milliseconds)
+        return status, model, "integers, two threads"
+
+
+def _conflicting(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
+    by_object: dict[object, list[Group]] = defaultdict(list)
+    for group in groups:
+        by_object[group.object.key].append(group)
+    for alike in by_object.values():
+        for number, one in enumerate(alike):
+            for other in alike[number:]:
+                if one.first.writes or other.first.writes:
+                    yield one, other
+
+
+def _identity(group: Group) -> tuple[Any, ...]:
+    return (group.object.key, group.offset, tuple(one for one, _ in group.distances), group.first.path,
+            group.first.kind, group.first.order, group.first.bytes, frozenset(group.turns.items()))  # fmt: skip
+
+
+def _is_strong(one: Group, other: Group) -> bool:
+    """Whether two accesses do not race where they overlap completely: strong, of one size, in each other's scope."""
+    orders = [group.first.order for group in (one, other)]
+    is_strong = all(order.startswith(("relaxed", "acq", "rel", "sc")) for order in orders)
+    scopes = {order.rpartition(".")[2] for order in orders}
+    is_wide = scopes <= ({"gpu", "sys", "cluster", "cta"} if one.object.space == "shared" else {"gpu", "sys"})
+    return is_strong and is_wide and one.first.bytes == other.first.bytes
+
+
+def _one_of(value: Any, distances: Sequence[int], thread: int, formulas: list[Any]) -> Any:
+    """A start, or any of several at constant distances."""
+    unique = sorted(set(distances))
+    if len(unique) == 1:
+        return value
+    choice = z3.BitVec(f"distance@{thread}", value.size())
+    formulas.append(z3.Or(*(choice == one for one in unique)))
+    return value + choice
