@@ -23,6 +23,8 @@ from ptxlab.report import KernelError, PtxError
 @launch_options
 @click.option("--assume", metavar="CONDITION", multiple=True,
               help="What may be assumed of the arguments and the grid, as 'n <= len(x)'; may be repeated.")  # fmt: skip
+@click.option("--bounds/--no-bounds", default=True, show_default=True,
+              help="Show that accesses to array arguments are in bounds, or assume it.")  # fmt: skip
 @timeout_option
 @click.option("--explain", is_flag=True, help="Print the outline of the proof too.")
 @click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,
@@ -60,7 +62,7 @@ def command(context: click.Context, /, file: Path, format: str, explain: bool, *
                 enumerate(arguments_for(kernel, given["arguments"]))]  # fmt: skip
         found = prove(
             kernel, made or None, grid=given["grid"], block=given["block"] or required_block(kernel),
-            shared=given["shared"], assume=given["assume"], timeout=given["timeout"] or 120.0,
+            shared=given["shared"], assume=given["assume"], bounds=given["bounds"], timeout=given["timeout"] or 120.0,
         )  # fmt: skip
     except (PtxError, KernelError) as wrong:
         show_failure(wrong.diagnostics, name, "full")

@@ -34,6 +34,10 @@ class Proof:
         """Show that accesses to some objects are in bounds and aligned, for any thread."""
         return Bounds(self.objects, self.questions).show(objects, milliseconds)
 
+    def show_alignment(self, milliseconds: int) -> list[Obligation]:
+        """Show that accesses to arrays are aligned, wherever they are."""
+        return Bounds(self.objects, self.questions).show_alignment(lambda one: one.bytes is None, milliseconds)
+
     def show_barriers(self, milliseconds: int) -> None:
         """Show that all threads of a block take the same decisions on the way to each barrier."""
         self.obligations += Barriers(self.execution, self.questions).show(milliseconds)

@@ -40,6 +40,7 @@ def prove(
     block: int | Sequence[int] | None = None,
     shared: int = 0,
     assume: str | Iterable[str] = (),
+    bounds: bool = True,
     timeout: float = 120.0,
     replays: bool = True,
 ) -> Verdict:
@@ -48,7 +49,7 @@ def prove(
     The block is fixed; the grid, integer arguments, the contents of arrays and the turns of loops are arbitrary. What
     is known of lengths of arrays is said by `assume`, as `"n <= len(x)"`, or guessed from an example: a
     `ptxlab.measure.Launch`, or `args` and `grid`. An example is run first, on the emulator. `timeout` is in seconds,
-    about.
+    about. Without `bounds`, accesses to array arguments are assumed to be in bounds.
     """
     require_solver()
     launch = kernel if isinstance(kernel, Launch) else None
@@ -68,7 +69,7 @@ def prove(
     extents = _extents(block)
     example = None if args is None else _example(function, args, _extents(grid or 1))
     try:
-        return _Proving(function, extents, shared, texts, example, args, timeout, replays).verdict()
+        return _Proving(function, extents, shared, texts, example, args, bounds, timeout, replays).verdict()
     except ArgumentError as wrong:  # what ctypes makes of Ctrl-C while it hands arguments to the solver
         if "KeyboardInterrupt" in str(wrong):
             raise KeyboardInterrupt from None
@@ -80,10 +81,10 @@ class _Proving:
 
     def __init__(
         self, kernel: ir.Function, block: tuple[int, int, int], shared: int, assume: list[str],
-        example: Example | None, args: Sequence[Any] | None, timeout: float, replays: bool,
+        example: Example | None, args: Sequence[Any] | None, bounds: bool, timeout: float, replays: bool,
     ) -> None:  # fmt: skip
         self.kernel, self.block, self.shared, self.assume = kernel, block, shared, assume
-        self.example, self.args, self.replays = example, args, replays
+        self.example, self.args, self.bounds, self.replays = example, args, bounds, replays
         self.start = monotonic()
         self.timeout, self.deadline = timeout, self.start + timeout
         self.outline: list[str] = []
@@ -164,6 +165,8 @@ class _Proving:
 
     def _bounds(self) -> list[Obligation]:
         proof = self.proof
+        if not self.bounds:
+            return proof.show_bounds(lambda one: one.bytes is not None, QUICK) + proof.show_alignment(QUICK)
         unknown = [name for name in proof.objects.sizes if name not in self._said()]
         if self.example is None or not unknown:
             return proof.show_bounds(lambda _: True, QUICK)
@@ -239,10 +242,8 @@ class _Proving:
     def _refuted(self, open: list[Obligation]) -> Counterexample | None:
         """A small launch that goes wrong, found again by the solver and run on the emulator."""
         proof = self.proof
-        said = self._said()
-        codes = (
-            WRONG if said >= set(proof.objects.sizes) else UNORDERED
-        )  # of an array of any length, an index is outside
+        said, sizes = self._said(), proof.objects.sizes
+        codes = WRONG if said >= set(sizes) else UNORDERED  # of an array of any length, an index is outside
         before = dict(proof.questions.ranges)
         for name, (low, high) in before.items():
             limit = SMALL_GRID if name.startswith("%") else SMALL_LENGTH if name.startswith("len(") else SMALL_NUMBER
@@ -257,9 +258,7 @@ class _Proving:
                 model = one.again(PATIENT // 3)
                 if model is None:
                     continue
-                found = replay(
-                    self.kernel, self.block, self.shared, model, sizes, said, codes, self.timeout
-                )
+                found = replay(self.kernel, self.block, self.shared, model, sizes, said, codes, self.timeout)
                 if found is not None:
                     return found
         finally:
@@ -296,6 +295,8 @@ class _Proving:
             sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.objects.sizes.items()))
             found.append("array arguments do not overlap, are aligned to 16 bytes and have fewer than 2^31 elements"
                          f" (bytes of an element: {sizes})")  # fmt: skip
+        if proof.objects.sizes and not self.bounds:
+            found.append("accesses to array arguments are in bounds")
         if proof.execution.notes.loops:
             found.append("loops end, and no loop makes 2^31 turns")
         return found

@@ -73,12 +73,13 @@ class Races:
     def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
         formulas: list[Any] = []
         starts = []
+        width = max(group.offset.type.width for group in (one, other))
         for thread, group in enumerate((one, other)):
             b = self.questions.bits(pair, thread)
             access = group.first
             self.questions.enter(b, pair, thread, access.path, access.segment.loops, [group.offset])
             numbers = [distance for distance, _ in group.distances]
-            value = b.value(group.offset)
+            value = z3.ZeroExt(width - group.offset.type.width, b.value(group.offset))
             starts.append(_one_of(value, [number - numbers[0] for number in numbers], thread, formulas))
             formulas += b.facts
         formulas += self.questions.different_bits(pair)
