@@ -14,7 +14,7 @@ from ptxlab.native.translate import reachable
 from tests.processes import run
 
 SOURCE = Path(str(ptxlab.__file__)).parent
-PACKAGES = ("native", "numbers", "isa", "ir", "syntax", "device", "emulate")
+PACKAGES = ("native", "numbers", "isa", "ir", "syntax", "flow", "check", "device", "emulate")
 FILES = [file for package in PACKAGES for file in sorted((SOURCE / package).rglob("*.py"))]
 TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
 
@@ -72,9 +72,11 @@ def test_every_function_of_the_runtime_is_of_a_file_that_is_tried() -> None:
 
 def test_what_the_emulator_loads_besides_makes_no_machine_code() -> None:
     shown = run(
-        "import sys, ptxlab.emulate.launch; print(*(name for name in sys.modules if name.startswith('ptxlab.')))"
+        "import sys, pkgutil, ptxlab.emulate.launch, ptxlab.emulate.translate as folder\n"
+        "for module in pkgutil.iter_modules(folder.__path__): __import__(f'{folder.__name__}.{module.name}')\n"
+        "print(*(name for name in sys.modules if name.startswith('ptxlab.')))"
     )
-    assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {"report"}
+    assert {name.split(".")[1] for name in shown.split()} - set(PACKAGES) == {"report", "toolchain"}
 
 
 @pytest.mark.slow

@@ -60,8 +60,8 @@ class Compiled:
 
 
 # Machine code depends on semantics (`isa`, `numbers`), the program (`ir`, `syntax`), what is found out about it
-# (`check`), and what translates it.
-_NAMES = ("native", "numbers", "isa", "ir", "syntax", "check", "device", "emulate")
+# (`flow`, `check`), and what translates it.
+_NAMES = ("native", "numbers", "isa", "ir", "syntax", "flow", "check", "device", "emulate")
 _PACKAGES = tuple(f"ptxlab.{name}" for name in _NAMES)
 
 

@@ -1,0 +1,68 @@
+"""Places to change are found where code runs, and each changes one thing."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.__main__ import evidence
+from tests.mutants.sites import sites
+
+
+def mutants(folder: Path, text: str) -> list[str]:
+    """The changed line of each mutant of a file with this text."""
+    package = folder / "src/ptxlab/check"
+    package.mkdir(parents=True)
+    source = text.encode()
+    (package / "file.py").write_bytes(source)
+    found = sites(folder, ["check"])
+    for site in found:
+        ast.parse(site.apply(source))
+    return [site.show(source)["after"] for site in found]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a < b <= c", ["a <= b <= c", "a < b < c"]),
+        ("a not in b", ["a in b"]),
+        ("a is not None", ["a is None"]),
+        ("a - b", ["a + b"]),
+        ("a and b", ["a or b"]),
+        ("x = not (a)", ["x =  (a)"]),
+        ("x[3]", ["x[4]"]),
+        ("x = True", ["x = False"]),
+        ("a += b", ["a -= b"]),
+        ("é = 'é'; a << b", ["é = 'é'; a >> b"]),
+    ],
+)
+def test_each_operator_number_and_boolean_is_a_place(tmp_path: Path, line: str, expected: list[str]) -> None:
+    assert mutants(tmp_path, line + "\n") == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'text' + a",
+        "x: A | None",
+        "Shape = A | B[str] | None",
+        "def f(a: A | None) -> B | None: ...",
+        "@given(frozen=True)\nclass A: ...",
+        "assert a < b",
+        "f'{a + b}'",
+        "x: Literal[1, 2]",
+    ],
+)
+def test_types_text_and_assertions_are_left_alone(tmp_path: Path, text: str) -> None:
+    assert mutants(tmp_path, text + "\n") == []
+
+
+def test_evidence_counts_mutants_that_change_what_the_program_does() -> None:
+    outcomes = ["killed", "endless", "crashed", "survived", "survived", "no program"]
+    records = [
+        {"number": number, "file": "src/ptxlab/isa/a.py", "outcome": outcome} for number, outcome in enumerate(outcomes)
+    ]
+    found = evidence(records, {"3": "equivalent: the two are one"})
+    assert found["mutants"] == 5
+    assert found["share_noticed"] == 0.75
+    assert found["survivors"][1]["judged"] == "not judged"
