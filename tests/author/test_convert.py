@@ -100,6 +100,7 @@ def test_the_python_reads_well() -> None:
     assert to_python(parse(SAXPY), "saxpy.ptx") == PYTHON
 
 
+@pytest.mark.bulk(one_in=3)
 @needs_ptxas
 @pytest.mark.parametrize("case", SAMPLED, ids=lambda case: case.name)
 def test_the_python_writes_the_same_machine_code(case: Case, tmp_path: Path) -> None:

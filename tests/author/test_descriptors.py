@@ -96,6 +96,7 @@ def multiplying(a_turned: bool, b_turned: bool, swizzle: str) -> Kernel:
     return multiply
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("a_turned", "b_turned", "swizzle"),
     [(False, False, "128B"), (True, False, "128B"), (True, False, "64B"), (False, True, "64B"), (True, True, "32B")],

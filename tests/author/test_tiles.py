@@ -94,6 +94,7 @@ def transposing(rows: int, columns: int, pitch: int, swizzle: str | Swizzle | No
     return k
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("offset", [0, 4096])
 @pytest.mark.parametrize(
     ("rows", "columns", "pitch", "swizzle"),

@@ -30,6 +30,7 @@ def is_legal(line: str) -> bool:
         return False
 
 
+@pytest.mark.bulk(one_in=3)
 @needs_ptxas
 @pytest.mark.parametrize("register", KNOWN, ids=lambda register: register.name)
 def test_components_of_special_registers(register: SpecialRegister) -> None:

@@ -136,6 +136,7 @@ CASES = {
 }
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", CASES)
 def test_a_product_by_the_pictures_is_the_product(case: str) -> None:
     instruction, said, descriptors = CASES[case]

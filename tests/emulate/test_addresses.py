@@ -7,6 +7,7 @@ import ptxlab
 from tests.emulate.launching import kernel, launch, problem
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("space", ["global", "shared", "local"])
 @pytest.mark.parametrize(("type", "size"), [("u8", 1), ("u16", 2), ("u32", 4), ("u64", 8), ("v2.u64", 16)])
 def test_every_address_around_the_ends_is_distinguished(space: str, type: str, size: int) -> None:

@@ -14,12 +14,14 @@ every = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.bulk(one_in=3)
 @needs_ptxas
 @every
 def test_program_is_legal(program: Program) -> None:
     assert accepted(judge(program.text)), program.text
 
 
+@pytest.mark.bulk(one_in=3)
 @every
 def test_values_arrive_whole(program: Program) -> None:
     module = ptxlab.parse(program.text)

@@ -116,6 +116,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return found
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("seed", [0, 5])
 @pytest.mark.parametrize("name", [*APART, *TOGETHER, *ONE_BY_ONE])
 @pytest.mark.optimised  # some run for long

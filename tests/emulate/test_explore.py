@@ -228,6 +228,7 @@ def some_program(chance: random.Random, threads: int, length: int) -> list[str]:
     return found
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_is_left_out(seed: int) -> None:
     chance = random.Random(seed)

@@ -64,6 +64,7 @@ def groups_of(chapter: str) -> dict[object, list[Group]]:
     return found
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_threads_compute_what_the_reference_machine_does(chapter: str) -> None:

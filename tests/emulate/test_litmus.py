@@ -62,6 +62,7 @@ def codes(found: list[Diagnostic]) -> set[tuple[str, str]]:
     return {(diagnostic.level, diagnostic.code) for diagnostic in found}
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("name", TESTS)
 def test_weak_accesses_race(name: str) -> None:
     for fence in FENCES:
@@ -70,6 +71,7 @@ def test_weak_accesses_race(name: str) -> None:
     assert codes(outcome(TESTS[name], "", together=True)) == {("error", "data-race")}
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("order", [".relaxed.gpu", ".relaxed.sys", ".volatile"])
 @pytest.mark.parametrize("name", TESTS)
 def test_strong_accesses_do_not_race(name: str, order: str) -> None:

@@ -34,6 +34,7 @@ SAMPLE = [
 ]
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("name", "kind", "code"), SAMPLE, ids=[f"{name} {kind}" for name, kind, _ in SAMPLE])
 def test_the_first_mutant_of_a_kind_is_reported(name: str, kind: str, code: str) -> None:
     case = next(case for case in CASES if case.name == name)

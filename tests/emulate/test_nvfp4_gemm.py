@@ -7,6 +7,7 @@ import ptxlab
 from tests.emulate.nvfp4_gemm import multiply
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("pair", [False, True])
 def test_a_ring_of_stages(pair: bool, seed: int) -> None:

@@ -187,6 +187,7 @@ def is_refused(kernel: ptxlab.ir.Function) -> bool:
     return False
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("case", CORPUS, ids=lambda case: case.name)
 def test_every_other_kernel_of_the_corpus_becomes_code(case: Case) -> None:
     for kernel in kernels_of(case).values():
@@ -197,6 +198,7 @@ def test_every_other_kernel_of_the_corpus_becomes_code(case: Case) -> None:
                 verify_text(text)
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("form", EMULATED[::8], ids=lambda form: form.syntax)
 def test_every_other_spelling_becomes_code(form: Form) -> None:
     for choice in sample_choices(form, most=1):

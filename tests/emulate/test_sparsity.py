@@ -40,6 +40,7 @@ def numbers_of(form: Form, choice: dict[str, str | None]) -> tuple[int, int, int
     return int(m.element[1:]), int(m.index[1:]), few, many, int(m.num[1:])
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("choice", CHOICES[::3], ids=FORM.spell)
 def test_elements_go_where_their_indices_say(choice: dict[str, str | None]) -> None:
     element, index, few, many, num = numbers_of(FORM, choice)

@@ -47,6 +47,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("shape", "count", "packed"), CASES)
 def test_loads(shape: str, count: int, packed: bool) -> None:
     registers = REGISTERS[shape] * count
@@ -63,6 +64,7 @@ def test_loads(shape: str, count: int, packed: bool) -> None:
         assert np.array_equal(out[:, lane, register] >> bit & mask, expected & mask)
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("shape", "count", "packed"),
     [pytest.param(*case, marks=[pytest.mark.bulk] * (case[1] > 16)) for case in CASES],

@@ -40,6 +40,7 @@ EXACT = [
 ]
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("case", EXACT, ids=str)
 def test_integers_are_multiplied_exactly(case: Case) -> None:
     result, expected, _, found = multiply(case)

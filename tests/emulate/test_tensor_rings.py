@@ -29,6 +29,7 @@ def silent(ring: Ring, seeds: int) -> None:
         assert is_right
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("ring", SAMPLE, ids=lambda ring: ring.name)
 def test_a_ring(ring: Ring) -> None:
     silent(ring, 3)
@@ -62,6 +63,7 @@ LEFT_OUT = {
 IN_PAIRS = ("wait peer", "wait full", "wait read", "commit tile")
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(
     ("name", "blocks"),
     [*((name, 1) for name in LEFT_OUT if name != "wait peer"), *((name, 2) for name in IN_PAIRS)],

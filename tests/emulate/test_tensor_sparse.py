@@ -39,6 +39,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("case", SPARSE + OTHERS, ids=str)
 def test_products(case: Case) -> None:
     product = run(case)

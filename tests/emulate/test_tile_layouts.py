@@ -53,6 +53,7 @@ def run(kind: str, operand: int = 0, bits: int = 0, seed: int = 0, number: int =
     return result, bool(np.array_equal(d, expected))
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("kind", ["tcgen05", "wgmma"])
 @pytest.mark.parametrize(
     ("operand", "field", "message"),
@@ -72,6 +73,7 @@ def test_a_field_that_does_not_agree(kind: str, operand: int, field: str, messag
     assert found.labels[1].text == "this copy wrote it: rows of 128 bytes, 128B swizzle"
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("kind", "operand", "number", "start", "message"),
     [

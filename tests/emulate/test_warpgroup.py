@@ -67,6 +67,7 @@ def describe(start: int, rows: int, columns: int, bits: int, turned: int, swizzl
     return Descriptor(start, leading=down * piece, stride=piece, swizzle=swizzle), end
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("name", CASES)
 def test_products_are_those_of_numpy(name: str) -> None:
     product, swizzle = CASES[name]

@@ -18,6 +18,7 @@ from tests.tools import header
 FIXED = Path(__file__).parent / "found"
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_programs_of_every_kind(kind: str) -> None:

@@ -140,6 +140,7 @@ def _written(type: str, rows: list[list[int]], by_rows: bool, stride: int) -> by
     return bytearray(number.to_bytes(len(lines) * stride * bits // 8 + 64, "little"))
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("layouts", [("row", "col"), ("row", "row"), ("col", "row"), ("col", "col")], ids=".".join)
 @pytest.mark.parametrize(("shape", "type", "wide"), PRODUCTS)
 def test_wmma_loads_multiplies_and_stores(shape: str, type: str, wide: str, layouts: tuple[str, str]) -> None:

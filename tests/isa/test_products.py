@@ -53,6 +53,7 @@ def _operands(case: dict[str, Any]) -> dict[str, Any]:
     return operands
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", MEASURED, ids=_identity)
 def test_a_product_is_what_the_hardware_computes(case: dict[str, Any]) -> None:
     (result,) = execute(case["opcode"], _operands(case))

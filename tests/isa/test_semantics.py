@@ -31,6 +31,7 @@ def _identity(form: Form) -> str:
     return f"{form.chapter}: {form.syntax}"
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("form", FORMS, ids=_identity)
 def test_results_are_what_the_manual_says(form: Form, machine: str) -> None:

@@ -61,6 +61,7 @@ def _identity(case: dict[str, Any]) -> str:
     return " ".join([case["opcode"].replace("wgmma.mma_async", "").replace(".sync.aligned", ""), *more])
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", MEASURED["products"], ids=_identity)
 def test_a_product_is_what_the_hardware_computes(case: dict[str, Any]) -> None:
     parts = case["opcode"].split(".")

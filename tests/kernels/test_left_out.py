@@ -134,6 +134,7 @@ def test_they_are_silent_under_many_seeds(kernel: str) -> None:
         assert launch.run(device="cpu", seed=seed, on_error="collect").diagnostics == []
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("kernel", "lost"),
     [

@@ -45,6 +45,7 @@ def test_no_bank_is_asked_twice() -> None:
     assert requests["wavefronts"] == requests["ideal_wavefronts"]
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("chosen", [{"stages": 3}, {"warps": 2, "tiles": 2, "keys": 16}])
 def test_other_plans(chosen: dict[str, int]) -> None:

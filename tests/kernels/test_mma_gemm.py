@@ -21,6 +21,7 @@ def matrices(m: int, n: int, k: int, type: Any = np.float16) -> tuple[Any, Any, 
     return a, b, np.full((m, n), -1, np.int32 if type is np.int8 else type)
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("shape", [LARGE, WIDE, SQUARE, NARROW, Shape(64, 128, 32, 64, stages=2, depth=64)])
 def test_every_shape_at_its_edges(shape: Shape) -> None:
     m, n, k = shape.rows + 3, shape.columns, shape.depth // 2 * 3 + 8

@@ -20,6 +20,7 @@ def program() -> dict[str, Any]:
     return runpy.run_path(str(PROGRAM))
 
 
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.parametrize(
     ("type", "of_fastest", "worse", "of_cublas"),
     [

@@ -99,6 +99,7 @@ def check_rows(name: str, spread: Spread, rows: int, columns: int, *places: int)
     assert np.allclose(y.astype(np.float64), wanted, rtol=tolerance, atol=tolerance * abs(wanted).max())
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize(
     ("spread", "rows", "columns", "places"),

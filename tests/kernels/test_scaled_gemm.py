@@ -38,6 +38,7 @@ def prepare(shape: Shape, mapped: bool) -> tuple[Launch, Any, Any]:
     return made, given["d"], reference(np, **{name: one.astype(np.float64) for name, one in given.items()})["d"]
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(("shape", "mapped"), [pytest.param(*one, id=name) for name, one in SHAPES.items()])
 def test_a_variant_is_right_and_silent(shape: Shape, mapped: bool) -> None:
     made, d, expected = prepare(shape, mapped)
@@ -45,6 +46,7 @@ def test_a_variant_is_right_and_silent(shape: Shape, mapped: bool) -> None:
     assert np.linalg.norm(d.astype(np.float64) - expected) < 2e-3 * np.linalg.norm(expected)
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(
     ("shape", "mapped", "lost", "number", "code"),
     [

@@ -20,6 +20,7 @@ def matrices(m: int, n: int, k: int) -> tuple[Any, Any, Any]:
     return a, b, np.full((m, n), np.nan, np.float32)
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(
     "tiling",
     [

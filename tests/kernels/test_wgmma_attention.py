@@ -245,6 +245,7 @@ def test_what_it_is_not_for() -> None:
         attend(problem(type="f32"))
 
 
+@pytest.mark.bulk(one_in=3)
 @needs_ptxas
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -144,6 +144,7 @@ def test_the_functions_follow_each_other() -> None:
     assert max(errors(arrays)) < 1e-3
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("shares", [2, 5])
 def test_blocks_share_the_queries_of_a_tile_of_keys(shares: int) -> None:
     """More of them than some tiles of keys have tiles of queries, so that a few store zeros."""

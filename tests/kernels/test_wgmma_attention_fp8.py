@@ -177,6 +177,7 @@ def test_what_it_is_not_for() -> None:
         attend(problem(size=96))
 
 
+@pytest.mark.bulk(one_in=4)
 @needs_ptxas
 @pytest.mark.slow
 @pytest.mark.parametrize(

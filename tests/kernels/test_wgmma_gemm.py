@@ -36,6 +36,7 @@ def test_nothing_is_found_if_nothing_is_lost() -> None:
     assert found_without(None) == set()
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("lost", LOST)
 def test_what_is_lost_is_found(lost: str) -> None:
     assert LOST[lost] in found_without(lost)

@@ -51,6 +51,7 @@ def prepare(
     return made, d, multiplied(a, b.swapaxes(1, 2), offsets)
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("shape", "n", "across"),
     [
@@ -64,6 +65,7 @@ def test_variants_leave_other_rows_alone(shape: Shape, n: int, across: bool) -> 
     assert np.array_equal(d, expected, equal_nan=True)
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("lost", "number", "code"),
     [

@@ -77,6 +77,7 @@ def prepare(case: Case) -> tuple[Launch, Any, Any]:
     return made, d, expected.astype(np.float16)
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     "case",
     [pytest.param(one, id=name, marks=[pytest.mark.bulk] * (at > 3)) for at, (name, one) in enumerate(CASES.items())],
@@ -87,6 +88,7 @@ def test_a_variant_is_right_and_silent(case: Case) -> None:
     assert np.array_equal(d, expected)
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(
     ("case", "lost", "number", "code"),
     [

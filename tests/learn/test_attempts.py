@@ -37,6 +37,7 @@ def test_a_wrong_attempt_gets_words_that_lead_on(name: str, attempt: Wrong, monk
     assert attempt.says in " ".join(report.verdict.said), report
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(
     ("name", "changes"), [(name, changes) for name, attempts in RIGHT.items() for changes in attempts]
 )  # fmt: skip

@@ -10,6 +10,7 @@ PROGRAMS = 60
 GROUPS = 6
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.slow
 @pytest.mark.parametrize("group", [0, 1, *(pytest.param(group, marks=pytest.mark.bulk) for group in range(2, GROUPS))])
 def test_the_emulator_agrees_with_the_model(group: int) -> None:

@@ -28,6 +28,7 @@ def texts(figure: Any) -> list[tuple[str, Any]]:
     return [(one.get_text(), one.get_window_extent(renderer)) for one in shown]
 
 
+@pytest.mark.bulk(one_in=4)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["mma_attention", "copy", "mma_variants", "sgemm"])
 def test_no_text_overlaps_another_or_the_edge(name: str) -> None:

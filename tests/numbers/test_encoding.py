@@ -59,6 +59,7 @@ def test_every_pattern_survives(format: Format | FixedPoint) -> None:
             assert encode(format, value, "rz") == bits
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("format", "dtype"), SMALL, ids=name)
 def test_every_f16_rounds_to_nearest(format: Format, dtype: type) -> None:
     finite = numpy.arange(F16.infinity, dtype=numpy.uint16)
@@ -107,6 +108,7 @@ def number(format: Format, bits: int) -> Fraction:
     return value
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("format", FLOATING, ids=name)
 @given(data=st.data())
 @settings(max_examples=25)

@@ -24,6 +24,7 @@ def as_python(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("way", "count"), [(as_python, 25), (compiled, 120)])
 @pytest.mark.parametrize("operation", OPERANDS)
 def test_every_format_and_rounding(way: Callable[..., Any], count: int, operation: str) -> None:

@@ -23,6 +23,7 @@ SELDOM = {case.name for n, case in enumerate(LARGE) if n % 4} | {case.name for c
 MARKED = [pytest.param(case, marks=[pytest.mark.bulk] if case.name in SELDOM else []) for case in CASES]
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("case", MARKED, ids=lambda case: case.name)
 def test_corpus_reads_prints_and_reads_back(case: Case) -> None:
     module = parse(case.text(), case.name)
@@ -90,6 +91,7 @@ def machine_code(text: str, case: Case, folder: Path) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.bulk(one_in=3)
 @needs_ptxas
 @pytest.mark.parametrize("case", SAMPLED, ids=lambda case: case.name)
 def test_printed_text_assembles_to_the_same_code(case: Case, tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def first_wrong(right: ptxlab.Trace, wrong: ptxlab.Trace) -> tuple[int, int]:
     raise AssertionError("nothing is wrong")
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize(("name", "variant", "size", "place", "new"), PLANTED, ids=[one[0] for one in PLANTED])
 def test_it_is_found(name: str, variant: str, size: int, place: str, new: str, tmp_path: Path) -> None:
     launch = launch_of(name, variant, size)

@@ -29,6 +29,7 @@ def errors(text: str) -> list[Diagnostic]:
     return [finding for finding in found if finding.level == "error"]
 
 
+@pytest.mark.bulk(one_in=3)
 @needs_ptxas
 @pytest.mark.parametrize("what", ["parameter", "result"])
 @pytest.mark.parametrize("formal", [one for one in DECLARATIONS if not NARROW.match(one.format("xx"))])
