@@ -83,7 +83,7 @@ def _select_fast() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if platform.machine() in ("aarch64", "arm64"):
+    if platform.machine() == "aarch64":
         _select_fast()
     if config.option.checked:
         assert "ptxlab.native" not in sys.modules, "native code is made one way in a process"
