@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from ptxlab.frameworks.adopt import adopt as adopt
     from ptxlab.launch import explore as explore
     from ptxlab.launch.chains import chain as chain
+    from ptxlab.node import node as node
     from ptxlab.prove import prove as prove
     from ptxlab.report import Diagnostic as Diagnostic
     from ptxlab.report import KernelError as KernelError
@@ -78,6 +79,7 @@ _HOME = {
     "explore": "ptxlab.launch",
     "format": "ptxlab.syntax",
     "load": "ptxlab.syntax",
+    "node": "ptxlab.node",
     "parse": "ptxlab.syntax",
     "prove": "ptxlab.prove",
     "render": "ptxlab.explain.rendering",

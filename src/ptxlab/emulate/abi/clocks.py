@@ -67,6 +67,8 @@ class FenceOrder:
 
     passed: VectorClock  # before a fence that comes before what is done now
     observed: VectorClock  # before a fence that a write came after which was observed before what is done now
+    passed_system: VectorClock  # the same of `fence.sc.sys`, which also orders with other GPUs
+    observed_system: VectorClock
 
 
 @struct
@@ -74,7 +76,8 @@ class SyncVariable:
     """Memory through which threads synchronise: by release and acquire, or an mbarrier.
 
     `known` is what its last write hands over, `near` what it hands over only to the block `near_block`, `close` only to
-    the cluster that starts with `close_block`. Of an mbarrier, `known` is what came with the arrivals of this phase,
+    the cluster that starts with `close_block`. Where several GPUs run, `known` is for the GPU `device` only, and
+    `system` for all of them. Of an mbarrier, `known` is what came with the arrivals of this phase,
     `near` with those of the phases before.
     """
 
@@ -85,10 +88,13 @@ class SyncVariable:
     near_block: u32
     close_block: u32
     is_released: u32  # whether the last write has `.release` itself
+    device: u64
     known: VectorClock
     near: VectorClock
     close: VectorClock
+    system: VectorClock
     fenced: VectorClock  # what came before each `fence.sc` that the writes came after; see `runtime.order.fence_order`
+    fenced_system: VectorClock  # the same of `fence.sc.sys`
 
 
 @struct

@@ -275,6 +275,32 @@ class Progress:
 
 
 @struct
+class Team:
+    """Grids that run at the same time, each with a worker of its own, the first of which schedules all of them.
+
+    The number of a block has the number of its grid in the upper bits; see `runtime.order.devices`.
+    """
+
+    workers: Pointer[Pointer[Worker]]
+    devices: Pointer[u64]  # by grid: the GPU that it runs on
+    count: u32  # how many grids there are
+    chosen: u32  # the grid of which a cluster starts next
+    started: u64  # how many clusters have started
+
+
+@struct
+class GridInTeam:
+    """One grid of a team, and the grids that are complete before it starts."""
+
+    team: Pointer[Team]  # null: the launch runs by itself
+    before: Pointer[u32]  # the grids that it follows, directly or not
+    before_count: u32
+    is_ordered: u32  # whether `known` is complete
+    known: VectorClock  # what its threads know when they start: what the grids before it did, and knew
+    left: VectorClock  # what its threads knew when they exited
+
+
+@struct
 class Worker:
     """What one core works with."""
 
@@ -299,3 +325,4 @@ class Worker:
     progress: Progress
     search: Search
     directed: Directed
+    together: GridInTeam

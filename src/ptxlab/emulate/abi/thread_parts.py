@@ -140,6 +140,7 @@ class StampByScope:
     block: u32
     cluster: u32
     gpu: u32
+    system: u32  # where several GPUs run; otherwise the whole GPU is the widest scope
 
 
 @struct
@@ -149,6 +150,7 @@ class KnowledgeByScope:
     block: VectorClock
     cluster: VectorClock
     gpu: VectorClock
+    system: VectorClock
 
 
 @struct

@@ -18,6 +18,8 @@ class LaunchShape:
     cluster: Index
     cluster_size: u32  # how many blocks a cluster has
     is_explicit_cluster: u32  # whether the launch or the kernel named the size of a cluster
+    first_block: u64  # the number of its first block: grids that run together have different ones
+    device: u64  # the GPU that it runs on, of a node
 
 
 @struct

@@ -8,6 +8,7 @@ from ptxlab.emulate.abi import thread_parts
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.hangs import explain_divergence, explain_hang
 from ptxlab.emulate.explain.snapshots import WAITING
+from ptxlab.emulate.explain.team_hangs import explain_team_hang
 from ptxlab.report import Diagnostic
 
 _STATUS = {"block": thread_parts.AT_BARRIER, "cluster": thread_parts.AT_CLUSTER, None: thread_parts.AT_COLLECTIVE}
@@ -66,4 +67,6 @@ def explain_divergent_setmaxnreg(fault: FaultSnapshot) -> Diagnostic:
 
 def explain_stuck(fault: FaultSnapshot) -> Diagnostic:
     """No thread of a cluster can continue."""
+    if fault.launch.place is not None:
+        return explain_team_hang(fault.launch, fault.snapshot, fault.launch.team[0].workers[0])
     return explain_hang(fault.launch, fault.snapshot)

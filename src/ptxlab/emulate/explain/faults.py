@@ -70,7 +70,7 @@ def explain(launch: RunningLaunch, outcome: str | None, timeout: float | None) -
     """Everything that a launch found wrong."""
     faulty = [worker for worker in launch.workers if worker.fault.get("kind")]
     faulty.sort(key=lambda worker: worker.fault.get("block"))  # one cause, one diagnostic: that of the first block
-    faults = [FaultSnapshot(launch, worker) for worker in faulty[:1]]
+    faults = [FaultSnapshot(launch.of(worker.fault.get("block")), worker) for worker in faulty[:1]]
     found = [EXPLAINERS[fault.kind](fault) for fault in faults]
     if not found and outcome is not None:
         found = [explain_stop(launch, outcome, timeout)]
@@ -104,11 +104,12 @@ def _explain_late(launch: RunningLaunch) -> list[Diagnostic]:
 def _explain_printf(launch: RunningLaunch) -> list[Diagnostic]:
     """What is wrong with calls of `printf`."""
     found = []
-    for remark, call in launch.services.remarks.values():
-        level = error if remark.level == "error" else warning
-        notes = [f"the format is {json.dumps(call.pattern)}"] if call.pattern else []
-        who = thread_name(launch, call.block, call.thread)
-        found.append(level("bad-printf", remark.message, launch.span_of(call.instruction), who, notes=notes))
+    for one in launch.team:
+        for remark, call in one.services.remarks.values():
+            level = error if remark.level == "error" else warning
+            notes = [f"the format is {json.dumps(call.pattern)}"] if call.pattern else []
+            who = thread_name(one, call.block, call.thread)
+            found.append(level("bad-printf", remark.message, one.span_of(call.instruction), who, notes=notes))
     return found
 
 

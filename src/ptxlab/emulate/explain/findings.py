@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.emulate.abi import address_spaces, findings
 from ptxlab.emulate.abi.findings import Finding
 from ptxlab.emulate.explain.accesses import Race
+from ptxlab.emulate.explain.across import explain_across, is_across
 from ptxlab.emulate.explain.barrier_faults import explain_not_invalidated
 from ptxlab.emulate.explain.causes import by_source, by_synchronization, causes_of, other_lines
 from ptxlab.emulate.explain.found import Found
@@ -43,7 +44,27 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
     """What the race detector has found, races first; what a race explains is not reported again."""
     # Only one core reports: where several find something, the launch is run again on one.
     (worker, *_) = launch.workers
-    found = _findings_of(launch, worker)
+    every = _findings_of(launch, worker)
+    across = [one for one in every if isinstance(one, Race) and is_across(one)]
+    yield from explain_across(across)
+    kernels: dict[int, list[Found]] = {}
+    for one in every:
+        if one not in across:
+            kernels.setdefault(id(one.launch.compiled), []).append(one)
+    for found in kernels.values():
+        yield from _explain_kernel(found)
+    if worker.history.get("unwatched"):
+        yield warning(
+            "incomplete-check",
+            "some accesses were not checked for races: there is too little memory to track all of them",
+            launch.compiled.module.name_span(launch.compiled.kernel),
+            "this kernel",
+            helps=["launch fewer blocks, with `blocks=`, or smaller arrays"],
+        )
+
+
+def _explain_kernel(found: Sequence[Found]) -> Iterator[Diagnostic]:
+    """What was found of one kernel."""
     misread = {one.instruction for one in found if isinstance(one, Mismatch)}
     races = [one for one in found if isinstance(one, Race)]
     yield from explain_overlaps([race for race in races if is_of_earlier_grid(race)])
@@ -55,21 +76,17 @@ def explain_findings(launch: RunningLaunch) -> Iterator[Diagnostic]:
         if kinds in _EARLIEST:
             racing |= {one.instruction for one in left}
         yield from explain(left)
-    if worker.history.get("unwatched"):
-        yield warning(
-            "incomplete-check",
-            "some accesses were not checked for races: there is too little memory to track all of them",
-            launch.compiled.module.name_span(launch.compiled.kernel),
-            "this kernel",
-            helps=["launch fewer blocks, with `blocks=`, or smaller arrays"],
-        )
 
 
 def _findings_of(launch: RunningLaunch, worker: HostWorker) -> list[Found]:
     """All that a worker has found, decoded once."""
     records = [worker.findings.value(Finding, number) for number in range(worker.history.get("finding_count"))]
-    paths = Paths(launch.compiled)
-    return [_CLASSES.get(record.kind, Found)(launch, record, paths) for record in records]
+    launches = [launch.of(record.access.block) for record in records]
+    paths = {id(one.compiled): Paths(one.compiled) for one in launches}
+    return [
+        _CLASSES.get(record.kind, Found)(one, record, paths[id(one.compiled)])
+        for one, record in zip(launches, records, strict=True)
+    ]
 
 
 def _is_misread(race: Race, misread: set[int]) -> bool:

@@ -140,7 +140,7 @@ class Found:
 
 
 def _party_of(launch: RunningLaunch, access: FoundAccess) -> Party:
-    return Party(launch, access.instruction, access.thread, access.block, access.flags)
+    return Party(launch.of(access.block), access.instruction, access.thread, access.block, access.flags)
 
 
 def replay(launch: RunningLaunch) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ptxlab.device.regions import Region
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.fault_snapshot import FaultSnapshot
 from ptxlab.emulate.explain.snapshots import block_name, companion
+from ptxlab.emulate.host.running import Place
 from ptxlab.report import Diagnostic
 from ptxlab.report.reader import spell_option
 
@@ -17,10 +19,30 @@ _SPACES = {
 
 def explain_out_of_bounds(fault: FaultSnapshot) -> Diagnostic:
     """An address outside of all memory, or of that of its state space."""
+    if (place := fault.launch.place) is not None:
+        hidden = [one for one in place.hidden if one.base <= fault.address < one.base + one.size]
+        if hidden:
+            return _explain_hidden(fault, place, hidden[0])
     where, notes = _neighbourhood(fault)
     message = f"{fault.access} of {fault.size} bytes outside of {where}"
     label = f"{fault.who}, address {fault.address:#x}"
     return fault.error("out-of-bounds", message, label, notes=notes, helps=_dynamic_memory(fault))
+
+
+def _explain_hidden(fault: FaultSnapshot, place: Place, region: Region) -> Diagnostic:
+    """An access to memory of a node that was freed, or that the GPU may not access."""
+    label = f"{fault.who}, bytes {fault.address - region.base}..{fault.address - region.base + fault.size}"
+    if region.owner_device == place.device or region.is_freed:
+        return fault.error(
+            "use-after-free", f"{fault.access} of {fault.size} bytes in {region.name}, which is freed", label
+        )
+    own, other = place.device, region.owner_device
+    return fault.error(
+        "missing-peer-access",
+        f"{fault.access} of {fault.size} bytes in {region.name}, to which rank {own} has no peer access",
+        label,
+        helps=[f"`node[{own}].enable_peer_access(node[{other}])`, as `cudaDeviceEnablePeerAccess` does"],
+    )
 
 
 def _dynamic_memory(fault: FaultSnapshot) -> list[str]:

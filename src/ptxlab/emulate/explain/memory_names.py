@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ptxlab.device import layout
 from ptxlab.emulate.abi import address_spaces
 from ptxlab.emulate.explain.snapshots import block_name, companion
+from ptxlab.emulate.runtime.order.devices import DEVICE_SHIFT
 from ptxlab.isa.units.tensor_memory import COLUMNS
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def name_bytes(launch: RunningLaunch, space: int, address: int, size: int, block
         return _name_words(address, size)
     name, base, of = "", 0, ""
     if space == address_spaces.GLOBAL_SPACE:
+        address &= (1 << DEVICE_SHIFT) - 1
         region = launch.regions.at(address)
         if region is not None:
             name, base = region.name, region.base

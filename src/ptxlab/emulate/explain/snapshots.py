@@ -203,13 +203,15 @@ def snapshot_of(launch: RunningLaunch, worker: HostWorker) -> BlockSnapshot | No
 
 
 def block_name(launch: RunningLaunch, number: int) -> str:
-    """`block (1,0,0)`"""
-    return f"block {_coordinates(launch.grid, number)}"
+    """`block (1,0,0)`, and of which launch it is where several run together: `block (1,0,0) of rank 2`"""
+    launch = launch.of(number)
+    of = "" if launch.place is None else f" of {launch.place.title}"
+    return f"block {_coordinates(launch.grid, launch.number_in_grid(number))}{of}"
 
 
 def thread_name(launch: RunningLaunch, block: int, thread: int) -> str:
     """`thread (1,0,0) of block (2,0,0)`"""
-    return f"{thread_name_in_block(launch, thread)} of {block_name(launch, block)}"
+    return f"{thread_name_in_block(launch.of(block), thread)} of {block_name(launch, block)}"
 
 
 def thread_name_in_block(launch: RunningLaunch, thread: int) -> str:
@@ -219,7 +221,10 @@ def thread_name_in_block(launch: RunningLaunch, thread: int) -> str:
 
 def access_fact(launch: RunningLaunch, instruction: int, block: int, thread: int) -> dict[str, int]:
     """Which instruction of which thread a finding is about, by numbers: its line, its block, its thread there."""
-    return {"line": launch.line_of(instruction) or 0, "block": block, "thread": thread}
+    launch = launch.of(block)
+    rank = {} if launch.place is None else {"rank": launch.place.device}
+    number = launch.number_in_grid(block)
+    return {"line": launch.line_of(instruction) or 0, "block": number, "thread": thread, **rank}
 
 
 def _coordinates(extents: tuple[int, int, int], number: int) -> str:
@@ -231,9 +236,11 @@ def _coordinates(extents: tuple[int, int, int], number: int) -> str:
 def companion(launch: RunningLaunch, number: int, rank: int) -> int:
     """The number of the block with that rank in the cluster of a block."""
     (gx, gy, _), (cx, cy, cz) = launch.grid, launch.cluster
+    first = number - launch.number_in_grid(number)
+    number -= first
     x, y, z = number % gx, number // gx % gy, number // gx // gy
     x, y, z = x - x % cx + rank % cx, y - y % cy + rank // cx % cy, z - z % cz + rank // cx // cy
-    return x + gx * (y + gy * z)
+    return first + x + gx * (y + gy * z)
 
 
 def ranges(numbers: Iterable[int]) -> str:

@@ -30,6 +30,7 @@ from ptxlab.emulate.host.textures import TextureTable
 from ptxlab.emulate.host.worker import HostWorker
 from ptxlab.emulate.runtime.memory import profile as requests
 from ptxlab.emulate.runtime.memory.block_independence import put_back, share_bytes
+from ptxlab.emulate.runtime.order.devices import GRID_SHIFT, MOST_BLOCKS
 from ptxlab.emulate.runtime.order.earlier_grids import take_over_accesses
 from ptxlab.emulate.runtime.schedule.grid import continue_alone, end_broken, run_grid, take_over
 from ptxlab.emulate.runtime.schedule.search import run_search
@@ -66,6 +67,22 @@ class Configuration:
     record: Record | None = None
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a launch is among those that run together: its number, its GPU, and the memory that GPU may access."""
+
+    number: int
+    device: int
+    title: str
+    """`rank 1`: what messages call it."""
+    regions: Sequence[Region]
+    hidden: Sequence[Region]
+    """Memory of other GPUs that this one may not access, and what was freed."""
+    host_line: Span | None
+    is_kernel: bool = True
+    """Whether the user wrote it, not the node itself, as copies."""
+
+
 class RunningLaunch:
     """One launch while it runs."""
 
@@ -77,9 +94,11 @@ class RunningLaunch:
         configuration: Configuration,
         workers: int,
         space: AddressSpace | None = None,
+        place: Place | None = None,
     ) -> None:
-        """`space` is shared with the launches before this one, of a chain of grids."""
-        self.compiled, self.memory = compiled, memory
+        """`space` is shared with the launches before this one, of a chain of grids; `place` is in a team of them."""
+        self.compiled, self.memory, self.place = compiled, memory, place
+        self.team: Sequence[RunningLaunch] = (self,)
         self.before: RunningLaunch | None = None  # the grid before it, which may still run when this one starts
         self.in_chain = space is not None
         self._take(configuration)
@@ -133,6 +152,8 @@ class RunningLaunch:
         heap = self.memory.heap
         self.heap_start = heap.next  # what is below was there before
         regions = [*arguments, *self.memory.regions(self.compiled.variables), *heap.regions.values()]
+        if self.place is not None:
+            regions = _accessible(regions, self.place)
         if self.workspace:
             regions.append(workspace())
         kept = space_to_keep(regions) if self.checks and workers > 1 else None
@@ -175,6 +196,14 @@ class RunningLaunch:
     def is_clean(self) -> bool:
         """Whether nothing was found: no fault, no race, nothing wrong with `printf`."""
         return not self.services.remarks and not any(worker.found_something for worker in self.workers)
+
+    def of(self, block: int) -> RunningLaunch:
+        """The launch that a block belongs to, of those that run together."""
+        return self if self.place is None else self.team[block >> GRID_SHIFT]
+
+    def number_in_grid(self, block: int) -> int:
+        """The number of a block in its grid."""
+        return block if self.place is None else block & MOST_BLOCKS
 
     # Locations in the source.
 
@@ -223,7 +252,8 @@ class RunningLaunch:
                 outcome = self._run_workers(running, until, progress)
                 if outcome is None and self.is_trial and self.has_failed():
                     outcome = "failed"
-                running = [worker for worker in self.workers if worker.record.get("clusters.waiting")]
+                is_over = self.place is not None and self.stop.value  # then clusters are kept to be explained
+                running = [one for one in self.workers if one.record.get("clusters.waiting") and not is_over]
                 if running and not self.is_trial:
                     running = [self._gather(*running)]
                 if outcome is None and running and until is not None and time.perf_counter() >= until:
@@ -352,6 +382,11 @@ class RunningLaunch:
                     block=block.get("number"),
                     address=address,
                 )
+
+
+def _accessible(regions: Sequence[Region], place: Place) -> list[Region]:
+    """What a launch may touch on its GPU: what it has for itself, and the memory of the node that GPU may access."""
+    return [*(region for region in regions if region.owner_device is None), *place.regions]
 
 
 def _array(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_uint32]:

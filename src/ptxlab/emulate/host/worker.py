@@ -13,6 +13,7 @@ from ptxlab.emulate.abi.structs import StructArray, zeroed_bytes
 from ptxlab.emulate.host.needs import RESIDENTS
 from ptxlab.emulate.host.written import written_parameters
 from ptxlab.emulate.runtime.memory import profile as requests
+from ptxlab.emulate.runtime.order.devices import GRID_SHIFT
 from ptxlab.emulate.runtime.order.undefined import SOURCES, STORES
 from ptxlab.emulate.runtime.schedule.random import scrambled
 from ptxlab.emulate.translate.provenance import ALL
@@ -100,6 +101,8 @@ class HostWorker:
             x, y, z = extents
             shape.part(name).set(x=x, y=y, z=z)
         shape.set(cluster_size=launch.cluster_size, is_explicit_cluster=int(launch.is_explicit_cluster))
+        if launch.place is not None:
+            shape.set(first_block=launch.place.number << GRID_SHIFT, device=launch.place.device)
 
     def _set_memory(self, launch: RunningLaunch) -> None:
         """The memory of a block and of the grid."""
@@ -168,6 +171,11 @@ class HostWorker:
             mark_size=facts["frame_sizes"][0],
             marked=ctypes.addressof(launch.marked),
         )
+
+    def follow(self, leader: HostWorker, stop: int) -> None:
+        """Have another worker schedule its clusters: both stop together, and have one history and one fault."""
+        self.fault, self.late, self.history, self.findings = leader.fault, leader.late, leader.history, leader.findings
+        self.record.set(stop=stop, fault=leader.fault.address, late=leader.late.address, history=leader.history.address)
 
     @property
     def found_something(self) -> bool:

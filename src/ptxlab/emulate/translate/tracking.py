@@ -275,6 +275,8 @@ def flags_of(kind: int, order: str, element: int) -> int:
     flags |= shadow.STRONG
     if scope in ("gpu", "sys"):
         flags |= shadow.WIDE
+    if scope == "sys":
+        flags |= shadow.SYSTEM
     if scope != "cta":
         flags |= shadow.CLUSTER
     if semantics in ("acquire", "acq_rel"):

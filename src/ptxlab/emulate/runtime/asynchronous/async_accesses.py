@@ -10,6 +10,7 @@ from ptxlab.emulate.abi.address_spaces import ATOMIC, CLUSTER_SPACE, GLOBAL_SPAC
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.runtime.memory.block_lifetime import has_started
 from ptxlab.emulate.runtime.memory.memory import in_block
+from ptxlab.emulate.runtime.order.devices import in_history
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.races import note
 from ptxlab.emulate.runtime.order.reports import report_start
@@ -88,6 +89,7 @@ def note_global_work(
     """Check an access to global memory by operation `number` of a channel of this thread's block."""
     if thread.worker.checks == 0:
         return
+    address = in_history(thread, address)
     history = thread.worker.history
     thread.starting.channel = channel
     thread.starting.number = number

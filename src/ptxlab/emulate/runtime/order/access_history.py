@@ -12,6 +12,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import ATOMIC, GLOBAL_SPACE, LOAD, SHARED_SPACE
 from ptxlab.emulate.abi.clocks import Access
 from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.runtime.order.devices import is_abroad, is_in_team
 from ptxlab.emulate.runtime.order.happens_before import are_covered, companion, is_known, uncovered_lanes
 from ptxlab.emulate.runtime.order.shadow import (
     ANY_PROXY,
@@ -23,11 +24,12 @@ from ptxlab.emulate.runtime.order.shadow import (
     KIND,
     SIZE,
     STRONG,
+    SYSTEM,
     WARP_SHIFT,
     WIDE,
 )
 from ptxlab.emulate.runtime.order.vector_clocks import GLOBAL_FENCE, SHARED_FENCE
-from ptxlab.native import Pointer, boolean, cast, native, u32, u64
+from ptxlab.native import Pointer, boolean, cast, native, u32, u64, unlikely
 
 SERIAL_SHIFT = 12  # of the numbers of copies; see `copies`
 GENERATION = 16  # the first bit of the number of the generation in a link
@@ -40,7 +42,7 @@ def is_covered(thread: Pointer[Thread], access: Pointer[Access], flags: u32, spa
     if flags & STRONG == 0:
         return True
     if access.block == u32(thread.block.number) and access.flags & STRONG != 0:
-        return ((access.flags ^ flags) & SIZE | flags & ~access.flags & (WIDE | CLUSTER)) == 0
+        return ((access.flags ^ flags) & SIZE | flags & ~access.flags & (WIDE | CLUSTER | SYSTEM)) == 0
     if space != SHARED_SPACE or thread.block.cluster.count != 1:
         return False
     return access.flags & COPY == 0 and access.epoch <= thread.block.order.settled_epoch
@@ -54,6 +56,8 @@ def is_between(thread: Pointer[Thread], access: Pointer[Access], last: Pointer[A
     different blocks, so that its scope includes all blocks, and the access as well.
     """
     if access.flags & last.flags & flags & (STRONG | WIDE) != STRONG | WIDE or access.flags & BEFORE == 0:
+        return False
+    if unlikely(is_in_team(thread.worker)) and access.flags & last.flags & flags & SYSTEM == 0:
         return False
     if (access.flags ^ flags) & SIZE != 0 or last.block == u32(thread.block.number):
         return False
@@ -74,7 +78,9 @@ def is_compatible(thread: Pointer[Thread], access: Pointer[Access], flags: u32) 
         return False
     if is_by_async_proxy(access.flags) != is_by_async_proxy(flags):
         return False
-    if both & WIDE != 0 or access.block == u32(thread.block.number):
+    if both & WIDE != 0:
+        return both & SYSTEM != 0 or not is_abroad(thread, access.block)
+    if access.block == u32(thread.block.number):
         return True
     return both & CLUSTER != 0 and cast(u64, companion(thread, access.block)) != 0
 

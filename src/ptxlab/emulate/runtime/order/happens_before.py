@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.clocks import Access, VectorClock
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE
+from ptxlab.emulate.runtime.order.devices import comes_after_grid
 from ptxlab.emulate.runtime.order.shadow import ASYNC, COPY, WARP_SHIFT
 from ptxlab.emulate.runtime.order.vector_clocks import (
     BLOCK_SHIFT,
@@ -97,6 +98,8 @@ def has_left_since(block: Pointer[Block], access: Pointer[Access], where: u32) -
 @native
 def is_covered(thread: Pointer[Thread], access: Pointer[Access], doubt: u64) -> boolean:
     """Whether clock entries, or those in `doubt`, cover an access, for all lanes that made it."""
+    if comes_after_grid(thread, access.block):
+        return True
     block = thread.block
     lanes: u32 = access.lanes
     warp: u32 = access.flags >> WARP_SHIFT

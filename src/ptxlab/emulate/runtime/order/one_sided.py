@@ -115,7 +115,7 @@ def observe(
         return
     if variable.is_released != 0:
         seen.side = CAS_AFTER_RELEASE if flags & (KIND | POLLS) == ATOMIC | POLLS else u32(WRITE_RELEASES)
-    elif variable.known.count + variable.close.count + variable.near.count != 0:
+    elif variable.known.count + variable.system.count + variable.close.count + variable.near.count != 0:
         seen.side = WRITE_FENCED
         seen.epoch -= 1  # what is between the fence and the write has its epoch
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.address_spaces import GLOBAL_SPACE, LOAD
 from ptxlab.emulate.abi.clocks import Access, VectorClock
 from ptxlab.emulate.abi.state import Thread
+from ptxlab.emulate.runtime.order.devices import comes_after_grid
 from ptxlab.emulate.runtime.order.happens_before import are_covered, is_heard_of
 from ptxlab.emulate.runtime.order.release_acquire import join_block, join_warp
 from ptxlab.emulate.runtime.order.shadow import AFTER_READS, ANY_PROXY, ASYNC, COPY, GENERIC, KIND, WARP_SHIFT
@@ -123,6 +124,8 @@ def is_fenced(thread: Pointer[Thread], access: Pointer[Access], flags: u32, spac
     Reads are over, unless its `flags` say otherwise, and what asynchronous work wrote by its own proxy it sees.
     """
     if (access.flags & KIND == LOAD and flags & AFTER_READS == 0) or access.flags & ANY_PROXY != 0:
+        return True
+    if comes_after_grid(thread, access.block):
         return True
     if access.flags & COPY != 0:
         return is_copy_fenced(thread, access, doubt)

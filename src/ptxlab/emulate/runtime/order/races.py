@@ -28,6 +28,7 @@ from ptxlab.emulate.runtime.memory.block_lifetime import has_started
 from ptxlab.emulate.runtime.memory.memory import owner_of, without_own_rank
 from ptxlab.emulate.runtime.order.access_history import is_compatible
 from ptxlab.emulate.runtime.order.conflicts import has_conflict, report_conflicts
+from ptxlab.emulate.runtime.order.devices import in_history
 from ptxlab.emulate.runtime.order.early_waits import note_early_read
 from ptxlab.emulate.runtime.order.fence_order import comes_after_fence
 from ptxlab.emulate.runtime.order.one_sided import note_strong
@@ -133,6 +134,7 @@ def note_cluster(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, 
 @native
 def note_global(thread: Pointer[Thread], address: u64, bytes: u32, flags: u32, instruction: u32, sources: u32) -> u32:
     """Check an access to global memory."""
+    address = in_history(thread, address)
     history = thread.worker.history
     pages = address_of(history.pages)
     if flags & KIND == STORE and unlikely(sources != 0):

@@ -13,6 +13,7 @@ from ptxlab.emulate.abi.address_spaces import LOAD, STORE
 from ptxlab.emulate.abi.clocks import SyncVariable, SyncVariables, VectorClock
 from ptxlab.emulate.abi.state import Block, Thread
 from ptxlab.emulate.abi.thread_parts import DONE
+from ptxlab.emulate.runtime.order.devices import is_abroad, is_in_team
 from ptxlab.emulate.runtime.order.fence_order import comes_after_fence, hand_over_fences, take_over_fences
 from ptxlab.emulate.runtime.order.happens_before import companion
 from ptxlab.emulate.runtime.order.observations import fence_observations
@@ -24,6 +25,7 @@ from ptxlab.emulate.runtime.order.shadow import (
     RELEASE,
     SCATTER,
     SIZE,
+    SYSTEM,
     UNCHANGED,
     WIDE,
 )
@@ -53,12 +55,14 @@ from ptxlab.native import (
     u8,
     u32,
     u64,
+    unlikely,
 )
 
 # How far a block is from a thread.
 NEAR = 0
 CLOSE = 1
 FAR = 2
+ABROAD = 3  # it is on another GPU
 
 FIRST_CAPACITY = 16
 
@@ -68,6 +72,7 @@ FENCE_RELEASE = 4
 FENCE_SC = 6
 CLUSTER_SCOPE = 2
 GPU_SCOPE = 3
+SYSTEM_SCOPE = 4
 
 
 @native
@@ -130,7 +135,9 @@ def free_variables(variables: Pointer[SyncVariables]) -> None:
         forget(address_of(variables.entries.items[index].known))
         forget(address_of(variables.entries.items[index].near))
         forget(address_of(variables.entries.items[index].close))
+        forget(address_of(variables.entries.items[index].system))
         forget(address_of(variables.entries.items[index].fenced))
+        forget(address_of(variables.entries.items[index].fenced_system))
     free_items(variables.entries)
     free(cast(Pointer[u8], variables.slots))
     variables.slots = cast(Pointer[u32], 0)
@@ -195,7 +202,9 @@ def empty(variable: Pointer[SyncVariable]) -> None:
     variable.known.count = 0
     variable.near.count = 0
     variable.close.count = 0
+    variable.system.count = 0
     variable.fenced.count = 0
+    variable.fenced_system.count = 0
 
 
 @native
@@ -216,6 +225,8 @@ def is_in_scope(thread: Pointer[Thread], variable: Pointer[SyncVariable], flags:
     if (variable.last ^ flags) & SIZE != 0:
         return False
     distance: u32 = distance_of(thread, u32(variable.writer >> BLOCK_SHIFT))
+    if unlikely(distance == ABROAD):
+        return variable.last & flags & SYSTEM != 0
     return distance == NEAR or variable.last & flags & (CLUSTER if distance == CLOSE else WIDE) != 0
 
 
@@ -243,21 +254,24 @@ def synchronise(thread: Pointer[Thread], variables: Pointer[SyncVariables], addr
     if kind != LOAD or variable.version == 0:
         variable.writer = own
         variable.is_released = flags & RELEASE
-        variable.last = flags & (WIDE | CLUSTER | SIZE)
+        variable.last = flags & (WIDE | CLUSTER | SYSTEM | SIZE)
     variable.version = thread.worker.history.versions
     doubt: u64 = FAILED if kind == LOAD else u64(0)
     if flags & RELEASE != 0:
-        known = address_of(variable.known)
+        known = widest_of(thread, variable, flags)
         if flags & WIDE == 0:
             known = close_to(thread, variable) if flags & CLUSTER != 0 else near_to(thread, variable)
         release(thread, known, doubt)
     if kind != LOAD and flags & WIDE != 0:
-        hand_over_fences(thread, variable)
+        hand_over_fences(thread, variable, flags)
     # A fence hands over as far as both it and the write reach.
+    system: u32 = thread.order.fence.system if flags & SYSTEM != 0 else 0
     wide: u32 = thread.order.fence.gpu if flags & WIDE != 0 else 0
     close: u32 = thread.order.fence.cluster if flags & CLUSTER != 0 else 0
-    if wide != 0:
-        pass_on(address_of(variable.known), address_of(thread.order.fenced.gpu), doubt)
+    if system != 0:
+        pass_on(address_of(variable.system), address_of(thread.order.fenced.system), doubt)
+    if wide > system:
+        pass_on(widest_of(thread, variable, 0), address_of(thread.order.fenced.gpu), doubt)
     if close > wide:
         pass_on(close_to(thread, variable), address_of(thread.order.fenced.cluster), doubt)
     if thread.order.fence.block > close:
@@ -288,10 +302,26 @@ def pass_on(known: Pointer[VectorClock], source: Pointer[VectorClock], doubt: u6
 
 @native(inline=True)
 def distance_of(thread: Pointer[Thread], number: u32) -> u32:
-    """How far a block is from a thread: it is its own, of its cluster, or any."""
+    """How far a block is from a thread: it is its own, of its cluster, on its GPU, or any."""
     if number == u32(thread.block.number):
         return NEAR
+    if unlikely(is_abroad(thread, number)):
+        return ABROAD
     return CLOSE if cast(u64, companion(thread, number)) != 0 else FAR
+
+
+@native(inline=True)
+def widest_of(thread: Pointer[Thread], variable: Pointer[SyncVariable], flags: u32) -> Pointer[VectorClock]:
+    """What a variable hands over to all threads of the GPU; where there are several, to all of these if that is far."""
+    if not unlikely(is_in_team(thread.worker)):
+        return address_of(variable.known)
+    if flags & SYSTEM != 0:
+        return address_of(variable.system)
+    if variable.device != thread.worker.shape.device:
+        variable.known.count = 0
+        variable.fenced.count = 0
+    variable.device = thread.worker.shape.device
+    return address_of(variable.known)
 
 
 @native
@@ -325,8 +355,14 @@ def take_over(thread: Pointer[Thread], variable: Pointer[SyncVariable], acquires
             known = address_of(thread.order.pending.cluster)
         elif distance == FAR:
             known = address_of(thread.order.pending.gpu)
-    join(known, address_of(variable.known))
-    join(address_of(thread.order.fences.observed), address_of(variable.fenced))
+        elif distance == ABROAD:
+            known = address_of(thread.order.pending.system)
+    if unlikely(is_in_team(thread.worker)):
+        join(known, address_of(variable.system))
+        join(address_of(thread.order.fences.observed_system), address_of(variable.fenced_system))
+    if not unlikely(is_in_team(thread.worker)) or variable.device == thread.worker.shape.device:
+        join(known, address_of(variable.known))
+        join(address_of(thread.order.fences.observed), address_of(variable.fenced))
     if variable.close_block == u32(thread.block.cluster.blocks[0].number):
         join(known, address_of(variable.close))
     if variable.near_block == u32(thread.block.number):
@@ -340,6 +376,7 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
         return
     is_close: boolean = scope >= CLUSTER_SCOPE
     is_wide: boolean = scope >= GPU_SCOPE
+    is_system: boolean = scope >= SYSTEM_SCOPE and is_in_team(thread.worker)
     if semantics != FENCE_RELEASE:
         fence_observations(thread)
         join(address_of(thread.order.known), address_of(thread.order.pending.block))
@@ -351,7 +388,10 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
             join(address_of(thread.order.known), address_of(thread.order.pending.gpu))
             thread.order.pending.gpu.count = 0
             if semantics == FENCE_SC:
-                take_over_fences(thread)
+                take_over_fences(thread, is_system)
+        if is_system:
+            join(address_of(thread.order.known), address_of(thread.order.pending.system))
+            thread.order.pending.system.count = 0
     if semantics != FENCE_ACQUIRE:
         thread.order.fence.block = thread.order.epoch
         hand_over(thread, address_of(thread.order.fenced.block), thread.order.epoch)
@@ -363,6 +403,11 @@ def pass_fence(thread: Pointer[Thread], semantics: u32, scope: u32) -> None:
             join(address_of(thread.order.fenced.gpu), address_of(thread.order.fenced.block))
             if semantics == FENCE_SC:
                 hand_over(thread, address_of(thread.order.fences.passed), thread.order.epoch)
+        if is_system:
+            thread.order.fence.system = thread.order.epoch
+            join(address_of(thread.order.fenced.system), address_of(thread.order.fenced.block))
+            if semantics == FENCE_SC:
+                hand_over(thread, address_of(thread.order.fences.passed_system), thread.order.epoch)
         thread.order.epoch += 1
 
 

@@ -37,18 +37,19 @@ RELEASE = 512
 OBJECT = 1024  # it is an operation on an mbarrier
 UNCHANGED = 2048  # it writes what is there already; of a load: it is a `cas` that failed
 HAS_WRITES = 4096  # of a last write: its chain has writes, too
+FOLLOWED = 4096  # of a new access: local memory is checked, too
 # Of what is remembered: an access in a chain is ordered before the last write; all of the chain of a last write are.
 BEFORE = 256
 ALL_BEFORE = 512
 STALE = 8192  # it may not see what the kernel writes: `ld.global.nc`
-FOLLOWED = 16384  # local memory is checked, too
+SYSTEM = 16384  # its scope includes other GPUs
 ASYNC = 32768  # it is done by an asynchronous operation; `lanes` is then the channel, the epoch the number of the work
 CLUSTER = 65536  # its scope includes the blocks of its cluster
 GENERIC = 131072  # it is done by an asynchronous operation, yet by the generic proxy, as accesses of threads are
 ANY_PROXY = 262144  # it is ordered with accesses to the same bytes by any proxy: no fence is needed
 REDUCTION = 524288  # it changes memory without returning the value: it acquires nothing (PTX ISA 8.11.1)
 UNDEFINED = 524288  # of a store, and of a last write that is remembered: no part of the value is defined
-REMEMBERED = 255 | ASYNC | CLUSTER | GENERIC | ANY_PROXY
+REMEMBERED = 255 | SYSTEM | ASYNC | CLUSTER | GENERIC | ANY_PROXY
 WARP_SHIFT = 20
 # Of a new access, which has no number of a warp: reads of these bytes before it, too, need a proxy fence.
 AFTER_READS = 1 << WARP_SHIFT

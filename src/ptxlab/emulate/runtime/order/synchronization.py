@@ -9,6 +9,7 @@ from __future__ import annotations
 from ptxlab.emulate.abi.clocks import VectorClock
 from ptxlab.emulate.abi.state import Block, Thread, Worker
 from ptxlab.emulate.abi.thread_parts import AT_BARRIER, DONE
+from ptxlab.emulate.runtime.order.devices import begin_in_team, is_in_team
 from ptxlab.emulate.runtime.order.fence_order import clear_fences, forget_fences, join_fences, share_fences
 from ptxlab.emulate.runtime.order.observations import share_observations
 from ptxlab.emulate.runtime.order.release_acquire import (
@@ -55,6 +56,7 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.order.acquired_version = 0
         thread.order.fence.cluster = 0
         thread.order.fence.gpu = 0
+        thread.order.fence.system = 0
         thread.order.init_fence = 0
         thread.order.tensor_epoch = 0
         thread.order.unfenced = 0
@@ -73,6 +75,8 @@ def begin_order(block: Pointer[Block]) -> None:
         thread.copies.index = 0
         thread.copies.done = 0
         thread.copies.shared = 0
+    if is_in_team(block.worker):
+        begin_in_team(block)
 
 
 @native(inline=True)
@@ -95,18 +99,22 @@ def end_order(block: Pointer[Block]) -> None:
             forget(address_of(thread.order.fenced.block))
             forget(address_of(thread.order.fenced.cluster))
             forget(address_of(thread.order.fenced.gpu))
+            forget(address_of(thread.order.fenced.system))
         if (
             thread.order.pending.block.capacity
             + thread.order.pending.cluster.capacity
             + thread.order.pending.gpu.capacity
+            + thread.order.pending.system.capacity
             != 0
         ):
             forget(address_of(thread.order.pending.block))
             forget(address_of(thread.order.pending.cluster))
             forget(address_of(thread.order.pending.gpu))
+            forget(address_of(thread.order.pending.system))
         if thread.order.tensor_known.capacity != 0:
             forget(address_of(thread.order.tensor_known))
-        if thread.order.fences.passed.capacity + thread.order.fences.observed.capacity != 0:
+        fences = address_of(thread.order.fences)
+        if fences.passed.capacity + fences.observed.capacity + fences.observed_system.capacity != 0:
             forget_fences(address_of(thread.order.fences))
     left: u32 = block.barriers.used
     while left != 0:
@@ -131,6 +139,8 @@ def end_history(worker: Pointer[Worker]) -> None:
     history = worker.history
     drop_pages(address_of(history.pages))
     free_variables(address_of(history.variables))
+    forget(address_of(worker.together.known))
+    forget(address_of(worker.together.left))
     forget(address_of(history.scratch))
     free_items(history.chained)
 

@@ -89,11 +89,11 @@ def drop_transfers(block: Pointer[Block]) -> None:
 def name_block(block: Pointer[Block], number: u64) -> None:
     """Say which block of the grid it is, and with which random numbers it starts."""
     worker = block.worker
-    block.number = number
+    block.number = worker.shape.first_block + number
     block.index.x = u32(number % u64(worker.shape.grid.x))
     block.index.y = u32(number // u64(worker.shape.grid.x) % u64(worker.shape.grid.y))
     block.index.z = u32(number // u64(worker.shape.grid.x) // u64(worker.shape.grid.y))
-    mixed: u64 = u64(worker.seed * SCATTER) + u64(number * SPREAD) + 1
+    mixed: u64 = u64(worker.seed * SCATTER) + u64(block.number * SPREAD) + 1
     mixed = u64((mixed ^ (mixed >> 30)) * SPREAD)
     block.schedule.random = mixed ^ (mixed >> 27) | 1
     block.schedule.asleep = 0

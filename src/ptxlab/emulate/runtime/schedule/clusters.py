@@ -7,6 +7,7 @@ from ptxlab.emulate.abi.state import Cluster, Worker
 from ptxlab.emulate.runtime.order.vector_clocks import forget
 from ptxlab.emulate.runtime.schedule.blocks import begin_block, end_block, move_block, restart_block
 from ptxlab.emulate.runtime.schedule.random import permuted, shuffle
+from ptxlab.emulate.runtime.schedule.teams import choose_grid
 from ptxlab.native import (
     Pointer,
     address_of,
@@ -31,6 +32,8 @@ WATCH_SIZE = size_of(Watch)
 @native
 def take_clusters(worker: Pointer[Worker]) -> boolean:
     """Have a cluster to start, if there is one left: those of a chunk are adjacent, and so may what they access."""
+    if cast(u64, worker.together.team) != 0:
+        return choose_grid(worker)
     if worker.clusters.first == worker.clusters.past:
         worker.clusters.first = min(atomic_add(worker.clusters.next, worker.clusters.chunk), worker.clusters.total)
         worker.clusters.past = min(worker.clusters.first + worker.clusters.chunk, worker.clusters.total)
@@ -50,6 +53,8 @@ def take_number(worker: Pointer[Worker]) -> u64:
 @native
 def has_more(worker: Pointer[Worker]) -> boolean:
     """Whether there are clusters left that no worker has started."""
+    if cast(u64, worker.together.team) != 0:
+        return choose_grid(worker)
     return worker.clusters.first < worker.clusters.past or atomic_load(worker.clusters.next) < worker.clusters.total
 
 

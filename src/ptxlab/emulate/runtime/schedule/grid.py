@@ -25,6 +25,7 @@ from ptxlab.emulate.runtime.schedule.schedule import (
     report_hang,
     run_cluster,
 )
+from ptxlab.emulate.runtime.schedule.teams import take_from_grid
 from ptxlab.native import Pointer, atomic_add, atomic_load, atomic_store, boolean, cast, native, u32, u64
 
 LESS = (1 << 64) - 1  # added to a count, it makes that one less
@@ -50,7 +51,7 @@ def run_grid(worker: Pointer[Worker]) -> None:
                 outcome: u32 = advance(worker, cluster)
                 if outcome == FINISHED:
                     spare = cluster
-                    atomic_add(worker.clusters.finished, u64(cluster.count))
+                    atomic_add(cluster.worker.clusters.finished, u64(cluster.count))
                 elif outcome == SPINNING or outcome == STILL:  # noqa: SIM109 - native functions know no tuples
                     worker.clusters.residents[worker.clusters.waiting] = cluster
                     worker.clusters.waiting += 1
@@ -73,10 +74,16 @@ def run_grid(worker: Pointer[Worker]) -> None:
 @native
 def begin_next(worker: Pointer[Worker], spare: Pointer[Cluster]) -> Pointer[Cluster]:
     """Start a cluster, in the memory of another one if there is one to spare; null if there is no memory for it."""
-    number: u64 = take_number(worker)
+    grid = worker
+    if cast(u64, worker.together.team) != 0:
+        grid = take_from_grid(worker)
+    number: u64 = take_number(grid)
     cluster = spare
+    if cast(u64, cluster) != 0 and cluster.worker != grid:
+        end_cluster(cluster)
+        cluster = cast(Pointer[Cluster], 0)
     if cast(u64, cluster) == 0:
-        cluster = begin_cluster(worker, number)
+        cluster = begin_cluster(grid, number)
         if cast(u64, cluster) == 0:
             worker.fault.kind = NO_MEMORY
             atomic_store(worker.stop, 1)
@@ -112,7 +119,8 @@ def visit_residents(worker: Pointer[Worker]) -> u32:
 @native
 def drop_resident(worker: Pointer[Worker], position: u32) -> None:
     """A cluster has ended."""
-    atomic_add(worker.clusters.finished, u64(worker.clusters.residents[position].count))
+    cluster = worker.clusters.residents[position]
+    atomic_add(cluster.worker.clusters.finished, u64(cluster.count))
     worker.clusters.waiting -= 1
     worker.clusters.residents[position] = worker.clusters.residents[worker.clusters.waiting]
 
@@ -145,7 +153,7 @@ def end_grid(worker: Pointer[Worker], spare: Pointer[Cluster], is_stuck: boolean
     """Let the others know that this worker can do nothing more, and give memory back."""
     if not is_stuck:
         atomic_add(worker.clusters.stuck, 1)
-    if atomic_load(worker.stop) != 0:
+    if atomic_load(worker.stop) != 0 and cast(u64, worker.together.team) == 0:  # of a team, all are explained
         leave_residents(worker)
     if cast(u64, spare) != 0:
         end_cluster(spare)

@@ -119,7 +119,14 @@ def leap(cluster: Pointer[Cluster]) -> None:
 @native
 def changes_of(worker: Pointer[Worker]) -> u64:
     """How often memory was changed so far."""
-    return counted(worker, worker.progress.changes, worker.progress.change_count) + worker.progress.deliveries
+    team = worker.together.team
+    if cast(u64, team) == 0:
+        return counted(worker, worker.progress.changes, worker.progress.change_count) + worker.progress.deliveries
+    total: u64 = 0
+    for index in range(team.count):
+        grid = team.workers[index]
+        total += counted(grid, grid.progress.changes, grid.progress.change_count) + grid.progress.deliveries
+    return total
 
 
 @native

@@ -27,6 +27,7 @@ from ptxlab.emulate.runtime.asynchronous.mbarriers import has_completed
 from ptxlab.emulate.runtime.asynchronous.wgmma import have_finished
 from ptxlab.emulate.runtime.memory.block_lifetime import note_exit
 from ptxlab.emulate.runtime.memory.memory import fail
+from ptxlab.emulate.runtime.order.devices import end_in_team
 from ptxlab.emulate.runtime.order.synchronization import order_exit, order_lanes
 from ptxlab.emulate.runtime.order.vector_clocks import COLLECTIVE
 from ptxlab.emulate.runtime.schedule.barrier import release_everyone
@@ -36,8 +37,9 @@ from ptxlab.emulate.runtime.schedule.quiescence import changes_of, is_still, lea
 from ptxlab.emulate.runtime.schedule.random import next_random
 from ptxlab.emulate.runtime.schedule.registers import gets_registers
 from ptxlab.emulate.runtime.schedule.steps import is_logged, log_collective
+from ptxlab.emulate.runtime.schedule.teams import leader_of
 from ptxlab.emulate.runtime.tensor_memory.execution import finish_operations
-from ptxlab.native import Pointer, atomic_load, boolean, call, native, u32, u64
+from ptxlab.native import Pointer, address_of, atomic_load, boolean, call, native, u32, u64
 
 # What became of a cluster when it gave its core back.
 FINISHED = 0
@@ -65,6 +67,7 @@ def thread_exit(thread: Pointer[Thread]) -> None:
     release_everyone(block)
     if block.live == 0:
         end_block(thread)
+        end_in_team(block)
     if block.cluster.arrived != 0:
         leave_cluster(thread)
     if block.live == 0:
@@ -151,9 +154,10 @@ def has_changed(worker: Pointer[Worker]) -> boolean:
     """With a seed, whether memory has changed since the schedule has become that of seed 0; then it is random again."""
     if worker.seed == 0:
         return False
-    if worker.search.is_quiet != 0 and changes_of(worker) != worker.search.changes:
-        worker.search.is_quiet = 0
-    return worker.search.is_quiet == 0
+    search = address_of(leader_of(worker).search)
+    if search.is_quiet != 0 and changes_of(worker) != search.changes:
+        search.is_quiet = 0
+    return search.is_quiet == 0
 
 
 @native

@@ -156,6 +156,12 @@ def end_search(search: Pointer[Search]) -> None:
 @native
 def threads_of(worker: Pointer[Worker]) -> u64:
     """The threads that take turns."""
+    if cast(u64, worker.together.team) != 0:
+        total: u64 = 0
+        for position in range(worker.clusters.waiting):
+            cluster = worker.clusters.residents[position]
+            total += u64(cluster.count) * u64(cluster.blocks[0].count)
+        return total
     block: u64 = u64(worker.shape.block.x) * u64(worker.shape.block.y) * u64(worker.shape.block.z)
     return u64(worker.clusters.waiting) * u64(worker.shape.cluster_size) * block
 

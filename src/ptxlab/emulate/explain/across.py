@@ -1,0 +1,145 @@
+"""Races between launches that run at the same time, on several GPUs or on several streams of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ptxlab.emulate.abi import address_spaces
+from ptxlab.emulate.explain.accesses import Race
+from ptxlab.emulate.explain.found import Party, replay
+from ptxlab.emulate.runtime.order import shadow
+from ptxlab.report import Diagnostic, Label, Span, error
+
+if TYPE_CHECKING:
+    from ptxlab.emulate.host.running import RunningLaunch
+
+_MOST_LINES = 3
+
+
+def is_across(race: Race) -> bool:
+    """Whether the accesses of a race are of two launches."""
+    return race.access.launch is not race.other.launch
+
+
+def explain_across(races: Sequence[Race]) -> Iterator[Diagnostic]:
+    """The races between launches, of each pair of lines one."""
+    first: dict[tuple[object, ...], Race] = {}
+    for race in races:
+        lines = frozenset((id(party.launch.compiled), party.instruction) for party in race.parties)
+        first.setdefault((lines,), race)
+    yield from map(_explain, first.values())
+
+
+def _explain(race: Race) -> Diagnostic:
+    earlier, later = race.parties
+    there, here = _title(earlier), _title(later)
+    if earlier.kind == later.kind == address_spaces.STORE:
+        message = f"{there} and {here} write the same global memory"
+    elif later.kind == address_spaces.LOAD:
+        message = f"{here} reads global memory that {there} {earlier.does}"
+    else:
+        message = f"{here} {later.does} global memory that {there} {earlier.does}"
+    span, other = _span(later), _span(earlier)
+    text, before = f"{_who(later)} {_did(later)} {race.bytes}", f"{_who(earlier)} {_did(earlier)} them"
+    others = [] if other is None else [Label(other, before)]
+    if other == span:
+        text, others = f"{before}, {text}", []
+    return error(
+        "data-race",
+        f"unsynchronized: {message}",
+        span,
+        text,
+        others=[*others, *_host_lines(race)],
+        notes=[_reason(race), *_narrow(race), *replay(race.launch)],
+        helps=[_help(race)],
+    )
+
+
+def _title(party: Party) -> str:
+    assert party.launch.place is not None
+    return party.launch.place.title
+
+
+def _who(party: Party) -> str:
+    place = party.launch.place
+    return party.who if place is None or place.is_kernel else place.title
+
+
+def _span(party: Party) -> Span | None:
+    """The line of an access, or where the host starts a copy."""
+    place = party.launch.place
+    if place is not None and not place.is_kernel:
+        return place.host_line
+    return party.launch.span_of(party.instruction)
+
+
+def _did(party: Party) -> str:
+    return f"started an operation that {party.does}" if party.is_async else party.did
+
+
+def _is_on_one_gpu(race: Race) -> bool:
+    places = [party.launch.place for party in race.parties]
+    return len({place.device for place in places if place is not None}) == 1
+
+
+def _host_lines(race: Race) -> list[Label]:
+    """Where the host has launched both, if both are on one GPU, or not by one line."""
+    places = [party.launch.place for party in race.parties]
+    known = [place for place in places if place is not None and place.host_line is not None]
+    if len({place.host_line for place in known}) < 2:
+        return []
+    return [
+        Label(place.host_line, f"{place.title} is launched here")
+        for place in known
+        if place.is_kernel and place.host_line is not None
+    ]
+
+
+def _reason(race: Race) -> str:
+    """Why the two accesses are not ordered."""
+    earlier, later = race.parties
+    if earlier.flags & later.flags & shadow.STRONG:
+        if (earlier.flags ^ later.flags) & shadow.SIZE:
+            return "both are strong, but of different sizes: such accesses race as weak ones do"
+        if not earlier.flags & later.flags & shadow.SYSTEM:
+            return "both are strong, but the scope of one does not include the other GPU, as `.sys` does"
+    if _is_on_one_gpu(race):
+        return "both run at the same time: no stream and no event orders them"
+    return "nothing orders the two: no release/acquire pair with scope `.sys`, and no event"
+
+
+def _narrow(race: Race) -> list[str]:
+    """A note on synchronization by the kernels that does not include other GPUs."""
+    if _is_on_one_gpu(race):
+        return []
+    spelled: dict[str, None] = {}
+    for party in race.parties:
+        if party.launch.place is not None and not party.launch.place.is_kernel:
+            continue
+        for number in _narrow_instructions(party.launch):
+            opcode = party.launch.compiled.instructions[number][1].opcode.text
+            spelled[f"`{opcode}` in {party.launch.name_line(number, party.instruction)}"] = None
+    if not spelled:
+        return []
+    names = list(spelled)[:_MOST_LINES]
+    more = f" and {len(spelled) - len(names)} more" if len(spelled) > len(names) else ""
+    verb = "have" if len(spelled) > 1 else "has"
+    return [f"{', '.join(names)}{more} {verb} a scope that ends with the GPU: no order with another one"]
+
+
+def _narrow_instructions(launch: RunningLaunch) -> Iterator[int]:
+    """The strong accesses and fences of a kernel whose scope is narrower than `.sys` and wider than a block."""
+    for number, (_, instruction) in enumerate(launch.compiled.instructions):
+        effects = launch.compiled.effects(number)
+        orders = [access.order for access in effects.accesses]
+        is_access = any(order.endswith((".gpu", ".cluster")) for order in orders)
+        is_fence = not orders and effects.synchronizes and "gpu" in instruction.opcode.modifiers
+        if is_access or is_fence or instruction.opcode.text == "membar.gl":
+            yield number
+
+
+def _help(race: Race) -> str:
+    if _is_on_one_gpu(race):
+        return "put both on one stream, or let one stream wait for an event of the other"
+    return "release with `.sys` after the write, and acquire with `.sys` before the other access"

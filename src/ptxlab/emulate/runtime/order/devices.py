@@ -1,0 +1,94 @@
+"""Several GPUs: on which one a block runs, and what the grids before its own did.
+
+Grids that run together have blocks with different numbers: the number of the grid, then that of the block in the grid.
+A grid that starts after another is complete, by the order of streams and events, knows all that the other did: by a
+clock entry of a block that no grid has, and by what the threads of the other knew when they exited.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.clocks import VectorClock
+from ptxlab.emulate.abi.state import Block, Thread, Worker
+from ptxlab.emulate.runtime.order.vector_clocks import advance, epoch_of, join, key_of
+from ptxlab.native import Pointer, address_of, boolean, cast, native, u32, u64, unlikely
+
+GRID_SHIFT = 24
+MOST_BLOCKS = (1 << GRID_SHIFT) - 1  # of a grid that runs together with others
+MOST_GRIDS = 255
+WHOLE_GRID = MOST_BLOCKS  # in place of the number of a block: all of the grid
+DEVICE_SHIFT = 48  # in the history: of what each GPU has for itself at the same address
+OWN_MEMORY = 0x7000_0000_0000  # below it are variables of modules, and what grids synchronize through
+
+
+@native(inline=True)
+def is_in_team(worker: Pointer[Worker]) -> boolean:
+    """Whether other grids run at the same time."""
+    return cast(u64, worker.together.team) != 0
+
+
+@native(inline=True)
+def is_abroad(thread: Pointer[Thread], number: u32) -> boolean:
+    """Whether a block runs on another GPU than a thread."""
+    worker = thread.worker
+    if not unlikely(is_in_team(worker)):
+        return False
+    return worker.together.team.devices[number >> GRID_SHIFT] != worker.shape.device
+
+
+@native(inline=True)
+def in_history(thread: Pointer[Thread], address: u64) -> u64:
+    """The address by which the history knows memory, some of which each GPU has for itself."""
+    if unlikely(is_in_team(thread.worker)) and address < OWN_MEMORY:
+        return address | (thread.worker.shape.device + 1) << DEVICE_SHIFT
+    return address
+
+
+@native(inline=True)
+def grid_key(number: u32) -> u64:
+    """The key of all that the grid of a block did."""
+    return key_of(u64(number | WHOLE_GRID), 0)
+
+
+@native(inline=True)
+def comes_after_grid(thread: Pointer[Thread], number: u32) -> boolean:
+    """Whether the whole grid of a block was complete before what a thread does now."""
+    if not unlikely(is_in_team(thread.worker)) or number >> GRID_SHIFT == u32(thread.block.number) >> GRID_SHIFT:
+        return False
+    return knows_grid(address_of(thread.order.known), number) or knows_grid(
+        address_of(thread.block.order.known), number
+    )
+
+
+@native
+def knows_grid(known: Pointer[VectorClock], number: u32) -> boolean:
+    return epoch_of(known, grid_key(number)) != 0
+
+
+@native
+def begin_in_team(block: Pointer[Block]) -> None:
+    """The threads of a block know what the grids before theirs did and knew."""
+    worker = block.worker
+    known = address_of(worker.together.known)
+    if worker.together.is_ordered == 0:
+        worker.together.is_ordered = 1
+        for index in range(worker.together.before_count):
+            before = worker.together.team.workers[worker.together.before[index]]
+            join(known, address_of(before.together.left))
+            advance(known, grid_key(u32(before.shape.first_block)), 1)
+    join(address_of(block.order.known), known)
+
+
+@native
+def end_in_team(block: Pointer[Block]) -> None:
+    """All threads of a block have exited: the grids after theirs know what they knew, and have read."""
+    if block.worker.checks == 0 or not is_in_team(block.worker):
+        return
+    known = address_of(block.worker.together.left)
+    join(known, address_of(block.order.known))
+    for index in range(block.count):
+        order = address_of(block.threads[index].order)
+        join(known, address_of(order.known))
+        join(known, address_of(order.pending.block))
+        join(known, address_of(order.pending.cluster))
+        join(known, address_of(order.pending.gpu))
+        join(known, address_of(order.pending.system))

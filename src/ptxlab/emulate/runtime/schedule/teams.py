@@ -1,0 +1,53 @@
+"""Grids that run at the same time: which of them starts a cluster next, on behalf of the worker that schedules all.
+
+A grid may start once those that it follows are complete. Grids that may start do so in turns, a cluster at a time; with
+a seed, in a random order.
+"""
+
+from __future__ import annotations
+
+from ptxlab.emulate.abi.state import Worker
+from ptxlab.emulate.runtime.schedule.random import scrambled
+from ptxlab.native import Pointer, atomic_load, boolean, cast, native, u32, u64
+
+
+@native(inline=True)
+def leader_of(worker: Pointer[Worker]) -> Pointer[Worker]:
+    """The worker that schedules the clusters of a worker: itself, unless it is one of a team."""
+    if cast(u64, worker.together.team) == 0:
+        return worker
+    return worker.together.team.workers[0]
+
+
+@native
+def choose_grid(worker: Pointer[Worker]) -> boolean:
+    """Choose the grid of which a cluster starts next; false if none has one that may start."""
+    team = worker.together.team
+    first: u64 = team.started
+    if worker.seed != 0:
+        first = scrambled(scrambled(worker.seed) + team.started)
+    for step in range(team.count):
+        number: u32 = u32((first + u64(step)) % u64(team.count))
+        grid = team.workers[number]
+        if grid.clusters.first < grid.clusters.past and may_start(grid):
+            team.chosen = number
+            return True
+    return False
+
+
+@native
+def take_from_grid(worker: Pointer[Worker]) -> Pointer[Worker]:
+    """The worker of the grid that was chosen, which starts a cluster now."""
+    team = worker.together.team
+    team.started += 1
+    return team.workers[team.chosen]
+
+
+@native
+def may_start(grid: Pointer[Worker]) -> boolean:
+    """Whether all grids that a grid follows are complete."""
+    for index in range(grid.together.before_count):
+        before = grid.together.team.workers[grid.together.before[index]]
+        if atomic_load(before.clusters.finished) != before.clusters.total * u64(before.shape.cluster_size):
+            return False
+    return True

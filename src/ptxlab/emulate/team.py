@@ -1,0 +1,143 @@
+"""Grids that run at the same time, on several GPUs or several streams of one: one scheduler, one history of accesses.
+
+Each grid has a worker of its own, with its kernel, its extents, its parameters and the memory that its GPU may access;
+the worker of the first grid schedules the blocks of all of them. See `runtime.schedule.teams` and
+`runtime.order.devices`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.device.arguments import AddressSpace
+from ptxlab.device.coverage import Coverage
+from ptxlab.device.options import DETECTORS, LaunchOptions
+from ptxlab.device.regions import Region
+from ptxlab.device.result import Result
+from ptxlab.emulate.abi import state
+from ptxlab.emulate.abi.structs import StructArray
+from ptxlab.emulate.explain.coverage import schedule_of
+from ptxlab.emulate.host.module_memory import EmulatedModule
+from ptxlab.emulate.host.running import Place, RunningLaunch
+from ptxlab.emulate.launch import Interrupted, compiled_for, configure
+from ptxlab.emulate.runtime.order.devices import MOST_BLOCKS, MOST_GRIDS
+from ptxlab.emulate.translate.arithmetic import arithmetic_of
+from ptxlab.emulate.translate.compile import runtime_code
+from ptxlab.native.checking import share
+from ptxlab.report import Diagnostic, Span
+
+
+@dataclass(frozen=True)
+class TeamGrid:
+    """One grid of a team."""
+
+    emulated: EmulatedModule
+    kernel: ir.Function
+    args: Sequence[Any]
+    options: LaunchOptions
+    device: int
+    title: str
+    """What messages call it: `rank 1`."""
+    regions: Sequence[Region]
+    """The memory of the node that its GPU may access."""
+    before: Sequence[int] = ()
+    """The grids that are complete before it starts, by their numbers, directly or not."""
+    hidden: Sequence[Region] = field(default=())
+    """Memory of the node that its GPU may not access, and what was freed."""
+    host_line: Span | None = None
+    """Where the host launched it."""
+    is_kernel: bool = True
+    """Whether the user wrote it: copies and fills are shown by the line of the host."""
+
+
+def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
+    """Run grids at the same time, each once those before it are complete; all have one seed and one time limit."""
+    if len(grids) > MOST_GRIDS:
+        raise ValueError(f"{len(grids)} grids: at most {MOST_GRIDS} run together")
+    runtime_code()
+    first = grids[0].options
+    started = time.perf_counter()
+    until = None if first.timeout is None else started + first.timeout
+    running = [_prepare(number, grid, space, until) for number, grid in enumerate(grids)]
+    try:
+        kept = _join(running, grids)
+        outcome = running[0].run(until, first.progress)
+        result = Result(seconds=time.perf_counter() - started)
+        for launch in running:
+            launch.textures.write_back()
+        result.output = "".join(text for launch in running for text in launch.services.output)
+        result.diagnostics = _diagnostics(running, grids, outcome, first)
+        result.coverage = Coverage((schedule_of(running[0]),))
+    finally:
+        for launch in running:
+            launch.end()
+    kept.clear()
+    if outcome == "interrupted":
+        raise Interrupted(result.diagnostics)
+    return result
+
+
+def _prepare(number: int, grid: TeamGrid, space: AddressSpace, until: float | None) -> RunningLaunch:
+    """One of the grids, about to run."""
+    module, options = grid.emulated.module, grid.options
+    arithmetic = arithmetic_of(module, grid.kernel, grid.emulated.digest, options)
+    configuration = configure(module, grid.kernel, options, arithmetic)
+    if math.prod(configuration.grid) >= MOST_BLOCKS:
+        raise ValueError(f"a grid of {math.prod(configuration.grid)} blocks: at most {MOST_BLOCKS - 1} run together")
+    compiled = compiled_for(grid.emulated, grid.kernel, options, arithmetic, until)
+    grid.emulated.memory.host.ran_on = None
+    place = Place(number, grid.device, grid.title, grid.regions, grid.hidden, grid.host_line, is_kernel=grid.is_kernel)
+    return RunningLaunch(compiled, grid.emulated.memory, grid.args, configuration, 1, space, place)
+
+
+def _join(running: Sequence[RunningLaunch], grids: Sequence[TeamGrid]) -> list[Any]:
+    """Have the worker of the first grid schedule all of them; what is returned must live as long as they run."""
+    (leader,) = running[0].workers
+    count = len(running)
+    addresses = [launch.workers[0].record.address for launch in running]
+    workers = share((ctypes.c_void_p * count)(*addresses))
+    devices = share((ctypes.c_uint64 * count)(*[grid.device for grid in grids]))
+    team = StructArray(state.Team)
+    team.set(workers=ctypes.addressof(workers), devices=ctypes.addressof(devices), count=count)
+    kept: list[Any] = [team, workers, devices]
+    for launch, grid in zip(running, grids, strict=True):
+        (worker,) = launch.workers
+        launch.team = running
+        before = share((ctypes.c_uint32 * max(len(grid.before), 1))(*grid.before))
+        kept.append(before)
+        worker.record.part("together").set(
+            team=team.address, before=ctypes.addressof(before), before_count=len(grid.before)
+        )
+        worker.record.part("clusters").set(first=0, past=launch.clusters)
+        launch.next.value = launch.clusters
+        worker.follow(leader, ctypes.addressof(running[0].stop))
+    residents = share((ctypes.c_void_p * sum(launch.clusters for launch in running))())
+    parts = [launch.workers[0].record.part("clusters") for launch in running]
+    parts[0].set(
+        residents=ctypes.addressof(residents),
+        capacity=max(part.get("capacity") for part in parts) * (count if not grids[0].options.seed else 1),
+        limit=min(part.get("limit") for part in parts),
+    )
+    return [*kept, residents]
+
+
+def _diagnostics(
+    running: Sequence[RunningLaunch], grids: Sequence[TeamGrid], outcome: str | None, options: LaunchOptions
+) -> list[Diagnostic]:
+    """What was found, by the detectors that were asked for."""
+    if outcome is None and all(launch.is_clean for launch in running):
+        return []
+    from ptxlab.emulate.explain.faults import explain
+    from ptxlab.emulate.explain.locations import add_sources
+
+    left_out = DETECTORS - options.detectors
+    found = [one for one in explain(running[0], outcome, options.timeout) if one.code not in left_out]
+    for module in {id(grid.emulated.module): grid.emulated.module for grid in grids}.values():
+        found = add_sources(module, found)
+    return found

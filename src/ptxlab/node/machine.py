@@ -1,0 +1,280 @@
+"""A node: several GPUs in one address space, and what runs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy
+
+from ptxlab import ir
+from ptxlab.device.arguments import HEAP, AddressSpace
+from ptxlab.device.coverage import Coverage, Schedule
+from ptxlab.device.options import Extent, LaunchOptions
+from ptxlab.device.result import Result
+from ptxlab.emulate.host.module_memory import EmulatedModule, ModuleMemory, Snapshot
+from ptxlab.emulate.runtime.order.devices import MOST_GRIDS
+from ptxlab.emulate.team import TeamGrid, run_team
+from ptxlab.isa.gpus import gpu_named
+from ptxlab.launch import module_of
+from ptxlab.launch.contexts import context_of
+from ptxlab.node.arrays import Array, Memory, in_host_memory
+from ptxlab.node.operations import Operation
+from ptxlab.node.streams import Event, Stream
+from ptxlab.report import KernelError, is_failure
+
+MOST_GPUS = 16
+_HEAP_STEP = 1 << 36  # of `malloc`, from one GPU to the next
+
+
+class Device:
+    """One GPU of a node."""
+
+    def __init__(self, node: Node, rank: int) -> None:
+        self.node, self.rank = node, rank
+        self.peers = {rank}  # whose memory it may access
+        self.default = Stream(self)
+
+    def array(self, values: Any, *, name: str | None = None) -> Array:
+        """A copy of values in memory of this GPU; `name` is what messages call it."""
+        data = numpy.array(values, order="C", copy=True)
+        return Array(self.node, self.node.memory.allocate(self.rank, data, name), data)
+
+    def zeros(self, shape: int | Sequence[int], dtype: Any = numpy.float32, *, name: str | None = None) -> Array:
+        """An array of zeros in memory of this GPU."""
+        return self.array(numpy.zeros(shape, dtype), name=name)
+
+    def stream(self) -> Stream:
+        """A new stream, which is ordered with no other one, nor with the default stream."""
+        return Stream(self)
+
+    def launch(self, kernel: Any, grid: Extent, block: Extent, args: Sequence[Any] = (), **options: Any) -> None:
+        """Launch a kernel on the default stream; see `Stream.launch`."""
+        self.default.launch(kernel, grid, block, args, **options)
+
+    def copy(self, to: Array, source: Array) -> None:
+        """Copy an array to another on the default stream; see `Stream.copy`."""
+        self.default.copy(to, source)
+
+    def fill(self, to: Array, byte: int = 0) -> None:
+        """Set every byte of an array on the default stream; see `Stream.fill`."""
+        self.default.fill(to, byte)
+
+    def record(self) -> Event:
+        """An event of the default stream."""
+        return self.default.record()
+
+    def wait(self, event: Event) -> None:
+        """Have the default stream wait for an event."""
+        self.default.wait(event)
+
+    def enable_peer_access(self, peer: Device) -> None:
+        """Let kernels on this GPU access memory of another one, as `cudaDeviceEnablePeerAccess` does."""
+        self.peers.add(peer.rank)
+
+    def __repr__(self) -> str:
+        return f"<rank {self.rank} of {len(self.node)}>"
+
+
+class Node:
+    """Several GPUs: `node[3]` is one of them, its rank is 3.
+
+    Launches, copies and fills are asynchronous: they run when the node is synchronized, all at the same time unless
+    streams and events order them. What was found is raised then.
+    """
+
+    def __init__(self, gpus: int, gpu: str | None, peers: bool) -> None:
+        if not 1 <= gpus <= MOST_GPUS:
+            raise ValueError(f"gpus={gpus}: a node has 1 to {MOST_GPUS} GPUs")
+        if gpu is not None:
+            gpu_named(gpu)
+        self.gpu = gpu
+        self.memory = Memory(gpus)
+        self._devices = [Device(self, rank) for rank in range(gpus)]
+        if peers:
+            for device in self._devices:
+                device.peers.update(range(gpus))
+        self._queue: list[Operation] = []
+        self._modules: dict[tuple[int, int], tuple[ir.Module, str, ModuleMemory]] = {}
+
+    def __len__(self) -> int:
+        return len(self._devices)
+
+    def __getitem__(self, rank: int) -> Device:
+        if not 0 <= rank < len(self._devices):
+            raise IndexError(f"rank {rank}: the node has {len(self._devices)} GPUs, 0 to {len(self._devices) - 1}")
+        return self._devices[rank]
+
+    def __iter__(self) -> Iterator[Device]:
+        return iter(self._devices)
+
+    def add(self, operation: Operation) -> None:
+        """Take an operation to run; so many at once that no more can run together are run first."""
+        if len(self._queue) == MOST_GRIDS:
+            self.synchronize()
+            operation.before = set()
+        self._queue.append(operation)
+
+    def free(self, array: Array) -> None:
+        """Take back the memory of an array."""
+        self.refuse_freed(array)
+        self.memory.free(array.region)
+
+    def refuse_freed(self, array: Array) -> None:
+        """Refuse an array whose memory was freed, or of another node."""
+        if array.node is not self:
+            raise ValueError("the array is of another node")
+        if array.region.base not in self.memory.regions:
+            raise ValueError(f"{array.region.name} is freed")
+
+    def synchronize(
+        self,
+        *,
+        seed: int = 0,
+        seeds: int | Iterable[int] | None = None,
+        checks: bool | Iterable[str] = True,
+        timeout: float | None = None,
+        on_error: str = "raise",
+    ) -> Result:
+        """Run all that was launched, and wait for it.
+
+        Blocks of all GPUs take turns, in an order that `seed` chooses: the same seed, the same run. With `seeds`, that
+        many schedules are tried until one finds something; memory is then as after the first of them. The other
+        keywords are those of `kernel.launch`.
+        """
+        queue, self._queue = self._queue, []
+        if not queue:
+            return Result()
+        options = {"checks": checks, "timeout": timeout, "on_error": "collect", "gpu": self.gpu}
+        try:
+            tried = [seed] if seeds is None else list(range(seeds) if isinstance(seeds, int) else seeds)
+            result = self._try(queue, tried, options)
+        finally:
+            for operation in queue:
+                operation.is_complete = True
+                operation.before = set()
+        if is_failure(result.diagnostics, on_error):
+            raise KernelError(result.diagnostics)
+        return result
+
+    def _try(self, queue: Sequence[Operation], seeds: Sequence[int], options: dict[str, Any]) -> Result:
+        """Run operations under several schedules, from the same memory, until one of them finds something."""
+        if not seeds:
+            raise ValueError("`seeds` is empty: name at least one")
+        result = None
+        before = self._held() if len(seeds) > 1 else None
+        after: _Held | None = None
+        schedules: list[Schedule] = []
+        for seed in seeds:
+            if result is not None and before is not None:
+                after = after or self._held()
+                self._restore(before)
+            found = self._run(queue, LaunchOptions(1, 1, **options | {"seed": seed}))
+            schedules += found.coverage.schedules
+            if result is None or found.diagnostics:
+                result = found
+            if found.diagnostics:
+                break
+        assert result is not None
+        if after is not None:
+            self._restore(after)
+        result.coverage = Coverage(tuple(schedules))
+        return result
+
+    def _run(self, queue: Sequence[Operation], options: LaunchOptions) -> Result:
+        numbers = {id(operation): number for number, operation in enumerate(queue)}
+        regions = list(self.memory.regions.values())
+        space = AddressSpace(list(regions))
+        grids = [self._grid(operation, queue, numbers, options) for operation in queue]
+        return run_team(grids, space)
+
+    def _grid(
+        self, operation: Operation, queue: Sequence[Operation], numbers: dict[int, int], options: LaunchOptions
+    ) -> TeamGrid:
+        """An operation as the emulator runs it."""
+        device = self[operation.rank]
+        own = LaunchOptions(operation.grid, operation.block, **operation.own)
+        every = self.memory.regions.values()
+        accessible = [region for region in every if not operation.is_kernel or region.owner_device in device.peers]
+        hidden = [region for region in every if region not in accessible]
+        return TeamGrid(
+            emulated=self._emulated(module_of(operation.kernel), operation.rank),
+            kernel=operation.kernel,
+            args=in_host_memory(tuple(operation.args)),
+            options=replace_own(options, own),
+            device=operation.rank,
+            title=_title(operation, queue),
+            regions=accessible,
+            before=sorted(numbers[id(one)] for one in operation.before if id(one) in numbers),
+            hidden=[*hidden, *self.memory.freed],
+            host_line=operation.host_line,
+            is_kernel=operation.is_kernel,
+        )
+
+    def _emulated(self, module: ir.Module, rank: int) -> EmulatedModule:
+        """A module as a GPU has it: its variables are those of that GPU."""
+        context = context_of(module)
+        context.refuse_wrong(module)
+        known = self._modules.get((id(module), rank))
+        if known is None or known[1] != context.digest:
+            memory = ModuleMemory(context.host)
+            memory.heap.next = HEAP + rank * _HEAP_STEP
+            known = self._modules[id(module), rank] = module, context.digest, memory
+        return EmulatedModule(module, known[1], known[2])
+
+    # Memory, to be restored for another seed.
+
+    def _held(self) -> _Held:
+        arrays = {base: region.owner.copy() for base, region in self.memory.regions.items()}
+        return arrays, {key: memory.snapshot() for key, (_, _, memory) in self._modules.items()}
+
+    def _restore(self, held: _Held) -> None:
+        arrays, modules = held
+        for base, data in arrays.items():
+            self.memory.regions[base].owner[...] = data
+        for key, (_, _, memory) in self._modules.items():
+            if key in modules:
+                memory.restore(modules[key])
+            else:
+                fresh = ModuleMemory(memory.host)
+                memory.variables, memory.heap = fresh.variables, fresh.heap
+                memory.heap.next = HEAP + key[1] * _HEAP_STEP
+
+
+_Held = tuple[dict[int, Any], dict[tuple[int, int], Snapshot]]
+
+
+def replace_own(options: LaunchOptions, own: LaunchOptions) -> LaunchOptions:
+    """The options of a run, with those that each launch has for itself."""
+    return replace(
+        options,
+        grid=own.grid,
+        block=own.block,
+        shared=own.shared,
+        cluster=own.cluster,
+        cooperative=own.cooperative,
+    )
+
+
+def _title(operation: Operation, queue: Sequence[Operation]) -> str:
+    """`rank 1`; with the name of the kernel where several run there."""
+    several = [one for one in queue if one.rank == operation.rank and one.is_kernel]
+    if not operation.is_kernel or len(several) < 2:
+        return operation.title
+    return f"`{operation.kernel.title}` on rank {operation.rank}"
+
+
+def node(gpus: int = 8, gpu: str | None = None, *, peers: bool = True) -> Node:
+    """Several GPUs of one machine, each with memory of its own, in one address space.
+
+    `gpu` is the model that all of them are, as in `kernel.launch`. With `peers`, as at an NVSwitch, each may access the
+    memory of all others; without, `node[0].enable_peer_access(node[1])` says which.
+
+    >>> import ptxlab
+    >>> node = ptxlab.node(2)
+    >>> x = node[1].zeros(64)
+    >>> x
+    <array of float32 (64,) on rank 1>
+    """
+    return Node(gpus, gpu, peers)

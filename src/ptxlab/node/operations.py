@@ -1,0 +1,111 @@
+"""What is launched on a node: a kernel, a copy or a fill, with what has to be complete before it starts.
+
+Copies and fills are kernels of our own, so that the detectors see what they read and write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ptxlab import ir
+from ptxlab.report import Span
+from ptxlab.syntax import parse
+
+THREADS = 128
+_PTX = """.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .entry copy_{type}(.param .u64 to, .param .u64 from, .param .u64 count)
+{{
+    .reg .pred %p;
+    .reg .b32 %r, %v;
+    .reg .b64 %to, %from, %count, %at, %a, %b;
+    ld.param.u64 %to, [to];
+    ld.param.u64 %from, [from];
+    ld.param.u64 %count, [count];
+    mov.u32 %r, %tid.x;
+    cvt.u64.u32 %at, %r;
+next:
+    setp.ge.u64 %p, %at, %count;
+    @%p bra done;
+    mad.lo.u64 %a, %at, {size}, %from;
+    mad.lo.u64 %b, %at, {size}, %to;
+    ld.global.{type} %v, [%a];
+    st.global.{type} [%b], %v;
+    add.u64 %at, %at, {threads};
+    bra next;
+done:
+    ret;
+}}
+
+.visible .entry fill_{type}(.param .u64 to, .param .u32 value, .param .u64 count)
+{{
+    .reg .pred %p;
+    .reg .b32 %r, %v;
+    .reg .b64 %to, %count, %at, %b;
+    ld.param.u64 %to, [to];
+    ld.param.u32 %v, [value];
+    ld.param.u64 %count, [count];
+    mov.u32 %r, %tid.x;
+    cvt.u64.u32 %at, %r;
+next:
+    setp.ge.u64 %p, %at, %count;
+    @%p bra done;
+    mad.lo.u64 %b, %at, {size}, %to;
+    st.global.{type} [%b], %v;
+    add.u64 %at, %at, {threads};
+    bra next;
+done:
+    ret;
+}}
+"""
+
+
+@dataclass(eq=False)
+class Operation:
+    """A kernel with its arguments, or a copy or a fill, on a stream of a GPU."""
+
+    kernel: ir.Function
+    grid: Any
+    block: Any
+    args: Sequence[Any]
+    own: dict[str, Any]
+    """Launch options of its own: `shared`, `cluster`, `cooperative`."""
+    rank: int
+    title: str
+    """`rank 1`, or `the copy to x of rank 1`."""
+    before: set[Operation]
+    """Those that are complete when it starts, directly or not."""
+    host_line: Span | None
+    is_kernel: bool = True
+    is_complete: bool = field(default=False)
+
+
+def after(operations: Iterable[Operation]) -> set[Operation]:
+    """All operations that are complete when those are, of those that have not run."""
+    found: set[Operation] = set()
+    for operation in operations:
+        if not operation.is_complete:
+            found |= operation.before | {operation}
+    return {operation for operation in found if not operation.is_complete}
+
+
+def copy_kernel(address: int, other: int, size: int) -> tuple[ir.Function, int]:
+    """A kernel that copies bytes, and how many elements these are."""
+    name, width = ("u32", 4) if (address | other | size) % 4 == 0 else ("u8", 1)
+    return _module(name, width)[f"copy_{name}"], size // width
+
+
+def fill_kernel(address: int, size: int) -> tuple[ir.Function, int]:
+    """A kernel that fills bytes with one value, and of how many elements."""
+    name, width = ("u32", 4) if (address | size) % 4 == 0 else ("u8", 1)
+    return _module(name, width)[f"fill_{name}"], size // width
+
+
+@cache
+def _module(type: str, size: int) -> ir.Module:
+    return parse(_PTX.format(type=type, size=size, threads=THREADS), "operations.ptx")

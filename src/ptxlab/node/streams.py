@@ -1,0 +1,105 @@
+"""Streams of a GPU: what is launched on one runs in order; what is on several runs at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from ptxlab import ir
+from ptxlab.device.options import Extent
+from ptxlab.device.structures import leaves
+from ptxlab.node.arrays import Array
+from ptxlab.node.host_lines import host_line
+from ptxlab.node.operations import THREADS, Operation, after, copy_kernel, fill_kernel
+
+if TYPE_CHECKING:
+    from ptxlab.author import Kernel
+    from ptxlab.node.machine import Device
+
+
+class Event:
+    """A point of a stream: what was launched on it before."""
+
+    def __init__(self, operations: set[Operation]) -> None:
+        self.operations = operations
+
+
+class Stream:
+    """A queue of operations of one GPU."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self._last: set[Operation] = set()  # what the next operation follows
+
+    def launch(
+        self,
+        kernel: ir.Function | Kernel,
+        grid: Extent,
+        block: Extent,
+        args: Sequence[Any] = (),
+        *,
+        shared: int = 0,
+        cluster: Extent | None = None,
+        cooperative: bool = False,
+    ) -> None:
+        """Launch a kernel; it runs when the node is synchronized, with all that may run at the same time."""
+        function = kernel
+        if not isinstance(kernel, ir.Function):
+            function, args = kernel.entry, kernel.passed_args(args)
+        assert isinstance(function, ir.Function)
+        node = self.device.node
+        for parameter, value in zip(function.parameters, args, strict=False):
+            for leaf in leaves(value):
+                if isinstance(leaf, Array):
+                    node.refuse_freed(leaf)
+                    node.memory.name(leaf.region, parameter.title)
+        own = {"shared": shared, "cluster": cluster, "cooperative": cooperative}
+        self._add(function, grid, block, args, own, f"rank {self.device.rank}", is_kernel=True)
+
+    def copy(self, to: Array, source: Array) -> None:
+        """Copy an array to another one, of this GPU or others, as `cudaMemcpyAsync` does."""
+        if to.nbytes != source.nbytes:
+            raise ValueError(f"a copy of {source.nbytes} bytes to an array of {to.nbytes}")
+        for array in (to, source):
+            self.device.node.refuse_freed(array)
+            if not array.data.flags.c_contiguous:
+                raise ValueError("a copy is of contiguous memory, and the array has gaps")
+        kernel, count = copy_kernel(to.address, source.address, to.nbytes)
+        title = f"the copy to {to.region.name}"
+        self._add(kernel, 1, THREADS, [to, source, count], {}, title, is_kernel=False)
+
+    def fill(self, to: Array, byte: int = 0) -> None:
+        """Set every byte of an array to a value, as `cudaMemsetAsync` does."""
+        if not 0 <= byte < 256:
+            raise ValueError(f"byte={byte}: a byte is from 0 to 255")
+        self.device.node.refuse_freed(to)
+        kernel, count = fill_kernel(to.address, to.nbytes)
+        title = f"the fill of {to.region.name}"
+        value = int.from_bytes(numpy.full(4, byte, numpy.uint8).tobytes(), "little")
+        self._add(kernel, 1, THREADS, [to, value, count], {}, title, is_kernel=False)
+
+    def record(self) -> Event:
+        """An event: it is complete when all is that was launched on this stream so far."""
+        return Event(after(self._last))
+
+    def wait(self, event: Event) -> None:
+        """Have all that is launched on this stream from now on wait for an event."""
+        self._last = after(self._last) | after(event.operations)
+
+    def _add(
+        self,
+        kernel: ir.Function,
+        grid: Extent,
+        block: Extent,
+        args: Sequence[Any],
+        own: dict[str, Any],
+        title: str,
+        *,
+        is_kernel: bool,
+    ) -> None:
+        before = after(self._last)
+        operation = Operation(kernel, grid, block, args, own, self.device.rank, title, before, host_line(), is_kernel)
+        self._last = {operation}
+        self.device.node.add(operation)

@@ -1,0 +1,211 @@
+"""Several GPUs: scopes, races and hangs between ranks, peer access, streams and events."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.node import Array, Node
+
+PASS = """.version 8.0
+.target sm_90
+.address_size 64
+.global .u32 own;
+.visible .entry pass(.param .u64 data, .param .u64 flag, .param .u64 out, .param .u32 rank)
+{
+    .reg .pred %p, %q;
+    .reg .b32 %r, %v, %f;
+    .reg .b64 %data, %flag, %out;
+    ld.param.u64 %data, [data];
+    ld.param.u64 %flag, [flag];
+    ld.param.u64 %out, [out];
+    ld.param.u32 %r, [rank];
+    st.global.u32 [own], %r;
+    setp.ne.u32 %p, %r, 0;
+    @%p bra reader;
+    st.global.u32 [%data], 42;
+    WRITE
+    ret;
+reader:
+    READ
+    setp.eq.u32 %q, %f, 0;
+    @%q bra reader;
+    FENCE
+    ld.global.u32 %v, [%data];
+    st.global.u32 [%out], %v;
+    ret;
+}
+"""
+RELEASE = "st.release.sys.global.u32 [%flag], 1;"
+ACQUIRE = "ld.acquire.sys.global.u32 %f, [%flag];"
+
+
+def message_passing(write: str = RELEASE, read: str = ACQUIRE, fence: str = "", **how: bool):
+    """A node, the arrays of a message from rank 0 to rank 1, and the kernel that sends or receives it."""
+    text = PASS.replace("WRITE", write).replace("READ", read).replace("FENCE", fence)
+    node = ptxlab.node(2, **how)
+    arrays = [node[1].zeros(1, np.uint32, name=name) for name in ("data", "flag", "out")]
+    return node, ptxlab.parse(text, "pass.ptx")["pass"], arrays
+
+
+def codes(node: Node, **how: object) -> list[str]:
+    return [found.code for found in node.synchronize(on_error="collect", **how).diagnostics]
+
+
+RIGHT = {
+    "release and acquire": (RELEASE, ACQUIRE, ""),
+    "fences": ("fence.acq_rel.sys; st.volatile.global.u32 [%flag], 1;", "ld.volatile.global.u32 %f, [%flag];",
+               "fence.acq_rel.sys;"),
+    "membar": ("membar.sys; st.volatile.global.u32 [%flag], 1;", "ld.volatile.global.u32 %f, [%flag];", "membar.sys;"),
+    "atomics": ("red.release.sys.global.add.u32 [%flag], 1;", "atom.acquire.sys.global.or.b32 %f, [%flag], 0;", ""),
+}  # fmt: skip
+WRONG = {
+    "release.gpu": ("st.release.gpu.global.u32 [%flag], 1;", ACQUIRE, ""),
+    "acquire.gpu": (RELEASE, "ld.acquire.gpu.global.u32 %f, [%flag];", ""),
+    "fence.gpu": ("fence.acq_rel.gpu; st.volatile.global.u32 [%flag], 1;", ACQUIRE, ""),
+    "membar.gl": ("membar.gl; st.volatile.global.u32 [%flag], 1;", "ld.volatile.global.u32 %f, [%flag];", "membar.sys;"),
+    "volatile": ("st.volatile.global.u32 [%flag], 1;", "ld.volatile.global.u32 %f, [%flag];", ""),
+    "atom.gpu": (RELEASE, "atom.acquire.gpu.global.or.b32 %f, [%flag], 0;", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", RIGHT)
+def test_a_message_to_another_gpu_is_ordered_by_system_scope(how: str) -> None:
+    node, kernel, arrays = message_passing(*RIGHT[how])
+    for rank in range(2):
+        node[rank].launch(kernel, 1, 1, [*arrays, rank])
+    assert codes(node, seeds=range(1, 6)) == []
+    assert arrays[2].numpy() == 42
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_narrower_scopes_do_not_order_with_another_gpu(how: str) -> None:
+    for seed in (1, 2):
+        node, kernel, arrays = message_passing(*WRONG[how])
+        for rank in range(2):
+            node[rank].launch(kernel, 1, 1, [*arrays, rank])
+        assert "data-race" in codes(node, seed=seed)
+
+
+def test_the_same_scopes_order_blocks_of_one_gpu() -> None:
+    node, kernel, arrays = message_passing(*WRONG["release.gpu"][:1], "ld.acquire.gpu.global.u32 %f, [%flag];")
+    first, second = node[0].stream(), node[0].stream()
+    for rank, stream in enumerate((first, second)):
+        stream.launch(kernel, 1, 1, [*arrays, rank])
+    found = codes(node, seed=3)
+    assert found == ["data-race"]  # only of the module's own variable, which both launches write
+
+
+def test_a_race_between_ranks_names_them_and_the_scope() -> None:
+    node, kernel, arrays = message_passing(*WRONG["release.gpu"])
+    for rank in range(2):
+        node[rank].launch(kernel, 1, 1, [*arrays, rank])
+    with pytest.raises(ptxlab.KernelError) as caught:
+        node.synchronize()
+    text = ptxlab.render(caught.value.diagnostics)
+    assert "unsynchronized: rank 1 reads global memory that rank 0 writes" in text
+    assert "`st.release.gpu.global.u32` in line 18" in text
+    assert "bytes 0..4 of `flag` of rank 1" in text
+
+
+def test_a_hang_says_what_each_rank_polls_and_who_wrote_it() -> None:
+    node, kernel, arrays = message_passing(RELEASE.replace("%flag", "%out"))
+    for rank in range(2):
+        node[rank].launch(kernel, 1, 1, [*arrays, rank])
+    (found,) = node.synchronize(on_error="collect").diagnostics
+    assert (found.code, found.message) == ("hang", "rank 1 waits for a change that never comes")
+    assert found.notes == (
+        "rank 1 reads 0 in bytes 0..4 of `flag` of rank 1, which nothing has written since the launch",
+        "rank 0 has ended",
+    )
+    node[0].launch(kernel, 1, 1, [*arrays, 0])
+    node[0].fill(arrays[1])
+    node[1].wait(node[0].record())
+    node[1].launch(kernel, 1, 1, [*arrays, 1])
+    (found,) = node.synchronize(on_error="collect").diagnostics
+    assert "which the fill of `flag` of rank 1 wrote last" in found.notes[0]
+
+
+def test_memory_of_another_gpu_needs_peer_access() -> None:
+    node, kernel, arrays = message_passing(peers=False)
+    node[0].launch(kernel, 1, 1, [*arrays, 0])
+    assert codes(node) == ["missing-peer-access"]
+    node[0].enable_peer_access(node[1])
+    node[0].launch(kernel, 1, 1, [*arrays, 0])
+    node[1].launch(kernel, 1, 1, [*arrays, 1])
+    assert codes(node) == []
+
+
+def test_freed_memory() -> None:
+    node, kernel, arrays = message_passing()
+    table = node[0].array(np.array([arrays[0].address], np.uint64))
+    follow = ptxlab.parse(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry follow(.param .u64 table)\n{\n"
+        "    .reg .b64 %t;\n    ld.param.u64 %t, [table];\n    ld.global.u64 %t, [%t];\n    st.global.u32 [%t], 1;\n    ret;\n}\n",
+        "follow.ptx",
+    )["follow"]  # fmt: skip
+    node[0].launch(follow, 1, 1, [table])
+    assert codes(node) == []
+    arrays[0].free()
+    node[0].launch(follow, 1, 1, [table])
+    assert codes(node) == ["use-after-free"]
+    with pytest.raises(ValueError, match="`data` of rank 1 is freed"):
+        node[1].launch(kernel, 1, 1, [*arrays, 1])
+
+
+def two_operations(node: Node) -> tuple[Array, Array]:
+    return node[0].zeros(256, np.uint8, name="from"), node[1].zeros(256, np.uint8, name="to")
+
+
+def test_a_missing_event_is_a_race_on_the_lines_of_the_host() -> None:
+    node = ptxlab.node(2)
+    source, to = two_operations(node)
+    node[0].fill(source, 1)
+    node[1].copy(to, source)
+    (found,) = node.synchronize(on_error="collect").diagnostics
+    assert "the copy to `to` of rank 1 reads global memory that the fill of `from` of rank 0 writes" in found.message
+    lines = {label.span.text for label in found.labels}
+    assert lines == {"node[0].fill(source, 1)", "node[1].copy(to, source)"}
+
+
+def test_events_and_streams_order() -> None:
+    node = ptxlab.node(2)
+    source, to = two_operations(node)
+    node[0].fill(source, 1)
+    node[1].wait(node[0].record())
+    node[1].copy(to, source)
+    node[1].fill(source, 2)
+    assert codes(node, seeds=range(1, 5)) == []
+    assert (to.numpy() == 1).all()
+    assert (source.numpy() == 2).all()
+
+
+def test_a_launch_knows_what_the_one_before_it_has_acquired() -> None:
+    node, kernel, arrays = message_passing()
+    for rank in range(2):
+        node[rank].launch(kernel, 1, 1, [*arrays, rank])
+    node[1].copy(arrays[2], arrays[0])
+    assert codes(node, seeds=range(1, 5)) == []
+
+
+def test_one_seed_is_one_run() -> None:
+    traces = []
+    for _ in range(2):
+        node, kernel, arrays = message_passing()
+        for rank in range(2):
+            node[rank].launch(kernel, 1, 1, [*arrays, rank])
+        traces.append([node.synchronize(seed=seed).coverage.schedules for seed in (5,)])
+    assert traces[0] == traces[1]
+
+
+def test_what_does_not_exist_is_refused() -> None:
+    node = ptxlab.node(2)
+    with pytest.raises(IndexError, match="rank 2: the node has 2 GPUs, 0 to 1"):
+        node[2]
+    with pytest.raises(ValueError, match="1 to 16"):
+        ptxlab.node(0)
+    with pytest.raises(ValueError, match="another node"):
+        node[0].fill(ptxlab.node(2)[0].zeros(4))
+    with pytest.raises(ValueError, match="a copy of 16 bytes to an array of 32"):
+        node[0].copy(node[0].zeros(8), node[0].zeros(4))
