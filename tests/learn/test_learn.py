@@ -1,6 +1,7 @@
 """`ptxlab learn`, `ptxlab.learn` and the chapters."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -92,14 +93,40 @@ def test_a_teacher_adds_an_exercise_as_one_file(folder: Path) -> None:
     assert call("check").exit_code == 0
 
 
+def test_an_exercise_has_a_short_name_of_its_own() -> None:
+    names = [one.path.stem.partition("-")[2] for chapter in learn.chapters() for one in chapter.exercises]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_every_page_lists_its_exercises() -> None:
     for chapter in learn.chapters():
-        if chapter.guide.startswith("course/"):
-            page = (DOCS / f"{chapter.guide}.md").read_text(encoding="utf-8")
+        page = (DOCS / f"{chapter.guide}.md").read_text(encoding="utf-8")
+        if "\n## Exercises\n" in page:
             listed = re.findall(r"^\d\. \*\*(.+?)\.\*\*", page, re.MULTILINE)
             titles = [one.exercise.title for one in chapter.exercises]
             assert [title.lower() for title in listed] == [title.lower() for title in titles]
-            assert f"`ptxlab learn start {chapter.number}`" in page
+            name = chapter.number if chapter.guide.startswith("course/") else chapter.guide
+            assert f"`ptxlab learn start {name}`" in page
+        else:
+            assert f"`ptxlab learn start {chapter.guide}`" in page
+
+
+def test_an_exercise_in_python_is_executed_where_it_was_started(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("start", "12")
+    file = folder / "ptx-course" / "12-python" / "1-branch.py"
+    assert "Python needs `%p1` now" in call("check").output
+    file.write_text("raise ValueError('mine')\n")
+    assert "line 1 of the file can't be executed: ValueError: mine" in call("check").output
+    file.write_text("n = 1\n")
+    assert "`@kernel` above `def square(...)`" in call("check").output
+    file.write_text(call("solution").output)
+    assert call("check").exit_code == 0
+    shutil.copytree(folder / "ptx-course", folder / "strangers")
+    planted = folder / "strangers" / "12-python" / "1-branch.py"
+    planted.write_text("from pathlib import Path\nPath('ran').touch()\n")
+    refused = call("check", str(planted))
+    assert "was not started from here" in refused.output
+    assert not (folder / "ran").exists()
 
 
 def test_a_kernel_of_another_name_and_one_with_other_parameters() -> None:

@@ -16,7 +16,8 @@ from ptxlab.cli.findings import has_color
 
 if TYPE_CHECKING:
     from ptxlab.device.result import Result
-    from ptxlab.learn import Chapter, ExerciseFile, Folder, Report
+    from ptxlab.ir import Module
+    from ptxlab.learn import Chapter, ExerciseFile, Folder, Report, Verdict
 
 WIDEST = 100  # columns of prose
 
@@ -199,14 +200,24 @@ def check_once(file: Path | None, name: str | None) -> bool:
 def judged(one: ExerciseFile, file: Path) -> Report:
     """What a check says of a file."""
     from ptxlab import learn
+
+    module = module_of(one, file)
+    verdict = module if isinstance(module, learn.Verdict) else one.exercise.check(module)
+    return learn.Report(one.exercise.title, verdict)
+
+
+def module_of(one: ExerciseFile, file: Path) -> Module | Verdict:
+    """What a file has, PTX, CUDA C++ or Python, or why it has nothing."""
+    from ptxlab import learn
     from ptxlab.cli.files import read_module
     from ptxlab.report import PtxError
 
+    if one.suffix == ".py":
+        return learn.read(one.exercise, file)
     try:
-        module, _ = read_module(file)
+        return read_module(file)[0]
     except PtxError as wrong:
-        return learn.Report(one.exercise.title, one.exercise.refuse(wrong))
-    return learn.Report(one.exercise.title, one.exercise.check(module))
+        return one.exercise.refuse(wrong)
 
 
 def find(file: Path | None, name: str | None) -> tuple[Path, ExerciseFile, Folder | None]:
@@ -300,17 +311,13 @@ def lab(file: Path | None, html: Path | None, port: int | None, no_browser: bool
 def recorded(one: ExerciseFile, file: Path) -> Result:
     """The launch of a file that went wrong, or its first."""
     from ptxlab import learn
-    from ptxlab.cli.files import read_module
     from ptxlab.device.record import Record
-    from ptxlab.report import PtxError
 
     task = one.exercise.task
-    try:
-        module, _ = read_module(file)
-        kernel = learn.kernel_of(module, task)
-        if isinstance(kernel, learn.Verdict):
-            raise click.ClickException(kernel.said[0])
-        number = one.exercise.check(module).size or 0
-        return learn.run(kernel, task.case(number), seed=number, record=Record())
-    except PtxError as wrong:
-        raise click.ClickException(f"there is no launch to show yet\n{wrong}") from None
+    module = module_of(one, file)
+    kernel = module if isinstance(module, learn.Verdict) else learn.kernel_of(module, task)
+    if isinstance(kernel, learn.Verdict):
+        raise click.ClickException(f"there is no launch to show yet: {learn.Report(one.exercise.title, kernel)}")
+    assert not isinstance(module, learn.Verdict)
+    number = one.exercise.check(module).size or 0
+    return learn.run(kernel, task.case(number), seed=number, record=Record())

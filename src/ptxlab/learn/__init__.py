@@ -33,13 +33,14 @@ from ptxlab.learn.needs import (
     executes,
     has_no_bank_conflicts,
     is_coalesced,
+    keeps_at_least,
     reads_at_most,
     requests_at_most,
 )
-from ptxlab.learn.pages import commented, kernel_on_page, text_of
+from ptxlab.learn.pages import code_on_page, commented, kernel_on_page, names_on_page, text_of
+from ptxlab.learn.reading import read
 from ptxlab.learn.report import Report
 from ptxlab.learn.task import Case, Task
-from ptxlab.report import PtxError
 
 if TYPE_CHECKING:
     from ptxlab.ir import Module
@@ -62,6 +63,7 @@ __all__ = [
     "chapter_of",
     "chapters",
     "check",
+    "code_on_page",
     "commented",
     "executes",
     "exercise_of",
@@ -70,8 +72,11 @@ __all__ = [
     "hint",
     "is_coalesced",
     "judge",
+    "keeps_at_least",
     "kernel_of",
     "kernel_on_page",
+    "names_on_page",
+    "read",
     "reads_at_most",
     "requests_at_most",
     "run",
@@ -82,16 +87,10 @@ __all__ = [
 
 
 def check(exercise: str | Exercise, submitted: str | Path | Module) -> Report:
-    """What is missing in a solution: PTX as text, its file, or a module."""
-    from ptxlab.syntax import load, parse
-
+    """What is missing in a solution: its text, its file, or a module; Python is executed where it is in Python."""
     asked = _named(exercise)
-    try:
-        module = parse(submitted, "solution.ptx") if isinstance(submitted, str) else submitted
-        module = load(module) if isinstance(module, Path) else module
-    except PtxError as wrong:
-        return Report(asked.title, asked.refuse(wrong))
-    return Report(asked.title, asked.check(module))
+    module = read(asked, submitted)
+    return Report(asked.title, module if isinstance(module, Verdict) else asked.check(module))
 
 
 def start(exercise: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from runpy import run_path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ptxlab import guides
 from ptxlab.learn.judging import Verdict, judge
@@ -47,6 +47,8 @@ class Exercise:
     needs: Sequence[Need] = ()
     advice: Mapping[str, str] = field(default_factory=dict)
     """What to say when a finding has this code, beside what the finding says."""
+    language: Literal["ptx", "python"] = "ptx"
+    """What the learner writes: PTX, or a kernel by `ptxlab.author`."""
 
     def check(self, module: Module) -> Verdict:
         """What is missing in a solution."""
@@ -55,7 +57,8 @@ class Exercise:
     def refuse(self, wrong: PtxError) -> Verdict:
         """What to say of a file that cannot be read."""
         code = wrong.diagnostics[0].code
-        said = ("the file is not valid PTX yet:", *([self.advice[code]] if code in self.advice else []))
+        what = "valid PTX" if self.language == "ptx" else "a kernel"
+        said = (f"the file is not {what} yet:", *([self.advice[code]] if code in self.advice else []))
         return Verdict(code, said, tuple(wrong.diagnostics))
 
 
@@ -83,7 +86,7 @@ class ExerciseFile:
     @property
     def suffix(self) -> str:
         """Of the learner's file."""
-        return ".ptx"
+        return {"ptx": ".ptx", "python": ".py"}[self.exercise.language]
 
     @cached_property
     def exercise(self) -> Exercise:

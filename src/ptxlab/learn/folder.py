@@ -52,9 +52,9 @@ class Folder:
         found = []
         for one in exercises:
             place = Path(one.path.stem) if is_program(one.name) else Path(one.name)
-            if is_program(one.name):
-                cached(_trust_in(one.name), lambda: b"yes")
             file = self.path / place.with_name(place.name + one.suffix)
+            for program in filter(is_program, (one.name, str(file))):
+                cached(_trust_in(program), lambda: b"yes")
             file.parent.mkdir(parents=True, exist_ok=True)
             if again or not file.exists():
                 file.write_text(one.exercise.start, encoding="utf-8")
@@ -78,7 +78,11 @@ class Folder:
         if is_program(name) and not cached(_trust_in(name), Provisional):
             raise LearnError(f"`{file}` is of `{name}`, a program in Python that was not started from here: "
                              f"`ptxlab learn start {name}` does that, if you trust it")  # fmt: skip
-        return exercise_of(name)
+        found = exercise_of(name)
+        if found.suffix == ".py" and not cached(_trust_in(str(file)), Provisional):
+            raise LearnError(f"`{file}` is a program in Python that was not started from here: `ptxlab learn start "
+                             f"{Path(name).parent}` does that, if you trust it")  # fmt: skip
+        return found
 
     def next_file(self) -> Path | None:
         """The first file whose exercise is not done, in the order of the course; None if all are."""
@@ -88,12 +92,12 @@ class Folder:
 
 
 def is_program(name: str) -> bool:
-    """Whether an exercise is a teacher's file, which is executed."""
+    """Whether a teacher's exercise or a learner's file is Python, which is executed."""
     return name.endswith(".py")
 
 
 def _trust_in(name: str) -> str:
-    """The key under which it is kept, outside of any folder, that the user has started a teacher's exercise."""
+    """The key under which it is kept, outside of any folder, that the user has started it."""
     return f"exercise {Path(name).resolve()}"
 
 

@@ -119,7 +119,7 @@ def _wrong_values(case: Case, before: Case) -> Iterator[tuple[str, list[str]]]:
         if found is not None:
             yield "wrong-values", [spell(name, found), *_recognized(case, before)]
     for name, value in before.arguments.items():
-        if name not in case.expected and isinstance(value, np.ndarray):
+        if name not in (*case.expected, *case.scratch) and isinstance(value, np.ndarray):
             found = compare(case.arguments[name], value, value, 0.0)
             if found is not None:
                 yield "changed-input", [f"`{name}` is only to be read, and has changed: {spell(name, found)}"]

@@ -65,6 +65,18 @@ def requests_at_most(limit: int, why: str, space: str = "global") -> Need:
     )
 
 
+def keeps_at_least(limit: int, why: str) -> Need:
+    """MMAs of tcgen05 may take at least this many bytes of A from the collector buffer instead of from memory."""
+
+    def kept(counted: Counters) -> int:
+        return int(counted["mmas"].get("tcgen05", {}).get("collector_bytes", 0))
+
+    return Need(
+        lambda counted: kept(counted) >= limit,
+        lambda counted: f"MMAs may keep {kept(counted):,} bytes of A between them where {limit:,} are possible: {why}",
+    )
+
+
 def has_no_bank_conflicts(why: str) -> Need:
     """Each request to shared memory takes the fewest wavefronts that its bytes allow."""
 

@@ -31,13 +31,15 @@ class Case:
     block: Extent
     arguments: Mapping[str, Any]
     expected: Mapping[str, Any]
-    """Values in float64 or in integers, by the name of the argument; arguments that are not here are not to change."""
+    """Values in float64 or in integers, by the name of the argument; others are not to change."""
     tolerance: float = 0.0
     """A value may differ by this times one plus the size of the expected one; 0 requires equality."""
     mistakes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """What a well-known mistake gives, by what to say of it."""
     arrays: Mapping[str, Any] = field(default_factory=dict)
     """Arrays that arguments only refer to, as tensor maps do; `expected` may name them, too."""
+    scratch: Sequence[str] = ()
+    """Arguments that may hold anything after the launch."""
     shared: int = 0
     """Bytes of dynamic shared memory."""
     cluster: Extent | None = None

@@ -6,11 +6,11 @@ from ptxlab.learn import Case, Exercise, Task, changed, commented, executes, ker
 
 KERNEL = kernel_on_page(__file__)
 WORDS = """
-D = A times the transpose of B by one mma, as on the page. ldmatrix.x4 loads four matrices of 8 by 8: lanes 0 to 7
-point to the rows of the first, 8 to 15 to those of the second, and so on.
+D = A times the transpose of B by one mma, as on the page. ldmatrix.x4 loads four matrices of 8 by 8: lanes 0 to
+7 point to the rows of the first, 8 to 15 to those of the second, and so on.
 
-mma expects of A first rows 0 to 7, columns 0 to 7, then rows 8 to 15 of the same columns, then rows 0 to 7 and 8 to
-15 of columns 8 to 15. Here all lanes point to rows 0 to 7. Compute %row and %half of A.
+mma expects of A first rows 0 to 7, columns 0 to 7, then rows 8 to 15 of the same columns, then rows 0 to 7 and
+8 to 15 of columns 8 to 15. Here all lanes point to rows 0 to 7. Compute %row and %half of A.
 """
 
 

@@ -7,11 +7,11 @@ from ptxlab.learn import Case, Exercise, Task, changed, commented, text_of
 from ptxlab.measure import Launch
 
 WORDS = """
-D = A times the transpose of B, in f16, by wgmma, as the step of the page does it. This is its PTX as Python
-has written it.
+D = A times the transpose of B, in f16, by wgmma, as the step of the page does it. This is its PTX as Python has
+written it.
 
-MMAs run asynchronously. Here the next copy overwrites what they still read, and accumulators are stored
-before they have their values. One instruction is missing.
+MMAs run asynchronously. Here the next copy overwrites what they still read, and accumulators are stored before
+they have their values. One instruction is missing.
 """
 
 
