@@ -17,6 +17,7 @@ import math
 import random
 import statistics
 import time
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -132,13 +133,18 @@ SMALLER = {
 }
 
 
-def measure(bench: Bench, schedules: dict[str, Schedule], m: int, n: int, k: int) -> dict[str, Any]:
-    """The times of schedules and of cuBLAS, in microseconds."""
+def measure(
+    bench: Bench, schedules: dict[str, Schedule], m: int, n: int, k: int, type: str, tolerance: float
+) -> dict[str, Any]:
+    """The times of schedules and of cuBLAS, in microseconds; B is n by k where tensor cores multiply."""
     torch = bench.torch
-    a, b = (torch.randn(shape, device="cuda") for shape in ((m, k), (k, n)))
-    c = torch.empty((m, n), device="cuda")
-    expected = a.double() @ b.double()
-    runs = {"cuBLAS": bench.record(lambda: torch.matmul(a, b, out=c))}
+    kind = {"f32": torch.float32, "bf16": torch.bfloat16}[type]
+    a = torch.randn((m, k), device="cuda").to(kind)
+    b = torch.randn((k, n) if type == "f32" else (n, k), device="cuda").to(kind)
+    right = b if type == "f32" else b.T
+    c = torch.empty((m, n), device="cuda", dtype=kind)
+    expected = a.double() @ right.double()
+    runs = {"cuBLAS": bench.record(lambda: torch.matmul(a, right, out=c))}
     wrong = {}
     for name, one in schedules.items():
         run = one.launch_of(a, b, c).prepare(bench.stream).launch
@@ -146,7 +152,7 @@ def measure(bench: Bench, schedules: dict[str, Schedule], m: int, n: int, k: int
         run()
         torch.cuda.synchronize()
         error = bench.error(c, expected)
-        if error <= TOLERANCE:
+        if error <= tolerance:
             runs[name] = bench.record(run)
         else:
             wrong[name] = error
@@ -156,8 +162,9 @@ def measure(bench: Bench, schedules: dict[str, Schedule], m: int, n: int, k: int
     return {"m": m, "n": n, "k": k, "us": samples, "wrong": wrong}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def measured(about: str | None, type: str, tolerance: float) -> tuple[argparse.Namespace, Any, Any]:
+    """The options of a benchmark, what measures one size and writes the file, and what prints the end."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--sizes", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=300.0)
@@ -165,40 +172,58 @@ def main() -> None:
     parser.add_argument("--variants", action="store_true")
     parser.add_argument("--quick", action="store_true", help="only the last two steps")
     given = parser.parse_args()
-    torch, end = require_torch(), time.time() + given.seconds
+    torch = require_torch()
     torch.backends.cuda.matmul.allow_tf32 = False
     bench = Bench(torch)
     torch.cuda.set_stream(bench.stream)
     found: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), **describe(torch), "rows": []}
+    ratios: dict[str, list[float]] = {"the best schedule": [], "the one that is chosen": []}
 
-    def row(name: str, schedules: dict[str, Schedule], *size: int) -> None:
-        one = {"what": name, **measure(bench, schedules, *size)}
+    def row(name: str, schedules: dict[str, Schedule], *size: int, chosen: str = "") -> None:
+        one = {"what": name, "chosen": chosen, **measure(bench, schedules, *size, type, tolerance)}
         found["rows"].append(one)
         given.file.write_text(json.dumps(found, indent=1))
-        library = statistics.median(one["us"]["cuBLAS"])
-        for contender, times in one["us"].items():
-            median = statistics.median(times)
-            print(f"{name} {size} {contender:34} {median:10.1f} us, {library / median:.3f} of cuBLAS")
+        medians = {contender: statistics.median(times) for contender, times in one["us"].items()}
+        library = medians["cuBLAS"]
+        for contender, median in medians.items():
+            mark = " (chosen)" if contender == chosen else ""
+            print(f"{name} {size} {contender:34} {median:10.1f} us, {library / median:.3f} of cuBLAS{mark}", flush=True)
         if one["wrong"]:
-            print("wrong:", one["wrong"])
+            print("wrong:", one["wrong"], flush=True)
+        if name == "random":
+            ratios["the best schedule"].append(library / min(t for n, t in medians.items() if n != "cuBLAS"))
+            if chosen:
+                ratios["the one that is chosen"].append(library / medians[chosen])
 
+    def finish() -> None:
+        for what, each in ratios.items():
+            if each:
+                mean = math.exp(statistics.mean(map(math.log, each)))
+                print(f"{len(each)} random sizes: {what} has {mean:.3f} of cuBLAS, worst {min(each):.3f}")
+
+    return given, row, finish
+
+
+def random_sizes(given: argparse.Namespace, multiple: int = 1) -> Iterator[list[int]]:
+    """Extents m, n and k, drawn log-uniformly, while there is time; n and k are multiples of a number."""
+    chance, end = random.Random(given.seed), time.time() + given.seconds
+    for _ in range(given.sizes):
+        if time.time() > end:
+            return
+        m, n, k = (round(math.exp(chance.uniform(math.log(64), math.log(8192)))) for _ in range(3))
+        yield [m, n // multiple * multiple, k // multiple * multiple]
+
+
+def main() -> None:
+    given, row, finish = measured(__doc__, "f32", TOLERANCE)
     steps = dict(list(STEPS.items())[-2:]) if given.quick else STEPS
     row("steps", {name: make() for name, make in steps.items()}, 4096, 4096, 4096)
     if given.variants:
         row("variants", {name: make() for name, make in VARIANTS.items()}, 4096, 4096, 4096)
-    chance, ratios = random.Random(given.seed), []
     tiles = {name: make() for name, make in SMALLER.items()}
-    for _ in range(given.sizes):
-        if time.time() > end:
-            break
-        size = [round(math.exp(chance.uniform(math.log(64), math.log(8192)))) for _ in range(3)]
+    for size in random_sizes(given):
         row("random", tiles, *size)
-        times = found["rows"][-1]["us"]
-        library = statistics.median(times.pop("cuBLAS"))
-        ratios.append(max(library / statistics.median(own) for own in times.values()))
-    if ratios:
-        mean = math.exp(statistics.mean(map(math.log, ratios)))
-        print(f"{len(ratios)} random sizes: the best tile is {mean:.3f} of cuBLAS, worst {min(ratios):.3f}")
+    finish()
 
 
 if __name__ == "__main__":

@@ -111,7 +111,10 @@ def _store(w: Writing, one: Store) -> None:
     limits += w.first
     value = _expression(w, one.value)
     if w.collected is not None and one.condition is None and one.array in w.state.vectors:
-        w.collected.append((one, index, value, limits))
+        w.collected[one.array, index] = value, limits
+        group = _neighbours(w, one, index)
+        if all(key in w.collected for key in group):
+            _store_group(w, group)
         return
     when = w.addresses.predicate(limits)
     if one.condition is not None:
@@ -122,22 +125,28 @@ def _store(w: Writing, one: Store) -> None:
 
 
 def flush(w: Writing) -> None:
-    """Store what was collected, several neighbours at once where they are aligned."""
-    assert w.collected is not None
-    found = {(one.array, index): (one, value, limits) for one, index, value, limits in w.collected}
+    """Store what was collected and has no neighbours."""
+    while w.collected:
+        _store_group(w, [next(iter(w.collected))])
     w.collected = None
-    while found:
-        array, index = next(iter(found))
-        one, _, _ = found[array, index]
-        width = w.state.vectors[array]
-        first = index[-1] - index[-1].constant % width
-        group = [(array, (*index[:-1], first + place)) for place in range(width)]
-        if not _is_stored_aligned(w, one, first, width) or not all(key in found for key in group):
-            group = [(array, index)]
-        limits = found[group[0]][2]
-        place = w.addresses.element(array, group[0][1])
-        values = [found.pop(key)[1] for key in group]
-        store_numbers(place, w.algorithm.arrays[array].element, values, w.addresses.predicate(limits))
+
+
+def _neighbours(w: Writing, one: Store, index: tuple[Linear, ...]) -> list[tuple[str, tuple[Linear, ...]]]:
+    """The elements that are stored together with one: the width of the vectors, or one where it is not aligned."""
+    width = w.state.vectors[one.array]
+    first = index[-1] - index[-1].constant % width
+    if not _is_stored_aligned(w, one, first, width):
+        return [(one.array, index)]
+    return [(one.array, (*index[:-1], first + place)) for place in range(width)]
+
+
+def _store_group(w: Writing, group: list[tuple[str, tuple[Linear, ...]]]) -> None:
+    assert w.collected is not None
+    array, index = group[0]
+    limits = w.collected[group[0]][1]
+    values = [w.collected.pop(key)[0] for key in group]
+    element = w.algorithm.arrays[array].element
+    store_numbers(w.addresses.element(array, index), element, values, w.addresses.predicate(limits))
 
 
 def _is_stored_aligned(w: Writing, one: Store, first: Linear, width: int) -> bool:

@@ -96,10 +96,16 @@ def _write(w: Writing) -> None:
         return
     w.comment("one thread of the last warp copies", w.state.steps.index("specialize()"))
     copier = w.state.thread_count
-    with ptx.when(w.thread >= copier), ptx.when(w.thread == copier), producing(w):
-        _write_tiles(w, w.plan.producer)
+    registers = w.state.moved_registers
+    with ptx.when(w.thread >= copier):
+        if registers:
+            ptx.setmaxnreg.dec.sync.aligned.u32(registers[0])
+        with ptx.when(w.thread == copier), producing(w):
+            _write_tiles(w, w.plan.producer)
     with ptx.otherwise(), consuming(w):
         w.comment("all other warps compute", w.state.steps.index("specialize()"))
+        if registers:
+            ptx.setmaxnreg.inc.sync.aligned.u32(registers[1])
         _write_tiles(w, w.plan.tree)
 
 

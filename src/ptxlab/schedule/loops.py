@@ -211,7 +211,7 @@ def _unrolled(w: Writing, loop: Loop) -> None:
     stores = [node for node, _ in walk(loop.body) if isinstance(node, Leaf) and node.kind == "store"]
     collects = w.collected is None and any(s.statement.array in w.state.vectors for s in stores)  # type: ignore[attr-defined]
     if collects:
-        w.collected = []
+        w.collected = {}
     updates = all(isinstance(node, Leaf) and node.kind == "update" for node in loop.body)
     outer = sum(w.addresses.numbers.values()) % 2
     numbers = range(count)

@@ -17,6 +17,7 @@ from ptxlab.schedule.statements import Algorithm
 
 MOST_THREADS = 1024
 MOST_BLOCK_PARTS = 3
+MOVED_REGISTERS = {2: (40, 232), 3: (32, 160)}  # by the number of warpgroups that compute
 
 
 @dataclass(frozen=True)
@@ -186,8 +187,16 @@ class State:
 
     @property
     def launched(self) -> int:
-        """Threads of a block, with those of a warp that only copies."""
-        return self.thread_count + (32 if self.specialized else 0)
+        """Threads of a block, with those of a warp, or where registers are moved of a warpgroup, that only copies."""
+        return self.thread_count + (0 if not self.specialized else 128 if self.moved_registers else 32)
+
+    @property
+    def moved_registers(self) -> tuple[int, int] | None:
+        """Registers of a thread that copies, and of one that computes, where warpgroups have different numbers."""
+        groups = self.thread_count // 128
+        if not self.specialized or self.tensor is None or self.tensor.unit != "wgmma":
+            return None
+        return MOVED_REGISTERS.get(groups)
 
     def refuse(self, code: str, message: str, *helps: str, label: str = "") -> NoReturn:
         """Refuse a step, with its line."""

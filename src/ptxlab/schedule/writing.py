@@ -12,7 +12,7 @@ from ptxlab.author.trace import current
 from ptxlab.schedule.address import Addresses, Below, Value
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.plan import Buffer, Plan
-from ptxlab.schedule.statements import Load, Statement, Store
+from ptxlab.schedule.statements import Load, Statement
 from ptxlab.schedule.walk import WARP
 
 
@@ -45,7 +45,7 @@ class Writing:
         self.held: dict[str, tuple[Buffer, int]] = {}
         self.made: dict[tuple[str, tuple[int, ...]], Value] = {}  # numbers of `Let` and `Reduce`
         self.loaded: dict[Load, Value] = {}  # by the statement that is being written
-        self.collected: list[tuple[Store, tuple[Linear, ...], Value, list[Below]]] | None = None
+        self.collected: dict[tuple[str, tuple[Linear, ...]], tuple[Value, list[Below]]] | None = None  # not stored yet
         self.scratch: dict[str, Value] = {}
         self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write
         self.ring: tuple[Value, Value] | None = None  # the slots that are read and filled

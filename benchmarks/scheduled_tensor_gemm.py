@@ -1,0 +1,87 @@
+"""The product of bf16 matrices on tensor cores by schedules, beside cuBLAS.
+
+    python benchmarks/scheduled_tensor_gemm.py FILE [--sizes 20] [--seconds 300] [--seed 1]
+
+needs an H200. Each step at 4096 x 4096 x 4096; then all tiles at random sizes, whose extents are drawn
+log-uniformly from 64 to 8192; n and k are multiples of 8. `choose` says which tile a product gets, without measuring;
+beside it is the best of all. cuBLAS is what torch calls. Contenders take turns, each captured in a graph; before
+each sample, the L2 cache is filled with other data. Every answer is checked first.
+"""
+
+# ruff: noqa: F821, UP037 - the names of sizes and loops are those of the algorithm
+
+from __future__ import annotations
+
+from scheduled_gemm import measured, random_sizes
+
+from ptxlab.schedule import Schedule, algorithm, bf16, schedule
+
+TOLERANCE = 1e-2  # of the norm of what is expected
+SMS = 132
+
+
+@algorithm
+def product(a: bf16["m", "k"], b: bf16["n", "k"], c: bf16["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[i, x] * b[j, x] for x in range(k))
+
+
+def by_mma(m: int = 128, n: int = 128, stages: int = 3) -> Schedule:
+    s = schedule(product)
+    s.tile(i=m, j=n).blocks()
+    s.tile(i=64, j=32).threads()
+    s.tile(x=64).tensorize("mma.sync")
+    s.stage("a", "b", in_="shared", swizzle="128B")
+    s.vectorize("a", "b", 8).vectorize("c", 2)
+    return s.pipeline(stages=stages).raster(8)
+
+
+def by_wgmma(m: int = 128, n: int = 128, stages: int = 4, rows: int = 64) -> Schedule:
+    s = schedule(product)
+    s.tile(i=m, j=n).blocks()
+    s.tile(i=rows).threads()
+    s.tile(x=64).tensorize("wgmma")
+    s.stage("a", "b", in_="shared", swizzle="128B")
+    s.vectorize("c", 2)
+    return s.pipeline(stages=stages, by="tma").raster(8)
+
+
+def with_roles(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> Schedule:
+    return by_wgmma(m, n, stages, rows).specialize()
+
+
+def persistent(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> Schedule:
+    return with_roles(m, n, stages, rows).persistent()
+
+
+STEPS = {
+    "mma.sync": by_mma,
+    "wgmma, TMA": by_wgmma,
+    "roles, 128x128": lambda: with_roles(128, 128, 5),
+    "roles, 128x256": with_roles,
+    "persistent, 128x256": persistent,
+    "persistent, 256x128": lambda: persistent(256, 128, 4, 128),
+    "persistent, 128x128": lambda: persistent(128, 128, 6),
+}
+TILES = {
+    "128x256": persistent,
+    "256x128": lambda: persistent(256, 128, 4, 128),
+    "128x192": lambda: persistent(128, 192, 5),
+    "128x128": lambda: persistent(128, 128, 6),
+    "128x64": lambda: persistent(128, 64, 6),
+    "64x128": lambda: with_roles(64, 128, 4),
+    "64x64": lambda: with_roles(64, 64, 4),
+}
+
+
+def main() -> None:
+    given, row, finish = measured(__doc__, "bf16", TOLERANCE)
+    row("steps", {name: make() for name, make in STEPS.items()}, 4096, 4096, 4096)
+    tiles = {name: make() for name, make in TILES.items()}
+    for size in random_sizes(given, multiple=8):
+        row("random", tiles, *size)
+    finish()
+
+
+if __name__ == "__main__":
+    main()
