@@ -32,6 +32,8 @@ class _Maker:
 
     def __init__(self, random: Random) -> None:
         self.random, self.lines = random, list[str]()
+        chosen = random.choice([{}, {"warp": 2, "shuffle": 0.5}, {"guarded": 1}, {"copy": 2, "wait": 2}])
+        self.extras: dict[str, float] = dict(chosen)
         self.count = 0
 
     def number(self) -> int:
@@ -113,16 +115,41 @@ class _Maker:
         else:
             self.emit(f"{guard}st.global.u32 [%d{wide}], %v;")
 
+    def copy(self, counters: list[str]) -> None:
+        """An asynchronous copy of one word, most often with a commit."""
+        index, address, wide = self.index(counters, WORDS), f"%r{self.number()}", self.number()
+        self.emit(f"mad.lo.u32 {address}, {index}, 4, %base;")
+        self.emit(f"mul.wide.u32 %d{wide}, %t, 4;\n    add.u64 %d{wide}, %d{wide}, %x;")
+        self.emit(f"setp.lt.u32 %p{wide % 64}, %t, %n;")
+        self.emit(f"@%p{wide % 64} cp.async.ca.shared.global [{address}], [%d{wide}], 4;")
+        if self.random.random() < 0.9:
+            self.emit("cp.async.commit_group;")
+
     def statements(self, depth: int, counters: list[str], count: int) -> None:
         r = self.random
         for _ in range(count):
-            kind = r.choices(["shared", "world", "barrier", "if", "loop"], [4, 1.5, 3, 1, 1 if depth < 2 else 0])[0]
+            weights = {"shared": 4, "world": 1.5, "barrier": 3, "if": 1, "loop": 1 if depth < 2 else 0} | self.extras
+            kind = r.choices(list(weights), list(weights.values()))[0]
             if kind == "shared":
                 self.shared(counters)
             elif kind == "world":
                 self.world(counters)
             elif kind == "barrier":
                 self.emit("bar.sync 0;")
+            elif kind == "guarded":
+                p = self.number() % 64
+                self.emit(f"setp.lt.u32 %p{p}, {r.choice(['%n', '%n', '%b', '%t', *counters])}, {r.randrange(9)};")
+                self.emit(f"@%p{p} bar.sync 0;")
+            elif kind == "warp":
+                self.emit(f"bar.warp.sync {r.choice(['-1', '255', '15'] if r.random() < 0.1 else ['-1'])};")
+            elif kind == "shuffle":
+                self.emit(f"shfl.sync.bfly.b32 %v, %v, {r.choice([1, 2, 4])}, 31, -1;")
+            elif kind == "copy":
+                self.copy(counters)
+            elif kind == "wait":
+                self.emit(
+                    f"cp.async.wait_group {r.choice([0, 0, 1, 2])};" if r.random() < 0.9 else "cp.async.wait_all;"
+                )
             elif kind == "if":
                 label, p = f"after{self.number()}", self.number() % 64
                 left = r.choice(["%t", "%t", "%n", "%b", *counters])

@@ -24,7 +24,7 @@ from ptxlab.report import KernelError, PtxError
 @click.option("--assume", metavar="CONDITION", multiple=True,
               help="What may be assumed of the arguments and the grid, as 'n <= len(x)'; may be repeated.")  # fmt: skip
 @click.option("--bounds/--no-bounds", default=True, show_default=True,
-              help="Show that accesses to array arguments are in bounds, or assume it.")  # fmt: skip
+              help="Show that accesses are in bounds of their array or variable, or assume it.")  # fmt: skip
 @timeout_option
 @click.option("--explain", is_flag=True, help="Print the outline of the proof too.")
 @click.option("--format", "format", type=click.Choice(["full", "json"]), default="full", show_default=True,

@@ -12,7 +12,7 @@ from .questions import Obligation, Questions
 from .reasons import why
 from .segments import Decision
 from .solver import check
-from .terms import Loop, is_uniform
+from .terms import TRUE, Loop, is_uniform
 
 
 class Barriers:
@@ -22,33 +22,46 @@ class Barriers:
         self.execution, self.questions = execution, questions
 
     def show(self, milliseconds: int) -> Iterator[Obligation]:
-        """Show that all threads of a block take the same decisions on the way to each barrier."""
-        execution = self.execution
-        if not execution.barriers:
-            return
-        facts = execution.facts
-        blocks = {facts.flow.block_at(at) for at in execution.barriers}
-        pending, deciding = list(blocks), set[int]()
+        """Show that threads take the same decisions on the way to each barrier, and to each warp collective.
+
+        All threads of a block do on the way to a barrier, those of a warp on the way to a warp collective.
+        """
+        notes, block_at = self.execution.notes, self.execution.facts.flow.block_at
+        deciding = self._deciding(self.execution.barriers)
+        of_warps = self._deciding({one.at for one in notes.collectives})
+        for decision in notes.decisions:
+            if decision.at in self.execution.barriers or block_at(decision.at) in deciding:
+                yield self._uniform(decision, milliseconds)
+            elif block_at(decision.at) in of_warps:
+                yield self._uniform(decision, milliseconds, is_of_warp=True)
+        for collective in notes.collectives:
+            if collective.condition != TRUE:
+                yield self._uniform(collective, milliseconds, is_of_warp=True)
+
+    def _deciding(self, instructions: set[int]) -> set[int]:
+        """The blocks whose branches decide whether instructions are reached, and how often."""
+        facts = self.execution.facts
+        pending, found = [facts.flow.block_at(at) for at in instructions], set[int]()
         while pending:
             for branch in facts.control.branches.get(pending.pop(), ()):
-                if branch not in deciding:
-                    deciding.add(branch)
+                if branch not in found:
+                    found.add(branch)
                     pending.append(branch)
-        for decision in execution.notes.decisions:
-            if facts.flow.block_at(decision.at) in deciding:
-                yield self._uniform(decision, milliseconds)
+        return found
 
-    def _uniform(self, decision: Decision, milliseconds: int) -> Obligation:
+    def _uniform(self, decision: Decision, milliseconds: int, *, is_of_warp: bool = False) -> Obligation:
         def same(loop: Loop) -> bool:
             return loop in decision.loops or loop.is_uniform or loop.has_barrier
 
-        about = "all threads of a block decide alike on the way to a barrier"
+        kind, whose = ("collective", "warp") if is_of_warp else ("barrier", "block")
+        where = "warp collective" if is_of_warp else "barrier"
+        about = f"all threads of a {whose} decide alike on the way to a {where}"
         if is_uniform([decision.condition], same):
-            return Obligation("barrier", (decision.line,), "proved", about, argument="uniform by construction")
+            return Obligation(kind, (decision.line,), "proved", about, argument="uniform by construction")
         turns = dict.fromkeys(decision.loops, 0)
         start = _At(decision.loops)
-        pair = Pair(start, (turns, turns), same_block=True)  # type: ignore[arg-type]
-        formulas: list[Any] = []
+        pair = Pair(start, (turns, turns), same_block=True, same_warp=is_of_warp or None)  # type: ignore[arg-type]
+        formulas: list[Any] = [*self.questions.different_bits(pair)]
         conditions = []
         for thread in (0, 1):
             b = self.questions.bits(pair, thread)
@@ -57,11 +70,11 @@ class Barriers:
             formulas += b.facts
         status, _ = check([*formulas, conditions[0] != conditions[1]], milliseconds)
         if status == "unsat":
-            return Obligation("barrier", (decision.line,), "proved", about, argument="bit-vectors, two threads")
+            return Obligation(kind, (decision.line,), "proved", about, argument="bit-vectors, two threads")
         reason, help = why(status, [decision.condition], None)
         if status == "sat":
-            reason = reason or "threads of one block may decide differently"
-        return Obligation("barrier", (decision.line,), "open", about, reason, help,
+            reason = reason or f"threads of one {whose} may decide differently"
+        return Obligation(kind, (decision.line,), "open", about, reason, help,
                           again=lambda limit: self._divided(decision, limit))  # fmt: skip
 
     def _divided(self, decision: Decision, milliseconds: int) -> Any:

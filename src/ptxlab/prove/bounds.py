@@ -25,16 +25,15 @@ class Bounds:
 
     def show(self, objects: Callable[[Object], bool], milliseconds: int) -> list[Obligation]:
         """Show that accesses to some objects are in bounds and aligned, for any thread."""
-        chosen = self._groups(objects)
+        chosen = [one for one in self._groups() if objects(one.object)]
         return [show(one, milliseconds) for one in chosen for show in (self._bound, self._alignment)]
 
-    def show_alignment(self, objects: Callable[[Object], bool], milliseconds: int) -> list[Obligation]:
-        """Show that accesses to some objects are aligned, for any thread."""
-        return [self._alignment(one, milliseconds) for one in self._groups(objects)]
+    def show_alignment(self, milliseconds: int) -> list[Obligation]:
+        """Show that accesses are aligned, for any thread."""
+        return [self._alignment(one, milliseconds) for one in self._groups()]
 
-    def _groups(self, objects: Callable[[Object], bool]) -> list[Group]:
-        groups = self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
-        return [one for one in groups if objects(one.object)]
+    def _groups(self) -> list[Group]:
+        return self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
 
     def _bound(self, group: Group, milliseconds: int) -> Obligation:
         pair = Pair(None, ({}, {}), same_block=True)

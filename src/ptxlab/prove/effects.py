@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ptxlab.flow.expressions import Linear
 from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
+from ptxlab.isa import effects as isa
 
 from .registers import Registers, address_type
-from .segments import Access, Decision, Notes, Path, Segment, State, UnsupportedError, joined
-from .terms import TRUE, Loop, is_uniform
+from .segments import Access, Decision, Here, Notes, Segment, UnsupportedError, joined
+from .terms import TRUE, is_uniform
 
 
 class Effects:
@@ -19,83 +22,94 @@ class Effects:
         self.facts, self.terms = registers.facts, registers.terms
         self._plain: dict[int, bool] = {}
 
-    def happen(
-        self, at: int, guard: Linear, path: Path, state: State, segment: Segment, loops: tuple[Loop, ...]
-    ) -> Segment:
+    def happen(self, here: Here) -> Segment:
         """Note what an instruction does; the segment after it."""
-        match, instruction = self.facts.matches[at], self.facts.instructions[at]
-        if match is None:
-            raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
-        if match.effects.undefines:
-            raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
-        if self._is_plain(at, match):
-            return segment
+        at = here.at
+        match, text = self.facts.matches[at], self.facts.instructions[at].opcode.text
+        if match is None or match.effects.undefines:
+            raise UnsupportedError(at, f"`{text}` is not followed")
+        if self._is_plain(match):
+            return here.segment
         effects = match.effects
         if effects.barrier is not None:
-            return self._barrier(at, match, guard, path, state, segment, loops)
-        if effects.converges and effects.accesses:  # lanes access memory for each other
-            raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
-        if effects.converges:
-            self.notes.collectives.append(Decision(at, self.notes.lines[at], guard, path, loops))
+            return self._barrier(here, match)
+        if effects.does("textures", "look_up") and not effects.accesses:
+            self.notes.reads_textures = True
+            return here.segment
         if effects.steps:
-            raise UnsupportedError(at, f"asynchronous operations are not followed: `{instruction.opcode.text}`")
+            raise UnsupportedError(at, f"asynchronous operations are not followed: `{text}`")
+        segment = self._collective(here, match) if effects.converges else here.segment
         for access in effects.accesses:
             if access.space == "param" or access.kind not in ("load", "store", "update"):
                 continue
-            if access.is_async or access.bytes is None:
-                raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
-            self._access(at, match, access.operand, access.kind, access.space, access.order, access.bytes,
-                         joined(path, guard), state, segment, loops)  # fmt: skip
+            is_followed = access.kind == "load" or not effects.converges  # lanes may access memory for each other
+            if access.is_async or access.bytes is None or not is_followed:
+                raise UnsupportedError(at, f"`{text}` is not followed")
+            self._access(here, match, access)
         return segment
 
-    def _is_plain(self, at: int, match: Match) -> bool:
+    def _is_plain(self, match: Match) -> bool:
         """Whether an instruction does nothing but compute."""
         if id(match) not in self._plain:
             e = match.effects
             self._plain[id(match)] = not (e.accesses or e.steps or e.barrier or e.converges)
         return self._plain[id(match)]
 
-    def _barrier(
-        self, at: int, match: Match, guard: Linear, path: Path, state: State, segment: Segment, loops: tuple[Loop, ...]
-    ) -> Segment:
-        instruction, effects = self.facts.instructions[at], match.effects
-        if effects.barrier != "block" or not effects.waits or any(one.role == "write" for one in match.expected):
-            raise UnsupportedError(at, f"`{instruction.opcode.text}` is not followed")
-        counts = [
-            operand
-            for operand, expected in zip(instruction.operands, match.expected, strict=True)
-            if expected.name == "b" and expected.role == "read"
-        ]
-        number = self.registers.read(at, instruction.operands[-1 - len(counts)], WORD, state, loops)
-        if not is_uniform([number], lambda loop: loop.is_uniform or loop in loops):
+    def _operand(self, here: Here, match: Match, name: str) -> Linear | None:
+        """An operand that is read, by its name in the table."""
+        for operand, expected in zip(self.facts.instructions[here.at].operands, match.expected, strict=True):
+            if expected.name == name and expected.role == "read":
+                return self.registers.read(here.at, operand, WORD, here.state, here.loops)
+        return None
+
+    def _barrier(self, here: Here, match: Match) -> Segment:
+        at, effects = here.at, match.effects
+        if effects.barrier != "block" or not effects.waits:
+            raise UnsupportedError(at, f"`{self.facts.instructions[at].opcode.text}` is not followed")
+        number, count = (self._operand(here, match, name) for name in "ab")
+        if number is None or not is_uniform([number], lambda loop: loop.is_uniform or loop in here.loops):
             raise UnsupportedError(at, "the number of the barrier may differ between threads")
-        threads = self.terms.block[0] * self.terms.block[1] * self.terms.block[2]
-        for operand in counts:
-            count = self.registers.read(at, operand, WORD, state, loops)
-            if not count.is_constant or count.constant != threads:
-                raise UnsupportedError(at, "a barrier for a part of the block is not followed")
-        if guard != TRUE:
-            self.notes.decide(at, guard, path, loops)
-            raise UnsupportedError(at, "a barrier under a guard is not followed")
-        after = self.notes.segment(loops, at)
-        segment.successors.append((after, None))
+        if count is not None and (not count.is_constant or count.constant != prod(self.terms.block)):
+            raise UnsupportedError(at, "a barrier for a part of the block is not followed")
+        after = self.notes.segment(here.loops, at)
+        here.segment.successors.append((after, None))
+        if here.guard == TRUE:
+            return after
+        self.notes.decide(at, here.guard, here.path, here.loops)  # all pass it, or none
+        both = self.notes.segment(here.loops)
+        for one in (here.segment, after):
+            one.successors.append((both, None))
+        return both
+
+    def _collective(self, here: Here, match: Match) -> Segment:
+        """Note where lanes of a warp wait for each other: all of them, or it is not followed."""
+        lanes = (1 << min(32, prod(self.terms.block))) - 1
+        mask = self._operand(here, match, "membermask")
+        if mask is not None and not (mask.is_constant and mask.constant & lanes == lanes):
+            raise UnsupportedError(here.at, "a mask of lanes other than a constant for the whole warp is not followed")
+        line = self.notes.lines[here.at]
+        self.notes.collectives.append(Decision(here.at, line, here.guard, here.path, here.loops))
+        if not match.effects.orders or here.guard != TRUE:
+            return here.segment
+        after = self.notes.segment(here.loops, here.at, is_of_warp=True)
+        here.segment.successors.append((after, None))
         return after
 
-    def _access(
-        self, at: int, match: Match, name: str, kind: str, space: str | None, order: str, bytes: int, path: Path,
-        state: State, segment: Segment, loops: tuple[Loop, ...],
-    ) -> None:  # fmt: skip
+    def _access(self, here: Here, match: Match, access: isa.Access) -> None:
+        assert access.bytes is not None
+        at, bytes = here.at, access.bytes
         instruction = self.facts.instructions[at]
-        extent = match.effects.extents.get(name)
+        extent = match.effects.extents.get(access.operand)
         align = extent.align if extent is not None and isinstance(extent.align, int) else bytes
         for operand, expected in zip(instruction.operands, match.expected, strict=True):
-            if expected.name == name and expected.kind == "address":
-                address = self.registers.read(at, operand, address_type(operand), state, loops)
+            if expected.name == access.operand and expected.kind == "address":
+                address = self.registers.read(at, operand, address_type(operand), here.state, here.loops)
                 data = next((one for one in match.expected if one.kind == "value" and one.type is not None), None)
                 element = data.type.width // 8 if data is not None and data.type is not None else bytes
-                segment.accesses.append(
-                    Access(at, self.notes.lines[at], kind, (space or "generic").partition("::")[0], bytes, align,
-                           max(1, min(element, bytes)), order, address, path, segment)
+                here.segment.accesses.append(
+                    Access(at, self.notes.lines[at], access.kind, (access.space or "generic").partition("::")[0], bytes,
+                           align, max(1, min(element, bytes)), access.order, address, joined(here.path, here.guard),
+                           here.segment, match.effects.converges)
                 )  # fmt: skip
                 return
         raise UnsupportedError(at, f"the address of `{instruction.opcode.text}` is not followed")

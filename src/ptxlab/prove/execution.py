@@ -19,7 +19,7 @@ from ptxlab.isa import Jump
 from .effects import Effects
 from .loops import closed_form, continued, limits_of, spread
 from .registers import Registers
-from .segments import Arrival, Notes, Path, Segment, State, UnsupportedError, joined
+from .segments import Arrival, Here, Notes, Path, Segment, State, UnsupportedError, joined
 from .terms import FALSE, TRUE, Loop, Symbol, Terms, is_uniform
 
 MOST_UNROLLED = 80  # of a loop that runs turn by turn
@@ -134,7 +134,7 @@ class Execution:
                 if FALSE in path:
                     return leaving
                 continue
-            segment = self._effects.happen(at, guard, path, state, segment, loops)
+            segment = self._effects.happen(Here(at, guard, path, state, segment, loops))
             self._registers.write(at, guard, state, loops)
         if block.end < len(facts.instructions):
             leaving.append((number + 1, Arrival(path, state, segment)))

@@ -7,7 +7,7 @@ barrier on the way. That is the two-thread reduction: a race of any number of th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear
@@ -34,14 +34,18 @@ class Interval:
     reached: tuple[Reached, ...]
 
 
-def intervals(segments: Sequence[Segment], entry: Segment) -> Iterator[Interval]:
-    """The intervals of a kernel."""
+def intervals(segments: Sequence[Segment], entry: Segment, *, of_warps: bool) -> Iterator[Interval]:
+    """The intervals of a kernel: between barriers of the block, or also of the warp, for two threads of one."""
+
+    def starts(segment: Segment) -> bool:
+        return segment.barrier is not None and (of_warps or not segment.is_of_warp)
+
     for segment in segments:
-        if segment is entry or segment.barrier is not None:
-            yield Interval(segment, tuple(_reached(segment)))
+        if segment is entry or starts(segment):
+            yield Interval(segment, tuple(_reached(segment, starts)))
 
 
-def _reached(start: Segment) -> Iterator[Reached]:
+def _reached(start: Segment, is_start: Callable[[Segment], bool]) -> Iterator[Reached]:
     seen: set[tuple[Segment, frozenset[tuple[Loop, int]]]] = set()
     pending: list[tuple[Segment, dict[Loop, int]]] = [(start, dict.fromkeys(start.loops, 0))]
     while pending:
@@ -53,7 +57,7 @@ def _reached(start: Segment) -> Iterator[Reached]:
         for access in segment.accesses:
             yield Reached(access, turns)
         for after, back in segment.successors:
-            if after.barrier is not None:
+            if is_start(after):
                 continue
             later = dict(turns)
             if back is not None:
@@ -67,8 +71,12 @@ def _reached(start: Segment) -> Iterator[Reached]:
 class Pair:
     """Names of variables for two threads: `of(0)` and `of(1)` give each atom its name in a thread."""
 
-    def __init__(self, start: Segment | None, turns: Sequence[dict[Loop, int]], *, same_block: bool) -> None:
+    def __init__(
+        self, start: Segment | None, turns: Sequence[dict[Loop, int]], *, same_block: bool,
+        same_warp: bool | None = None, may_be_one: bool = False,
+    ) -> None:  # fmt: skip
         self.start, self.turns, self.same_block = start, turns, same_block
+        self.same_warp, self.may_be_one = same_warp, may_be_one
         self._ids: dict[int, str] = {}
 
     def is_same_turn(self, loop: Loop) -> bool:

@@ -91,7 +91,8 @@ class Objects:
         variable = base.detail
         assert isinstance(variable, ir.Variable)
         own = variable.state_space.partition("::")[0]
-        if space not in (own, "generic") or (space == "generic") != (window is not None or own == "global"):
+        is_generic = window is not None or (own == "global" and space == "generic")
+        if space != ("generic" if is_generic else own):
             return None
         elements = variable.elements
         if elements is None and own == "shared":
@@ -114,7 +115,7 @@ class Objects:
             needed = {*access.segment.loops, *loops_of([*access.path, offset])}
             turns = {loop: turn for loop, turn in one.turns.items() if loop in needed}
             key = (object.key, offset.terms, offset.type, access.path, access.kind, access.order, access.bytes,
-                   access.align, frozenset(turns.items()), access.segment.loops)  # fmt: skip
+                   access.align, access.is_collective, frozenset(turns.items()), access.segment.loops)  # fmt: skip
             group = found.get(key)
             if group is None:
                 group = found[key] = Group(object, offset, [], turns)

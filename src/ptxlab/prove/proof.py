@@ -35,8 +35,8 @@ class Proof:
         return Bounds(self.objects, self.questions).show(objects, milliseconds)
 
     def show_alignment(self, milliseconds: int) -> list[Obligation]:
-        """Show that accesses to arrays are aligned, wherever they are."""
-        return Bounds(self.objects, self.questions).show_alignment(lambda one: one.bytes is None, milliseconds)
+        """Show that accesses are aligned."""
+        return Bounds(self.objects, self.questions).show_alignment(milliseconds)
 
     def show_barriers(self, milliseconds: int) -> None:
         """Show that all threads of a block take the same decisions on the way to each barrier."""

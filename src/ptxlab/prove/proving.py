@@ -49,7 +49,7 @@ def prove(
     The block is fixed; the grid, integer arguments, the contents of arrays and the turns of loops are arbitrary. What
     is known of lengths of arrays is said by `assume`, as `"n <= len(x)"`, or guessed from an example: a
     `ptxlab.measure.Launch`, or `args` and `grid`. An example is run first, on the emulator. `timeout` is in seconds,
-    about. Without `bounds`, accesses to array arguments are assumed to be in bounds.
+    about. Without `bounds`, accesses are assumed to be in bounds of their array or variable.
     """
     require_solver()
     launch = kernel if isinstance(kernel, Launch) else None
@@ -166,7 +166,7 @@ class _Proving:
     def _bounds(self) -> list[Obligation]:
         proof = self.proof
         if not self.bounds:
-            return proof.show_bounds(lambda one: one.bytes is not None, QUICK) + proof.show_alignment(QUICK)
+            return proof.show_alignment(QUICK)
         unknown = [name for name in proof.objects.sizes if name not in self._said()]
         if self.example is None or not unknown:
             return proof.show_bounds(lambda _: True, QUICK)
@@ -295,8 +295,10 @@ class _Proving:
             sizes = ", ".join(f"{name} of {size}" for name, size in sorted(proof.objects.sizes.items()))
             found.append("array arguments do not overlap, are aligned to 16 bytes and have fewer than 2^31 elements"
                          f" (bytes of an element: {sizes})")  # fmt: skip
-        if proof.objects.sizes and not self.bounds:
-            found.append("accesses to array arguments are in bounds")
+        if proof.execution.notes.reads_textures:
+            found.append("textures do not overlap arrays that are written")
+        if not self.bounds:
+            found.append("accesses are in bounds of their array or variable")
         if proof.execution.notes.loops:
             found.append("loops end, and no loop makes 2^31 turns")
         return found

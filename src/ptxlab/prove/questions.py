@@ -94,7 +94,21 @@ class Questions:
                 f"%ctaid.{axis}", self.ranges[f"%nctaid.{axis}"][1] - 1)  # fmt: skip
             one, two = (space.variable(f"{name}@{thread}", 0, most) for thread in (0, 1))
             found.append(z3.Not(space.equal(one, two)))
-        return z3.Or(*found)
+        return z3.And(z3.Or(pair.may_be_one, *found), *self._warps(pair, space))
+
+    def _warps(self, pair: Pair, space: Space) -> list[Any]:
+        """That two threads are of one warp, or not, where a pair says so."""
+        if pair.same_warp is None:
+            return []
+        warps = []
+        for thread in (0, 1):
+            number, pitch = Poly(), 1
+            for axis, extent in zip(AXES, self.block, strict=True):
+                number = number.plus(space.variable(f"%tid.{axis}@{thread}", 0, extent - 1), pitch)
+                pitch *= extent
+            warps.append(space.divided(number, 32)[0])
+        same = space.equal(*warps)
+        return [same if pair.same_warp else z3.Not(same)]
 
     def different_bits(self, pair: Pair) -> list[Any]:
         """That two threads are not the same, of bit-vectors."""
@@ -106,4 +120,11 @@ class Questions:
             one, other = (z3.BitVec(f"%tid.{axis}@{thread}", 32) for thread in (0, 1))
             found += [z3.ULT(one, extent), z3.ULT(other, extent)]
             either.append(one != other)
-        return [*found, z3.Or(*either)]
+        if pair.same_warp is not None:
+            warps, pitch = [z3.BitVecVal(0, 32)] * 2, 1
+            for axis, extent in zip(AXES, self.block, strict=True):
+                warps = [one + pitch * z3.BitVec(f"%tid.{axis}@{n}", 32) for n, one in enumerate(warps)]
+                pitch *= extent
+            same = z3.LShR(warps[0], 5) == z3.LShR(warps[1], 5)
+            found.append(same if pair.same_warp else z3.Not(same))
+        return [*found, z3.Or(pair.may_be_one, *either)]

@@ -28,8 +28,21 @@ class Races:
 
     def show(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
         """Show that no two accesses of different threads conflict."""
+        segments = self.execution.notes.segments
+        has_warps = any(one.is_of_warp for one in segments)
+        for same_warp in (False, True) if has_warps else (None,):
+            yield from self._show_block(same_warp, milliseconds, deadline)
+        groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
+                  if one.object.space == "global"]  # fmt: skip
+        for one, other in _conflicting(groups):
+            pair = Pair(None, ({}, {}), same_block=False)
+            yield self._race(one, other, pair, milliseconds, deadline)
+
+    def _show_block(self, same_warp: bool | None, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+        """Show that no two accesses in a block conflict: of any threads, or of threads of one warp, or of two."""
         done: set[tuple[Any, ...]] = set()
-        for interval in intervals(self.execution.notes.segments, self.execution.entry):
+        segments, entry = self.execution.notes.segments, self.execution.entry
+        for interval in intervals(segments, entry, of_warps=same_warp is True):
             groups = [
                 group for group in self.objects.groups(interval.reached) if group.object.space in ("shared", "global")
             ]
@@ -37,13 +50,9 @@ class Races:
                 key = (id(interval.start) if one.turns or other.turns else 0, *_identity(one), *_identity(other))
                 if key not in done:
                     done.add(key)
-                    pair = Pair(interval.start, (one.turns, other.turns), same_block=True)
+                    pair = Pair(interval.start, (one.turns, other.turns), same_block=True, same_warp=same_warp,
+                                may_be_one=any(group.first.is_collective for group in (one, other)))  # fmt: skip
                     yield self._race(one, other, pair, milliseconds, deadline)
-        groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
-                  if one.object.space == "global"]  # fmt: skip
-        for one, other in _conflicting(groups):
-            pair = Pair(None, ({}, {}), same_block=False)
-            yield self._race(one, other, pair, milliseconds, deadline)
 
     def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int, deadline: float) -> Obligation:
         kind = f"race {one.object.space}"
@@ -133,7 +142,8 @@ def _conflicting(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
 
 def _identity(group: Group) -> tuple[Any, ...]:
     return (group.object.key, group.offset, tuple(one for one, _ in group.distances), group.first.path,
-            group.first.kind, group.first.order, group.first.bytes, frozenset(group.turns.items()))  # fmt: skip
+            group.first.kind, group.first.order, group.first.bytes, group.first.is_collective,
+            frozenset(group.turns.items()))  # fmt: skip
 
 
 def _is_strong(one: Group, other: Group) -> bool:

@@ -93,7 +93,10 @@ class Registers:
         plan = terms.plan(node)
         if plan is None or any(step.operation in ("unknown", "shuffle") for step in plan.steps):
             match = self.facts.matches[at]
-            is_same = match is not None and _is_constant_load(match) and self._has_uniform_address(at, match, state)
+            is_same = match is not None and (
+                (_is_constant_load(match) and self._has_uniform_address(at, match, state))
+                or (match.effects.uniform and match.effects.barrier == "block")
+            )
             return self.symbol(self._reason(match), at, loops, type, is_same)
         operands = dict(plan.operands)
         values: list[Linear] = []

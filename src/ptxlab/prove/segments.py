@@ -37,6 +37,8 @@ class Access:
     address: Linear
     path: Path
     segment: Segment
+    is_collective: bool = False
+    """Whether a lane gives the address, and any lane of its warp may be the one that accesses it."""
 
     @property
     def writes(self) -> bool:
@@ -62,6 +64,8 @@ class Segment:
     loops: tuple[Loop, ...]
     barrier: int | None = None
     """The barrier that it starts after; None: what comes before it is not a barrier."""
+    is_of_warp: bool = False
+    """Whether that is a barrier of the warp only."""
     accesses: list[Access] = field(default_factory=list)
     successors: list[tuple[Segment, Loop | None]] = field(default_factory=list)
 
@@ -74,6 +78,17 @@ class Arrival(NamedTuple):
     segment: Segment
 
 
+class Here(NamedTuple):
+    """An instruction where it is executed: by threads for which `path` and `guard` hold, in turns of `loops`."""
+
+    at: int
+    guard: Linear
+    path: Path
+    state: State
+    segment: Segment
+    loops: tuple[Loop, ...]
+
+
 class Notes:
     """What was noted so far; what a loop that runs again noted is forgotten."""
 
@@ -83,10 +98,12 @@ class Notes:
         self.decisions: list[Decision] = []
         self.loops: list[Loop] = []
         self.collectives: list[Decision] = []
+        """Where lanes of a warp wait for each other; the condition is that of the guard."""
+        self.reads_textures = False
 
-    def segment(self, loops: tuple[Loop, ...], barrier: int | None = None) -> Segment:
+    def segment(self, loops: tuple[Loop, ...], barrier: int | None = None, *, is_of_warp: bool = False) -> Segment:
         """A new segment."""
-        self.segments.append(Segment(loops, barrier))
+        self.segments.append(Segment(loops, barrier, is_of_warp))
         return self.segments[-1]
 
     def decide(self, at: int, condition: Linear, path: Path, loops: tuple[Loop, ...]) -> None:
