@@ -147,9 +147,7 @@ class _Maker:
             elif kind == "copy":
                 self.copy(counters)
             elif kind == "wait":
-                self.emit(
-                    f"cp.async.wait_group {r.choice([0, 0, 1, 2])};" if r.random() < 0.9 else "cp.async.wait_all;"
-                )
+                self.emit(f"cp.async.{r.choice(['wait_group 0', 'wait_group 0', 'wait_group 1', 'wait_all'])};")
             elif kind == "if":
                 label, p = f"after{self.number()}", self.number() % 64
                 left = r.choice(["%t", "%t", "%n", "%b", *counters])

@@ -2,10 +2,10 @@
 
     python -m tests.prove.soundness --kernels 2000 --mutants 2000 --processes 16 --output FILE
 
-A kernel that is proved is launched with several grids, sizes and schedules, with all detectors, and its smallest launches
-are explored: all schedules that differ, as far as a limit. A mutant of a proved kernel loses a barrier or a wait, or has
-another address, mask, comparison or limit. One that is proved too is run in the same way: where no run goes wrong it is
-counted as equivalent, with its change, for a person to look at.
+A kernel that is proved is launched with several grids, sizes and schedules, with all detectors, and its smallest
+launches are explored: all schedules that differ, up to a limit. A mutant of a proved kernel loses a barrier or a wait,
+or has another address, mask, comparison or limit. One that is proved too is run in the same way: where no run goes wrong
+it is counted as equivalent, with its change, for a person to look at.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CHANGES = [
     (r"(ld\.shared\.u32 %v, \[%r\d+)\]", r"\1+4]"),
     (r"(st\.shared\.u32 \[%r\d+)\]", r"\1+2]"),
     (r"(st\.global\.u32 \[%d\d+)\]", r"\1+4]"),
-    (r"(ld\.global\.u32 %v, \[%d\d+)\]", r"\1-4]"),
+    (r"(ld\.global\.u32 %v, \[%d\d+)\]", r"\1+-4]"),
     (r"setp\.lt\.u32", "setp.le.u32"),
     (r"setp\.ge\.u32", "setp.gt.u32"),
     (r"setp\.eq\.u32", "setp.ne.u32"),
@@ -51,7 +51,7 @@ CHANGES = [
 
 
 def wrong_run(kernel: Any, schedules: int = 2, explored: int = 100) -> str | None:
-    """What goes wrong in some launch, by whatever schedule of a few; of the small ones, by all of as many as a limit."""
+    """What goes wrong in some launch, under a few schedules; in the small ones, under all, up to a limit."""
     for grid, n in LAUNCHES:
         args = [np.arange(n, dtype=np.uint32) + 5, np.arange(n, dtype=np.uint32) * 3 + 100, n]
         for seed in range(schedules):
@@ -62,7 +62,7 @@ def wrong_run(kernel: Any, schedules: int = 2, explored: int = 100) -> str | Non
                 return f"{codes[0]} with grid {grid}, n {n}, seed {seed}"
         if (grid, n) in EXPLORED and explored:
             tried = ptxlab.explore(kernel, grid, 8, args, limit=explored, timeout=5)
-            wrong = [one.code for one in tried.findings if one.level == "error" and one.code in WRONG]
+            wrong = [one.code for one in tried.diagnostics if one.level == "error" and one.code in WRONG]
             if wrong:
                 return f"{wrong[0]} with grid {grid}, n {n}, explored"
     return None
@@ -82,9 +82,8 @@ def mutants(text: str, random: Random, count: int) -> list[tuple[str, str]]:
         for hit in re.finditer(pattern, text[body:]):
             changed = hit.expand(replacement)
             start, end = body + hit.start(), body + hit.end()
-            found.append(
-                (text[:start] + changed + text[end:], f"line {text[:start].count(chr(10)) + 1}: {hit[0]} -> {changed}")
-            )
+            line = text.count("\n", 0, start) + 1
+            found.append((text[:start] + changed + text[end:], f"line {line}: {hit[0]} -> {changed}"))
     return random.sample(found, min(count, len(found)))
 
 
@@ -130,9 +129,8 @@ def main() -> None:
                     rows.append(row)
     print(json.dumps(dict(counts), indent=1))
     if given.output is not None:
-        given.output.write_text(
-            json.dumps({"counts": counts, "first": given.first, "proved mutants": rows}, indent=1) + "\n"
-        )
+        written = {"counts": counts, "first": given.first, "proved mutants": rows}
+        given.output.write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":
