@@ -1,13 +1,44 @@
 """Types for editors: Python reads them, and they say of each word what may follow."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
 
-from ptxlab.author.stubs import stubs
+from ptxlab.author.spelling import name_of
+from ptxlab.author.stubs import _classes, stubs
 
 api = pytest.importorskip("mypy.api")
+
+
+@pytest.mark.parametrize(
+    ("text", "type"),
+    [
+        ("add.s32", "s32"),
+        ("setp.lt.and.f32", "pred"),
+        ("ld.global.v4.f32", "tuple[f32, f32, f32, f32]"),
+        ("cvt.rn.bf16x2.f32", "bf16x2"),
+        ("mul.wide.u32", "u64"),
+        ("ld.global.u8", "u16"),
+        ("st.global.f32", "None"),
+        ("mad.lo.cc.u32", "u32"),
+        ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "tuple[f32, f32, f32, f32]"),
+    ],
+)
+def test_an_instruction_returns_registers_of_the_type_that_the_table_knows(text: str, type: str) -> None:
+    head, *words = text.split(".")
+    variables: dict[str, str] = {}
+    lines, name = _classes(head, variables)
+    parts = "\n".join(lines).split("class ")
+    classes = {part.partition(":")[0]: part for part in parts}
+    for word in words:
+        name = next(
+            line.partition(": ")[2] for line in classes[name].splitlines() if line.startswith(f"    {name_of(word)}: ")
+        )
+    returned = re.search(r"__call__.* -> (\w+):", classes[name])
+    assert returned
+    assert {variable: type for type, variable in variables.items()}.get(returned[1], returned[1]) == type
 
 
 def test_stubs() -> None:
@@ -49,6 +80,11 @@ with ptx.when(ptx.tid.x < 3):
 reveal_type(ptx.tid.x)
 reveal_type(ptx.clock64)
 reveal_type(ptx.shared(ptx.laneid, 32).v4)
+reveal_type(ptx.fma.rn.f32(1.0, 2.0, 3.0) * 2)
+reveal_type(ptx.setp.lt.u32(1, 2))
+reveal_type(ptx.ld.global_.v2.u64(fma)[1])
+reveal_type(ptx.cvt.rn.f16.f32(fma) < 1)
+reveal_type(ptx.mov.b32(fma, out=ptx.tid.x))
 """
 WRONG = """
 from instructions import ptx
@@ -78,7 +114,8 @@ def test_a_type_checker_accepts_right_and_refuses_wrong(tmp_path: Path) -> None:
     shown = [
         line.partition('Revealed type is "ptxlab.author.')[2] for line in output.splitlines() if "Revealed" in line
     ]
-    assert shown == ['values.u32"', 'values.u64"', 'pointers.Pointer"']
+    names = "values.u32 values.u64 pointers.Pointer values.f32 values.pred values.u64 values.pred values.u32"
+    assert shown == [f'{name}"' for name in names.split()]
     lines = [line.partition("wrong.py:")[2] for line in output.splitlines() if ": error: " in line]
     expected = ['"rnn"; maybe "rn"?', '"golbal"; maybe "global_"?', '"u32"', 'Missing positional argument "c"',
                 "not callable", '"w"', '"nothing"', 'Too many arguments for "when"', '"pred"', '"width"',

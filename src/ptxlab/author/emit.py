@@ -17,7 +17,7 @@ from ptxlab.author.operand import Kind, Operand, describe
 from ptxlab.author.registers import Register, class_of
 from ptxlab.author.trace import Trace, current
 from ptxlab.author.violations import explain_mismatch, explain_spelling
-from ptxlab.isa import Candidate, opcode, type_named
+from ptxlab.isa import Candidate, Type, opcode, type_named
 from ptxlab.isa.opcode import align
 from ptxlab.isa.operand import Expected, Shape
 from ptxlab.isa.shape import find_problem
@@ -240,11 +240,17 @@ def _result(trace: Trace, expected: Expected, given: Any, pair: bool, results: l
     return "|".join(texts)
 
 
-def _fresh(trace: Trace, expected: Expected) -> Any:
+def result_type(expected: Expected) -> Type:
+    """The type of the registers that are made for a result."""
     assert expected.type is not None
     type = expected.type
     if type.width == 8 and expected.loose:  # arithmetic starts at 16 bits
-        type = type_named(f"{type.kind if type.kind in 'us' else 'b'}16")
+        return type_named(f"{type.kind if type.kind in 'us' else 'b'}16")
+    return type
+
+
+def _fresh(trace: Trace, expected: Expected) -> Any:
+    type = result_type(expected)
     if trace.program.untyped and type.kind != "p":
         type = type_named(f"b{type.width}")
     if expected.count:

@@ -51,123 +51,123 @@ class Scalar(Register):
 
     __hash__ = object.__hash__
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self: V, other: Any) -> V:
         return operators.binary("+", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self: V, other: Any) -> V:
         return operators.binary("+", other, self)
 
     def __iadd__(self: V, other: Any) -> V:
         return operators.in_place("+", self, other)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self: V, other: Any) -> V:
         return operators.binary("-", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self: V, other: Any) -> V:
         return operators.binary("-", other, self)
 
     def __isub__(self: V, other: Any) -> V:
         return operators.in_place("-", self, other)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self: V, other: Any) -> V:
         return operators.binary("*", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self: V, other: Any) -> V:
         return operators.binary("*", other, self)
 
     def __imul__(self: V, other: Any) -> V:
         return operators.in_place("*", self, other)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self: V, other: Any) -> V:
         return operators.binary("/", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self: V, other: Any) -> V:
         return operators.binary("/", other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self: V, other: Any) -> V:
         return operators.binary("//", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self: V, other: Any) -> V:
         return operators.binary("//", other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self: V, other: Any) -> V:
         return operators.binary("%", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self: V, other: Any) -> V:
         return operators.binary("%", other, self)
 
-    def __and__(self, other: Any) -> Any:
+    def __and__(self: V, other: Any) -> V:
         return operators.binary("&", self, other)
 
-    def __rand__(self, other: Any) -> Any:
+    def __rand__(self: V, other: Any) -> V:
         return operators.binary("&", other, self)
 
     def __iand__(self: V, other: Any) -> V:
         return operators.in_place("&", self, other)
 
-    def __or__(self, other: Any) -> Any:
+    def __or__(self: V, other: Any) -> V:
         return operators.binary("|", self, other)
 
-    def __ror__(self, other: Any) -> Any:
+    def __ror__(self: V, other: Any) -> V:
         return operators.binary("|", other, self)
 
     def __ior__(self: V, other: Any) -> V:
         return operators.in_place("|", self, other)
 
-    def __xor__(self, other: Any) -> Any:
+    def __xor__(self: V, other: Any) -> V:
         return operators.binary("^", self, other)
 
-    def __rxor__(self, other: Any) -> Any:
+    def __rxor__(self: V, other: Any) -> V:
         return operators.binary("^", other, self)
 
     def __ixor__(self: V, other: Any) -> V:
         return operators.in_place("^", self, other)
 
-    def __lshift__(self, other: Any) -> Any:
+    def __lshift__(self: V, other: Any) -> V:
         return operators.shift("<<", self, other)
 
-    def __rlshift__(self, other: Any) -> Any:
+    def __rlshift__(self: V, other: Any) -> V:
         return operators.shift("<<", other, self)
 
-    def __rrshift__(self, other: Any) -> Any:
+    def __rrshift__(self: V, other: Any) -> V:
         return operators.shift(">>", other, self)
 
     def __ilshift__(self: V, other: Any) -> V:
         operators.shift("<<", self, other, out=self)
         return self
 
-    def __rshift__(self, other: Any) -> Any:
+    def __rshift__(self: V, other: Any) -> V:
         return operators.shift(">>", self, other)
 
     def __irshift__(self: V, other: Any) -> V:
         operators.shift(">>", self, other, out=self)
         return self
 
-    def __neg__(self) -> Any:
+    def __neg__(self: V) -> V:
         return operators.unary("-", self)
 
-    def __invert__(self) -> Any:
+    def __invert__(self: V) -> V:
         return operators.unary("~", self)
 
-    def __abs__(self) -> Any:
+    def __abs__(self: V) -> V:
         return operators.unary("abs", self)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Any) -> pred:
         return operators.compare("lt", self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Any) -> pred:
         return operators.compare("le", self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Any) -> pred:
         return operators.compare("gt", self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Any) -> pred:
         return operators.compare("ge", self, other)
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> pred:  # type: ignore[override]
         return operators.compare("eq", self, other)
 
-    def __ne__(self, other: object) -> Any:
+    def __ne__(self, other: object) -> pred:  # type: ignore[override]
         return operators.compare("ne", self, other)
 
 
