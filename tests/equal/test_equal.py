@@ -166,16 +166,16 @@ def test_a_guard_is_a_choice() -> None:
 
 
 def test_bits_of_floats() -> None:
-    """The sign by an integer operation has a rule; other bits have none, and are not decided."""
+    """The sign by an integer operation has a rule; what is done with other bits is decided by numbers."""
     negated = ("sub.f32 %f4, %f4, %f1;", "mov.b32 %r5, %f1;\n    xor.b32 %r5, %r5, 0x80000000;\n    mov.b32 %f5, %r5;\n"
                "    add.f32 %f4, %f4, %f5;")  # fmt: skip
     assert ptxlab.equal(rows(PLAIN), rows(PLAIN, negated)).level == "same-function"
     tricky = ("sub.f32 %f4, %f4, %f1;", "mov.b32 %r5, %f1;\n    add.u32 %r5, %r5, 1;\n    mov.b32 %f5, %r5;\n"
               "    sub.f32 %f4, %f4, %f5;")  # fmt: skip
     found = ptxlab.equal(rows(PLAIN), rows(PLAIN, tricky))
-    assert found.level == "refused"
-    assert found.refusal is not None
-    assert found.refusal.instruction == "add.u32 %r5, %r5, 1"
+    assert found.level == "different"
+    assert found.witness is not None
+    assert found.witness.values is not None
     assert ptxlab.equal(rows(PLAIN, tricky), rows(PLAIN, tricky)).level == "same-bits"
 
 
@@ -292,3 +292,78 @@ def test_the_words_of_a_verdict() -> None:
     assert "35 of 35 elements differ as bits: they are rounded otherwise" in str(found)
     assert found.witness is not None
     assert all(place is not None and place.recording is not None for place in found.witness.places)
+
+
+SHUFFLED = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry shuffled(.param .u64 x, .param .u64 y)
+{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<3>;
+    .reg .f32 %f<4>;
+    .reg .pred %p<2>;
+    mov.u32 %r1, %tid.x;
+    ld.param.u64 %rd1, [x];
+    ld.param.u64 %rd2, [y];
+    mad.wide.u32 %rd1, %r1, 4, %rd1;
+    mad.wide.u32 %rd2, %r1, 4, %rd2;
+    ld.global.f32 %f1, [%rd1];
+    setp.gt.u32 %p1, %r1, 15;
+    @%p1 bra both;
+    mov.f32 %f3, %f1;
+both:
+    shfl.sync.down.b32 %f2|%p1, %f1, 1, 31, -1;
+    @%p1 add.f32 %f1, %f1, %f2;
+    st.global.f32 [%rd2], %f1;
+    ret;
+}
+"""
+
+
+def _shuffled(*change: str) -> Any:
+    module = ptxlab.parse(SHUFFLED.replace(*change) if change else SHUFFLED, name="shuffled.ptx")  # type: ignore[arg-type]
+    return module["shuffled"]
+
+
+def test_the_predicate_of_a_shuffle_is_as_it_was() -> None:
+    """Also for the lanes that come to it later."""
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    sums = ptxlab.equal(_shuffled(), lambda x: np.concatenate([x[:-1] + x[1:], x[-1:]]), [x, y], block=32)
+    assert sums.level == "same-function"
+    assert not ptxlab.equal(_shuffled(), lambda x: x + np.roll(x, -1), [x, y], block=32)
+
+
+def test_a_register_that_nothing_has_written_is_no_zero() -> None:
+    x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    zero = _shuffled(
+        "st.global.f32 [%rd2], %f1;", "mov.f32 %f3, 0f00000000;\n add.f32 %f1, %f1, %f3;\n st.global.f32 [%rd2], %f1;"
+    )
+    none = _shuffled("st.global.f32 [%rd2], %f1;", ".reg .f32 %g;\n add.f32 %f1, %f1, %g;\n st.global.f32 [%rd2], %f1;")
+    assert ptxlab.equal(_shuffled(), zero, [x, y], block=32).level == "same-function"
+    found = ptxlab.equal(_shuffled(), none, [x, y], block=32)
+    assert found.level == "different"
+    assert found.witness is not None
+    assert found.witness.words == ["b has in addition the term what nothing has written"]
+
+
+def test_a_function_that_overflows_is_different() -> None:
+    """The shift of a softmax changes no real number; without one, floats are infinite."""
+    x = 200 + np.arange(6, dtype=np.float32).reshape(2, 3)
+    shifted = rows(PLAIN, x=x, y=np.zeros_like(x))
+    plain = rows(PLAIN, ("max.f32 %f1, %f1, %f3;", "mov.f32 %f1, 0f00000000;"), x=x, y=shifted.args[1])
+    found = ptxlab.equal(shifted, plain)
+    assert found.level == "different"
+    assert found.witness is not None
+    assert "as real numbers the two are the same" in found.witness.words[0]
+    x -= 200
+    assert ptxlab.equal(shifted, plain).level == "same-function"
+
+
+def test_choices_by_numpy() -> None:
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    choice = "ld.global.f32 %f4, [%rd3];\n setp.lt.f32 %p3, %f4, 0f3F000000;\n selp.f32 %f4, %f4, 0f3F800000, %p3;"
+    kernel = rows(PLAIN, ("div.rn.f32 %f4, %f4, %f2;", choice), x=x, y=np.zeros_like(x))
+    assert ptxlab.equal(kernel, lambda x: np.where(x < 0.5, x, 1.0)).level == "same-function"
+    assert ptxlab.equal(kernel, lambda x: np.where(x < 0.25, x, 1.0)).level == "different"

@@ -12,8 +12,7 @@ import numpy as np
 
 from ptxlab import ir
 from ptxlab.device.trace_format import ENTERS, LEAVES
-from ptxlab.equal.codes import Codes
-from ptxlab.equal.memory import NOTHING
+from ptxlab.equal.codes import NOTHING, Codes
 from ptxlab.equal.nodes import Ids
 
 if TYPE_CHECKING:

@@ -17,6 +17,8 @@ from ptxlab.equal.nodes import Ids, Nodes, Words
 Codes = npt.NDArray[np.int64]
 """A line for each thread, a column for each byte."""
 ZERO = -1
+NOTHING = -1000
+"""The code of a byte of a register, or of tensor memory, that nothing has written."""
 
 
 def of_bytes(given: npt.NDArray[np.uint8]) -> Codes:
@@ -61,14 +63,16 @@ def node_of(nodes: Nodes, codes: Codes, type: str) -> Ids:
     if is_whole.all():
         return ids
     found = np.where(is_whole, ids, 0)
-    is_plain = ~is_symbolic(codes)
+    is_open = (codes == NOTHING).any(-1)
+    if is_open.any():
+        found[is_open] = nodes.unwritten(int(is_open.sum()), type, width)
+    is_plain = ~is_symbolic(codes) & ~is_open
     if is_plain.any() and width <= 8:
         own = load(codes[is_plain])
         unique, back = np.unique(own, return_inverse=True)
         found[is_plain] = nodes.constants(unique, type, width)[back]
-        others = np.flatnonzero(~is_whole & ~is_plain)
-    else:
-        others = np.flatnonzero(~is_whole)
+        is_whole |= is_plain
+    others = np.flatnonzero(~is_whole & ~is_open)
     if len(others):
         found[others] = _joined(nodes, codes[others], type)
     return found

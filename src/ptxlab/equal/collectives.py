@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -86,19 +87,17 @@ class Warps:
 
 def take_pending(turn: Turn) -> bool:
     """Give threads the results that were computed when others completed the instruction; whether any are left."""
-    pending = turn.replay.pending.get(turn.instruction)
-    if not pending:
-        return True
-    is_left = np.ones(len(turn.threads), bool)
-    for index, thread in enumerate(turn.grid_threads.tolist()):
-        found = pending.pop(thread, None)
-        if found is None:
-            continue
-        is_left[index] = False
-        for name, codes in found.items():
-            turn.replay.register(turn.block, name)[turn.threads[index]] = codes
-    turn.keep_only(is_left)
-    return bool(is_left.any())
+    pending = turn.replay.pending.get(turn.instruction, {})
+    waits = np.array([thread in pending for thread in turn.grid_threads.tolist()], bool)
+    if waits.any():
+        others = copy(turn)
+        others.keep_only(waits)
+        others.keep()  # what is as it was recorded: the predicate of a shuffle
+        results = [pending.pop(thread) for thread in others.grid_threads.tolist()]
+        for name in results[0]:
+            others.write(name, np.stack([one[name] for one in results]))
+        turn.keep_only(~waits)
+    return not waits.all()
 
 
 # Shuffles.
@@ -120,7 +119,7 @@ def shuffle(turn: Turn) -> None:
     mode = SHUFFLES.split().index(turn.match.candidate.modifiers.mode)
     sources = np.array([_sources(mode, tuple(b), tuple(c)) for b, c in zip(*numbers, strict=True)])
     moved = np.take_along_axis(values, sources[:, :, None], axis=1)
-    results = {use.name: moved for use in turn.results if use.operand == "d"}
+    results = {use.name: moved for use in turn.results if (use.operand, use.index) == ("d", 0)}
     turn.keep()  # the predicate
     warps.write(results)
 

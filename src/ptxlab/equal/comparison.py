@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,13 @@ def _start(data: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
     return data[: size // row] if size % row == 0 else data.ravel()[: size // data.itemsize]
 
 
+def _unlike(a: Any, b: Any) -> Any:
+    """Where numbers that are finite on both sides are not near, with room for rounding."""
+    known = np.isfinite(a) & np.isfinite(b)
+    scale = max(float(np.abs(one[known]).max(initial=0)) for one in (a, b))
+    return np.abs(np.where(known, a, 0) - np.where(known, b, 0)) > _ROOM * scale
+
+
 class _Comparison:
     """One comparison, from the launches to the answer."""
 
@@ -127,13 +135,20 @@ class _Comparison:
         a, b = (np.concatenate([one[side] for one in roots]) for side in (0, 1))
         names = [array.name for array in arrays]
         same = (self.nodes.hashes(a) == self.nodes.hashes(b)).all(0)
-        unlike = self._unlike(arrays, (a, b))
-        if unlike is not None:
-            return self._say(REFUSED, outputs=names, elements=count, refusal=unlike)
+        results = self._results(arrays, (a, b))
+        if isinstance(results, Refusal):
+            return self._say(REFUSED, outputs=names, elements=count, refusal=results)
         atomic = self._atomic(np.concatenate([a, b]))
         if same.all() and atomic is None:
             return self._say(SAME_BITS, outputs=names, elements=count, notes=self._open())
         fields, probability, alike = self._fields(a, b)
+        apart = self._apart(arrays, *results) if alike.all() else None
+        if apart is not None:
+            witness = self._witness(arrays, apart, find_parting(self.nodes, None, int(a[apart]), int(b[apart])))
+            words = ["as real numbers the two are the same; as floats they are not, for the arrays as they are given"]
+            values = float(results[0][apart]), float(results[1][apart])
+            return self._say(DIFFERENT, outputs=names, elements=count, differing=int((~same).sum()),
+                             witness=replace(witness, words=words, values=values, inputs=self._given()))  # fmt: skip
         if alike.all():
             index = int(np.flatnonzero(~same)[0]) if not same.all() else 0
             parting = None if same.all() else find_parting(self.nodes, None, int(a[index]), int(b[index]))
@@ -143,31 +158,50 @@ class _Comparison:
                              differing=int((~same).sum()), notes=notes)  # fmt: skip
         return self._different(arrays, a, b, fields[0], ~alike, names, count)
 
-    def _unlike(self, arrays: list[Array], roots: tuple[Ids, Ids]) -> Refusal | None:
-        """What says that expressions are not what a kernel has computed of the arrays as they are given.
+    def _given(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays that are symbols, as they are given."""
+        return {one.name: one.data for key, one in self.inputs.arrays.items() if key in self.inputs.ids and one.format}
 
-        They are evaluated in float64 and compared with what the launch left, with room for any rounding.
+    def _results(self, arrays: list[Array], roots: tuple[Ids, Ids]) -> tuple[Any, Any] | Refusal:
+        """What both sides give for the arrays as they are given, or why their expressions are not what they compute.
+
+        These are evaluated in float64 and compared with what the launch left, with room for any rounding.
         """
-        symbols = [array for key, array in self.inputs.arrays.items() if key in self.inputs.ids and array.format]
-        given = {array.name: array.data.ravel().astype(np.float64) for array in symbols}
+        given = {name: data.ravel().astype(np.float64) for name, data in self._given().items()}
         real = Reals(self.nodes, np.concatenate(roots), given)
+        found = []
         for side, ids in zip(self.sides, roots, strict=True):
-            if not isinstance(side, Kernels):
-                continue
+            results = real.values[ids]
             start = 0
             for array in arrays:
-                own = real.values[ids[start : start + array.data.size]]
-                start += array.data.size
+                own = slice(start, start + array.data.size)
+                start = own.stop
                 if not array.format:
-                    continue
-                got = side.results[array.key].ravel()[: array.data.size].astype(np.float64)
-                known = np.isfinite(own) & np.isfinite(got)
-                scale = max(float(np.abs(got[known]).max(initial=0)), float(np.abs(own[known]).max(initial=0)))
-                wrong = np.flatnonzero(np.abs(np.where(known, own - np.where(known, got, 0), 0)) > _ROOM * scale)
-                if len(wrong):
-                    why = f"the replay does not give {array.element(int(wrong[0]))} as the launch did: please report it"
-                    return Refusal(side.side, 0, "", why)
-        return None
+                    results[own] = 0
+                elif isinstance(side, Kernels):
+                    got = side.results[array.key].ravel()[: array.data.size].astype(np.float64)
+                    wrong = np.flatnonzero(_unlike(results[own], got))
+                    if len(wrong):
+                        name = array.element(int(wrong[0]))
+                        why = f"the replay does not give {name} as the launch did: please report it"
+                        return Refusal(side.side, 0, "", why)
+                    results[own] = got
+            found.append(results)
+        return found[0], found[1]
+
+    def _apart(self, arrays: list[Array], a: Any, b: Any) -> int | None:
+        """An element that is another number on the other side, more than rounding makes it; inputs are finite."""
+        if not all(np.isfinite(one.astype(np.float64)).all() for one in self._given().values()):
+            return None
+        wrong = np.isfinite(b) & ~np.isfinite(a)
+        if isinstance(self.sides[1], Kernels):  # of a function, not all may be known
+            wrong |= np.isfinite(a) & ~np.isfinite(b)
+        start = 0
+        for array in arrays:
+            own = slice(start, start + array.data.size)
+            wrong[own] |= _unlike(a[own], b[own])
+            start = own.stop
+        return int(np.argmax(wrong)) if wrong.any() else None
 
     def _fields(self, a: Ids, b: Ids) -> tuple[list[Field], float, Any]:
         """Values in fields, as many as it takes to be sure."""
@@ -193,13 +227,13 @@ class _Comparison:
         if measured.worst is not None and measured.worst in set(chosen.tolist()):
             index = measured.worst
         parting = find_parting(self.nodes, field, int(a[index]), int(b[index]))
-        if not measured.is_known:
+        near = measured.is_known and measured.difference <= self.tolerance
+        if not near and measured.apart <= self.tolerance:  # unless the kernels themselves give other numbers
             opaque = find_opaque(self.nodes, field, (int(a[index]), int(b[index])))
             if opaque is not None:
                 witness = self._witness(arrays, index, parting)
                 return self._say(REFUSED, outputs=names, elements=count, refusal=self._refusal(opaque),
                                  differing=int(unlike.sum()), witness=witness)  # fmt: skip
-        near = measured.is_known and measured.difference <= self.tolerance
         witness = self._witness(arrays, index, parting, None if near else measured)
         return self._say(NEAR if near else DIFFERENT, outputs=names, elements=count, differing=int(unlike.sum()),
                          witness=witness, error=measured.errors)  # fmt: skip

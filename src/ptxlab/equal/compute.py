@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.equal.codes import ZERO, Codes, is_symbolic, load, node_of, of_nodes, of_numbers
+from ptxlab.equal.codes import NOTHING, ZERO, Codes, is_symbolic, load, node_of, of_nodes, of_numbers
 from ptxlab.equal.nodes import Ids, Nodes, Words
 from ptxlab.flow.steps import Step, Steps
 from ptxlab.isa.types import Type
@@ -55,8 +55,8 @@ class Computation:
             return self._bitwise(step, parts, threads)
         if step.operation == "select":
             return self.select(step, parts, threads)
-        if width <= 8 and not any(is_symbolic(part).any() for part in parts):
-            plain = _plain(step, parts)
+        if width <= 8 and not any((is_symbolic(part) | (part == NOTHING).any(-1)).any() for part in parts):
+            plain = computed(step, [load(part) for part in parts])
             if plain is not None:
                 return of_numbers(plain, width)
         return self._node(step, parts, threads)
@@ -86,7 +86,7 @@ class Computation:
             np.copyto(found, value, where=where & ~is_done)
             is_done[where] = True
 
-        both = (a < 0) & (b < 0)
+        both = (a < 0) & (b < 0) & (a != NOTHING) & (b != NOTHING)
         plain = {"&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor}[step.operation](-1 - a, -1 - b)
         settle(both, -1 - plain)
         for one, other in ((a, b), (b, a)):
@@ -107,7 +107,8 @@ class Computation:
         """One of two values, as a condition says."""
         condition, yes, no = parts
         found = np.where(condition == ZERO, no, yes)
-        open = np.flatnonzero((condition[:, 0] >= 0) & (yes != no).any(-1))
+        unknown = (condition[:, 0] >= 0) | (condition[:, 0] == NOTHING)
+        open = np.flatnonzero(unknown & (yes != no).any(-1))
         if len(open):
             types = ("pred", step.type.name, step.type.name)
             given = [node_of(self.nodes, one[open], type) for one, type in zip(parts, types, strict=True)]
@@ -197,42 +198,32 @@ _MOVES: dict[str, Callable[[Step, list[Codes]], Codes | None]] = {
 }  # fmt: skip
 
 
-def _plain(step: Step, parts: list[Codes]) -> Words | None:
+_INTEGERS: dict[str, Callable[..., Any]] = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "<<": np.left_shift, ">>": np.right_shift, "<": np.less,
+    "<=": np.less_equal, "==": np.equal, "&": np.bitwise_and, "|": np.bitwise_or, "^": np.bitwise_xor,
+}  # fmt: skip
+
+
+def computed(step: Step, parts: Sequence[Words]) -> Words | None:
     """What a step makes of plain integers; None if it is about floats, or not known here."""
-    if step.operation in ("arithmetic", "call", "unknown", "window", "peer", "shuffle") or step.of.kind == "f":
+    if step.operation not in (*_INTEGERS, "cast", "part", "pack") or (step.of.kind == "f" and step.operation != "pack"):
         return None
-    types = step.read_as
-    given = [_signed(load(part), type) for part, type in zip(parts, types, strict=True)]
+    if step.operation == "pack":
+        shifts = np.cumsum([0, *(type.width for type in step.detail)])[:-1].astype(np.uint64)
+        packed: Words = np.bitwise_or.reduce([one << shift for one, shift in zip(parts, shifts, strict=True)])
+        return packed
+    given = [signed(part, type) for part, type in zip(parts, step.read_as, strict=True)]
     with np.errstate(all="ignore"):
-        match step.operation:
-            case "+":
-                found = given[0] + given[1]
-            case "-":
-                found = given[0] - given[1]
-            case "*":
-                found = given[0] * given[1]
-            case "<<":
-                found = given[0] << given[1]
-            case ">>":
-                found = given[0] >> given[1]
-            case "<":
-                found = given[0] < given[1]
-            case "<=":
-                found = given[0] <= given[1]
-            case "==":
-                found = given[0] == given[1]
-            case "cast":
-                found = given[0]
-            case "part":
-                found = given[0] >> given[0].dtype.type(step.detail)
-            case _:
-                return None
+        if step.operation in _INTEGERS:
+            found = _INTEGERS[step.operation](*given)
+        else:
+            found = given[0] >> given[0].dtype.type(step.detail if step.operation == "part" else 0)
     mask = np.uint64((1 << min(step.type.width, 64)) - 1)
     words: Words = found.astype(np.int64).view(np.uint64) & mask if found.dtype != np.uint64 else found & mask
     return words
 
 
-def _signed(words: Words, type: Type) -> Any:
+def signed(words: Words, type: Type) -> Any:
     """Numbers as their type has them."""
     if type.kind != "s" or type.width >= 64:
         return words.view(np.int64) if type.kind == "s" else words

@@ -6,7 +6,7 @@ import numpy as np
 
 from ptxlab.equal.functions import Functions
 from ptxlab.equal.nodes import Ids
-from ptxlab.equal.rules import Rule, is_constant
+from ptxlab.equal.rules import Rule, is_constant, rule_of
 from ptxlab.equal.values import FALSE, FINITE, INTEGER, MINUS, PLUS, TRUE, UNKNOWN, WRONG, hash_text
 
 
@@ -129,7 +129,7 @@ class Conditions(Functions):
         named = np.where(is_turned, -2 - compared, np.maximum(compared, 0))
         yes, no = np.where(is_turned, b, a), np.where(is_turned, a, b)
         less, more = self.nodes.operands[0, named], self.nodes.operands[1, named]
-        turns = np.array([self.nodes.kind(int(n)).detail.operation if n >= 0 and c != -1 else "" for n, c in
+        turns = np.array([rule_of(self.nodes.kind(n)).word if c != -1 else "" for n, c in
                           zip(named.tolist(), compared.tolist(), strict=True)])  # fmt: skip
         less, more = np.where(turns == "<=", more, less), np.where(turns == "<=", less, more)
         orders = np.isin(turns, ("<", "<="))

@@ -37,6 +37,14 @@ def floats_of(bits: Words, format: str) -> npt.NDArray[np.float64]:
     return found
 
 
+def bits_of(numbers: npt.NDArray[np.float64], format: str) -> Words:
+    """The bits of numbers, rounded to a format."""
+    kind = np.dtype(_DTYPES[format])
+    wide = np.zeros((len(numbers), 8), np.uint8)
+    wide[:, : kind.itemsize] = numbers.astype(kind).view(np.uint8).reshape(-1, kind.itemsize)
+    return wide.view("<u8")[:, 0]
+
+
 @cache
 def _known(precision: int) -> dict[float, tuple[int, int, int]]:
     """Mantissas that a product has once it is rounded: its exponent, the power of log2 e in it, and that of √2."""

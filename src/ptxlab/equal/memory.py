@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.equal.codes import Codes, of_bytes
+from ptxlab.equal.codes import NOTHING, Codes, of_bytes
 from ptxlab.equal.nodes import Ids
 from ptxlab.isa.units.tensor_memory import COLUMNS, LANES
 from ptxlab.trace.accesses import LOCAL, PARAM, SHARED, unwritten
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 Bytes = npt.NDArray[np.int64]
 """A code for each byte of an array."""
-
-NOTHING = -1000
-"""The code of a byte of tensor memory that nothing has written."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxlab import ir
-from ptxlab.equal.codes import Codes, load, node_of
-from ptxlab.equal.memory import NOTHING
+from ptxlab.equal.codes import NOTHING, Codes, load, node_of
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.rules import is_constant
 from ptxlab.isa.types import type_named

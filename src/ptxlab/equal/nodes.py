@@ -73,6 +73,8 @@ class Nodes:
         self._places: dict[Origin, int] = {}
         self.place = 0
         """The origin of what is added, by its number."""
+        self.precision = "f32"
+        """The format of constants that a function has."""
         self.count = 0
         self._operation = np.zeros(1024, np.int32)
         self._operands = np.full((3, 1024), NONE, np.int64)
@@ -169,6 +171,12 @@ class Nodes:
         """Nodes of the elements of an array."""
         number = self.operation("input", name, type, width, detail)
         at = np.arange(count, dtype=np.uint64)
+        return self._append(number, [np.stack([at, at])], (at.view(np.int64),), None, is_leaf=True)
+
+    def unwritten(self, count: int, type: str, width: int) -> Ids:
+        """Nodes of what nothing has written: each is another unknown."""
+        number = self.operation("input", "what nothing has written", type, width)
+        at = np.arange(self.count, self.count + count, dtype=np.uint64)
         return self._append(number, [np.stack([at, at])], (at.view(np.int64),), None, is_leaf=True)
 
     def rows(self, table: Ids, text: str = "") -> Ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class Measured:
     inputs: dict[str, Any]
     both: tuple[Numbers, Numbers]
     errors: tuple[float, float] | None = None
+    apart: float = 0.0
+    """How far the results of the kernels are from each other for these inputs, as a part of the largest element."""
 
     def values(self, index: int) -> tuple[float, float]:
         """What an element is on both sides."""
@@ -69,10 +71,7 @@ def measure(nodes: Nodes, inputs: Inputs, sides: Sequence[Any], arrays: Sequence
         if kind == "normal" or difference > worst.difference:
             is_known = bool(known.all()) if kind == "normal" else worst.is_known
             worst = Measured(is_known, difference, int(distance.argmax()), given, (x, y))
-    if worst.is_known:
-        errors = _errors(sides, arrays, worst, symbols)
-        worst = Measured(True, worst.difference, worst.worst, worst.inputs, worst.both, errors)
-    return worst
+    return _run(sides, arrays, worst, symbols) if worst.is_known else worst
 
 
 def _rounded(array: Array, numbers: Numbers) -> npt.NDArray[Any]:
@@ -81,29 +80,30 @@ def _rounded(array: Array, numbers: Numbers) -> npt.NDArray[Any]:
     return found
 
 
-def _errors(
-    sides: Sequence[Any], arrays: Sequence[Array], measured: Measured, symbols: dict[str, Array]
-) -> tuple[float, float] | None:
-    """The error of each side's kernels, on these inputs, against what it computes of real numbers."""
-    found = []
+def _run(sides: Sequence[Any], arrays: Sequence[Array], measured: Measured, symbols: dict[str, Array]) -> Measured:
+    """What the kernels give for these inputs: the error against real numbers, and how far apart they are."""
+    errors, results = [], []
+    scale = max(float(np.abs(one[np.isfinite(one)]).max(initial=0)) for one in measured.both) or 1e-300
     saved = {name: array.data.copy() for name, array in symbols.items()}
     try:
         for name, array in symbols.items():
             array.data[...] = measured.inputs[name]
-        for number, side in enumerate(sides):
-            if not isinstance(side, Kernels):
-                found.append(0.0)
-                continue
-            again = Kernels(side.launches, side.inputs, side.side, side.options)
-            again.record()
-            got = np.concatenate(
-                [again.results[array.key].ravel()[: array.data.size].astype(np.float64) for array in arrays]
-            )
-            real = measured.both[number]
-            known = np.isfinite(real) & np.isfinite(got)
-            scale = max(float(np.abs(real[known]).max(initial=0)), 1e-300)
-            found.append(float(np.abs(got[known] - real[known]).max(initial=0)) / scale)
+        for side, real in zip(sides, measured.both, strict=True):
+            got = real
+            if isinstance(side, Kernels):
+                again = Kernels(side.launches, side.inputs, side.side, side.options)
+                again.record()
+                parts = [again.results[array.key].ravel()[: array.data.size] for array in arrays]
+                got = np.concatenate([one.astype(np.float64) for one in parts])
+            errors.append(_distance(got, real) / scale)
+            results.append(got)
     finally:
         for name, array in symbols.items():
             array.data[...] = saved[name]
-    return found[0], found[1]
+    return replace(measured, errors=(errors[0], errors[1]), apart=_distance(*results) / scale)
+
+
+def _distance(a: Numbers, b: Numbers) -> float:
+    """The largest difference of numbers that are finite on both sides."""
+    known = np.isfinite(a) & np.isfinite(b)
+    return float(np.abs(a[known] - b[known]).max(initial=0))

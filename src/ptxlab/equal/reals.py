@@ -1,4 +1,8 @@
-"""Expressions as numbers of float64: what a kernel computes without rounding, for given inputs."""
+"""Expressions as numbers of float64: what a kernel computes without rounding, for given inputs.
+
+What is done with bits is done with bits: a number is rounded to its format where an instruction takes it for an
+integer, and where it is so large that the format has no fractions, as in `expf`.
+"""
 
 from __future__ import annotations
 
@@ -8,28 +12,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ptxlab.equal.constants import floats_of
-from ptxlab.equal.nodes import Ids, Nodes
-from ptxlab.equal.rules import BIAS, EXPONENT, Rule, format_of, is_constant, is_exponent, rule_of
+from ptxlab.equal.compute import computed, signed
+from ptxlab.equal.constants import bits_of, floats_of
+from ptxlab.equal.nodes import Ids, Nodes, Operation, Words
+from ptxlab.equal.rules import FLOATS, Rule, format_of, rule_of
 from ptxlab.equal.schedule import groups, needed
+from ptxlab.flow.steps import Step
+from ptxlab.isa.types import Type
 
 Numbers = npt.NDArray[np.float64]
-
-
-def _log2(x: Numbers) -> Numbers:
-    found: Numbers = np.log2(x)
-    return found
-
+_NO_FRACTIONS = 2.0**22  # f32 has half numbers from here on, and whole ones only from the double
 
 _WORDS: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt, "exp2": np.exp2,
-    "log2": _log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "max": np.fmax, "min": np.fmin,
+    "log2": np.log2, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "max": np.fmax, "min": np.fmin,
     "fma": lambda a, b, c: a * b + c, "reciprocal": lambda a: 1 / a, "inverse_root": lambda a: 1 / np.sqrt(a),
-    "copy": lambda a: a, "from_integer": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal,
-    "==": np.equal, "not": lambda a: 1 - a, "select": lambda c, a, b: np.where(c != 0, a, b),
-}  # fmt: skip
-_LOGIC: dict[str, Callable[..., Any]] = {
-    "&": lambda a, b: a * b, "|": np.maximum, "^": lambda a, b: np.abs(a - b),
+    "copy": lambda a: a, "abs": np.abs, "<": np.less, "<=": np.less_equal, "==": np.equal, "not": lambda a: 1 - a,
 }  # fmt: skip
 
 
@@ -37,80 +35,112 @@ class Reals:
     """The values of nodes for given inputs; NaN where nothing is known."""
 
     def __init__(self, nodes: Nodes, roots: Ids, inputs: Mapping[str, Numbers]) -> None:
-        self.nodes = nodes
-        self.values = np.full(nodes.count, np.nan)
+        self.nodes, self._inputs = nodes, inputs
+        self._values = np.full(nodes.count, np.nan)
+        self._bits = np.zeros(nodes.count, np.uint64)
+        self._is_bits = np.zeros(nodes.count, bool)
+        """Of which nodes there are bits: constants, and what instructions make of bits."""
         with np.errstate(all="ignore"):
-            for operation, ids in groups(nodes, needed(nodes, roots)):
-                self._evaluate(rule_of(nodes.operations[operation]), operation, ids, inputs)
+            for number, ids in groups(nodes, needed(nodes, roots)):
+                operation = nodes.operations[number]
+                self._evaluate(operation, rule_of(operation), ids)
+            self.values = self._numbers(np.arange(nodes.count))
+            """All of them."""
 
-    def _evaluate(self, rule: Rule, operation: int, ids: Ids, inputs: Mapping[str, Numbers]) -> None:
-        nodes, kind = self.nodes, self.nodes.operations[operation]
-        given = [nodes.operands[n, ids] for n in range(3)]
+    def _evaluate(self, operation: Operation, rule: Rule, ids: Ids) -> None:
+        given = [one for one in self.nodes.operands[:, ids] if one[0] >= 0]
         match rule.word:
             case "row":
                 return
-            case "input":
-                if kind.text in inputs:
-                    self.values[ids] = inputs[kind.text][given[0]]
-                return
             case "constant":
-                format = format_of(kind.type, kind.width)
-                bits = given[0].view(np.uint64)
-                self.values[ids] = bits & np.uint64(1) if kind.type == "pred" else np.nan
-                if format and kind.type != "pred":
-                    self.values[ids] = floats_of(bits, format)
+                self._set_bits(ids, self.nodes.operands[0, ids].view(np.uint64))
                 return
+            case "input":
+                if operation.text in self._inputs:
+                    self._values[ids] = self._inputs[operation.text][self.nodes.operands[0, ids]]
+                return
+        if self.nodes.kind(int(given[0][0])).kind == "row" and rule.word not in ("matmul", "bytes"):
+            return
+        match rule.word:
             case "matmul":
-                one, other = nodes.table(given[0]), nodes.table(given[1])
-                total = (self.values[one] * self.values[other]).sum(-1) * (rule.detail or 1)
-                self.values[ids] = total + (self.values[given[2]] if given[2][0] >= 0 else 0)
+                one, other = (self._numbers(self.nodes.table(row)) for row in given[:2])
+                total = (one * other).sum(-1) * (rule.detail or 1)
+                self._values[ids] = total + (self._numbers(given[2]) if len(given) > 2 else 0)
             case "bytes":
-                table = nodes.table(given[0])
-                if rule.detail in ("# # 0 1", "2 3"):
-                    self.values[ids] = self.values[np.maximum(table[:, -1], 0)]
-            case "shift":
-                by_23, own = is_constant(nodes, given[1], 23), self.values[given[0]]
-                if rule.detail == ">>":
-                    self.values[ids] = np.where(by_23 & (own > 0), np.floor(np.log2(own)) + BIAS, np.nan)
-                else:
-                    usual = is_exponent(nodes, given[0], given[1])
-                    found = np.exp2(own - np.where(usual, EXPONENT, BIAS))
-                    self.values[ids] = np.where(usual | by_23 & self._is_whole(given[0]), found, np.nan)
-            case "whole":
-                bits = [nodes.operands[0, one] << 32 >> 32 for one in given]
-                whole = [np.where(self._is_whole(one), self.values[one], np.nan) for one in given]
-                a, b = (
-                    np.where(is_constant(nodes, one), x, y) for one, x, y in zip(given[:2], bits, whole, strict=False)
-                )
-                self.values[ids] = a - b if rule.detail == "-" else a + b
-            case word if word.startswith("logic"):
-                self.values[ids] = self._logic(word[-1], rule.detail, given)
+                self._bytes(ids, self.nodes.table(given[0]), rule.detail)
+            case "select":
+                self._select(ids, given, operation.type)
             case word if word in _WORDS:
-                own = [self.values[one] for one in given if one[0] >= 0]
-                if nodes.kind(int(given[0][0])).kind != "row":
-                    self.values[ids] = _WORDS[word](*own)
+                reads = [*rule.reads, *[""] * 3]
+                found = _WORDS[word](*(self._numbers(one, read) for one, read in zip(given, reads, strict=False)))
+                large = (np.abs(found) >= _NO_FRACTIONS) & (rule.format == "f32")
+                self._values[ids] = np.where(large, found.astype(np.float32), found)
+            case _ if isinstance(operation.detail, Step):
+                self._step(operation.detail, ids, given)
         if rule.relu or rule.saturates:
-            self.values[ids] = np.maximum(self.values[ids], 0)
-        if rule.saturates:
-            self.values[ids] = np.minimum(self.values[ids], 1)
+            self._values[ids] = np.clip(self._numbers(ids), 0, 1 if rule.saturates else None)
+            self._is_bits[ids] = False
 
-    def _is_whole(self, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Which are exponents of numbers, or sums of these and plain integers."""
-        rules = [rule_of(one) for one in self.nodes.operations]
-        known = np.array([rule.word == "whole" or (rule.word == "shift" and rule.detail == ">>") for rule in rules])
-        found: npt.NDArray[np.bool_] = known[self.nodes.operation_of[ids]]
+    def _set_bits(self, ids: Ids, words: Words) -> None:
+        self._bits[ids], self._is_bits[ids] = words, True
+
+    def _numbers(self, ids: Ids, read: str = "") -> Numbers:
+        """Nodes as numbers, of the format that they are read as."""
+        found = self._values[ids]
+        for chosen, own in self._kinds(ids, self._is_bits[ids]):
+            format = read if read in FLOATS else format_of(own.type, own.width)
+            words = self._bits[ids[chosen]]
+            found[chosen] = words if own.type == "pred" else floats_of(words, format) if format else np.nan
         return found
 
-    def _logic(self, sign: str, width: int, given: list[Ids]) -> Numbers:
-        a, b = self.values[given[0]], self.values[given[1]]
-        if width == 1:
-            found: Numbers = _LOGIC[sign](a, b)
-            return found
-        found = np.full(len(a), np.nan)
-        top = np.uint64(1 << (width - 1))
-        for one, other in ((given[0], given[1]), (given[1], given[0])):
-            constant = is_constant(self.nodes, other)
-            bits = self.nodes.operands[0, other].view(np.uint64)
-            found = np.where(constant & (bits == top) & (sign == "^"), -self.values[one], found)
-            found = np.where(constant & (bits == top - np.uint64(1)) & (sign == "&"), np.abs(self.values[one]), found)
-        return found
+    def _words(self, ids: Ids) -> tuple[Words, npt.NDArray[np.bool_]]:
+        """Nodes as bits, and which of them are known."""
+        found, known = self._bits[ids], self._is_bits[ids] | ~np.isnan(self._values[ids])
+        for chosen, own in self._kinds(ids, ~self._is_bits[ids] & known):
+            format, numbers = format_of(own.type, own.width), self._values[ids[chosen]]
+            found[chosen] = numbers.astype(np.uint64) if own.type == "pred" or not format else bits_of(numbers, format)
+        return found, known
+
+    def _kinds(self, ids: Ids, chosen: npt.NDArray[np.bool_]) -> list[tuple[Any, Operation]]:
+        """Some of the nodes, by their operations."""
+        numbers = self.nodes.operation_of[ids]
+        return [(chosen & (numbers == one), self.nodes.operations[one]) for one in np.unique(numbers[chosen]).tolist()]
+
+    def _step(self, step: Step, ids: Ids, given: list[Ids]) -> None:
+        """What a step makes of bits: as integers, or as the function that the emulator has for it."""
+        parts = [self._words(one) for one in given]
+        known = np.logical_and.reduce([one for _, one in parts])
+        ids, words = ids[known], [one[known] for one, _ in parts]
+        found = computed(step, words)
+        if found is None and step.operation == "call":
+            function, how = step.detail
+            columns = iter([signed(one, type).tolist() for one, type in zip(words, step.read_as, strict=True)])
+            arguments = [next(columns) if isinstance(one, Type) else [one] * len(ids) for one in how]
+            made = [int(function(*one)) for one in zip(*arguments, strict=True)]
+            found = np.array([one & (1 << step.type.width) - 1 for one in made], np.uint64)
+        if found is not None:
+            self._set_bits(ids, found)
+
+    def _bytes(self, ids: Ids, table: Ids, text: str) -> None:
+        """Bytes of several nodes; bf16 and the f32 that it is the upper half of are the same number."""
+        source = np.maximum(table[:, -1], 0)
+        self._values[ids] = self._values[source] if text in ("# # 0 1", "2 3") else np.nan
+        left = np.isnan(self._values[ids])
+        found, known = np.zeros(len(ids), np.uint64), left
+        for at, name in enumerate(text.split()):
+            own, is_known = self._words(np.maximum(table[:, at], 0))
+            byte = (-1 - table[:, at]).view(np.uint64) if name == "#" else own >> np.uint64(8 * int(name))
+            found |= (byte & np.uint64(255)) << np.uint64(8 * at)
+            known = known & (is_known | (name == "#"))
+        self._set_bits(ids[known], found[known])
+
+    def _select(self, ids: Ids, given: list[Ids], type: str) -> None:
+        condition, a, b = given
+        holds = self._numbers(condition)
+        chosen = np.where(holds != 0, a, b)
+        known = ~np.isnan(holds)
+        if type in FLOATS:
+            self._values[ids] = np.where(known, self._numbers(chosen), np.nan)
+            return
+        self._values[ids] = np.where(known, self._values[chosen], np.nan)
+        self._bits[ids], self._is_bits[ids] = self._bits[chosen], self._is_bits[chosen] & known

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab.equal.codes import of_nodes
+from ptxlab.equal.constants import bits_of, floats_of
 from ptxlab.equal.nodes import Ids, Nodes
 from ptxlab.equal.sides import Array, Inputs, Kernels
 
@@ -45,7 +46,10 @@ class Expression:
             for parameter, value in zip(launch.function.parameters, launch.args, strict=False)
             if isinstance(value, (int, float)) and parameter.title in wanted
         }
-        self.inputs.nodes.set_origin(None)
+        nodes = self.inputs.nodes
+        nodes.set_origin(None)
+        formats = {array.format for array in self.arrays if array.format}
+        nodes.precision = "f64" if formats == {"f64"} else "f32"
         found = self.function(**given, **{name: value for name, value in scalars.items() if name not in given})
         if not isinstance(found, dict):
             written = [array.name for array in self.arrays
@@ -95,10 +99,10 @@ class Symbols(np.lib.mixins.NDArrayOperatorsMixin):
         """Any array or number as one of expressions."""
         if isinstance(value, Symbols):
             return value
-        numbers = np.asarray(value, np.float32)  # as kernels have constants
-        bits = np.ascontiguousarray(numbers).view(np.uint32).astype(np.uint64)
-        unique, back = np.unique(bits, return_inverse=True)
-        return cls(nodes, nodes.constants(unique, "f32", 4)[back].reshape(numbers.shape))
+        numbers = np.asarray(value, np.float64)
+        unique, back = np.unique(bits_of(numbers.ravel(), nodes.precision), return_inverse=True)
+        width = 8 if nodes.precision == "f64" else 4
+        return cls(nodes, nodes.constants(unique, nodes.precision, width)[back].reshape(numbers.shape))
 
     # What arrays have.
 
@@ -251,12 +255,10 @@ def _select(nodes: Nodes, condition: Any, yes: Any, no: Any) -> Symbols:
 def _power(x: Symbols, y: Any) -> Symbols:
     exponent = y
     if isinstance(y, Symbols):
-        from ptxlab.equal.constants import floats_of
-
         kinds = {x.nodes.kind(int(one)).kind for one in y.ids.ravel()[:1]}
         if kinds != {"constant"} or y.ids.size != 1:
             raise TypeError("equal: a power of an input that is not a whole number has no rule")
-        exponent = float(floats_of(x.nodes.operands[0, y.ids.ravel()].view(np.uint64), "f32")[0])
+        exponent = float(floats_of(x.nodes.operands[0, y.ids.ravel()].view(np.uint64), x.nodes.precision)[0])
     if exponent == 0.5:
         return _apply(x.nodes, "sqrt", x)
     if exponent == -0.5:
@@ -340,7 +342,5 @@ def unpack(packed: Any, type: str = "e2m1") -> Any:
         ids = np.repeat(packed.ids[..., None], 2, -1)
         found = parts_of_bytes(packed.nodes, ids, bit, 4, type)
         return Symbols(packed.nodes, found.reshape(*packed.shape[:-1], -1))
-    from ptxlab.equal.constants import floats_of
-
     halves = np.stack([packed & 15, packed >> 4], -1).reshape(*packed.shape[:-1], -1)
     return floats_of(halves.astype(np.uint64).ravel(), type).reshape(halves.shape)

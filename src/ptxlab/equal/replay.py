@@ -18,7 +18,7 @@ from ptxlab.emulate.translate.operands import immediate_bits
 from ptxlab.equal import collectives
 from ptxlab.equal.batches import Batch, batches
 from ptxlab.equal.calls import Calls
-from ptxlab.equal.codes import ZERO, Codes, is_symbolic, node_of, of_bytes, of_nodes, of_numbers
+from ptxlab.equal.codes import NOTHING, ZERO, Codes, is_symbolic, node_of, of_bytes, of_nodes, of_numbers
 from ptxlab.equal.compute import Computation, UnknownStepError, bytes_of
 from ptxlab.equal.copies import Copies
 from ptxlab.equal.memory import Memory, OutsideError, Placed
@@ -163,7 +163,7 @@ class Replay:
         key = self.function, name
         if key not in own:
             width = 16 if name == collectives.ROW else bytes_of(self.program.type_of(self.function, name))
-            own[key] = np.full((self.threads_in_block, width), ZERO)
+            own[key] = np.full((self.threads_in_block, width), NOTHING)
         return own[key]
 
     def read(self, block: int, threads: Ids, operand: ir.Operand, type: Type) -> Codes:

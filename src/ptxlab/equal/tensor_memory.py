@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxlab.equal.codes import ZERO, Codes, is_symbolic, load, node_of, of_nodes
+from ptxlab.equal.codes import NOTHING, ZERO, Codes, is_symbolic, load, node_of, of_nodes
 from ptxlab.equal.collectives import product_nodes
-from ptxlab.equal.memory import NOTHING
 from ptxlab.equal.multiplicands import at_bits, chunks, in_shared, scaled, with_zeros
 from ptxlab.equal.nodes import Ids
 from ptxlab.isa.asynchronous import Mma

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from ptxlab import ir
 from ptxlab.equal import collectives, tensor_memory, updates, warpgroups
 from ptxlab.equal.batches import Batch
-from ptxlab.equal.codes import Codes, is_symbolic, load, of_bytes
+from ptxlab.equal.codes import NOTHING, Codes, is_symbolic, load, of_bytes
 from ptxlab.equal.compute import UnknownStepError
-from ptxlab.equal.memory import NOTHING
 from ptxlab.equal.nodes import Ids
 from ptxlab.equal.plans import Plan
 from ptxlab.equal.refusal import RefusedError

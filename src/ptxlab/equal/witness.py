@@ -218,6 +218,8 @@ def _factor(nodes: Nodes, node: int) -> tuple[str, tuple[int, ...] | None]:
     """The name of a factor, and its index if it is an element of an array."""
     node = _through(nodes, node)
     kind = nodes.kind(node)
+    if kind.kind == "input" and kind.detail is None:
+        return kind.text, None
     if kind.kind == "input":
         array = kind.detail
         index = np.unravel_index(int(nodes.operands[0, node]), array.data.shape)
@@ -269,9 +271,9 @@ def _inputs_in_words(nodes: Nodes, a: int, b: int) -> list[str]:
 
 def _named(nodes: Nodes, element: tuple[str, int]) -> str:
     for operation in nodes.operations:
-        if operation.kind == "input" and operation.text == element[0]:
+        if operation.kind == "input" and operation.text == element[0] and operation.detail is not None:
             return str(operation.detail.element(element[1]))
-    return f"{element[0]}[{element[1]}]"
+    return element[0]
 
 
 def find_opaque(nodes: Nodes, field: Field, roots: Sequence[int]) -> int | None:
