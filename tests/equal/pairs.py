@@ -1,12 +1,15 @@
 """Pairs of kernels with known answers: half of them are the same, half have one planted difference.
 
 `python -m tests.equal.pairs [PART OF A NAME]` compares them, says what is wrong, and writes
-`evidence/equal_pairs.json`. Pairs of Triton need that package, those of CUDA C++ need nvcc; what is missing is said.
+`evidence/equal_pairs.json`, or the file after `--output`. Pairs of Triton need that package, those of CUDA C++ need nvcc;
+what is missing is said, and a pair that is missing here keeps the row that the evidence has of it.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import platform
 import re
 import sys
 import time
@@ -30,7 +33,7 @@ from tests.equal.kernels import FMA, NORM, ONLINE, PLAIN, product, rows
 
 SAME, DIFFERENT = ("same-bits", "same-function"), ("different",)
 SECONDS = 30.0  # of two cores, for each
-ROOT = Path(__file__).parents[2]
+EVIDENCE = Path(__file__).parents[2] / "evidence" / "equal_pairs.json"
 ROW = {"rows": 2, "columns": 70, "type": "f32"}
 TILE = {"m": 20, "n": 15, "k": 23}
 STEPS = {"type": "bf16", "m": 70, "n": 72, "k": 200}
@@ -267,7 +270,7 @@ def different() -> Iterator[Pair]:
     yield Pair("product of nvcc: = for +=", lambda: (cuda("product"), cuda("assigned")), DIFFERENT)
 
 
-def main(part: str) -> int:
+def main(part: str, output: Path) -> int:
     """Compare all pairs; how many answers are not right."""
     found, missing = [], []
     for pair in (*same(), *different()):
@@ -289,9 +292,14 @@ def main(part: str) -> int:
     wrong = [one for one in found if not one["is_right"]]
     if not part:
         versions = {name: _version(name) for name in ("numpy", "triton", "nvidia-cutlass-dsl", "nvidia-cuda-nvcc")}
-        result = {"pairs": len(found), "wrong": len(wrong), "over_30_s": sum(o["cpu_seconds"] > SECONDS for o in found),
-                  "missing": missing, "versions": versions, "found": found}  # fmt: skip
-        (ROOT / "evidence" / "equal_pairs.json").write_text(json.dumps(result, indent=1) + "\n")
+        machine = f"{platform.machine()}, {', '.join(f'{name} {one}' for name, one in versions.items() if one)}"
+        names = [one["name"] for one in found]
+        kept = [one for one in json.loads(EVIDENCE.read_text())["found"] if one["name"] not in names]
+        rows = [{**one, "machine": machine} for one in found] + [one for one in kept if "machine" in one]
+        left = [one for one in missing if one.partition(": No module")[0] not in [row["name"] for row in rows]]
+        result = {"pairs": len(rows), "wrong": sum(not one["is_right"] for one in rows), "missing": left,
+                  "over_30_s": sum(one["cpu_seconds"] > SECONDS for one in rows), "found": rows}  # fmt: skip
+        output.write_text(json.dumps(result, indent=1) + "\n")
     print(f"{len(found)} pairs, {len(wrong)} wrong, {len(missing)} missing")
     return len(wrong)
 
@@ -304,4 +312,8 @@ def _version(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(" ".join(sys.argv[1:]))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", nargs="*")
+    parser.add_argument("--output", type=Path, default=EVIDENCE)
+    asked = parser.parse_args()
+    sys.exit(bool(main(" ".join(asked.part), asked.output)))
