@@ -1,8 +1,8 @@
 """Pairs of kernels with known answers: half of them are the same, half have one planted difference.
 
 `python -m tests.equal.pairs [PART OF A NAME]` compares them, says what is wrong, and writes
-`evidence/equal_pairs.json`, or the file after `--output`. Pairs of Triton need that package, those of CUDA C++ need nvcc;
-what is missing is said, and a pair that is missing here keeps the row that the evidence has of it.
+`evidence/equal_pairs.json`, or the file after `--output`. Pairs of Triton need that package, those of CUDA C++ need
+nvcc; what is missing is said, and a pair that is missing here keeps the row that the evidence has of it.
 """
 
 from __future__ import annotations

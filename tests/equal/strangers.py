@@ -82,9 +82,10 @@ class Compiled:
         if kept is not None and kept.is_file():
             return ptxlab.parse(kept.read_text(), name=file.name)
         beside = [f"-I{folder / 'utils'}" for folder in list(file.parents)[:3] if (folder / "utils").is_dir()]
+        options = [option.replace("{root}", str(self._root)) for option in one.options]
         with chdir(file.parent), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            module = ptxlab.cuda(Path(file.name), one.target, ["-std=c++17", "-I.", *one.options, *beside],
+            module = ptxlab.cuda(Path(file.name), one.target, ["-std=c++17", "-I.", *options, *beside],
                                  instantiate=instances)  # fmt: skip
         if kept is not None:
             kept.parent.mkdir(parents=True, exist_ok=True)

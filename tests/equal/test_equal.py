@@ -367,3 +367,17 @@ def test_choices_by_numpy() -> None:
     kernel = rows(PLAIN, ("div.rn.f32 %f4, %f4, %f2;", choice), x=x, y=np.zeros_like(x))
     assert ptxlab.equal(kernel, lambda x: np.where(x < 0.5, x, 1.0)).level == "same-function"
     assert ptxlab.equal(kernel, lambda x: np.where(x < 0.25, x, 1.0)).level == "different"
+
+
+def test_an_atomic_sum_whose_old_value_nothing_reads() -> None:
+    x, y = np.arange(32, dtype=np.float32), np.zeros(1, np.float32)
+    at = ("mad.wide.u32 %rd2, %r1, 4, %rd2;", "")
+    atomic = ("st.global.f32 [%rd2], %f1;", "atom.global.add.f32 %f3, [%rd2], %f1;")
+    text = SHUFFLED.replace(*at).replace(*atomic)
+    kernel = ptxlab.parse(text, name="sum.ptx")["shuffled"]
+    total = ptxlab.equal(kernel, lambda x, y: y + (2 * x).sum() - x[0], [x, y], block=32)
+    assert total.level == "same-function"
+    read = ptxlab.parse(text.replace("ret;", "st.global.f32 [%rd1], %f3;\n ret;"), name="sum.ptx")["shuffled"]
+    refused = ptxlab.equal(read, kernel, [x, y], block=32)
+    assert refused.refusal is not None
+    assert "whose old value is read" in refused.refusal.why

@@ -60,6 +60,8 @@ class Replay:
         self.function = 0
         """The function that is replayed now; registers are by function and name."""
         self.plans = plans_of(trace.program)
+        self.reads = {use.name for plan in self.plans for use in plan.uses if use.role != "result"}
+        """The registers that any instruction reads."""
         self.threads_in_block = trace.accesses.threads_in_block
         self.pending: dict[int, dict[int, Any]] = defaultdict(dict)
         """Results of an instruction of several lanes, for those that complete it later."""

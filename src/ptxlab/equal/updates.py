@@ -36,7 +36,7 @@ def update(turn: Turn) -> None:
             data = of_bytes(turn.replay.columns.payload[start[:, None] + np.arange(size)])
             turn.memory.store(space, owner, address, data)
             turn.keep()
-        elif not (m.op == "add" or m.add) or turn.results:
+        elif not (m.op == "add" or m.add) or any(use.name in turn.replay.reads for use in turn.results):
             raise turn.refused("an atomic operation on an input that is not a sum, or whose old value is read")
         else:
             given = np.concatenate(values, axis=1)[:, index * size :][:, :size]
