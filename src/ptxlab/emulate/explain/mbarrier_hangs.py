@@ -50,7 +50,11 @@ def explain_phase(
         label,
         others=[*_history(launch, mbarrier), *labels][:3],
         notes=notes,
-        helps=[_ELSEWHERE if elsewhere else _help(mbarrier, bool(cycle) and is_untouched)],
+        helps=[
+            _ELSEWHERE
+            if elsewhere
+            else _overtaken(launch, mbarrier, others) or _help(mbarrier, bool(cycle) and is_untouched)
+        ],
     )
 
 
@@ -130,10 +134,26 @@ def _bytes(mbarrier: Mbarrier) -> str:
     return f"{expected - pending} of {expected} bytes"
 
 
+def _overtaken(launch: RunningLaunch, mbarrier: Mbarrier, others: Sequence[Group]) -> str:
+    """What to do where another group waits at an mbarrier one of whose phases no wait has seen; "" where none does."""
+    if mbarrier.arrived or skipped_phase(mbarrier) is not None:
+        return ""
+    for other in (one for one in others if one.status == thread_parts.AT_PHASE):
+        found = other.snapshot.mbarrier(other.first.waits_at)
+        skipped = skipped_phase(found)
+        if skipped is not None:
+            name = name_mbarrier(launch, other.first.waits_at)
+            return (
+                f"let {found.expected} arrive at {name} in a round, or initialise it with more: its phase {skipped} was "
+                "complete, and no wait has seen it"
+            )
+    return ""
+
+
 def _help(mbarrier: Mbarrier, is_cycle: bool) -> str:
     pending, arrived, bytes = mbarrier.pending, mbarrier.arrived, mbarrier.pending_bytes
     if is_cycle:
-        return "let the producer's first wait use parity 1: the phase before phase 0 counts as complete"
+        return "let one side's first wait use parity 1, in a ring the producer's: the phase before phase 0 counts as complete"
     if pending and arrived:
         return f"initialise the mbarrier with {arrived}, or let {pending} more arrive"
     skipped = skipped_phase(mbarrier)
