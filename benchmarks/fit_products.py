@@ -1,15 +1,15 @@
 """Fit what products of `wgmma_gemm` cost to times of variants of random sizes, train what corrects it, and judge both.
 
     python benchmarks/fit_products.py fit [FILE ...]     fits `Costs`, and prints them: takes half an hour
-    python benchmarks/fit_products.py train [FILE ...]   trains the network of `correction.py`: takes some minutes
+    python benchmarks/fit_products.py train [FILE ...]   trains the networks of `correction.py`: needs torch
     python benchmarks/fit_products.py judge [FILE ...]   what both are worth
     python benchmarks/fit_products.py keep FILE ...      writes evidence/random_products.json
 
-FILEs are what `random_sizes.py` collected, by default evidence/random_products.json; no GPU is needed. One size of
-eight is not learned from, and they are judged by those: how much longer the variant takes that is chosen than the
-fastest one that was measured. What counts is how variants of one size differ, so the mean error of each size counts for
-little, or nothing, and variants that are far from the fastest count for less. What is kept of each size is the medians
-of the fastest variants, and of as many of the others.
+FILEs are what `random_sizes.py` collected, by default evidence/random_products.json and random_products_middle.json; no
+GPU is needed. One size of eight is not learned from, and they are judged by those: how much longer the variant takes
+that is chosen than the fastest one that was measured. What counts is how variants of one size differ, so the mean error
+of each size counts for little, or nothing, and variants that are far from the fastest count for less. What is kept of
+each size is the medians of the fastest variants, and of as many of the others.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import COSTS, Costs, Problem, estimate
 from ptxlab.kernels.wgmma_gemm.correction import TABLE, corrections, inputs, networks
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "random_products.json"
+MIDDLE = EVIDENCE.with_name("random_products_middle.json")  # sizes between a quarter of a wave and four
 CYCLES = 1755.0  # of an SM in a microsecond
 SLOW = 1.5  # times the fastest: slower variants are left out
 FEW = 3  # samples of a variant that was measured only until it was clearly slower
@@ -39,7 +40,7 @@ MEAN = 0.3  # how much the mean error of a size counts
 LIMIT = 0.1  # errors beyond it count linearly
 KEPT = 8  # of the fastest variants of a size, and of the others
 HELD_OUT = 8  # one size of so many is not learned from
-HIDDEN, NETWORKS = (48, 24), 3  # units of the layers of a network, and networks whose mean counts
+HIDDEN, NETWORKS = (48, 24), 8  # units of the layers of a network, and networks whose mean counts
 EPOCHS, BATCH, RATE, DECAY = 100, 48, 3e-3, 0.02
 FAR = 3.0  # how much less variants count that are far from the fastest
 UNIT = 0.05  # errors of a correction that count 1
@@ -167,67 +168,61 @@ def judge(sizes: Sequence[Measured], costs: Costs = COSTS, corrected: bool = Tru
 
 
 class Lessons:
-    """What the network learns from: inputs of all variants, how far estimates are off, and how much each counts."""
+    """What networks learn from: inputs of the variants of a size, how far estimates are off, how much each counts."""
 
     def __init__(self, sizes: Sequence[Measured]) -> None:
-        read = []
+        shape = len(sizes), max(len(one.times) for one in sizes)
+        self.off, self.weights = np.zeros(shape, np.float32), np.zeros(shape, np.float32)  # 0: there is no variant
+        rows: list[list[list[float]]] = []
         for number, one in enumerate(sizes):
-            for shape, time in one.times.items():
-                cycles = estimate(one.problem, shape)
-                read.append((number, time / one.fastest, math.log(time / cycles), inputs(one.problem, shape, cycles)))
-        of, slower, off, given = zip(*read, strict=True)
-        self.given, self.off = np.array(given, np.float32), np.array(off, np.float32)
-        self.weights = np.exp(-FAR * (np.array(slower, np.float32) - 1))
-        self.starts = np.searchsorted(np.array(of), np.arange(len(sizes) + 1))
-        self.mean, self.deviation = self.given.mean(0), self.given.std(0) + 1e-6
-
-    def batch(self, sizes: Any) -> tuple[Any, Any, Any, Any]:
-        """Inputs, errors and weights of the variants of some sizes, and the size of each, numbered from 0."""
-        rows = np.concatenate([np.arange(*self.starts[number:][:2]) for number in sizes])
-        of = np.repeat(np.arange(len(sizes)), [np.diff(self.starts[number:][:2])[0] for number in sizes])
-        return (self.given[rows] - self.mean) / self.deviation, self.off[rows], self.weights[rows], of
+            rows.append([])
+            for at, (variant, time) in enumerate(one.times.items()):
+                cycles = estimate(one.problem, variant)
+                rows[-1].append(inputs(one.problem, variant, cycles))
+                self.off[number, at] = math.log(time / cycles)
+                self.weights[number, at] = math.exp(-FAR * (time / one.fastest - 1))
+        all_rows = np.array([row for of_size in rows for row in of_size], np.float32)
+        self.mean, self.deviation = all_rows.mean(0), all_rows.std(0) + 1e-6
+        self.given = np.zeros((*shape, all_rows.shape[1]), np.float32)
+        self.given[self.weights > 0] = (all_rows - self.mean) / self.deviation
+        self.count = len(all_rows) / len(sizes)  # of the variants of a size
 
 
-def train(lessons: Lessons, seed: int) -> list[Any]:
-    """The weights of a network, and what its layers add, by Adam on errors less the mean error of each size."""
-    chance = np.random.default_rng(seed)
-    widths = [lessons.given.shape[1], *HIDDEN, 1]
+def train(lessons: Lessons) -> list[list[Any]]:
+    """The weights of each network, and what its layers add, by Adam on errors less the mean error of each size.
+
+    All networks are trained at once, each in an order of its own.
+    """
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    chance = torch.Generator(device).manual_seed(0)
+    given, off, weights = (torch.tensor(one, device=device) for one in (lessons.given, lessons.off, lessons.weights))
     layers: list[Any] = []
-    for few, many in pairwise(widths):
+    for few, many in pairwise([given.shape[2], *HIDDEN, 1]):
         scale = math.sqrt(2 / few) * (0.1 if many == 1 else 1)
-        layers += [(chance.standard_normal((few, many)) * scale).astype(np.float32), np.zeros(many, np.float32)]
-    first, second = ([np.zeros_like(one) for one in layers] for _ in range(2))
-    count = len(lessons.starts) - 1
-    steps, step = EPOCHS * (count // BATCH), 0
-    while step < steps:
-        order = chance.permutation(count)
-        for start in range(0, count - BATCH + 1, BATCH):
-            step += 1
-            slopes = gradient(layers, *lessons.batch(order[start:][:BATCH]))
-            rate = RATE * (1 + math.cos(math.pi * min(step / steps, 1))) / 2
-            for number, slope in enumerate(slopes):
-                first[number] = 0.9 * first[number] + 0.1 * slope
-                second[number] = 0.99 * second[number] + 0.01 * slope**2
-                scale = np.sqrt(second[number] / (1 - 0.99**step)) + 1e-6
-                decay = DECAY * layers[number] if slope.ndim == 2 else 0
-                layers[number] = layers[number] - rate * (first[number] / (1 - 0.9**step) / scale + decay)
-    return layers
-
-
-def gradient(layers: list[Any], given: Any, off: Any, weights: Any, of: Any) -> list[Any]:
-    """How the loss of a batch depends on each number of the layers."""
-    values = [given]
-    for weight, added in zip(layers[:-2:2], layers[1:-2:2], strict=True):
-        values.append(np.maximum(values[-1] @ weight + added, 0))
-    errors = (values[-1] @ layers[-2] + layers[-1])[:, 0] - off
-    means = np.bincount(of, weights * errors) / np.bincount(of, weights)
-    back = (weights * (errors - means[of]) / UNIT**2 / len(of)).astype(np.float32)[:, None]
-    found: list[Any] = [None] * len(layers)
-    for number in range(len(layers) - 2, -1, -2):
-        value = values[number // 2]
-        found[number], found[number + 1] = value.T @ back, back.sum(0)
-        back = (back @ layers[number].T) * (value > 0)
-    return found
+        first = torch.randn(NETWORKS, few, many, device=device, generator=chance) * scale
+        layers += [first.requires_grad_(), torch.zeros(NETWORKS, 1, many, device=device, requires_grad=True)]
+    decayed = [{"params": layers[::2], "weight_decay": DECAY}, {"params": layers[1::2], "weight_decay": 0.0}]
+    adam = torch.optim.AdamW(decayed, lr=RATE, betas=(0.9, 0.99), eps=1e-6)
+    batches = len(given) // BATCH
+    slower = torch.optim.lr_scheduler.CosineAnnealingLR(adam, EPOCHS * batches)
+    for _ in range(EPOCHS):
+        order = torch.rand(NETWORKS, len(given), device=device, generator=chance).argsort(1)
+        for at in order[:, : batches * BATCH].split(BATCH, 1):
+            values, counts = given[at].flatten(1, 2), weights[at]
+            for number in range(0, len(layers), 2):
+                values = torch.baddbmm(layers[number + 1], values, layers[number])
+                values = values.relu() if number < len(layers) - 2 else values
+            errors = values.view(counts.shape) - off[at]
+            means = (counts * errors).sum(2, keepdim=True) / counts.sum(2, keepdim=True)
+            adam.zero_grad()
+            loss = (counts * (errors - means) ** 2).sum() / (2 * UNIT**2 * BATCH * lessons.count)
+            loss.backward()
+            adam.step()
+            slower.step()
+    arrays = [one.detach().cpu().numpy() for one in layers]
+    return [[one[at].squeeze(0) if len(one[at]) == 1 else one[at] for one in arrays] for at in range(NETWORKS)]
 
 
 def write(lessons: Lessons, trained: Sequence[list[Any]]) -> None:
@@ -258,7 +253,7 @@ def main() -> None:
     if mode == "keep":
         keep([*map(Path, paths)])
         return
-    sizes = [one for path in paths or [str(EVIDENCE)] for one in read(Path(path))]
+    sizes = [one for path in paths or [EVIDENCE, MIDDLE] for one in read(Path(path))]
     others = sizes[HELD_OUT - 1 :: HELD_OUT]
     learned = [one for number, one in enumerate(sizes) if number % HELD_OUT != HELD_OUT - 1]
     if mode == "fit":
@@ -268,7 +263,7 @@ def main() -> None:
         return
     if mode == "train":
         lessons = Lessons(learned)
-        write(lessons, [train(lessons, seed) for seed in range(NETWORKS)])
+        write(lessons, train(lessons))
     print("estimates alone")
     show(others, corrected=False)
     print("corrected")

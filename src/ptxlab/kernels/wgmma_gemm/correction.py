@@ -1,8 +1,9 @@
 """How much longer or shorter a variant takes than it is estimated to: what was learned from times on an H200.
 
 The mean of a few small networks, for all types, whose inputs are a product and a variant of it.
-`benchmarks/fit_products.py` trains them on seven of eight sizes of evidence/random_products.json, and judges them by
-the others. Only how variants of one product differ was learned, so that numbers are of use among these alone.
+`benchmarks/fit_products.py` trains them on seven of eight sizes of evidence/random_products.json and
+random_products_middle.json, and judges them by the others. Only how variants of one product differ was learned, so that
+numbers are of use among these alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ptxlab.kernels.wgmma_gemm.candidates import SMS, Problem, estimate, shapes
 
 TABLE = Path(__file__).with_name("correction.json")
 LIKELY = 160  # variants with the best estimates, of which the fastest is found
+DOUBT = 0.5  # how much what networks disagree about counts: the best of many is else often one that is misjudged
 
 
 def inputs(problem: Problem, shape: Shape, cycles: float) -> list[float]:
@@ -53,15 +55,16 @@ def networks() -> list[list[Any]]:
 
 
 def corrections(problem: Problem, variants: Sequence[Shape], cycles: Sequence[float]) -> Any:
-    """The logarithm of how many times as long each takes as estimated, but for what is the same for all."""
+    """The logarithm of how many times as long each may take as estimated, but for what is the same for all."""
     given = np.array([inputs(problem, *one) for one in zip(variants, cycles, strict=True)], np.float32)
     found = []
     for *hidden, weights, added in networks():
         values = given
         for matrix, more in zip(hidden[::2], hidden[1::2], strict=True):
             values = np.maximum(values @ matrix + more, 0)
-        found.append((values @ weights + added)[:, 0])
-    return np.mean(found, axis=0)
+        times = (values @ weights + added)[:, 0]
+        found.append(times - times.mean())
+    return np.mean(found, axis=0) + DOUBT * np.std(found, axis=0)
 
 
 def ranked(problem: Problem) -> list[Shape]:
