@@ -154,9 +154,13 @@ def _not_quick(items: list[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Most tests run a kernel once, for a moment: LLVM would take longer to optimise it than that saves."""
+    """Most tests run a kernel once, for a moment: LLVM would take longer to optimise it than that saves.
+
+    The runtime is optimised, and serves all of them.
+    """
     from ptxlab.emulate.translate import effort
 
+    effort.FEW_THREADS = 0
     effort.HIGHEST = 2 if item.config.option.optimised or item.get_closest_marker("optimised") else 0
 
 

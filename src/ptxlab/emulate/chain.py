@@ -15,7 +15,7 @@ from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import RunningLaunch
 from ptxlab.emulate.launch import Interrupted, compiled_for, configure, result_of, uncompiled
 from ptxlab.emulate.translate.arithmetic import Arithmetic, arithmetic_of
-from ptxlab.emulate.translate.compile import Compiled, runtime_code
+from ptxlab.emulate.translate.compile import Compiled, prepare_runtime
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import is_failure
 
@@ -35,7 +35,7 @@ def run_chain(grids: Sequence[Grid], space: AddressSpace) -> list[Result]:
 
     A grid that may overlap with the one before it is compared with all that one did, where that one lets it start.
     """
-    runtime_code()  # which is not the kernel's fault, if it takes a while
+    prepare_runtime()
     results: list[Result] = []
     before: RunningLaunch | None = None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Configuration, RunningLaunch
 from ptxlab.emulate.translate.arithmetic import Arithmetic, arithmetic_of
-from ptxlab.emulate.translate.compile import Compiled, compile_kernel, runtime_code
+from ptxlab.emulate.translate.compile import Compiled, compile_kernel, prepare_runtime
 from ptxlab.emulate.translate.preemption import NEVER, POINTS
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import Diagnostic, KernelError, error, is_failure, render
@@ -25,6 +26,7 @@ from ptxlab.report import Diagnostic, KernelError, error, is_failure, render
 if TYPE_CHECKING:
     from ptxlab.emulate.host.recording import HostRecorder
 
+LONG = 10  # seconds of `timeout` that include those which a runtime takes that is compiled for this kernel
 GRACE = 1.0  # seconds that compiling may take beside those of `timeout`
 
 
@@ -40,7 +42,9 @@ def launch(emulated: EmulatedModule, kernel: ir.Function, args: Sequence[Any], o
     """Run a kernel on this machine's cores."""
     arithmetic = arithmetic_of(emulated.module, kernel, emulated.digest, options)
     configuration = configure(emulated.module, kernel, options, arithmetic)
-    runtime_code(options.record is not None)  # which is not the kernel's fault, if it takes a while
+    is_patient = options.timeout is None or options.timeout >= LONG
+    threads = math.prod((*configuration.grid, *configuration.block)) if is_patient else None
+    prepare_runtime(options.record is not None, threads)
     started = time.perf_counter()
     timeout = options.timeout
     until = None if timeout is None else started + timeout + GRACE

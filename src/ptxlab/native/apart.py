@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Self
 
+from .cache import kept
 from .children import start_python
 from .engine import cached, compile_kept, compile_text, kept_as
 
@@ -73,10 +74,17 @@ class Compilation:
 
 def compile_at_once(texts: Sequence[tuple[str, int]]) -> list[bytes]:
     """Object files of several texts, each with its speed: on as many cores, or from the cache, as `compile_kept`."""
+    found = [kept(kept_as(*text)) for text in texts]
     try:
         with ExitStack() as stack:
-            running = [stack.enter_context(Compilation(text, speed=speed)) for text, speed in texts]
-            return [cached(kept_as(*text), one.result) for text, one in zip(texts, running, strict=True)]
+            running = [
+                None if code is not None else stack.enter_context(Compilation(text, speed=speed))
+                for (text, speed), code in zip(texts, found, strict=True)
+            ]
+            return [
+                code or b"" if one is None else cached(kept_as(*text), one.result)
+                for text, code, one in zip(texts, found, running, strict=True)
+            ]
     except (OSError, GaveUpError):  # another process cannot be started
         return [compile_kept(text, speed=speed) for text, speed in texts]
 

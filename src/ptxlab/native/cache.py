@@ -35,12 +35,43 @@ def cached(key: str, make: Callable[[], bytes], *, takes_long: bool = False) -> 
     folder = cache_folder()
     if folder is None:
         return make()
-    path = folder / hashlib.sha256(f"{_surroundings()}\n{key}".encode()).hexdigest()
+    path = _path(folder, key)
     found = _read(path)
     if found is None and takes_long:
         with _alone(path):
             found = _read(path) or _make(path, make)
     return _make(path, make) if found is None else found
+
+
+def kept(key: str) -> bytes | None:
+    """What `cached` keeps for this key, if it does."""
+    folder = cache_folder()
+    return None if folder is None else _read(_path(folder, key))
+
+
+def is_being_made(key: str) -> bool:
+    """Whether a process makes what `cached` would keep for this key, which `takes_long`; False without locks."""
+    folder = cache_folder()
+    if folder is None:
+        return False
+    try:
+        import fcntl
+
+        with _lock_of(_path(folder, key)).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        pass
+    return False
+
+
+def _lock_of(path: Path) -> Path:
+    return path.with_name(f".lock-{path.name}")
+
+
+def _path(folder: Path, key: str) -> Path:
+    return folder / hashlib.sha256(f"{_surroundings()}\n{key}".encode()).hexdigest()
 
 
 def _make(path: Path, make: Callable[[], bytes]) -> bytes:
@@ -53,7 +84,7 @@ def _make(path: Path, make: Callable[[], bytes]) -> bytes:
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Let one process after the other make a file, where the system has locks; none waits longer than `PATIENCE`."""
-    lock = path.with_name(f".lock-{path.name}")
+    lock = _lock_of(path)
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(ImportError, OSError):
             import fcntl

@@ -1,4 +1,4 @@
-"""Processes of Python beside this one, which import what this one would import and end when it does.
+"""Processes of Python beside this one, which import what this one would import and, unless detached, end when it does.
 
 `python -c` and `PYTHONPATH` would put the current folder, which may be a stranger's, before Python's own modules.
 """
@@ -17,12 +17,28 @@ SERVE = "from {} import serve; serve()"
 
 def start_python(module: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     """Start a process that calls `serve()` of a module of ptxlab; its output is a pipe to this one."""
+    return _start(module, "end_with_parent", *arguments, stdout=subprocess.PIPE, **options)
+
+
+def start_detached(module: str, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start a process that calls `serve()` of a module of ptxlab, at the lowest priority; it does not end with this."""
+    nothing = subprocess.DEVNULL
+    return _start(module, "yield_to_others", *arguments, stdin=nothing, stdout=nothing, stderr=nothing,
+                  start_new_session=True)  # fmt: skip
+
+
+def _start(module: str, first: str, *arguments: str, **options: Any) -> subprocess.Popen[bytes]:
     program = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
-        f"from ptxlab.native.children import end_with_parent; end_with_parent()\n{SERVE.format(module)}"
+        f"from ptxlab.native.children import {first}; {first}()\n{SERVE.format(module)}"
     )
-    command = [sys.executable, "-I", "-c", program, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, **options)
+    return subprocess.Popen([sys.executable, "-I", "-c", program, *arguments], **options)
+
+
+def yield_to_others() -> None:
+    """Run where no other process wants to."""
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(19)
 
 
 def end_with_parent() -> None:

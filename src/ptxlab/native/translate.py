@@ -157,6 +157,7 @@ def _table_text(name: str, values: tuple[int, ...]) -> str:
     return f'@"{name}" = private unnamed_addr constant [{len(values)} x {type.llvm}] [{entries}], align {type.size}\n'
 
 
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")  # fields with statements inside a statement
 _SOURCES: dict[str, dict[int, ast.FunctionDef]] = {}
 
 
@@ -166,11 +167,14 @@ def _definition(function: Any) -> ast.FunctionDef:
     found = _SOURCES.get(code.co_filename)
     if found is None:
         lines = linecache.getlines(code.co_filename, function.__globals__)
-        found = {}
-        for node in ast.walk(ast.parse("".join(lines))):
+        found = _SOURCES[code.co_filename] = {}
+        pending: list[ast.AST] = [*ast.parse("".join(lines)).body]
+        while pending:
+            node = pending.pop()
             if isinstance(node, ast.FunctionDef):
                 found[min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])] = node
-        _SOURCES[code.co_filename] = found
+            for field in _BLOCKS:
+                pending += getattr(node, field, ())
     if code.co_firstlineno not in found:
         raise TranslationError(
             f"{code.co_filename}:{code.co_firstlineno}: the text of `{function.__qualname__}` is not there"

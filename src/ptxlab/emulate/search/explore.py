@@ -20,7 +20,7 @@ from ptxlab.emulate.launch import GRACE, configure, diagnostics_of, uncompiled
 from ptxlab.emulate.search.directing import Director, Event, Moment, direct
 from ptxlab.emulate.search.exploration import Explorer
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
-from ptxlab.emulate.translate.compile import compile_kernel, runtime_code
+from ptxlab.emulate.translate.compile import compile_kernel, prepare_runtime
 from ptxlab.emulate.translate.preemption import LOGGED
 from ptxlab.native.apart import OutOfTimeError
 from ptxlab.report import Diagnostic
@@ -107,7 +107,7 @@ class Watch:
     """Stops the launch that runs when the time is over."""
 
     def __init__(self, seconds: float) -> None:
-        runtime_code()  # which is not the kernel's fault, if it takes a while
+        prepare_runtime()
         self.until = time.perf_counter() + seconds
         self._launch: RunningLaunch | None = None
         self._timer = threading.Timer(seconds, self._stop)

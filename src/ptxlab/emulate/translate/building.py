@@ -10,29 +10,48 @@ from typing import Any
 from ptxlab import ir
 from ptxlab.check.launch import registers_at_start
 from ptxlab.device.record import Recorded
+from ptxlab.emulate.runtime.asynchronous.bulk_copies import next_transfer
 from ptxlab.emulate.runtime.memory.recording import is_launch_recorded
+from ptxlab.emulate.runtime.schedule.schedule import deliver_operations, deliver_transfers
 from ptxlab.emulate.runtime.table import COLLECTIVES, ENTRIES, MULTIPLYING, RARE, RUNTIME
+from ptxlab.emulate.runtime.tensor_memory.operations import next_operation
 from ptxlab.emulate.translate import effort
 from ptxlab.emulate.translate.arithmetic import Arithmetic
 from ptxlab.emulate.translate.refuse import refuse
 from ptxlab.emulate.translate.unit import Unit
 from ptxlab.native.apart import compile_at_once
 from ptxlab.native.cache import Provisional
-from ptxlab.native.engine import VECTORS
+from ptxlab.native.engine import VECTORS, compile_text
 from ptxlab.native.functions import signature
 from ptxlab.native.translate import callees, emit, reachable
+
+# What lets asynchronous operations continue, by what each of them starts with.
+DELIVERED = {next_transfer: deliver_transfers, next_operation: deliver_operations}
+
+
+def compile_hastily(records: bool, calls: Sequence[str]) -> bytes:
+    """Compile what the host and a kernel need of the runtime, and do not optimise it; `calls` are in `Calls`."""
+    collectives = {signature(function).symbol: function for function in COLLECTIVES}
+    called = [RUNTIME.get(name) or collectives[name] for name in calls]
+    reached = {*reachable(called)}
+    known = _known(records) | {deliver: False for start, deliver in DELIVERED.items() if start not in reached}
+    return _packed([compile_text(emit(list(dict.fromkeys([*ENTRIES, *called])), known=known), speed=0)])
+
+
+def _known(records: bool) -> dict[Callable[..., Any], bool]:
+    """Where nothing is recorded, nothing asks whether it is."""
+    return {} if records else {is_launch_recorded: False}
 
 
 def compile_runtime(records: bool) -> bytes:
     """Compile the runtime; what few kernels run with less effort, so that the first launch does not wait for it.
 
-    One that `records` is for launches that are recorded; in the other, nothing asks whether they are.
+    One that `records` is for launches that are recorded.
 
     Many changes of the source leave the LLVM IR as it was: what was made of that is kept as well.
     """
     roots = [*RUNTIME.values(), *COLLECTIVES, *ENTRIES]
     everything = reachable(roots)
-    known = {} if records else {is_launch_recorded: False}
     texts = []
     for speed in (2, 1, VECTORS):
         own = [function for function in everything if _effort(function) == speed]
@@ -40,7 +59,7 @@ def compile_runtime(records: bool) -> bytes:
         called = _called(others)
         doors = [function for function in own if function in roots or function in called]
         elsewhere = [function for function in others if not signature(function).inline]
-        texts.append((emit(doors, elsewhere=elsewhere, known=known), speed))
+        texts.append((emit(doors, elsewhere=elsewhere, known=_known(records)), speed))
     return _packed(compile_at_once(texts))
 
 
@@ -82,6 +101,7 @@ def translate_kernel(
     begin = partial(Unit, module, kernel, checks, profile, preemption, arithmetic=arithmetic, record=record)
     unit, codes = effort.make(begin, until)
     facts = {
+        "calls": sorted(unit.calls.runtime_functions),
         "hints": unit.hints,
         "pairs": unit.pairs,
         "contracted": unit.contracted,

@@ -6,6 +6,9 @@ What is in the cache is loaded without the translator: `building.py` is imported
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from functools import cache, cached_property
 from typing import Any
 
@@ -19,7 +22,8 @@ from ptxlab.ir.shapes import match_of
 from ptxlab.isa import Match
 from ptxlab.isa.effects import Effects
 from ptxlab.native import engine
-from ptxlab.native.cache import sources
+from ptxlab.native.cache import cache_folder, is_being_made, kept, sources
+from ptxlab.native.children import start_detached
 from ptxlab.native.modes import CHECKED
 
 KEPT = 64  # kernels that stay linked
@@ -77,8 +81,67 @@ def runtime_code(records: bool = False) -> list[bytes]:
 
     Launches that are recorded have one of their own, which `records`.
     """
-    key = f"runtime {records} {_sources()}"
-    return _unpacked(engine.cached(key, lambda: _build_runtime(records), takes_long=True))
+    return _unpacked(engine.cached(_runtime_key(records), lambda: _build_runtime(records), takes_long=True))
+
+
+def _runtime_key(records: bool) -> str:
+    return f"runtime {records} {_sources()}"
+
+
+def prepare_runtime(records: bool = False, threads: int | None = None) -> None:
+    """Make the runtime, which is not the kernel's fault if it takes a while.
+
+    The first launch on a machine, if it is one of few threads, does not wait for it: what that kernel needs of the
+    runtime is compiled without being optimised, while another process makes all of it for the launches that follow.
+    """
+    if records in _linked:
+        return
+    is_small = threads is not None and threads <= effort.FEW_THREADS
+    if is_small and cache_folder() is not None and kept(_runtime_key(records)) is None and _has_maker(records):
+        _awaited.add(records)
+        return
+    runtime_code(records)
+    if records in _awaited:  # kernels are linked with it anew
+        _awaited.remove(records)
+        _hasty.clear()
+        _loaded.clear()
+
+
+def _has_maker(records: bool) -> bool:
+    """Whether a process makes the runtime; one is started if there is none."""
+    if records in _awaited or is_being_made(_runtime_key(records)):
+        return True
+    try:
+        _makers.append(start_detached(__name__, str(int(records))))
+    except OSError:
+        return False
+    return True
+
+
+def serve() -> None:
+    """Make the runtime for others; this is another process."""
+    runtime_code(bool(int(sys.argv[1])))
+
+
+_awaited: set[bool] = set()  # runtimes that launches of this process do without, as long as they are being made
+_makers: list[subprocess.Popen[bytes]] = []  # the processes that make them
+_hasty: dict[tuple[bool, tuple[str, ...]], engine.Library] = {}  # by what kernels call
+
+
+def _hasty_runtime(records: bool, calls: tuple[str, ...]) -> engine.Library:
+    """What a kernel needs of the runtime, not optimised."""
+    found = _hasty.get((records, calls))
+    if found is None or found.is_worn:
+        key = f"hasty {' '.join(calls)} {_runtime_key(records)}"
+        packed = engine.cached(key, lambda: _build_hastily(records, calls))
+        found = _hasty[records, calls] = engine.load(_unpacked(packed))
+    return found
+
+
+def _build_hastily(records: bool, calls: tuple[str, ...]) -> bytes:
+    from ptxlab.emulate.translate.building import compile_hastily
+
+    return compile_hastily(records, calls)
 
 
 def _build_runtime(records: bool) -> bytes:
@@ -93,8 +156,10 @@ def _build(*arguments: Any) -> bytes:
     return translate_kernel(*arguments)
 
 
-def _runtime(records: bool) -> engine.Library:
-    """The runtime in this process, which kernels are linked with."""
+def _runtime(records: bool, calls: Sequence[str]) -> engine.Library:
+    """The runtime in this process, which kernels are linked with that call these functions of it."""
+    if records in _awaited:
+        return _hasty_runtime(records, tuple(calls))
     found = _linked.get(records)
     if found is None or found.is_worn:
         found = _linked[records] = engine.load(runtime_code(records))
@@ -127,8 +192,9 @@ def compile_kernel(
         packed = engine.cached(
             key, lambda: _build(module, kernel, checks, profile, preemption, arithmetic, record, until)
         )
-        facts, *codes = _unpacked(packed)
-        loaded = json.loads(facts), engine.load(codes, libraries=[_runtime(record is not None)])
+        text, *codes = _unpacked(packed)
+        facts = json.loads(text)
+        loaded = facts, engine.load(codes, libraries=[_runtime(record is not None, facts["calls"])])
         if CHECKED:
             from ptxlab.emulate.translate.sharing import share_tables
 
