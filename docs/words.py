@@ -86,8 +86,11 @@ PATTERNS = {
     instead: re.compile(rf"(?<![a-z])(?:{words.replace(' ', SEPARATOR)})(?![a-z])", re.IGNORECASE)
     for instead, words in WORDS.items()
 }
-# What a match of a pattern has at least one of, as a whole word: most files have none, and need no search.
-NEEDED = {instead: set(re.findall("[a-z]+", words)) for instead, words in WORDS.items()}
+# The patterns that a match may start with a word of: they are tried where that word is, which is rare, not everywhere.
+STARTS: dict[str, list[str]] = {}
+for instead, words in WORDS.items():
+    for word in set(re.findall("[a-z]+", words)):
+        STARTS.setdefault(word, []).append(instead)
 
 
 class Found(NamedTuple):
@@ -107,11 +110,11 @@ def search(path: str, text: str) -> Iterator[Found]:
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text)  # a name like `LaneMail` is two words
     lines = text.split("\n")
     allowed = [re.compile(each.text) for each in ALLOWED if fnmatch(path, each.path)]
-    present = set(re.findall("[a-z]+", text.lower()))
-    for instead, pattern in PATTERNS.items():
-        for match in pattern.finditer(text) if present & NEEDED[instead] else ():
-            number = text.count("\n", 0, match.start())
-            if not any(each.search(lines[number]) for each in allowed):
+    for word in re.finditer("[A-Za-z]+", text):
+        for instead in STARTS.get(word.group().lower(), ()):
+            match = PATTERNS[instead].match(text, word.start())
+            number = text.count("\n", 0, word.start()) if match else 0
+            if match and not any(each.search(lines[number]) for each in allowed):
                 yield Found(path, number + 1, " ".join(match.group().split()), instead)
 
 
