@@ -17,7 +17,8 @@ def words(size: Size) -> str:
 
 
 FEW = {  # sizes that the emulator runs outside the bulk tier, 2 for others
-    "wgmma_attention": 1, "wgmma_attention_fp8": 1, "wgmma_attention_backward": 1,
+    "decode_attention": 1, "mma_attention": 1, "nvfp4_group_gemm": 1, "scaled_gemm": 1, "wgmma_attention": 1,
+    "wgmma_attention_backward": 1, "wgmma_attention_fp8": 1, "wgmma_grouped_gemm": 1,
 }  # fmt: skip
 CASES = [
     pytest.param(name, variant, size, id=f"{name}-{variant}-{words(size)}",
@@ -56,7 +57,12 @@ def test_it_is_right_on_a_gpu(name: str, variant: str, size: Size) -> None:
     run(name, variant, size, "cuda")
 
 
-@pytest.mark.parametrize("name", kernels.names())
+SELDOM = ("wgmma_attention_backward", "wgmma_attention_fp8")  # READMEs that take seconds, and call as others do
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.bulk] * (name in SELDOM)) for name in kernels.names()]
+)
 def test_its_readme_runs(name: str) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", kernels.readme(name), re.MULTILINE | re.DOTALL)
     assert blocks, "a README shows how the kernel is called"
