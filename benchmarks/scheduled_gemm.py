@@ -85,24 +85,28 @@ def warp_tiles() -> Schedule:
     return s.vectorize("a", "b", "c", 4)
 
 
-def tiles_of_warps(s: Schedule, m: int, n: int, k: int) -> Schedule:
+def tiles_of_warps(s: Schedule, m: int, n: int, k: int, blocks: int = 1) -> Schedule:
     """32 x 64 for a warp; lanes that differ in bit 0 read the same of B, such that differ in bits 1 to 3 of A."""
     s.tile(i=m, j=n).blocks()
     s.tile(i=32, j=64).threads()
     s.tile(i=16, j=32)
     s.tile(i=8).threads().tile(j=4).threads().tile(i=4).threads()
-    return s.tile(x=k).reorder("x", "i.2", "j.2", "i.5", "j.4").unroll("x.1")
+    if blocks > 1:
+        s.tile(x=k * blocks).tile(x=k).cluster()
+    else:
+        s.tile(x=k)
+    return s.reorder("x", "i.2", "j.2", "i.5", "j.4").unroll(f"x.{2 if blocks > 1 else 1}")
 
 
-def pipelined(m: int = 64, n: int = 256, k: int = 16, stages: int = 3, group: int = 8) -> Schedule:
-    s = tiles_of_warps(schedule(matmul), m, n, k)
+def pipelined(m: int = 64, n: int = 256, k: int = 32, stages: int = 2, group: int = 8, blocks: int = 1) -> Schedule:
+    s = tiles_of_warps(schedule(matmul), m, n, k, blocks)
     s.stage("a", in_="shared", transposed=True, pad=4).stage("b", in_="shared").stage("a", "b", in_="registers")
     s.vectorize("a", "b", "c", 4).pipeline(stages=stages)
     return s.raster(group).resident(max(1, 2 * 256 // s.state.thread_count))
 
 
-def prefetched(m: int = 64, n: int = 256, k: int = 16, stages: int = 3, group: int = 8) -> Schedule:
-    return pipelined(m, n, k, stages, group).prefetch()
+def prefetched(m: int = 64, n: int = 256, k: int = 32, stages: int = 2, group: int = 8, blocks: int = 1) -> Schedule:
+    return pipelined(m, n, k, stages, group, blocks).prefetch()
 
 
 STEPS = {
@@ -117,19 +121,24 @@ STEPS = {
     "prefetched": prefetched,
 }
 VARIANTS = {
-    "64x256x16, 3 stages": prefetched,
-    "64x256x16, 4 stages": lambda: prefetched(stages=4),
-    "64x256x32, 2 stages": lambda: prefetched(k=32, stages=2),
-    "64x256x8, 4 stages": lambda: prefetched(k=8, stages=4),
-    "128x128x16, 3 stages": lambda: prefetched(128, 128),
-    "128x128x32, 2 stages": lambda: prefetched(128, 128, 32, 2),
-    "64x256x32, 2 stages, not prefetched": lambda: pipelined(k=32, stages=2),
+    "64x256x16, 4 stages": lambda: prefetched(k=16, stages=4),
+    "64x256x16, 3 stages": lambda: prefetched(k=16, stages=3),
+    "64x256x32, 2 stages": prefetched,
+    "64x256x32, 2 stages, raster 16": lambda: prefetched(group=16),
+    "128x128x32, 2 stages": lambda: prefetched(128, 128),
+    "64x256x32, 2 stages, not prefetched": pipelined,
 }
-SMALLER = {
+TILES = {
     "64x256": prefetched,
-    "64x128": lambda: prefetched(64, 128),
-    "64x64": lambda: prefetched(64, 64),
-    "32x64": lambda: prefetched(32, 64),
+    "64x128": lambda: prefetched(64, 128, 16, 4),
+    "64x64": lambda: prefetched(64, 64, 16, 4),
+    "64x128, 2 blocks": lambda: prefetched(64, 128, 16, 4, blocks=2),
+    "64x128, 4 blocks": lambda: prefetched(64, 128, 16, 4, blocks=4),
+    "64x128, 8 blocks": lambda: prefetched(64, 128, 16, 4, blocks=8),
+    "64x64, 2 blocks": lambda: prefetched(64, 64, 16, 4, blocks=2),
+    "64x64, 4 blocks": lambda: prefetched(64, 64, 16, 4, blocks=4),
+    "64x64, 8 blocks": lambda: prefetched(64, 64, 16, 4, blocks=8),
+    "32x64, 4 blocks": lambda: prefetched(32, 64, 16, 4, blocks=4),
 }
 
 
@@ -220,7 +229,7 @@ def main() -> None:
     row("steps", {name: make() for name, make in steps.items()}, 4096, 4096, 4096)
     if given.variants:
         row("variants", {name: make() for name, make in VARIANTS.items()}, 4096, 4096, 4096)
-    tiles = {name: make() for name, make in SMALLER.items()}
+    tiles = {name: make() for name, make in TILES.items()}
     for size in random_sizes(given):
         row("random", tiles, *size)
     finish()

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from ptxlab.author import f32, u32
+from ptxlab.author import Pointer, b8, f32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Below, Value
 from ptxlab.schedule.elements import shared_address, store_bits, store_numbers
@@ -18,6 +18,7 @@ from ptxlab.schedule.plan import (
 )
 from ptxlab.schedule.reference import NEUTRAL
 from ptxlab.schedule.statements import Let, Load, Reduce, Store
+from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.tensor import write_multiply
 from ptxlab.schedule.walk import WARP, combination
 from ptxlab.schedule.writing import Writing
@@ -41,6 +42,8 @@ def write_leaf(w: Writing, leaf: Leaf) -> None:
             _update(w, one)
         elif leaf.kind == "multiply":
             write_multiply(w, leaf)
+        elif leaf.kind == "exchange":
+            _exchange(w, leaf, one)
         else:
             _combine(w, leaf, one)
 
@@ -106,7 +109,8 @@ def _store(w: Writing, one: Store) -> None:
     index = tuple(w.plan.index(part).replaced(w.addresses.numbers) for part in one.index)
     limits = [Below(b.value.replaced(w.addresses.numbers), b.limit) for b in outside(w, one.axes)]
     # Where several threads or blocks have the same number, the first of them stores it.
-    others = [n for n in (*w.state.blocks, *w.state.threads) if w.state.part(n).axis not in one.axes]
+    runs = (*w.state.blocks, *w.state.threads, *([w.state.cluster] if w.state.cluster else []))
+    others = [n for n in runs if w.state.part(n).axis not in one.axes]
     w.first = [Below(Linear.of(name), Linear.of(1)) for name in others]
     limits += w.first
     value = _expression(w, one.value)
@@ -194,3 +198,45 @@ def _combine(w: Writing, leaf: Leaf, one: Reduce) -> None:
                     emit(_COMBINE[one.operation], [total, value], out=total)
         for loop in inner:
             del w.addresses.numbers[loop]
+
+
+def _exchange(w: Writing, leaf: Leaf, one: Reduce) -> None:
+    """Combine a reduction among the blocks of a cluster: each thread adds what the same threads of others have."""
+    step, blocks = w.state.part(w.state.cluster).step, w.state.cluster_blocks
+    inner = [loop for loop in leaf.loops if loop not in w.addresses.numbers and loop in w.plan.unrolled]
+    counts = [range(w.state.count(w.state.part(loop)) or 1) for loop in inner]
+    totals = []
+    for numbers in product(*counts):
+        w.addresses.numbers.update(zip(inner, numbers, strict=True))
+        totals.append(w.made[_key(w, one)])
+    for loop in inner:
+        del w.addresses.numbers[loop]
+    fours = [totals[n : n + 4] for n in range(0, len(totals), 4)]
+    w.comment(f"{one.name} of all blocks of the cluster", step)
+    thread = w.thread if w.state.thread_count > 1 else u32(0)
+    own = emit("mad.lo.u32", [thread, 16, w.scratch[f"{one.name}_of_blocks"]], out=u32())
+    each = 16 * w.state.thread_count
+    if w.plan.reuses_memory and w.state.thread_count > 1:
+        w.comment("derived: all threads have read what was staged in this memory")
+        w.barrier(BLOCK)
+    for number, four in enumerate(fours):
+        store_bits(shared_address(own, each * number), [*four, *four[:1] * (4 - len(four))], None)
+    w.comment("derived: all blocks of the cluster have written their part")
+    _cluster_barrier()
+    others = [emit("mapa.shared::cluster.u32", [own, rank], out=u32()) for rank in range(blocks)]
+    for number, four in enumerate(fours):
+        for rank, other in enumerate(others):
+            source = Pointer(b8, "shared::cluster", other, offset=each * number)
+            values = emit("ld.shared::cluster.v4.f32", [source], out=tuple(f32() for _ in range(4)))
+            for total, value in zip(four, values, strict=False):
+                if rank:
+                    emit(_COMBINE[one.operation], [total, value], out=total)
+                else:
+                    emit("mov.f32", [value], out=total)
+    w.comment("derived: all blocks of the cluster have read it, before it is overwritten or its block is over")
+    _cluster_barrier()
+
+
+def _cluster_barrier() -> None:
+    emit("barrier.cluster.arrive.release.aligned", [])
+    emit("barrier.cluster.wait.acquire.aligned", [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -54,6 +55,8 @@ def write_kernel(plan: Plan) -> Kernel:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     body.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in types])  # type: ignore[attr-defined]
     directives: dict[str, tuple[int, ...]] = {"maxntid": (plan.state.launched,)}
+    if plan.state.cluster:
+        directives["reqnctapercluster"] = (1, 1, plan.state.cluster_blocks)
     if plan.state.resident:
         directives["minnctapersm"] = (plan.state.resident,)
     position = SourcePosition(known, known.co_firstlineno, 0)
@@ -62,23 +65,39 @@ def write_kernel(plan: Plan) -> Kernel:
 
 def shared_bytes(plan: Plan) -> int:
     """The dynamic shared memory of a launch."""
-    total = 0
-    for _, size, align in _memory(plan):
-        total = -(-total // align) * align + size
-    return total if total > STATIC_BYTES else 0
+    total = max((one.start + one.size for one in _memory(plan)), default=0)
+    return total if total > STATIC_BYTES or plan.reuses_memory else 0
 
 
-def _memory(plan: Plan) -> list[tuple[str, int, int]]:
-    """Arrays in shared memory: names, bytes and alignment. Copies of one stage in several loops are in a row."""
-    found = [
-        (f"{buffer.stage.array}_{number}", buffer.bytes, buffer.swizzle.period if buffer.swizzle else ALIGN)
-        for number, buffer in enumerate(plan.buffers)
-    ]
+@dataclass(frozen=True)
+class _Piece:
+    """An array in shared memory."""
+
+    name: str
+    start: int
+    size: int
+    align: int
+
+
+def _memory(plan: Plan) -> list[_Piece]:
+    """Arrays in shared memory. Copies of one stage in several loops are in a row."""
+    found: list[_Piece] = []
+
+    def add(name: str, size: int, align: int = ALIGN, start: int | None = None) -> None:
+        end = max((one.start + one.size for one in found), default=0)
+        found.append(_Piece(name, -(-end // align) * align if start is None else start, size, align))
+
+    for number, buffer in enumerate(plan.buffers):
+        add(f"{buffer.stage.array}_{number}", buffer.bytes, buffer.swizzle.period if buffer.swizzle else ALIGN)
     for node, _ in walk(plan.tree):
-        if isinstance(node, Leaf) and node.kind == "combine" and combination(plan.state, node.statement).scratch:
-            assert isinstance(node.statement, Reduce)
-            count = prod(plan.state.count(plan.state.part(name)) or 1 for name in node.loops)
-            found.append((f"{node.statement.name}_of_threads", count * plan.state.thread_count * 4, ALIGN))
+        if not isinstance(node, Leaf) or not isinstance(node.statement, Reduce):
+            continue
+        count = prod(plan.state.count(plan.state.part(name)) or 1 for name in node.loops)
+        if node.kind == "combine" and combination(plan.state, node.statement).scratch:
+            add(f"{node.statement.name}_of_threads", count * plan.state.thread_count * 4)
+        elif node.kind == "exchange":
+            size = -(-count // 4) * plan.state.thread_count * 16
+            add(f"{node.statement.name}_of_blocks", size, start=0 if plan.reuses_memory else None)
     return found
 
 
@@ -127,6 +146,9 @@ def _write_tiles(w: Writing, tree: list[Node]) -> None:
 
 def _write_blocks(w: Writing, number: Value) -> None:
     names = w.state.blocks
+    if w.state.cluster:
+        w.comment("the number of a block in its cluster", w.state.part(w.state.cluster).step)
+        w.addresses.registers[w.state.cluster] = ptx.ctaid.z.view(s32)
     if not names:
         return
     w.comment(f"the number of a block is that of {', '.join(names)}", w.state.part(names[0]).step)
@@ -161,15 +183,11 @@ def _write_threads(w: Writing) -> None:
 
 def _write_memory(w: Writing) -> None:
     memory = _memory(w.plan)
-    starts: list[Value] = []
     if shared_bytes(w.plan):
-        start, total = ptx.dynamic_shared(b32, align=max(align for _, _, align in memory)).address, 0
-        for _, size, align in memory:
-            total = -(-total // align) * align
-            starts.append(start + total if total else start)
-            total += size
+        start = ptx.dynamic_shared(b32, align=max(one.align for one in memory)).address
+        starts = [start + one.start if one.start else start for one in memory]
     else:
-        starts = [ptx.shared(b32, -(-size // 4), align=align, name=name).address for name, size, align in memory]
+        starts = [ptx.shared(b32, -(-one.size // 4), align=one.align, name=one.name).address for one in memory]
     for number in range(len(w.plan.buffers)):
         w.addresses.memory[number] = starts[number]
-    w.scratch = {name: start for (name, _, _), start in zip(memory, starts, strict=True)}
+    w.scratch = {one.name: start for one, start in zip(memory, starts, strict=True)}

@@ -85,15 +85,7 @@ def _node(w: Writing, node: Node) -> None:
             write_asynchronous(w, node)
         case Barrier():
             w.comment(f"derived: {node.reason}")
-            _barrier(w, node.level)
-
-
-def _barrier(w: Writing, level: int) -> None:
-    if level > 1:
-        # Warps that only copy do not take part.
-        emit("bar.sync", [1, w.state.thread_count] if w.state.specialized else [0])
-    else:
-        emit("bar.warp.sync", [w.warp_mask])
+            w.barrier(node.level)
 
 
 def _loop(w: Writing, loop: Loop) -> None:

@@ -32,12 +32,15 @@ class Loop:
 
 @dataclass(eq=False)
 class Leaf:
-    """One thing that a thread does: `init`, `update`, `let`, `store`; with others `combine`, `gather`, `multiply`."""
+    """One thing that a thread does: `init`, `update`, `let`, `store`.
+
+    With others: `multiply`, and for a number that they share `combine`, `gather` and `exchange`.
+    """
 
     kind: str
     statement: Statement
     loops: list[str] = field(default_factory=list)
-    """Of `combine` and `gather`: the loops around, which they do at once."""
+    """Of `combine`, `gather` and `exchange`: the loops around, which they do at once."""
 
 
 @dataclass(eq=False)
@@ -222,6 +225,19 @@ class Plan:
             return {}
         return {buffer.stage.array: buffer for buffer in self.buffers if buffer.slots > 1}
 
+    @property
+    def reuses_memory(self) -> bool:
+        """Whether what blocks of a cluster exchange is where the ring was: nothing reads the ring after the sum."""
+        sums = [one for one in self.state.algorithm.statements if isinstance(one, Reduce)]
+        staged = {buffer.stage.array for buffer in self.buffers}
+        others = [one for one in self.state.algorithm.statements if not isinstance(one, Reduce)]
+        return (
+            bool(self.state.cluster)
+            and len(sums) == 1
+            and all(buffer.slots > 1 for buffer in self.buffers)
+            and not any(load.array in staged for one in others for load in loads(one))
+        )
+
     def axis(self, name: str) -> Linear:
         """The index of an axis as a sum of its parts."""
         found = Linear()
@@ -289,6 +305,8 @@ def _leaves(state: State) -> list[Leaf]:
                 found.append(Leaf("update", one, inner))
             if any(state.part(name).axis in one.over for name in state.threads):
                 found += [Leaf("combine", one, loops), Leaf("gather", one, loops)]
+            if state.cluster and state.part(state.cluster).axis in one.over:
+                found.append(Leaf("exchange", one, loops))
         else:
             found.append(Leaf("let" if isinstance(one, Let) else "store", one, loops))
     return found
@@ -303,9 +321,9 @@ def _nest(state: State, leaves: list[Leaf]) -> list[Node]:
         end = start + 1
         if not first.loops:
             found.append(first)
-        elif first.kind == "combine" and not _shares(state, leaves, start):
-            found += [first, leaves[start + 1]]  # all iterations at once
-            end = start + 2
+        elif first.kind in ("combine", "exchange") and not _shares(state, leaves, start):
+            end = start + (2 if first.kind == "combine" else 1)
+            found += leaves[start:end]  # all iterations at once
         else:
             part = state.part(first.loops[0])
             while part.axis in first.statement.axes and end < len(leaves) and _starts(leaves[end], part):
@@ -323,9 +341,11 @@ def _starts(leaf: Leaf, part: Part) -> bool:
 
 
 def _shares(state: State, leaves: list[Leaf], start: int) -> bool:
-    """Whether a statement after a `combine` and its `gather` starts with the same loop."""
-    part = state.part(leaves[start].loops[0])
-    return start + 2 < len(leaves) and _starts(leaves[start + 2], part)
+    """Whether a statement after all that combines a number starts with the same loop."""
+    part, end = state.part(leaves[start].loops[0]), start
+    while end < len(leaves) and leaves[end].kind in ("combine", "gather", "exchange"):
+        end += 1
+    return end < len(leaves) and _starts(leaves[end], part)
 
 
 def _unrolled(plan: Plan) -> set[str]:
@@ -490,7 +510,7 @@ def _prefetch(plan: Plan, loop: Loop, fills: list[Fill], rest: list[Node], stage
 def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]) -> Buffer:
     """The box of an array that a block reads in an iteration."""
     state = plan.state
-    outside = {loop.part.name for loop in path} | set(state.blocks)
+    outside = {loop.part.name for loop in path} | {*state.blocks, state.cluster}
     found = [load for leaf in leaves for load in reads(leaf) if load.array == stage.array]
     boxes = []
     for dimension in range(len(found[0].index)):

@@ -34,6 +34,7 @@ from ptxlab.schedule.reference import compute
 from ptxlab.schedule.state import State
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.steps.blocks import blocks
+from ptxlab.schedule.steps.cluster import cluster
 from ptxlab.schedule.steps.persistent import persistent
 from ptxlab.schedule.steps.pipeline import pipeline
 from ptxlab.schedule.steps.prefetch import prefetch
@@ -55,6 +56,7 @@ STEPS: dict[str, Callable[..., State]] = {
         tile,
         blocks,
         threads,
+        cluster,
         reorder,
         tensorize,
         stage,
@@ -140,6 +142,10 @@ class Schedule:
     def threads(self, *loops: str) -> Self:
         """Run loops by threads: those named, or those that `tile` has just cut."""
         return self._take("threads", loops, {})
+
+    def cluster(self, *loops: str) -> Self:
+        """Share a loop that is reduced over among the blocks of a cluster."""
+        return self._take("cluster", loops, {})
 
     def reorder(self, *loops: str) -> Self:
         """Nest loops in this order."""
@@ -267,6 +273,9 @@ class Schedule:
         grid = [math.prod(counts)] if self.state.group else counts[::-1] or [1]
         if made.state.persistent:
             grid = [min(grid[0], SMS)]
+        blocks = self.state.cluster_blocks
+        if blocks > 1:
+            grid = [*[*grid, 1, 1][:2], blocks]
         for count, axis in zip(grid, _GRID, strict=False):
             if count > MOST_BLOCKS[axis]:
                 said = f"{count:,} blocks in dimension {axis} of the grid, which has {MOST_BLOCKS[axis]:,} at most"
@@ -283,7 +292,12 @@ class Schedule:
         }
         args = [*(maps.get(n, a) for n, a in zip(self.algorithm.parameters, arguments, strict=True)), *free.values()]
         return Launch(
-            kernel, tuple(max(count, 1) for count in grid), made.state.launched, args, shared=shared_bytes(made)
+            kernel,
+            tuple(max(count, 1) for count in grid),
+            made.state.launched,
+            args,
+            shared=shared_bytes(made),
+            cluster=(1, 1, blocks) if blocks > 1 else None,
         )
 
     def launch(self, *arguments: Any, **how: Any) -> Any:
@@ -392,7 +406,9 @@ class Schedule:
         """How long a launch takes on an H200, of arrays or of sizes, and what limits it."""
         given = arguments or self.draw({**self.some_sizes(), **self.sizes, **sizes})
         launch = self.launch_of(*given)
-        return estimate(launch.kernel, launch.grid, launch.block, launch.args, shared=launch.shared)
+        return estimate(
+            launch.kernel, launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster
+        )
 
     def barriers(self) -> Iterator[str]:
         """Why each barrier of the kernel is there."""

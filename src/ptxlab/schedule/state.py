@@ -92,6 +92,8 @@ class State:
     order: tuple[str, ...]
     """All parts; those that threads run in order are nested as they are here."""
     blocks: tuple[str, ...] = ()
+    cluster: str = ""
+    """The part that the blocks of a cluster run, of a loop that is reduced over."""
     threads: tuple[str, ...] = ()
     """The last one changes from a thread to the next."""
     stages: tuple[Stage, ...] = ()
@@ -173,7 +175,7 @@ class State:
             self.refuse("illegal-step", f"there is no loop `{text}`", f"loops are {known}")
         found = [part.name for part in self.parts[text] if part.role == role]
         if not found:
-            roles = {"block": "blocks", "thread": "threads"}
+            roles = {"block": "blocks", "thread": "threads", "cluster": "a cluster"}
             self.refuse("illegal-step", f"all of `{text}` is run by {roles[self.parts[text][-1].role]} already")
         return found
 
@@ -184,6 +186,11 @@ class State:
         for name in self.threads:
             count *= self.count(self.part(name)) or 1
         return count
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks that share a reduction."""
+        return (self.count(self.part(self.cluster)) or 1) if self.cluster else 1
 
     @property
     def launched(self) -> int:

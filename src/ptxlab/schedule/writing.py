@@ -13,6 +13,7 @@ from ptxlab.schedule.address import Addresses, Below, Value
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.plan import Buffer, Plan
 from ptxlab.schedule.statements import Load, Statement
+from ptxlab.schedule.synchronize import BLOCK
 from ptxlab.schedule.walk import WARP
 
 
@@ -61,6 +62,13 @@ class Writing:
         """A line of text, with the step that it is from."""
         made = f"{self.state.steps[step]}: " if step is not None and step < len(self.state.steps) else ""
         self.trace.lines.append(f"    // {made}{text}".encode("ascii", "replace").decode())
+
+    def barrier(self, level: int) -> None:
+        """All threads that compute wait for each other, or those of a warp."""
+        if level < BLOCK:
+            emit("bar.warp.sync", [self.warp_mask])
+        else:  # a warp that only copies does not take part
+            emit("bar.sync", [1, self.state.thread_count] if self.state.specialized else [0])
 
     @property
     def warp_mask(self) -> int:

@@ -20,7 +20,7 @@ def blocks(state: State, *loops: str) -> State:
             state.refuse(
                 "carried-dependence",
                 f"`{part.axis}` carries a dependence: it is reduced over, and blocks do not share registers",
-                "threads can share a reduction: `threads`",
+                "threads can share a reduction, and blocks of a cluster: `threads`, `cluster`",
             )
         if any(stage.at == name for stage in state.stages):
             state.refuse("illegal-step", f"data is staged in `{name}` already", "map before `stage`")

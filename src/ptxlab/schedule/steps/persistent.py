@@ -13,6 +13,8 @@ def persistent(state: State) -> State:
         state.refuse(
             "illegal-step", "no warp of its own copies: tiles of a block would share memory", "`specialize` first"
         )
+    if state.cluster:
+        state.refuse("illegal-step", "blocks of a cluster compute one tile together, and are over then")
     if not state.group:
         state.refuse("illegal-step", "tiles have no order", "`raster(8)` first")
     return replace(state, persistent=True, tiled=())

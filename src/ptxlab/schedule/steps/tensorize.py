@@ -112,7 +112,7 @@ def _check_tiles(state: State, tensor: Tensor) -> None:
                 f"a {who} multiplies a multiple of {every} iterations of `{axis}` at a time: {said}",
                 f"`tile({axis}={every * (4 if axis == tensor.depth else 2)})` last, and leave that to each {who}",
             )
-        if axis == tensor.depth and any(p.role != "serial" for p in state.parts[axis]):
+        if axis == tensor.depth and any(p.role not in ("serial", "cluster") for p in state.parts[axis]):
             state.refuse("illegal-step", f"`{axis}` is run by threads or blocks")
     columns = state.parts[tensor.columns][-1].extent or 0
     if columns > MOST_COLUMNS[tensor.unit]:
