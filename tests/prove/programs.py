@@ -32,8 +32,8 @@ class _Maker:
 
     def __init__(self, random: Random) -> None:
         self.random, self.lines = random, list[str]()
-        chosen = random.choice([{}, {"warp": 2, "shuffle": 0.5}, {"guarded": 1}, {"copy": 2, "wait": 2}])
-        self.extras: dict[str, float] = dict(chosen)
+        rare: list[dict[str, float]] = [{}, {"warp": 2, "shuffle": 0.5}, {"guarded": 1}, {"copy": 2, "wait": 2}]
+        self.extras = random.choice(rare)
         self.count = 0
 
     def number(self) -> int:

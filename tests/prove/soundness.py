@@ -4,8 +4,8 @@
 
 A kernel that is proved is launched with several grids, sizes and schedules, with all detectors, and its smallest
 launches are explored: all schedules that differ, up to a limit. A mutant of a proved kernel loses a barrier or a wait,
-or has another address, mask, comparison or limit. One that is proved too is run in the same way: where no run goes wrong
-it is counted as equivalent, with its change, for a person to look at.
+or has another address, mask, comparison or limit. One that is proved too is run in the same way: where no run goes
+wrong it is counted as equivalent, with its change, for a person to look at.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import argparse
 import json
 import re
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from random import Random
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -111,15 +112,17 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no more are started")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     each = -(-given.mutants * 4 // given.kernels)  # at least a quarter is proved
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     seeds = [(given.first + number, each) for number in range(given.kernels)]
+    end = monotonic() + given.seconds
     with ProcessPoolExecutor(given.processes, max_tasks_per_child=50) as pool:
-        for found in pool.map(judge, seeds):
-            for row in found:
+        for done in as_completed([pool.submit(judge, one) for one in seeds]):
+            for row in done.result():
                 kind = "kernel" if row["change"] is None else "mutant"
                 counts[f"{kind} {row['level']}"] += 1
                 if row.get("wrong"):
@@ -127,6 +130,9 @@ def main() -> None:
                     print(f"proved, but wrong: {row}", flush=True)
                 if kind == "mutant" and row["level"] == "proved":
                     rows.append(row)
+            if monotonic() > end:
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
     print(json.dumps(dict(counts), indent=1))
     if given.output is not None:
         written = {"counts": counts, "first": given.first, "proved mutants": rows}

@@ -21,7 +21,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -100,7 +100,7 @@ def judge(one: Stranger, timeout: float) -> list[dict[str, Any]]:
                 timeout=timeout,
             )
             row |= {"grid": "any" if not assume else grid, "level": found.level}
-            if found.level != "not-proved":
+            if found.level == "proved" or (one.is_twin and found.counterexample is not None):
                 break
         row["seconds"] = round(time.process_time() - start, 1)
         if found.counterexample is not None:
@@ -162,9 +162,11 @@ def main() -> None:
     chosen = [one for one in strangers(given.folder, given.ptx, given.only) if compile(one, given.header)]
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(given.processes, max_tasks_per_child=20) as pool:
-        for found in pool.map(_judge, [(one, given.timeout) for one in chosen]):
+        for done in as_completed([pool.submit(_judge, (one, given.timeout)) for one in chosen]):
+            found = done.result()
             rows += found
             print("\n".join(map(spell, found)), flush=True)
+    rows.sort(key=lambda row: (row["file"], row["twin"]))
     result = summary(rows)
     print(json.dumps(result, indent=2))
     if given.output is not None:

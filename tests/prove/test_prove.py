@@ -112,6 +112,103 @@ def test_a_barrier_orders() -> None:
     assert wrong.counterexample.finding.code == "data-race"
 
 
+COPY = """
+shl.b32 %r1, %t, 2; mov.u32 %r2, tile; add.u32 %r2, %r2, %r1; mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x;
+cp.async.ca.shared.global [%r2], [%d1], 4;
+cp.async.commit_group;
+{barrier}
+xor.b32 %r3, %t, {flip}; shl.b32 %r3, %r3, 2; mov.u32 %r4, tile; add.u32 %r4, %r4, %r3;
+ld.shared.u32 %r5, [%r4];
+"""
+STORE = COPY.replace("cp.async.ca.shared.global [%r2], [%d1], 4;\ncp.async.commit_group;", "st.shared.u32 [%r2], %t;")
+MATRIX = """
+mov.u32 %r2, tile; and.b32 %r3, %t, 15; shl.b32 %r3, %r3, 4; add.u32 %r4, %r2, %r3;
+setp.gt.u32 %p1, %t, 15;
+@%p1 bra next;
+st.shared.v4.u32 [%r4], {{%t, %t, %t, %t}};
+next:
+{barrier}
+ldmatrix.sync.aligned.m8n8.x1.shared.b16 {{%r5}}, [%r4];
+"""
+ORDERS = [
+    (COPY, "cp.async.wait_group 0;\nbar.sync 0;", 1, "proved"),
+    (COPY, "cp.async.wait_all;\nbar.sync 0;", 1, "proved"),
+    (COPY, "cp.async.wait_group 1;\nbar.sync 0;", 1, "not-proved"),
+    (COPY, "bar.sync 0;\ncp.async.wait_group 0;", 1, "not-proved"),
+    (COPY, "cp.async.wait_group 0;", 1, "not-proved"),
+    (COPY, "cp.async.wait_group 0;", 0, "proved"),
+    (COPY, "", 0, "not-proved"),
+    (STORE, "bar.warp.sync -1;", 1, "proved"),
+    (STORE, "bar.warp.sync -1;", 32, "not-proved"),
+    (STORE, "setp.gt.u32 %p1, %n, 3;\n@%p1 bar.sync 0;", 1, "not-proved"),
+    (STORE, "setp.gt.u32 %p1, %t, 3;\nbar.red.popc.u32 %r7, 0, %p1;", 32, "proved"),
+    (MATRIX, "bar.sync 0;", 0, "proved"),
+    (MATRIX, "", 0, "not-proved"),
+]
+
+
+@needs_solver
+@pytest.mark.parametrize(("text", "barrier", "flip", "level"), ORDERS)
+def test_what_orders(text: str, barrier: str, flip: int, level: str) -> None:
+    found = ptxlab.prove(
+        kernel(text.format(barrier=barrier, flip=flip)), assume=["len(x) == 64", "grid.x == 1"], replays=False
+    )
+    assert found.level == level, str(found)
+
+
+RING = """
+mov.u32 %r2, tile; shr.u32 %r1, %t, 1; shl.b32 %r1, %r1, 2; add.u32 %r2, %r2, %r1;
+and.b32 %r10, %t, 1; setp.eq.u32 %p3, %r10, 0;
+mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x;
+@%p3 cp.async.ca.shared.global [%r2], [%d1], 4;
+cp.async.commit_group;
+mov.u32 %r3, 0;
+mov.u32 %r11, tile; xor.b32 %r12, %t, 2; shr.u32 %r12, %r12, 1; shl.b32 %r12, %r12, 2; add.u32 %r11, %r11, %r12;
+loop:
+add.u32 %r4, %r3, 1;
+setp.ge.u32 %p1, %r4, %n;
+@%p1 bra last;
+and.b32 %r5, %r4, 1; shl.b32 %r5, %r5, 7; add.u32 %r5, %r5, %r2;
+mad.lo.u32 %r6, %r4, 64, %t; mul.wide.u32 %d2, %r6, 4; add.u64 %d2, %d2, %x;
+@%p3 cp.async.ca.shared.global [%r5], [%d2], 4;
+last:
+cp.async.commit_group;
+cp.async.wait_group 1;
+bar.sync 0;
+and.b32 %r7, %r3, 1; shl.b32 %r7, %r7, 7; add.u32 %r7, %r7, %r11;
+ld.shared.u32 %r8, [%r7];
+bar.sync 1;
+mov.u32 %r3, %r4;
+setp.lt.u32 %p2, %r3, %n;
+@%p2 bra loop;
+"""
+
+
+@needs_solver
+@pytest.mark.parametrize(
+    ("change", "level"),
+    [
+        (("", ""), "proved"),
+        (("wait_group 1", "wait_group 2"), "counterexample"),
+        (("bar.sync 0;", ""), "counterexample"),
+        (("bar.sync 1;", ""), "counterexample"),
+    ],
+)
+def test_a_ring_of_two_stages(change: tuple[str, str], level: str) -> None:
+    found = ptxlab.prove(kernel(RING.replace(*change)), assume=["len(x) == 64 * n", "n > 0", "grid.x == 1"])
+    assert found.level == level, str(found)
+
+
+@needs_solver
+def test_bounds_can_be_assumed() -> None:
+    body = "mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x;\nst.global.u32 [%d1], %t;"
+    assert ptxlab.prove(kernel(body), assume="grid.x == 1", replays=False).level == "not-proved"
+    found = ptxlab.prove(kernel(body), assume="grid.x == 1", bounds=False)
+    assert found.level == "proved", str(found)
+    assert "accesses are in bounds of their array or variable" in found.assumptions
+    assert ptxlab.prove(kernel(body), bounds=False, replays=False).level == "not-proved"  # blocks race
+
+
 @needs_solver
 def test_blocks_race() -> None:
     """The grid is any: without `grid.x == 1`, blocks write the same elements."""
@@ -179,7 +276,11 @@ UNKNOWN = [
     ("mul.wide.u32 %d1, %t, 4; add.u64 %d1, %d1, %x; ld.global.u32 %r1, [%d1]; mul.wide.u32 %d2, %r1, 4;"
      " add.u64 %d2, %d2, %x;\nst.global.u32 [%d2], %t;", "a value from memory"),
     ("setp.lt.u32 %p1, %t, 5; @%p1 bra skip;\nbar.sync 0;\nskip:", "threads of one block may decide differently"),
-    ("cp.async.wait_all;", "asynchronous operations are not followed"),
+    ("mbarrier.init.shared.b64 [tile], 1;", "asynchronous operations are not followed"),
+    ("setp.lt.u32 %p1, %t, 5; @%p1 bra skip;\nshfl.sync.bfly.b32 %r1, %t, 1, 31, -1;\nskip:",
+     "threads of one warp may decide differently"),
+    ("bar.warp.sync 15;", "a mask of lanes other than a constant for the whole warp is not followed"),
+    ("setp.gt.u32 %p1, %t, 3;\n@%p1 bar.sync 0;", "threads of one block may decide differently"),
     ("bar.sync 1, 32;", "a barrier for a part of the block is not followed"),
 ]  # fmt: skip
 

@@ -47,6 +47,8 @@ class Bits(Translation):
             self.facts.append(variable >= atom.low if signed else z3.UGE(variable, atom.low))
         if atom.high < high:
             self.facts.append(variable <= atom.high if signed else z3.ULE(variable, atom.high))
+        if more < 0:
+            self.facts.append(z3.UGE(variable, -more))
         return variable + more if more else variable
 
     def _operation(self, atom: Atom, step: Step) -> Any | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from math import prod
 
-from ptxlab.flow.expressions import Linear
+from ptxlab.flow.expressions import Linear, linear
 from ptxlab.flow.symbolic import WORD
 from ptxlab.isa import Match
 from ptxlab.isa import effects as isa
 
 from .registers import Registers, address_type
 from .segments import Access, Decision, Here, Notes, Segment, UnsupportedError, joined
-from .terms import TRUE, is_uniform
+from .terms import FALSE, TRUE, is_uniform
 
 
 class Effects:
@@ -36,6 +36,8 @@ class Effects:
         if effects.does("textures", "look_up") and not effects.accesses:
             self.notes.reads_textures = True
             return here.segment
+        if effects.uses("async_copy"):
+            return self._copy(here, match)
         if effects.steps:
             raise UnsupportedError(at, f"asynchronous operations are not followed: `{text}`")
         segment = self._collective(here, match) if effects.converges else here.segment
@@ -45,8 +47,29 @@ class Effects:
             is_followed = access.kind == "load" or not effects.converges  # lanes may access memory for each other
             if access.is_async or access.bytes is None or not is_followed:
                 raise UnsupportedError(at, f"`{text}` is not followed")
-            self._access(here, match, access)
+            self._access(here, match, access, access.bytes)
         return segment
+
+    def _copy(self, here: Here, match: Match) -> Segment:
+        """Note the start of an asynchronous copy, a commit of those before it, or a wait for groups of them."""
+        effects, terms = match.effects, self.terms
+        after = self.notes.segment(here.loops)
+        here.segment.successors.append((after, None))
+        if not effects.accesses and here.guard == TRUE and {one.name for one in effects.steps} <= {"commit", "wait"}:
+            count = self._operand(here, match, "n")
+            after.commits = int(effects.does("async_copy", "commit"))
+            if effects.does("async_copy", "wait") and (count is None or count.is_constant):
+                after.waits = 0 if count is None else count.constant
+            return after
+        size = self._operand(here, match, "size")
+        if {one.name for one in effects.steps} != {"start"} or size is None or not size.is_constant:
+            raise UnsupportedError(here.at, f"`{self.facts.instructions[here.at].opcode.text}` is not followed")
+        for access in effects.accesses:
+            read = self._operand(here, match, "read") if access.kind == "load" else None  # fewer bytes than the size
+            is_done = TRUE if read is None else terms.negated(terms.equal(read, linear(WORD, 0)))
+            if is_done != FALSE:
+                self._access(here._replace(guard=terms.every([here.guard, is_done])), match, access, size.constant)
+        return after
 
     def _is_plain(self, match: Match) -> bool:
         """Whether an instruction does nothing but compute."""
@@ -95,9 +118,8 @@ class Effects:
         here.segment.successors.append((after, None))
         return after
 
-    def _access(self, here: Here, match: Match, access: isa.Access) -> None:
-        assert access.bytes is not None
-        at, bytes = here.at, access.bytes
+    def _access(self, here: Here, match: Match, access: isa.Access, bytes: int) -> None:
+        at = here.at
         instruction = self.facts.instructions[at]
         extent = match.effects.extents.get(access.operand)
         align = extent.align if extent is not None and isinstance(extent.align, int) else bytes
@@ -109,7 +131,7 @@ class Effects:
                 here.segment.accesses.append(
                     Access(at, self.notes.lines[at], access.kind, (access.space or "generic").partition("::")[0], bytes,
                            align, max(1, min(element, bytes)), access.order, address, joined(here.path, here.guard),
-                           here.segment, match.effects.converges)
+                           here.segment, match.effects.converges, access.is_async)
                 )  # fmt: skip
                 return
         raise UnsupportedError(at, f"the address of `{instruction.opcode.text}` is not followed")

@@ -259,6 +259,8 @@ class Integers(Translation):
             return Poly.of(more)
         if atom.type.kind == "p":
             return z3.Bool(named)
+        if more < 0:
+            self.facts.append(z3.Int(named) >= atom.low - more)
         return self.space.variable(named, atom.low, atom.high).plus(Poly.of(more))
 
     def _operation(self, atom: Atom, step: Step) -> Any | None:

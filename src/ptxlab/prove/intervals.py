@@ -7,15 +7,15 @@ barrier on the way. That is the two-thread reduction: a race of any number of th
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear
+from ptxlab.flow.expressions import PARAMETER, SPECIAL, Atom, Linear, linear
 
+from .copies import FREE, Pending, pending
 from .segments import Access, Segment
-from .terms import Loop, Symbol, is_uniform, leaves
-
-FREE = 2  # a turn of which nothing is known
+from .terms import Loop, Symbol, Terms, is_uniform, leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,15 +34,32 @@ class Interval:
     reached: tuple[Reached, ...]
 
 
-def intervals(segments: Sequence[Segment], entry: Segment, *, of_warps: bool) -> Iterator[Interval]:
-    """The intervals of a kernel: between barriers of the block, or also of the warp, for two threads of one."""
+def intervals(
+    segments: Sequence[Segment], entry: Segment, terms: Terms, *, of_warps: bool
+) -> Iterator[Interval]:  # fmt: skip
+    """The intervals of a kernel: between barriers of the block, or also of the warp, for two threads of one.
+
+    A copy that may be under way at a barrier is one of the accesses after it.
+    """
+    copies: dict[Segment, list[Reached]] = defaultdict(list)
+    for one in pending(segments):
+        copies[one.segment].append(_at_barrier(one, terms))
 
     def starts(segment: Segment) -> bool:
         return segment.barrier is not None and (of_warps or not segment.is_of_warp)
 
     for segment in segments:
         if segment is entry or starts(segment):
-            yield Interval(segment, tuple(_reached(segment, starts)))
+            yield Interval(segment, (*_reached(segment, starts), *copies[segment]))
+
+
+def _at_barrier(one: Pending, terms: Terms) -> Reached:
+    """A copy that may be under way at the start of a segment: turns are counted from those at that place."""
+    turns = {loop: FREE if turn == FREE else -turn for loop, turn in one.since.items()}
+    exact = {loop: turn for loop, turn in one.exact.items() if turn != FREE}
+    here = [terms.equal(loop.counter, linear(loop.counter.type, turn)) for loop, turn in exact.items()]
+    copy = replace(one.copy, path=(*one.copy.path, *here))
+    return Reached(copy, turns | dict.fromkeys(exact, 0))
 
 
 def _reached(start: Segment, is_start: Callable[[Segment], bool]) -> Iterator[Reached]:
@@ -61,7 +78,7 @@ def _reached(start: Segment, is_start: Callable[[Segment], bool]) -> Iterator[Re
                 continue
             later = dict(turns)
             if back is not None:
-                later[back] = min(later[back] + 1, FREE) if back in start.loops else FREE
+                later[back] = 1 if later[back] == 0 and back in start.loops else FREE
             for loop in after.loops:
                 if loop not in segment.loops:
                     later[loop] = FREE if loop in start.loops else 0
@@ -73,10 +90,10 @@ class Pair:
 
     def __init__(
         self, start: Segment | None, turns: Sequence[dict[Loop, int]], *, same_block: bool,
-        same_warp: bool | None = None, may_be_one: bool = False,
+        same_warp: bool | None = None, may_be_one: bool = False, same_thread: bool = False,
     ) -> None:  # fmt: skip
         self.start, self.turns, self.same_block = start, turns, same_block
-        self.same_warp, self.may_be_one = same_warp, may_be_one
+        self.same_warp, self.may_be_one, self.same_thread = same_warp, may_be_one, same_thread
         self._ids: dict[int, str] = {}
 
     def is_same_turn(self, loop: Loop) -> bool:
@@ -85,7 +102,7 @@ class Pair:
             return False
         one, other = (turns.get(loop) for turns in self.turns)
         if one is None and other is None:
-            return loop.is_uniform or loop.has_barrier
+            return loop.is_uniform or loop.has_barrier or self.same_thread
         return one == other and one is not None and one < FREE
 
     def name(self, atom: Atom, thread: int) -> tuple[str, int]:
@@ -95,12 +112,14 @@ class Pair:
             return _parameter(atom), 0
         if atom.kind == SPECIAL:
             name = str(detail)
-            is_shared = name.startswith("%nctaid") or (self.same_block and name.startswith("%ctaid"))
+            is_shared = self.same_thread or name.startswith("%nctaid")
+            is_shared |= self.same_block and name.startswith("%ctaid")
             return name + ("" if is_shared else tag), 0
         if isinstance(detail, Loop):
             return self._turn(detail, thread)
         if isinstance(detail, Symbol):
-            is_shared = self.same_block and detail.is_uniform and all(self.is_same_turn(one) for one in detail.loops)
+            is_shared = self.same_block and (detail.is_uniform or self.same_thread)
+            is_shared = is_shared and all(self.is_same_turn(one) for one in detail.loops)
             return f"symbol{id(detail)}" + ("" if is_shared else tag), 0
         if atom.step is None or not atom.parts:
             return f"{atom.kind}{id(detail) if atom.step is None else atom.detail}", 0  # an address, a window
@@ -110,7 +129,7 @@ class Pair:
     def _turn(self, loop: Loop, thread: int) -> tuple[str, int]:
         name, turn = f"turn{id(loop)}", self.turns[thread].get(loop)
         if self.start is not None and turn is not None and turn < FREE:
-            return (name, turn) if loop in self.start.loops else ("", 0)
+            return (name, turn) if loop in self.start.loops else ("", turn)
         if turn is None and self.is_same_turn(loop):
             return name, 0
         return f"{name}@{thread}", 0

@@ -115,7 +115,8 @@ class Objects:
             needed = {*access.segment.loops, *loops_of([*access.path, offset])}
             turns = {loop: turn for loop, turn in one.turns.items() if loop in needed}
             key = (object.key, offset.terms, offset.type, access.path, access.kind, access.order, access.bytes,
-                   access.align, access.is_collective, frozenset(turns.items()), access.segment.loops)  # fmt: skip
+                   access.align, access.is_collective, access.is_async, frozenset(turns.items()),
+                   access.segment.loops)  # fmt: skip
             group = found.get(key)
             if group is None:
                 group = found[key] = Group(object, offset, [], turns)

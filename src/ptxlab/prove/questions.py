@@ -87,7 +87,9 @@ class Questions:
         return Poly({(f"len({object.name})",): self.sizes[object.name]})
 
     def different(self, pair: Pair, space: Space) -> Any:
-        """That two threads are not the same."""
+        """That two threads are not the same, or that they are."""
+        if pair.same_thread:
+            return z3.BoolVal(True)
         found = []
         for axis, extent in zip(AXES, self.block, strict=True):
             name, most = (f"%tid.{axis}", extent - 1) if pair.same_block else (
@@ -111,7 +113,9 @@ class Questions:
         return [same if pair.same_warp else z3.Not(same)]
 
     def different_bits(self, pair: Pair) -> list[Any]:
-        """That two threads are not the same, of bit-vectors."""
+        """That two threads are not the same, or that they are, of bit-vectors."""
+        if pair.same_thread:
+            return []
         if not pair.same_block:
             return [z3.Or(*(z3.BitVec(f"%ctaid.{axis}@0", 32) != z3.BitVec(f"%ctaid.{axis}@1", 32) for axis in AXES))]
         found: list[Any] = []

@@ -9,6 +9,7 @@ from typing import Any
 
 from ptxlab.flow.symbolic import LONG, WORD
 
+from .copies import FREE, pending
 from .execution import Execution
 from .integers import Poly
 from .intervals import Pair, Reached, intervals
@@ -32,6 +33,7 @@ class Races:
         has_warps = any(one.is_of_warp for one in segments)
         for same_warp in (False, True) if has_warps else (None,):
             yield from self._show_block(same_warp, milliseconds, deadline)
+        yield from self._show_copies(milliseconds, deadline)
         groups = [one for one in self.objects.groups(Reached(access, {}) for access in self.objects.accesses)
                   if one.object.space == "global"]  # fmt: skip
         for one, other in _conflicting(groups):
@@ -41,8 +43,8 @@ class Races:
     def _show_block(self, same_warp: bool | None, milliseconds: int, deadline: float) -> Iterator[Obligation]:
         """Show that no two accesses in a block conflict: of any threads, or of threads of one warp, or of two."""
         done: set[tuple[Any, ...]] = set()
-        segments, entry = self.execution.notes.segments, self.execution.entry
-        for interval in intervals(segments, entry, of_warps=same_warp is True):
+        run = self.execution
+        for interval in intervals(run.notes.segments, run.entry, run.terms, of_warps=same_warp is True):
             groups = [
                 group for group in self.objects.groups(interval.reached) if group.object.space in ("shared", "global")
             ]
@@ -54,10 +56,29 @@ class Races:
                                 may_be_one=any(group.first.is_collective for group in (one, other)))  # fmt: skip
                     yield self._race(one, other, pair, milliseconds, deadline)
 
+    def _show_copies(self, milliseconds: int, deadline: float) -> Iterator[Obligation]:
+        """Show that no thread accesses what a copy that it started may still write, or writes what it may read."""
+        done: set[tuple[Any, ...]] = set()
+        for one in pending(self.execution.notes.segments):
+            start = one.copy.segment
+            for later in one.segment.accesses:
+                turns = {loop: one.since.get(loop, one.exact.get(loop, FREE)) for loop in one.segment.loops}
+                left = {loop: FREE for loop in start.loops if loop not in one.segment.loops}
+                copies = self.objects.groups([Reached(one.copy, dict.fromkeys(start.loops, 0))])
+                others = self.objects.groups([Reached(later, turns | left)])
+                for copy, other in ((copy, other) for copy in copies for other in others):
+                    key = (*_identity(copy), *_identity(other), id(start))
+                    is_conflict = copy.object.key == other.object.key and (copy.first.writes or other.first.writes)
+                    if is_conflict and key not in done:
+                        done.add(key)
+                        pair = Pair(start, (copy.turns, other.turns), same_block=True, same_thread=True)
+                        yield self._race(copy, other, pair, milliseconds, deadline)
+
     def _race(self, one: Group, other: Group, pair: Pair, milliseconds: int, deadline: float) -> Obligation:
         kind = f"race {one.object.space}"
-        where = "a block" if pair.same_block else "different blocks"
-        about = f"no race on {one.object.name} between threads of {where}"
+        where = "threads of a block" if pair.same_block else "threads of different blocks"
+        where = "a copy and the thread that started it" if pair.same_thread else where
+        about = f"no race on {one.object.name} between {where}"
         lines = tuple(dict.fromkeys((*one.lines, *other.lines)))
         if monotonic() > deadline:
             return Obligation(kind, lines, "open", about, "the time for the proof is over", "raise `--timeout`")
@@ -142,7 +163,7 @@ def _conflicting(groups: Sequence[Group]) -> Iterator[tuple[Group, Group]]:
 
 def _identity(group: Group) -> tuple[Any, ...]:
     return (group.object.key, group.offset, tuple(one for one, _ in group.distances), group.first.path,
-            group.first.kind, group.first.order, group.first.bytes, group.first.is_collective,
+            group.first.kind, group.first.order, group.first.bytes, group.first.is_collective, group.first.is_async,
             frozenset(group.turns.items()))  # fmt: skip
 
 

@@ -39,6 +39,8 @@ class Access:
     segment: Segment
     is_collective: bool = False
     """Whether a lane gives the address, and any lane of its warp may be the one that accesses it."""
+    is_async: bool = False
+    """Whether it is a part of an asynchronous copy, which starts at the end of its segment."""
 
     @property
     def writes(self) -> bool:
@@ -66,6 +68,10 @@ class Segment:
     """The barrier that it starts after; None: what comes before it is not a barrier."""
     is_of_warp: bool = False
     """Whether that is a barrier of the warp only."""
+    commits: int = 0
+    """How many groups of asynchronous copies are committed at its start."""
+    waits: int | None = None
+    """At its start, after the commit: for all but how many groups the thread waits."""
     accesses: list[Access] = field(default_factory=list)
     successors: list[tuple[Segment, Loop | None]] = field(default_factory=list)
 
