@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from ptxlab.flow import Facts
 from ptxlab.flow.control import END
+from ptxlab.flow.expressions import Atom, Linear
 from ptxlab.isa import Jump
 
 from .effects import Effects
@@ -126,11 +127,11 @@ class Execution:
                 if guard != TRUE:
                     self.notes.decide(at, guard, path, loops)
                 targets = flow.targets.get(at, ()) if jump.branches else ()
-                taken = joined(path, guard)
-                leaving += [(target, Arrival(taken, state, segment)) for target in targets if target != END]
+                taken = Arrival(joined(path, guard), self._known(guard, state), segment)
+                leaving += [(target, taken) for target in targets if target != END]
                 if guard == TRUE:
                     return leaving
-                path = joined(path, terms.negated(guard))
+                path, state = joined(path, terms.negated(guard)), self._known(terms.negated(guard), state)
                 if FALSE in path:
                     return leaving
                 continue
@@ -139,6 +140,14 @@ class Execution:
         if block.end < len(facts.instructions):
             leaving.append((number + 1, Arrival(path, state, segment)))
         return leaving
+
+    def _known(self, condition: Linear, state: State) -> State:
+        """What registers hold where a condition does: a parameter that is equal to a number is that number."""
+        replaced = self.terms.numbers_by(condition)
+        if not replaced:
+            return state
+        known: dict[Atom, Linear] = {}
+        return {register: self.terms.substitute(value, replaced, known) for register, value in state.items()}
 
     # Loops.
 

@@ -213,6 +213,19 @@ class Terms(Symbolic):
             found = found.plus(part, factor) if value.type.kind != "p" else part
         return found
 
+    def numbers_by(self, condition: Linear) -> dict[Atom, Linear]:
+        """The parameter that is a number where a predicate holds: where the predicate is that it is."""
+        atoms = [atom for atom, _ in condition.terms if atom.kind == "==" and not condition.constant]
+        if len(atoms) != 1 or atoms[0].parts[0].type.kind not in "usb":
+            return {}
+        one, other = atoms[0].parts if atoms[0].parts[1].is_constant else atoms[0].parts[::-1]
+        parameters = [atom for atom, factor in one.terms if atom.kind == PARAMETER and factor == 1]
+        value = other.constant - one.constant
+        if not other.is_constant or len(one.terms) != 1 or not parameters or not 0 <= value < 1 << 31:
+            return {}
+        (parameter,) = parameters
+        return {parameter: linear(parameter.type, value)} if parameter.type.width == one.type.width else {}
+
     def _substituted(self, atom: Atom, replaced: Mapping[Atom, Linear], known: dict[Atom, Linear]) -> Linear:
         if atom in replaced:
             return replaced[atom]
