@@ -13,11 +13,13 @@ may have the other order. And what follows an observed write in causality order 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from random import Random
 
 from ptxlab.litmus import read
 from ptxlab.litmus.executions import Allowed, Final, TooManyError, judge
@@ -45,14 +47,20 @@ class Difference:
         return f"{head}\n{self.test.source.text}{self.final}\n"
 
 
-def compare(number: int, counts: Counter[str], seeds: int = SEEDS, limit: int = LIMIT) -> Iterator[Difference]:
-    """Run one random program and yield how the runs differ from the model."""
-    test = read(program(number), f"random-{number}.litmus")
+def compare(
+    number: int, counts: Counter[str], seeds: int = SEEDS, limit: int = LIMIT, gpus: int = 0
+) -> Iterator[Difference]:
+    """Run one random program and yield how the runs differ from the model; with `gpus`, on so many GPUs of a node."""
+    text = program(number)
+    test = read(spread(text, number, gpus) if gpus else text, f"random-{number}.litmus")
+    if gpus and len({thread.position.gpu for thread in test.threads}) < 2:
+        counts["programs not run"] += 1
+        return
     if why_not(test) is not None:
         counts["programs not run"] += 1
         return
     known: dict[Final, str] = {}
-    for placement, how, seen in _runs(test, number, seeds, limit):
+    for placement, how, seen in _runs(test, number, seeds, limit, bool(gpus)):
         counts["executions"] += seen.runs
         if wrong := {*seen.found} - {RACE}:
             yield Difference("endless" if wrong & {*ENDLESS} else f"found {wrong}", test, placement, how, None)
@@ -69,13 +77,29 @@ def compare(number: int, counts: Counter[str], seeds: int = SEEDS, limit: int = 
                 yield Difference("false race", test, placement, how, final)
 
 
-def _runs(test: Litmus, number: int, seeds: int, limit: int) -> Iterator[tuple[Placement, str, Observed]]:
-    places = placements(test)
+def spread(text: str, number: int, gpus: int) -> str:
+    """A program with its blocks, or its clusters, on several GPUs."""
+    random = Random(number)
+    chosen: dict[str, int] = {}
+
+    def place(found: re.Match[str]) -> str:
+        group = found["cluster"] or found["cta"]
+        return f"{found['cta']}{found['cluster'] or ''},gpu {chosen.setdefault(group, random.randrange(gpus))}"
+
+    return re.sub(r"(?P<cta>cta \d+)(?P<cluster>,cluster \d+)?,gpu \d+", place, text)
+
+
+def _runs(
+    test: Litmus, number: int, seeds: int, limit: int, on_node: bool
+) -> Iterator[tuple[Placement, str, Observed]]:
+    places = [placement for placement in placements(test) if placement.gpus or not on_node]
     for seed in range(seeds):
         placement = places[(number + seed * 2 // seeds) % len(places)]
         yield placement, f"seed {seed + number}", emulate(test, placement, [seed + number])
-    placement = places[(number + 2) % len(places)]
-    yield placement, "explored", explore_all(test, placement, limit)
+    alone = [] if on_node else [placement for placement in places if not placement.gpus]
+    if alone:
+        placement = alone[(number + 2) % len(alone)]
+        yield placement, "explored", explore_all(test, placement, limit)
 
 
 def _verdict(test: Litmus, final: Final) -> str:
@@ -105,12 +129,13 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of each program, in two placements")
     parser.add_argument("--limit", type=int, default=LIMIT, help="executions of each program that differ, in a third")
     parser.add_argument("--show", type=int, default=5, help="differences to show")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs of a node that all programs run on; 0: one GPU")
     given = parser.parse_args()
     counts: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     number, start = given.first, time.monotonic()
     while counts["executions"] < given.count:
-        for one in {one.kind: one for one in compare(number, counts, given.seeds, given.limit)}.values():
+        for one in {one.kind: one for one in compare(number, counts, given.seeds, given.limit, given.gpus)}.values():
             kinds[one.kind] += 1
             if kinds.total() <= given.show:
                 print(one, flush=True)

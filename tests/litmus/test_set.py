@@ -63,7 +63,7 @@ def test_the_kernels_of_a_gpu_do_the_same(name: str) -> None:
     """With the accesses and the waiting before a test, too, a few instances of it end in states that are allowed."""
     test = TESTS[name]
     judgement = judge(test)
-    for placement in placements(test)[-1:]:
+    for placement in [one for one in placements(test) if not one.gpus][-1:]:
         seen = run_on_gpu(test, placement, 1, device="cpu", instances=3, checks=False)
         assert not seen.endless
         assert {*seen.finals} <= {*judgement.finals}

@@ -37,6 +37,18 @@ reader:
     ret;
 }
 """
+FOLLOW = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry follow(.param .u64 table)
+{
+    .reg .b64 %t;
+    ld.param.u64 %t, [table];
+    ld.global.u64 %t, [%t];
+    st.global.u32 [%t], 1;
+    ret;
+}
+"""
 RELEASE = "st.release.sys.global.u32 [%flag], 1;"
 ACQUIRE = "ld.acquire.sys.global.u32 %f, [%flag];"
 
@@ -64,7 +76,8 @@ WRONG = {
     "release.gpu": ("st.release.gpu.global.u32 [%flag], 1;", ACQUIRE, ""),
     "acquire.gpu": (RELEASE, "ld.acquire.gpu.global.u32 %f, [%flag];", ""),
     "fence.gpu": ("fence.acq_rel.gpu; st.volatile.global.u32 [%flag], 1;", ACQUIRE, ""),
-    "membar.gl": ("membar.gl; st.volatile.global.u32 [%flag], 1;", "ld.volatile.global.u32 %f, [%flag];", "membar.sys;"),
+    "membar.gl": ("membar.gl; st.volatile.global.u32 [%flag], 1;", "ld.volatile.global.u32 %f, [%flag];",
+                  "membar.sys;"),
     "volatile": ("st.volatile.global.u32 [%flag], 1;", "ld.volatile.global.u32 %f, [%flag];", ""),
     "atom.gpu": (RELEASE, "atom.acquire.gpu.global.or.b32 %f, [%flag], 0;", ""),
 }  # fmt: skip
@@ -140,11 +153,7 @@ def test_memory_of_another_gpu_needs_peer_access() -> None:
 def test_freed_memory() -> None:
     node, kernel, arrays = message_passing()
     table = node[0].array(np.array([arrays[0].address], np.uint64))
-    follow = ptxlab.parse(
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry follow(.param .u64 table)\n{\n"
-        "    .reg .b64 %t;\n    ld.param.u64 %t, [table];\n    ld.global.u64 %t, [%t];\n    st.global.u32 [%t], 1;\n    ret;\n}\n",
-        "follow.ptx",
-    )["follow"]  # fmt: skip
+    follow = ptxlab.parse(FOLLOW, "follow.ptx")["follow"]
     node[0].launch(follow, 1, 1, [table])
     assert codes(node) == []
     arrays[0].free()

@@ -18,5 +18,5 @@ class Region:
     owner: Any = field(default=None, repr=False)
     tensor: int = 0  # of a tensor map that is pointed to: where its tensor is
     pointers: tuple[int, ...] = ()  # offsets of addresses in it that are others on a GPU
-    owner_device: int | None = None  # the GPU of a node whose memory it is; None: it is no memory of a node
+    owner_device: int | None = None  # the GPU of a node whose memory it is; None: of the host, or of one launch
     is_freed: bool = False  # of a node

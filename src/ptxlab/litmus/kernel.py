@@ -119,6 +119,7 @@ class _Writer:
             "ld.param.u32 %instances, [instances];",
             "ld.param.u64 %scratch, [scratch];",
             "mov.u32 %n, %ctaid.x;",
+            *self._on_node(),
             f"div.u32 %instance, %n, {size};",
             f"rem.u32 %block, %n, {size};",
             "mov.u32 %n, %tid.x;",
@@ -145,6 +146,10 @@ class _Writer:
                 f"@%p bra thread{number};",
             )
         self._emit("bra done;")
+
+    def _on_node(self) -> list[str]:
+        """On several GPUs there is one instance: in place of their number, the first block of each GPU is given."""
+        return ["add.u32 %n, %n, %instances;", "mov.u32 %instances, 1;"] if self.placement.gpus else []
 
     def _share(self) -> None:
         """Give shared variables their initial values, and all threads their addresses in the first block."""

@@ -1,9 +1,10 @@
 """Where the threads and variables of a test are on a device: every way that is as the test says.
 
 Threads of one CTA are warps of a block, or lanes of one warp. Variables are in global memory, or in the shared memory
-of a block that all threads can reach. Blocks of one GPU may be in a cluster. Threads of several GPUs are blocks of
-several clusters: `.gpu` then becomes `.cluster`, `.sys` becomes `.gpu`, and `.cluster` becomes `.cta`, since each CTA
-of such a test is a cluster of its own, so that each scope includes the threads that it includes in the test.
+of a block that all threads can reach. Blocks of one GPU may be in a cluster. Threads of several GPUs are on those of a
+node, or blocks of several clusters: `.gpu` then becomes `.cluster`, `.sys` becomes `.gpu`, and `.cluster` becomes
+`.cta`, since each CTA of such a test is a cluster of its own, so that each scope includes the threads that it includes
+in the test.
 """
 
 from __future__ import annotations
@@ -26,12 +27,15 @@ class Placement:
     clusters: tuple[tuple[tuple[int, ...], ...], ...]  # of each cluster, its blocks, each by the position of its CTA
     clustered: bool
     narrowed: bool  # several GPUs became clusters
+    gpus: tuple[int, ...] = ()  # of each GPU of a node, how many of the blocks it has; none: all are on one GPU
 
     def __str__(self) -> str:
         units = "lanes" if self.lanes else "warps"
         blocks = sum(map(len, self.clusters))
         grid = f"{blocks} blocks" if blocks > 1 else "1 block"
-        if self.clustered:
+        if self.gpus:
+            grid = f"{len(self.gpus)} GPUs"
+        elif self.clustered:
             grid = f"{len(self.clusters)} clusters of {self.cluster_size}" if len(self.clusters) > 1 else "1 cluster"
         return f"{units}, {grid}, {'shared' if self.shared else 'global'}"
 
@@ -61,20 +65,20 @@ def why_not(test: Litmus) -> str | None:
                 return f"PTX has no atomic `{getattr(one, 'operation', '')}`"
     if any(variable.location != name for name, variable in test.variables.items()):
         return "it has aliases"
-    if len({thread.position.gpu for thread in test.threads}) > 1 and _has_clusters(test):
-        return "it has clusters on several GPUs"
     for thread, one in _instructions(test, Barrier):
         assert isinstance(one, Barrier)
         if one.count is None and constant(thread, one.number) is None:
             return f"for which threads `{one.span.text}` is depends on what is read"
     if not placements(test):
-        return "no placement on one GPU is as it says"
+        return "no placement is as it says"
     return None
 
 
 def placements(test: Litmus) -> list[Placement]:
     """All ways to place a test, the plain one first: warps of blocks, and global memory."""
     narrowed = len({thread.position.gpu for thread in test.threads}) > 1
+    if narrowed and _has_clusters(test):
+        return _spread(test)
     explicit = narrowed or _has_clusters(test)
     level = "gpu" if narrowed else "cluster"
     groups: dict[tuple[int, ...], dict[tuple[int, ...], None]] = {}
@@ -86,13 +90,29 @@ def placements(test: Litmus) -> list[Placement]:
     scoped = any(getattr(one, "scope", None) == "cluster" for thread in test.threads for one in thread.instructions)
     if not explicit and not scoped and 1 < len(together[0]) <= MOST_BLOCKS:
         grids.append((together, True))
-    return [
+    found = [
         placement
         for clusters, clustered in grids
         for shared in (False, True)
         for lanes in (False, True)
         if _fits(test, placement := Placement(lanes, shared, clusters, clustered, narrowed))
     ]
+    return [*found, *_spread(test)] if narrowed else found
+
+
+def _spread(test: Litmus) -> list[Placement]:
+    """The ways to place a test on the GPUs of a node."""
+    clustered = _has_clusters(test)
+    gpus: dict[int, dict[tuple[int, ...], dict[tuple[int, ...], None]]] = {}
+    for thread in test.threads:
+        clusters = gpus.setdefault(thread.position.gpu, {})
+        clusters.setdefault(thread.position.at("cluster" if clustered else "cta"), {})[thread.position.at("cta")] = None
+    apart = [tuple(tuple(blocks) for blocks in clusters.values()) for clusters in gpus.values()]
+    size = max(len(blocks) for clusters in apart for blocks in clusters) if clustered else 1
+    counts = tuple(len(clusters) * size for clusters in apart)
+    every = tuple(blocks for clusters in apart for blocks in clusters)
+    placed = [Placement(lanes, False, every, clustered, narrowed=False, gpus=counts) for lanes in (False, True)]
+    return [placement for placement in placed if _fits(test, placement)]
 
 
 def _fits(test: Litmus, placement: Placement) -> bool:

@@ -190,7 +190,11 @@ def report(
     if device != "cpu" and judgement is not None and judgement.hangs:
         made.not_run = "it may wait at a barrier for ever"
     if made.not_run is None:
-        for placement in placements(test) if every else placements(test)[:1]:
+        needs_one = device != "cpu" or seeds is None  # a GPU, or all schedules of one
+        places = [one for one in placements(test) if not (needs_one and one.gpus)]
+        if not places:
+            made.not_run = "no placement on one GPU is as it says"
+        for placement in places if every else places[:1]:
             if device != "cpu":
                 seen = run_on_gpu(test, placement, launches)
             else:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from ptxlab.device.result import Result
 from ptxlab.launch import explore
 from ptxlab.litmus.executions import Final
 from ptxlab.litmus.kernel import Kernel, write_kernel
 from ptxlab.litmus.placements import Placement
 from ptxlab.litmus.program import Litmus
+from ptxlab.node import node
 from ptxlab.report import Diagnostic, KernelError
 from ptxlab.syntax import parse
 
@@ -22,6 +25,7 @@ TIMEOUT = 20.0  # seconds, of one launch
 INSTANCES = 16384  # of a launch on a GPU
 SCRATCH = 65536 // 4  # words that threads access before they start, on a GPU
 RACE = "data-race"
+Data = np.ndarray[Any, Any]
 ENDLESS = ("hang", "timeout")
 
 
@@ -53,9 +57,11 @@ def emulate(test: Litmus, placement: Placement, seeds: Iterable[int], timeout: f
     seen = Observed()
     for seed in seeds:
         memory, results = _arrays(kernel, 1)
-        scratch = np.zeros(1, np.uint32)
-        args = [memory, results, 1, scratch]
-        launched = _launch(kernel, args, 1, timeout, device="cpu", seed=seed, on_error="collect")
+        if placement.gpus:
+            launched, memory, results = _launch_on_node(kernel, placement.gpus, memory, results, timeout, seed)
+        else:
+            args = [memory, results, 1, np.zeros(1, np.uint32)]
+            launched = _launch(kernel, args, 1, timeout, device="cpu", seed=seed, on_error="collect")
         codes = {one.code for one in launched.diagnostics}
         seen.runs += 1
         seen.racy += RACE in codes
@@ -117,6 +123,19 @@ def run_on_gpu(
 def _launch(kernel: Kernel, args: list[Any], instances: int, timeout: float, **how: Any) -> Any:
     entry, grid, block, cluster = _shape(kernel, instances)
     return entry.launch(grid, block, args, cluster=cluster, timeout=timeout, **how)
+
+
+def _launch_on_node(
+    kernel: Kernel, gpus: Sequence[int], memory: Data, results: Data, timeout: float, seed: int
+) -> tuple[Result, Data, Data]:
+    """Run a test on several GPUs: what came of it, and what memory and the results are then."""
+    machine = node(len(gpus))
+    entry, _, block, cluster = _shape(kernel, 1)
+    arrays = [machine[0].array(data) for data in (memory, results, np.zeros(1, np.uint32))]
+    for device, first, count in zip(machine, accumulate(gpus, initial=0), gpus, strict=False):
+        device.launch(entry, count, block, [*arrays[:2], first, arrays[2]], cluster=cluster)
+    launched = machine.synchronize(timeout=timeout, seed=seed, on_error="collect")
+    return launched, arrays[0].numpy(), arrays[1].numpy()
 
 
 def _shape(kernel: Kernel, instances: int) -> tuple[Any, int, int, int | None]:
