@@ -9,6 +9,7 @@ import pytest
 
 from ptxlab.cli.debug import Session
 from ptxlab.debug import Debugger, UnknownError, inspection
+from ptxlab.debug.local_writes import changes_register
 from ptxlab.debug.terminal import Terminal
 from ptxlab.lab import Views
 from ptxlab.toolchain.tools import can_find
@@ -337,3 +338,23 @@ def test_values_at_random_lines_are_those_that_the_kernel_prints(tmp_path: Path)
     lines, values, wrong = printed.agree({"program": str(path), "block": 8, "args": ARGUMENTS}, random.Random(5), 6)
     assert (lines, wrong) == (6, [])
     assert values > 50
+
+
+@pytest.mark.parametrize(
+    ("register", "is_changed"),
+    [("%r10", False), ("%rd1", False), ("%f2", False), ("%r11", True), ("%r5", True), ("%r12", True), ("%r1", True)],
+)
+def test_parameter_that_a_register_holds(register: str, is_changed: bool) -> None:
+    """One that is written once, from the parameter, is the parameter everywhere."""
+    text = """
+        ld.param.u64 %rd1, [k_param_0];
+        ld.param.v2.f32 {%f1, %f2}, [k_param_5];
+        ld.param.u32 %r10, [k_param_3];
+        add.s32 %r1, %r10, 1;
+        st.global.v2.u32 [%rd1], {%r10, %r1};
+        mov.b64 {%r4, %r5}, %rd1;
+        ld.param.u32 %r11, [k_param_4];
+        @%p1 mov.u32 %r11, %r10;
+        @!%p1 add.s32 %r12, %r10, 1;
+    """
+    assert changes_register(text, register) == is_changed

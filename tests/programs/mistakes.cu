@@ -1,5 +1,6 @@
 // Programs with a mistake each, and their right twins: `mistakes NAME` runs one. A comment `expect: CODE` is on the line
 // that a finding names; what has no such comment must be silent.
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,34 @@ __global__ void wide(int* x) {
 }
 
 __global__ void signal_host(volatile int* flag) { *flag = 1; }
+
+__global__ void count(int* x, bool is_atomic) {
+    if (is_atomic) atomicAdd(x, 1);
+    else *x += 1;  // expect unsynchronized_count: data-race
+}
+
+__global__ void positive(const int* x) {
+    assert(x[threadIdx.x] >= 0);  // expect failed_assert: assertion-failed
+}
+
+__global__ void shift(int* x, int by) {
+    __shared__ int tile[n];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x] = tile[threadIdx.x + by];  // expect shared_beyond: out-of-bounds
+}
+
+__global__ void pairs(const int* x, int* y, int from) {
+    *(int2*)(y + 2 * threadIdx.x) = *(const int2*)(x + from + 2 * threadIdx.x);  // expect misaligned_pair: misaligned
+}
+
+__global__ void sum_of_some(int* x, int count, bool is_early) {
+    __shared__ int tile[n];
+    if (is_early && threadIdx.x >= count) return;
+    tile[threadIdx.x] = threadIdx.x < count ? x[threadIdx.x] : 0;
+    __syncthreads();
+    x[threadIdx.x] = tile[n - 1 - threadIdx.x];  // expect early_return: uninitialised-read
+}
 
 static int* device() {
     int* d;
@@ -317,6 +346,97 @@ void leak() {
     cudaMemset(d, 0, bytes);
 }
 
+void event_before() {
+    int* m;
+    cudaEvent_t event;
+    cudaMallocManaged(&m, bytes);
+    cudaEventCreate(&event);
+    cudaEventRecord(event);
+    fill<<<1, n>>>(m, 3, n);
+    cudaEventSynchronize(event);
+    printf("%d\n", m[7]);  // expect event_before: missing-synchronize
+    cudaFree(m);
+}
+void copy_from_offset() {
+    int* d = device();
+    cudaMemcpy(host, d + 1, bytes, cudaMemcpyDeviceToHost);  // expect copy_from_offset: bad-copy
+    cudaFree(d);
+}
+void symbol_offset() {
+    cudaMemcpyFromSymbol(host, table, 8, 60);  // expect symbol_offset: bad-copy
+}
+void free_of_malloc() {
+    int* h = (int*)malloc(bytes);
+    cudaFree(h);  // expect free_of_malloc: bad-free
+    free(h);
+}
+void memset_of_host() {
+    cudaMemset(host, 0, bytes);  // expect memset_of_host: wrong-direction
+}
+void destroyed_stream() {
+    int* d = device();
+    cudaStream_t stream;
+    cudaStreamCreate(&stream);
+    fill<<<1, n, 0, stream>>>(d, 1, n);
+    cudaStreamDestroy(stream);
+    fill<<<1, n, 0, stream>>>(d, 1, n);  // expect destroyed_stream: unchecked-error
+    cudaFree(d);
+}
+void large_grid() {
+    int* d = device();
+    fill<<<dim3(1, 70000), 1>>>(d, 1, n);  // expect large_grid: unchecked-error
+    cudaFree(d);
+}
+void managed_after_free() {
+    int* m;
+    cudaMallocManaged(&m, bytes);
+    cudaFree(m);
+    m[3] = 1;  // expect managed_after_free: use-after-free
+}
+void unsynchronized_count() {
+    int* d = device();
+    cudaMemset(d, 0, bytes);
+    count<<<1, n>>>(d, false);
+    cudaFree(d);
+}
+void failed_assert() {
+    int* d = device();
+    cudaMemset(d, 255, bytes);
+    positive<<<1, n>>>(d);
+    printf("%d\n", cudaDeviceSynchronize());
+}
+void shared_beyond() {
+    int* d = device();
+    cudaMemset(d, 0, bytes);
+    shift<<<1, n>>>(d, 4);
+    cudaDeviceSynchronize();
+}
+void misaligned_pair() {
+    int *d = device(), *other = device();
+    cudaMemset(d, 0, bytes);
+    pairs<<<1, n / 4>>>(d, other, 1);
+    printf("%d\n", cudaDeviceSynchronize());
+}
+void early_return() {
+    int* d = device();
+    cudaMemset(d, 0, bytes);
+    sum_of_some<<<1, n>>>(d, 100, true);
+    cudaFree(d);
+}
+void kernels_right() {
+    int *d = device(), *other = device();
+    cudaMemset(d, 0, bytes);
+    count<<<2, n>>>(d, true);
+    positive<<<1, n>>>(d);
+    shift<<<1, n>>>(d, 0);
+    pairs<<<1, n / 4>>>(d, other, 2);
+    sum_of_some<<<1, n>>>(d, 100, false);
+    cudaMemcpy(host, d, bytes, cudaMemcpyDeviceToHost);
+    printf("%d %d\n", host[0], host[n - 1]);
+    cudaFree(d);
+    cudaFree(other);
+}
+
 #define CASE(name) {#name, name}
 int main(int argc, char** argv) {
     static const struct { const char* name; void (*run)(); } cases[] = {
@@ -326,7 +446,9 @@ int main(int argc, char** argv) {
         CASE(host_access), CASE(null_access), CASE(aborted), CASE(managed_unsynchronized), CASE(managed_right), CASE(event_unsynchronized),
         CASE(event_right), CASE(other_stream), CASE(pinned_unsynchronized), CASE(pinned_source), CASE(file_unsynchronized), CASE(file_right), CASE(pinned_right),
         CASE(polled), CASE(large_block), CASE(large_shared), CASE(checked_errors), CASE(out_of_bounds_kernel), CASE(race),
-        CASE(race_right), CASE(leak),
+        CASE(race_right), CASE(leak), CASE(event_before), CASE(copy_from_offset), CASE(symbol_offset), CASE(free_of_malloc),
+        CASE(memset_of_host), CASE(destroyed_stream), CASE(large_grid), CASE(managed_after_free), CASE(unsynchronized_count),
+        CASE(failed_assert), CASE(shared_beyond), CASE(misaligned_pair), CASE(early_return), CASE(kernels_right),
     };
     for (auto& one : cases)
         if (argc > 1 && !strcmp(one.name, argv[1])) one.run();

@@ -167,6 +167,9 @@ JUDGED: dict[str, dict[str, str]] = {
     "cuda-samples/newdelete": {
         "data-race container.hpp:94": "right: `m_top` is read without an atomic while other threads change it",
     },
+    "NVIDIA-developer-blog+code-samples/posts/gups/gups.cu": {
+        "data-race gups.cu:239": "right: a plain load of what other threads change by `atomicCAS`",
+    },
     "hecbench/split": {
         "data-race main.cu:71": "right: a lane reads `ptr[idx]` while another clears it in `scanwarp`",
         "lockstep-dependence main.cu:34": "right: a warp scan without `__syncwarp()`",

@@ -27,6 +27,8 @@ OUTPUT = {
     "pinned_right": "3\n",
     "checked_errors": "9 9 cudaErrorInvalidValue 1 0 0 0\n",
     "out_of_bounds_kernel": "0 700 700\n",
+    "misaligned_pair": "716\n",
+    "kernels_right": "0 512\n",
 }
 
 

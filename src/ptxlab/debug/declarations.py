@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ptxlab import ir
-from ptxlab.debug.local_writes import changes_local
+from ptxlab.debug.local_writes import changes_local, changes_register
 from ptxlab.debug.types import Type, Types
 from ptxlab.device import layout
 from ptxlab.ir.dwarf import Attribute, Data, DwarfError, Entry, Reader, Symbol, entries, section
@@ -264,12 +264,13 @@ class Declarations:
         """Whether the kernel may change a parameter: code that is not optimized then has it elsewhere, too."""
         given = variable.entry.attributes.get("location")
         place = _place(given) if isinstance(given, Data) else None
-        if place is None or not place.symbol:
+        if place is None:
             return True  # in registers, another one after each assignment
         own, source = self._module[self._program.kernel.name], self._module.source
         if variable.space == "param" or source is None:
             return variable.space != "param"
-        return changes_local(source.text[own.start or 0 : own.end or 0], place.offset, size)
+        text = source.text[own.start or 0 : own.end or 0]
+        return changes_local(text, place.offset, size) if place.symbol else changes_register(text, place.register)
 
     def _in_list(self, start: int, instruction: int) -> Location | None:
         reader = Reader(self._locations, start)

@@ -1,4 +1,4 @@
-"""What code of nvcc `-G` writes to its local memory, where it has copies of parameters."""
+"""What code that is not optimized writes to its copies of parameters, in local memory or in registers."""
 
 import re
 
@@ -18,3 +18,10 @@ def changes_local(text: str, start: int, size: int) -> bool:
     pointers = [found[1] for found in _POINTER.finditer(text) if start <= int(found[2] or 0) < start + max(size, 1)]
     uses = (re.findall(rf"^.*{re.escape(one)}\b.*$", body, re.MULTILINE) for one in pointers)
     return any(not re.search(r"\bld\.[\w.:]+\s+[^\[]*\[|%SP", use) for found in uses for use in found)
+
+
+def changes_register(text: str, register: str) -> bool:
+    """Whether a function of PTX writes a register otherwise than once, from a parameter."""
+    name = re.escape(register)
+    written = re.findall(rf"^\s*(?:@!?%\w+\s+)?([\w.:]+)\s+(?:\{{[^}}]*)?{name}\b", text, re.MULTILINE)
+    return [one.startswith("ld.param") for one in written] != [True]

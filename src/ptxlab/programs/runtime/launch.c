@@ -223,16 +223,12 @@ cudaError_t launch(Function *function, const Shape *shape, void **arguments, cud
   if (sticky) return fail(sticky);
   cudaError_t error = function ? know(function) : cudaErrorInvalidDeviceFunction;
   if (!error) error = shape_error(function, shape);
-  if (error) {
-    if (by_chevrons) launch_failed(error, function ? function->name : "?");
-    by_chevrons = false;
-    return fail(error);
-  }
+  void *parameters = error ? 0 : pack(function, arguments, 0);
+  if (!error) error = issue(&(Operation){.kind = LAUNCH, .function = function, .shape = *shape, .parameters = parameters}, stream);
+  if (error && by_chevrons) launch_failed(error, function ? function->name : "?");
   by_chevrons = false;
-  void *parameters = pack(function, arguments, 0);
-  error = issue(&(Operation){.kind = LAUNCH, .function = function, .shape = *shape, .parameters = parameters}, stream);
   free(parameters);
-  return error;
+  return error ? fail(error) : cudaSuccess;
 }
 
 static uint64_t now(void) {
