@@ -123,7 +123,7 @@ def executor_of(scheduler: str | None) -> Iterator[Executor | None]:
     except ImportError:
         raise click.UsageError("`--scheduler` needs Dask: pip install distributed") from None
     try:
-        client: Any = Client(scheduler, timeout=10)  # type: ignore[no-untyped-call]
+        client: Any = Client(scheduler, timeout=10)
     except (OSError, ValueError, TimeoutError) as problem:
         raise click.UsageError(f"there is no Dask scheduler at `{scheduler}`: {problem}") from None
     with client:
