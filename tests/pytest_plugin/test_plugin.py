@@ -229,19 +229,19 @@ def test_equal_differences_of_a_file_are_on_one_line(
     assert re.search(r"^  seeds 0, 1, 2: found data-race \d+ with \d+$", shown, re.MULTILINE)
 
 
-def test_targets(pytester: pytest.Pytester, alone: Callable[..., pytest.RunResult]) -> None:
-    pytester.makepyfile("""
+def test_targets(folder: pytest.Pytester) -> None:
+    folder.makepyfile("""
         def test_target(ptxlab_target, ptxlab_device):
             print("for", ptxlab_target)
     """)
 
     def targets(*options: str) -> list[str]:
-        result = alone("-s", *options)
+        result = run(folder, "-s", *options)
         return re.findall(r"for (sm_\w+)", result.stdout.str())
 
     assert targets() == ["sm_80"]
-    pytester.makepyprojecttoml('[tool.ptxlab]\ntarget = "sm_90a"\n')
+    folder.makepyprojecttoml('[tool.ptxlab]\ntarget = "sm_90a"\n')
     assert targets() == ["sm_90a"]
     assert targets("--ptxlab-target=sm_90a,sm_100a") == ["sm_90a", "sm_100a"]
-    result = alone("--ptxlab-target=sm_9")
+    result = run(folder, "--ptxlab-target=sm_9")
     assert "there is no target `sm_9`; did you mean `sm_90`?" in result.stdout.str() + result.stderr.str()
