@@ -24,11 +24,13 @@ Right:
 """
 
 from collections.abc import Iterator
+from functools import cache
 
 from ptxlab import ir
 from ptxlab.isa import Opcode
 from ptxlab.isa.features import FEATURES
 from ptxlab.isa.special_registers import SPECIAL_REGISTERS
+from ptxlab.isa.targets import Since, Target, Version
 from ptxlab.report import Diagnostic, Span
 
 from ..availability import explain
@@ -41,20 +43,22 @@ Use = tuple[str, Span | None]
 
 
 def check(program: Program) -> Iterator[Diagnostic]:
-    missing = {name for name, feature in FEATURES.items() if not feature.since.holds(program.version, program.target)}
+    missing, absent = _unavailable(program.version, program.target)
     if missing:
         for name, span in _uses(program):
             if name in missing:
                 yield explain(program, FEATURES[name].text, FEATURES[name].since, span, "unavailable-feature")
-    absent = {
-        name: register.since
-        for name, register in SPECIAL_REGISTERS.items()
-        if not register.since.holds(program.version, program.target)
-    }
     if absent:
         for name, span in _special_registers(program):
             if name in absent:
                 yield explain(program, f"`{name}`", absent[name], span, "unavailable-feature")
+
+
+@cache
+def _unavailable(version: Version, target: Target) -> tuple[set[str], dict[str, Since]]:
+    """The features and the special registers that modules of a version and target do not have."""
+    registers = {name: one.since for name, one in SPECIAL_REGISTERS.items() if not one.since.holds(version, target)}
+    return {name for name, feature in FEATURES.items() if not feature.since.holds(version, target)}, registers
 
 
 def _special_registers(program: Program) -> Iterator[tuple[str, Span | None]]:
