@@ -32,22 +32,26 @@ def by_mma(m: int = 128, n: int = 128, stages: int = 3) -> Schedule:
     s.tile(i=64, j=32).threads()
     s.tile(x=64).tensorize("mma.sync")
     s.stage("a", "b", in_="shared", swizzle="128B")
-    s.vectorize("a", "b", 8).vectorize("c", 2)
+    s.vectorize("a", "b", "c", 8)
     return s.pipeline(stages=stages).raster(8)
 
 
-def by_wgmma(m: int = 128, n: int = 128, stages: int = 4, rows: int = 64) -> Schedule:
+def by_wgmma(m: int = 128, n: int = 128, stages: int = 4, rows: int = 64, blocks: int = 1) -> Schedule:
     s = schedule(product)
     s.tile(i=m, j=n).blocks()
     s.tile(i=rows).threads()
-    s.tile(x=64).tensorize("wgmma")
+    if blocks > 1:
+        s.tile(x=64 * blocks).tile(x=64).cluster()
+    else:
+        s.tile(x=64)
+    s.tensorize("wgmma")
     s.stage("a", "b", in_="shared", swizzle="128B")
-    s.vectorize("c", 2)
+    s.vectorize("c", 8)
     return s.pipeline(stages=stages, by="tma").raster(8)
 
 
-def with_roles(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> Schedule:
-    return by_wgmma(m, n, stages, rows).specialize()
+def with_roles(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64, blocks: int = 1) -> Schedule:
+    return by_wgmma(m, n, stages, rows, blocks).specialize()
 
 
 def persistent(m: int = 128, n: int = 256, stages: int = 4, rows: int = 64) -> Schedule:
@@ -68,9 +72,14 @@ TILES = {
     "256x128": lambda: persistent(256, 128, 4, 128),
     "128x192": lambda: persistent(128, 192, 5),
     "128x128": lambda: persistent(128, 128, 6),
-    "128x64": lambda: persistent(128, 64, 6),
-    "64x128": lambda: with_roles(64, 128, 4),
+    "128x64": lambda: with_roles(128, 64, 4),
     "64x64": lambda: with_roles(64, 64, 4),
+    "128x128, 2 blocks": lambda: with_roles(128, 128, 6, blocks=2),
+    "128x128, 4 blocks": lambda: with_roles(128, 128, 6, blocks=4),
+    "128x64, 2 blocks": lambda: with_roles(128, 64, 4, blocks=2),
+    "128x64, 4 blocks": lambda: with_roles(128, 64, 4, blocks=4),
+    "64x64, 4 blocks": lambda: with_roles(64, 64, 4, blocks=4),
+    "64x64, 8 blocks": lambda: with_roles(64, 64, 4, blocks=8),
 }
 
 

@@ -9,8 +9,9 @@ from typing import Any
 from ptxlab.author import Pointer, b8, f32, u32
 from ptxlab.author.emit import emit
 from ptxlab.schedule.address import Below, Value
-from ptxlab.schedule.elements import shared_address, store_bits, store_numbers
+from ptxlab.schedule.elements import as_words, shared_address, store_bits, store_numbers
 from ptxlab.schedule.expressions import is_zero, register, write_expression
+from ptxlab.schedule.lanes import EIGHT, exchange, group_of, lanes_of, limited, moved
 from ptxlab.schedule.linear import Linear
 from ptxlab.schedule.operands import element, masks_together, outside
 from ptxlab.schedule.plan import (
@@ -116,6 +117,12 @@ def _store(w: Writing, one: Store) -> None:
     value = _expression(w, one.value)
     if w.collected is not None and one.condition is None and one.array in w.state.vectors:
         w.collected[one.array, index] = value, limits
+        lanes = lanes_of(w, one)
+        if lanes > 1 and _is_spread_aligned(w, one, index, lanes):
+            group = group_of(w, one, index, lanes)
+            if all(key in w.collected for key in group):
+                _store_exchanged(w, group, lanes)
+            return
         group = _neighbours(w, one, index)
         if all(key in w.collected for key in group):
             _store_group(w, group)
@@ -142,6 +149,25 @@ def _neighbours(w: Writing, one: Store, index: tuple[Linear, ...]) -> list[tuple
     if not _is_stored_aligned(w, one, first, width):
         return [(one.array, index)]
     return [(one.array, (*index[:-1], first + place)) for place in range(width)]
+
+
+def _is_spread_aligned(w: Writing, one: Store, index: tuple[Linear, ...], lanes: int) -> bool:
+    """Whether what lanes have after an exchange is aligned, and masked together."""
+    return _is_stored_aligned(
+        w, one, moved(w, index, lanes) - index[-1].constant % EIGHT - f"spread.{lanes}", 2 * lanes
+    )
+
+
+def _store_exchanged(w: Writing, group: list[tuple[str, tuple[Linear, ...]]], lanes: int) -> None:
+    assert w.collected is not None
+    array, index = group[0]
+    element, limits = w.algorithm.arrays[array].element, w.collected[group[0]][1]
+    values = [register(w.collected.pop(key)[0]) for key in group]
+    words = [as_words(element, values[n : n + 2]) for n in range(0, len(values), 2)]
+    column = moved(w, index, lanes)
+    conditions = limited(limits, index, column)
+    place = w.addresses.element(array, (*index[:-1], column))
+    store_bits(place, exchange(w, lanes, words), w.addresses.predicate(conditions))
 
 
 def _store_group(w: Writing, group: list[tuple[str, tuple[Linear, ...]]]) -> None:

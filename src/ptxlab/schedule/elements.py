@@ -62,6 +62,14 @@ def load_numbers(
     ]
 
 
+def as_words(element: str, values: Sequence[Value]) -> list[Value]:
+    """Two numbers as words of 32 bits: one of halves, or two of f32."""
+    if element == "f32":
+        return [value.view(b32) for value in values]
+    low, high = (emit(f"cvt.rn.{element}.f32", [value]) for value in values)
+    return [emit("mov.b32", [(low, high)], out=b32())]
+
+
 def store_numbers(target: Any, element: str, values: Sequence[Value], when: Value) -> None:
     values = [register(value) for value in values]
     if element != "f32":

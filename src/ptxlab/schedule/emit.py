@@ -13,6 +13,7 @@ from ptxlab.schedule.address import Value
 from ptxlab.schedule.asynchronous import consuming, producing, write_barriers
 from ptxlab.schedule.copies import portions
 from ptxlab.schedule.elements import ELEMENTS
+from ptxlab.schedule.lanes import write_spread
 from ptxlab.schedule.loops import write_body
 from ptxlab.schedule.plan import (
     Leaf,
@@ -179,6 +180,7 @@ def _write_threads(w: Writing) -> None:
         w.addresses.registers[name] = (rest % count if place else rest).view(s32)
         if place:
             rest = rest // count
+    write_spread(w)
 
 
 def _write_memory(w: Writing) -> None:

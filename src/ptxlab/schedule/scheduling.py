@@ -254,13 +254,19 @@ class Schedule:
             self._kernels[key] = made, write_kernel(made)
         return self._kernels[key]
 
+    def _multiples(self, size: str) -> set[int]:
+        """What it matters that a size is a multiple of: the tiles of loops, and vectors of rows, that it is in."""
+        axes = [axis for axis, extent in self.algorithm.axes.items() if size in extent.names]
+        rows = [name for name, array in self.algorithm.arrays.items() if size in array.extents[-1].names]
+        vectors = [self.state.vectors[name] for name in rows if name in self.state.vectors]
+        return {1, *(self.state.parts[axis][0].weight for axis in axes), *vectors}
+
     def launch_of(self, *arguments: Any) -> Launch:
         """The launch for arrays and numbers, in the order of the algorithm's parameters."""
         sizes = self.sizes_of(arguments)
-        tiles = {1, *(parts[0].weight for parts in self.state.parts.values()), *self.state.vectors.values()}
         aligned = all(_alignment(a) % 16 == 0 for a in arguments if hasattr(a, "shape"))
         free = {name: size for name, size in sizes.items() if name not in self.sizes}
-        multiples = {name: max(tile for tile in tiles if size % tile == 0) for name, size in free.items()}
+        multiples = {name: max(n for n in self._multiples(name) if size % n == 0) for name, size in free.items()}
         if self.state.pipeline is not None and self.state.pipeline.by == "tma":
             staged = [one.array for one in self.state.stages if one.at == self.state.pipeline.at]
             given = dict(zip(self.algorithm.parameters, arguments, strict=True))

@@ -47,6 +47,7 @@ class Writing:
         self.made: dict[tuple[str, tuple[int, ...]], Value] = {}  # numbers of `Let` and `Reduce`
         self.loaded: dict[Load, Value] = {}  # by the statement that is being written
         self.collected: dict[tuple[str, tuple[Linear, ...]], tuple[Value, list[Below]]] | None = None  # not stored yet
+        self.odd: dict[int, Value] = {}  # whether a bit of the thread's number is set, where lanes exchange
         self.scratch: dict[str, Value] = {}
         self.outs: dict[str, dict[tuple[Linear, ...], Value]] = {}  # registers that loads are to write
         self.ring: tuple[Value, Value] | None = None  # the slots that are read and filled
