@@ -5,11 +5,13 @@
 - `plan`: the tree of loops and copies that follows; `walk`: how threads share copies; `synchronize`: barriers, derived.
 - `emit`, `loops`, `copies`, `operands`, `computing`: the tree as a kernel of `ptxlab.author`; `writing` is what these
   share, with `address`, `elements` and `expressions`.
-- `scheduling`: what a user holds.
+- `tensor`, `lanes`, `asynchronous`: tensor cores, what becomes of their results, copies by TMA and what waits.
+- `scheduling`: what a user holds; `search`: numbers that are left open.
 """
 
 from ptxlab.schedule.read import algorithm, bf16, f16, f32
 from ptxlab.schedule.scheduling import Schedule, Step, schedule
+from ptxlab.schedule.search import Search, free
 from ptxlab.schedule.statements import Algorithm
 
-__all__ = ["Algorithm", "Schedule", "Step", "algorithm", "bf16", "f16", "f32", "schedule"]
+__all__ = ["Algorithm", "Schedule", "Search", "Step", "algorithm", "bf16", "f16", "f32", "free", "schedule"]

@@ -31,6 +31,7 @@ from ptxlab.report.nearest import nearest
 from ptxlab.schedule.emit import shared_bytes, write_kernel
 from ptxlab.schedule.plan import BYTES, Plan, plan
 from ptxlab.schedule.reference import compute
+from ptxlab.schedule.search import Judge, Search, search
 from ptxlab.schedule.state import State
 from ptxlab.schedule.statements import Algorithm, Array
 from ptxlab.schedule.steps.blocks import blocks
@@ -415,6 +416,10 @@ class Schedule:
         return estimate(
             launch.kernel, launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster
         )
+
+    def search(self, by: str | Judge = "estimate", **sizes: int) -> Search:
+        """Try all combinations of the `free` numbers in its steps: by the estimate, on a GPU, or by a function."""
+        return search(self, by, sizes)
 
     def barriers(self) -> Iterator[str]:
         """Why each barrier of the kernel is there."""

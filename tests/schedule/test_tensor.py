@@ -1,0 +1,169 @@
+"""Tensor cores by schedules: what they compute, and that each derived synchronization is needed."""
+
+# ruff: noqa: F821, UP037 - the names of sizes and loops are those of algorithms
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import pytest
+
+import ptxlab
+from ptxlab.report import KernelError, PtxError
+from ptxlab.schedule import Schedule, algorithm, bf16, f16, f32, schedule, scheduling
+from tests.schedule.algorithms import matmul, row_sum
+
+
+@algorithm
+def linear(a: bf16["m", "k"], b: bf16["n", "k"], c: bf16["m", "n"], bias: f32["n"]):
+    for i, j in grid(m, n):
+        c[i, j] = max(sum(a[i, x] * b[j, x] for x in range(k)) + bias[j], 0.0)
+
+
+@algorithm
+def by_columns(a: f16["k", "m"], b: f16["k", "n"], c: f32["m", "n"]):
+    for i, j in grid(m, n):
+        c[i, j] = sum(a[x, i] * b[x, j] for x in range(k))
+
+
+def by_mma(of=linear, **how) -> Schedule:
+    """Two warps of 16 x 16."""
+    s = schedule(of).tile(i=32, j=16).blocks()
+    s.tile(i=16).threads()
+    s.tile(x=16).tensorize("mma.sync")
+    s.stage("a", "b", in_="shared", **(how or {"swizzle": "32B"}))
+    return s.vectorize("a", "b", 8).vectorize("c", 2)
+
+
+def by_wgmma(blocks: int = 1) -> Schedule:
+    """A warpgroup of 64 x 16."""
+    s = schedule(linear).tile(i=64, j=16).blocks()
+    if blocks > 1:
+        s.tile(x=16 * blocks).tile(x=16).cluster()
+    else:
+        s.tile(x=16)
+    s.tensorize("wgmma")
+    return s.stage("a", "b", in_="shared", swizzle="32B").vectorize("c", 2)
+
+
+def by_tma(blocks: int = 1) -> Schedule:
+    return by_wgmma(blocks).pipeline(stages=3, by="tma")
+
+
+def with_roles(blocks: int = 1) -> Schedule:
+    return by_tma(blocks).specialize()
+
+
+def persistent() -> Schedule:
+    return with_roles().raster(2).persistent()
+
+
+SCHEDULES = {
+    "mma.sync": by_mma,
+    "mma.sync, cp.async": lambda: by_mma().pipeline(stages=3),
+    "wgmma": by_wgmma,
+    "wgmma, cp.async": lambda: by_wgmma().vectorize("a", "b", 8).pipeline(stages=3),
+    "wgmma, TMA": by_tma,
+    "roles": with_roles,
+    "cluster": lambda: with_roles(2),
+}
+SIZES = {"m": 64, "n": 16, "k": 80}
+
+
+@pytest.mark.parametrize("name", ["mma.sync, cp.async", "roles"])
+def test_products(name):
+    assert SCHEDULES[name]().check(seeds=1, symbolic=False, m=72, n=24, k=88)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize(
+    "sizes", [{"m": 64, "n": 16, "k": 80}, {"m": 72, "n": 24, "k": 40}, {"m": 67, "n": 21, "k": 33}]
+)
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_products_of_any_size(name, sizes):
+    assert SCHEDULES[name]().check(seeds=2, symbolic=False, **sizes)
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("how", [{}, {"pad": 8}, {"swizzle": "32B"}])
+def test_operands_are_stored_either_way(how):
+    assert by_mma(by_columns, **how).check(seeds=1, symbolic=False, m=40, n=24, k=40)
+
+
+def test_a_block_computes_tile_after_tile(monkeypatch):
+    monkeypatch.setattr(scheduling, "SMS", 2)
+    assert persistent().check(seeds=1, symbolic=False, m=130, n=24, k=64)
+
+
+def test_swizzled_rows_have_no_bank_conflicts():
+    def wasted(**how) -> int:
+        """Cycles of shared memory that conflicts cost."""
+        s = by_mma(**how)
+        found = s.launch_of(*s.draw({"m": 32, "n": 16, "k": 16})).run(device="cpu", profile=True).counters
+        return sum(one.get("wavefronts", 0) - one.get("ideal_wavefronts", 0) for one in found["lines"].values())
+
+    assert wasted(swizzle="32B") == 0
+    assert wasted(pad=0) > 0
+
+
+WAITS = ("bar.sync", "cp.async.wait", "fence.proxy", "wgmma.wait_group", "wgmma.fence", "barrier.cluster.wait")
+
+
+def changed(launch) -> dict[str, str]:
+    """The PTX without each of the waits and fences: what was taken out, and the text."""
+    lines = str(launch.kernel).splitlines()
+    found = {}
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if text.startswith(WAITS):
+            found[f"{number}: {text}"] = "\n".join(lines[:number] + lines[number + 1 :])
+        elif "try_wait" in text:  # what follows goes back until the phase is complete
+            end = next(n for n in range(number, len(lines)) if " bra " in lines[n])
+            found[f"{number}: {text}"] = "\n".join(lines[:end] + lines[end + 1 :])
+    return found
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_each_wait_and_fence_is_needed(name):
+    s = SCHEDULES[name]()
+    launch = s.launch_of(*s.draw(SIZES))
+    launch.run(device="cpu")
+    texts = changed(launch)
+    assert texts
+    missed = []
+    for what, text in texts.items():
+        kernel = ptxlab.parse(text, name="changed.ptx")[launch.kernel.name]
+        try:
+            for seed in range(4):
+                kernel.launch(
+                    launch.grid, launch.block, launch.args, shared=launch.shared, cluster=launch.cluster, seed=seed
+                )
+        except KernelError:
+            continue
+        missed.append(what)
+    assert not missed
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (lambda: schedule(matmul).tile(i=16, j=8, x=16).tensorize("mma.sync"), "is of f32"),
+        (lambda: schedule(row_sum).tensorize("mma.sync"), "is not a sum of products"),
+        (lambda: schedule(linear).tile(i=16, j=8).tensorize("mma.sync"), "a multiple of 16 iterations of `x`"),
+        (lambda: schedule(linear).tile(i=24, j=8, x=16).tensorize("mma.sync"), "a multiple of 16 iterations of `i`"),
+        (lambda: schedule(linear, "sm_80").tile(i=64, j=8, x=16).tensorize("wgmma"), "needs the target `sm_90a`"),
+        (lambda: schedule(linear).tensorize("dp4a"), "there is no unit 'dp4a'"),
+        (lambda: schedule(linear).tile(i=64, j=8, x=16).tensorize("wgmma").stage("a", in_="registers"), "from shared"),
+        (lambda: by_mma(pad=8).pipeline(stages=2, by="tma"), "where tensor cores read it from swizzled rows"),
+        (lambda: by_mma().specialize(), "no copies are by TMA"),
+        (lambda: by_tma().persistent(), "no warp of its own copies"),
+        (lambda: str(schedule(linear).tile(i=64, j=16).blocks().tile(x=16).tensorize("wgmma")), "from shared memory"),
+        (lambda: schedule(linear).tile(x=32).tile(x=2).cluster(), "a cluster has 2 to 8 blocks"),
+        (lambda: schedule(linear).tile(i=32).tile(i=8).cluster(), "`i` is not reduced over"),
+    ],
+)
+def test_what_is_refused(step, message):
+    with pytest.raises(PtxError) as found:
+        step()
+    assert message in str(found.value)
+    assert "src/ptxlab" not in str(found.value)
