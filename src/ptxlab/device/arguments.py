@@ -227,7 +227,8 @@ class _Packing:
         """The memory of an array, by the name that it has in this launch."""
         space, own = self.space, self.parameters.regions
         known = _region(array, space.next, name, space.regions)
-        space.next = -(-(max(space.next, known.base + known.size) + _GAP) // 256) * 256
+        if known.base <= space.next:  # arrays of a node are above
+            space.next = -(-(max(space.next, known.base + known.size) + _GAP) // 256) * 256
         region = next((one for one in own if one.base == known.base), None)
         if region is None:
             own.append(region := replace(known, name=name))

@@ -1,0 +1,128 @@
+"""Collectives over GPUs: right on several ranks under many schedules; each order that is removed is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.author import Kernel
+from ptxlab.device.result import Result
+from ptxlab.kernels.collectives import Group, all_gather, all_reduce, all_to_all, reduce_scatter
+
+# What each does, how many parts its inputs and results have for so many ranks, and what comes of inputs for a rank.
+COLLECTIVES: dict[str, tuple[Callable[..., None], Callable[[int], tuple[int, int]], Callable[[Any, int], Any]]] = {
+    "all_reduce_one_shot": (all_reduce, lambda n: (1, 1), lambda x, rank: x.sum(0)),
+    "all_reduce_two_shot": (
+        lambda group, x, result: all_reduce(group, x, result, "two_shot"),
+        lambda n: (1, 1),
+        lambda x, rank: x.sum(0),
+    ),
+    "all_gather": (all_gather, lambda n: (1, n), lambda x, rank: x.ravel()),
+    "reduce_scatter": (reduce_scatter, lambda n: (n, 1), lambda x, rank: np.split(x.sum(0), len(x))[rank]),
+    "all_to_all": (all_to_all, lambda n: (n, n), lambda x, rank: np.array(np.split(x, len(x), axis=1))[rank].ravel()),
+}  # fmt: skip
+
+
+def run(name: str, ranks: int, count: int, change: Callable[[Kernel], Any] = lambda made: made, **how: Any) -> Result:
+    """Run a collective twice, on inputs that are copied there before and overwritten after; compare its results."""
+    collective, parts, expected = COLLECTIVES[name]
+    inputs, results = parts(ranks)
+    node = ptxlab.node(ranks)
+    group = Group(node, 2, change)
+    given = [np.random.default_rng(7).integers(-9, 9, (ranks, inputs * count)).astype(np.float32) for _ in range(2)]
+    x = [device.zeros(inputs * count, name="x") for device in node]
+    result = [[device.zeros(results * count, name="result") for device in node] for _ in range(2)]
+    for turn in range(2):
+        for device in node:
+            device.copy(x[device.rank], device.array(given[turn][device.rank]))
+        collective(group, x, result[turn])
+    for device in node:
+        device.fill(x[device.rank])
+    found = node.synchronize(on_error="collect", **how)
+    if not found.diagnostics:
+        for turn in range(2):
+            for rank in range(ranks):
+                assert (result[turn][rank].numpy() == expected(given[turn], rank)).all()
+    return found
+
+
+@pytest.mark.parametrize("name", ["all_reduce_two_shot", "all_to_all"])
+def test_collectives_are_right(name: str) -> None:
+    assert run(name, 3, 90, seeds=range(1, 3)).diagnostics == []
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_collectives_are_right_under_many_schedules(name: str, ranks: int) -> None:
+    assert run(name, ranks, 1024, seeds=20).diagnostics == []
+
+
+def mutants(text: str) -> Iterator[tuple[str, str]]:
+    """The kernel with one order removed, each."""
+    changes = {
+        "relaxed store": (r"st\.release\.sys", "st.relaxed.sys"),
+        "relaxed load": (r"ld\.acquire\.sys", "ld.relaxed.sys"),
+        "narrow scope": (r"\.sys", ".gpu"),
+        "no barrier": (r"\n\s*bar\.sync 0;", ""),
+        "no wait": (r"(?<=\n)\s*@%p\d+ bra \$loop_\w+;(?=\n\$end_\d+:\n\s*bar)", ""),
+    }
+    barriers = [found.start() for found in re.finditer(r"bar\.sync 0;", text)]
+    for name, (pattern, replaced) in changes.items():
+        for found in re.finditer(pattern, text):
+            # The first and the last `bar.sync` have nothing before or after them in the kernel that they order.
+            if name == "no barrier" and text.index("bar.sync", found.start()) in (barriers[0], barriers[-1]):
+                continue
+            yield (
+                f"{name} {text[: found.start()].count(chr(10))}",
+                text[: found.start()] + replaced + text[found.end() :],
+            )
+
+
+def mutated(name: str) -> list[tuple[str, Any]]:
+    """The kernel of a collective on two ranks with each order removed, by what was removed."""
+    made: list[Kernel] = []
+    run(name, 2, 64, lambda one: made.append(one) or one)
+    entry = made[0].entry.name
+    return [(what, ptxlab.parse(text, "mutant.ptx")[entry]) for what, text in mutants(str(made[0]))]
+
+
+def test_an_order_that_is_removed_is_found() -> None:
+    kinds = {}
+    for what, kernel in mutated("all_reduce_one_shot"):
+        kinds.setdefault(what.rpartition(" ")[0], kernel)
+    assert len(kinds) == 5
+    for what, kernel in kinds.items():
+        found = run("all_reduce_one_shot", 2, 1024, lambda _, kernel=kernel: kernel, seed=1).diagnostics
+        assert {one.code for one in found} & {"data-race", "one-sided-synchronization"}, what
+
+
+@pytest.mark.bulk
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_each_order_that_is_removed_is_found_under_every_schedule(name: str) -> None:
+    missed = [
+        (what, seed)
+        for what, kernel in mutated(name)
+        for seed in range(6)
+        if not run(name, 2, 1024, lambda _, kernel=kernel: kernel, seed=seed).diagnostics
+    ]
+    assert missed == []
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    node = ptxlab.node(2)
+    group = Group(node)
+    x = [device.zeros(9) for device in node]
+    with pytest.raises(ValueError, match="9 elements: a multiple of the 2 ranks"):
+        all_reduce(group, x, [device.zeros(9) for device in node], "two_shot")
+    with pytest.raises(ValueError, match="there are one_shot and two_shot"):
+        all_reduce(group, x, x, "ring")
+    with pytest.raises(ValueError, match="rank 0: 9 elements and 9 for the result; expected 9 and 18"):
+        all_gather(group, x, x)
+    with pytest.raises(ValueError, match="each of the 2 ranks has one"):
+        all_reduce(group, x[:1], x)
