@@ -23,6 +23,7 @@ from ptxlab.author.module import Module
 from ptxlab.author.parameters import param
 from ptxlab.author.pointer_types import generic_pointer, pointer, shared_pointer
 from ptxlab.author.pointers import Pointer
+from ptxlab.author.spelling import Instruction
 from ptxlab.author.structures import struct, tensor_map, tensor_maps
 from ptxlab.author.tiles import Tile
 from ptxlab.author.values import (
@@ -56,6 +57,7 @@ __all__ = [
     "DeviceFunction",
     "Fragment",
     "Fragments",
+    "Instruction",
     "Kernel",
     "Module",
     "Pointer",

@@ -7,7 +7,7 @@ a final underscore, `ptx.ld.global_`; `::` may be written `__`, and a word that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from keyword import iskeyword
 from typing import Any
 
@@ -16,6 +16,9 @@ from ptxlab.author.lines import refuse
 from ptxlab.author.violations import explain_word
 from ptxlab.isa.form import Form
 from ptxlab.isa.table import forms_of
+
+# An instruction to call, as `ptx.ld.global_.f32` is: for functions that are given one.
+Instruction = Callable[..., Any]
 
 
 class Spelling:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.launch.launches import Launch
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
@@ -15,6 +15,9 @@ from ptxlab.ops.checks import check_address, check_apart, check_dense, check_gpu
 from ptxlab.ops.matrices import Matrix, empty, look
 from ptxlab.ops.operators import Operator
 from ptxlab.ops.ready import Workspace
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 Form = tuple[tuple[int, ...], str] | None
 """The extents and the type of a result; None if it is not computed."""
@@ -64,7 +67,7 @@ def calls_of(declared: Declaration, operator: Operator) -> Calls:
 def prepare_of(declared: Declaration) -> Prepare:
     """What checks a call of it and prepares its launch."""
 
-    def prepare(read: Sequence[Any], written: Sequence[Any], how: tuple[Any, ...]) -> Call:
+    def prepare(read: Sequence[Array | str | None], written: Sequence[Any], how: tuple[Any, ...]) -> Call:
         named = zip(declared.read.items(), read, strict=True)
         seen = [None if one is None else look(one, name, wanted.types) for (name, wanted), one in named]
         for (name, wanted), one in zip(declared.read.items(), seen, strict=True):
@@ -96,13 +99,13 @@ def prepare_of(declared: Declaration) -> Prepare:
     return prepare
 
 
-def _result(like: Any, form: Form, given: Any) -> Any:
+def _result(like: Array | str | None, form: Form, given: Array | None) -> Any:
     if form is None or given is not None:
         return given
     return empty(like, *form)
 
 
-def _check_result(name: str, wanted: Argument, given: Any, form: Form) -> Matrix:
+def _check_result(name: str, wanted: Argument, given: Array, form: Form) -> Matrix:
     """Where a result goes, which has the extents and the type that it must have."""
     one = look(given, name, wanted.types)
     if form is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxlab.gpu.arrays import is_torch
 from ptxlab.gpu.driver import current
@@ -21,6 +21,9 @@ from ptxlab.ops.forms import describe_tensors, forms_of
 from ptxlab.ops.matrices import Make, Matrix, address_of, empty, is_capturing, makers, stream_of
 from ptxlab.ops.operators import Operator, has_no_memory, is_grad_enabled, no_gradient, register
 from ptxlab.ops.ready import Ready, Workspace
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 MOST = 4096  # calls that stay ready
 
@@ -73,7 +76,9 @@ class Calls:
         self.describe: Describe = forms_of  # until there is a tensor
         tuning.forget.append(self.kept.clear)
 
-    def __call__(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any] | None:
+    def __call__(
+        self, read: Sequence[Any], written: Sequence[Array | None] = (None,), how: Any = None
+    ) -> Sequence[Array | None] | None:
         """Start the work, and return its results: those of `written`, and new arrays where that has None.
 
         None if torch records or transforms what is computed: then the operator is to be called.
@@ -107,13 +112,13 @@ class Calls:
         ready.start(addresses, stream_of_gpu(gpu))
         return results
 
-    def compute(self, read: Sequence[Any], written: Sequence[Any] = (None,), how: Any = None) -> Sequence[Any]:
+    def compute(self, read: Sequence[Any], written: Sequence[Array | None] = (None,), how: Any = None) -> Sequence[Any]:
         """The same where torch records nothing, as in an operator."""
         found = self(read, written, how)
         assert found is not None
         return found
 
-    def _refuse(self, written: Sequence[Any]) -> None:
+    def _refuse(self, written: Sequence[Array | None]) -> None:
         """Torch is to differentiate a call: return if there is a gradient."""
         name = self.operator.name
         if self.operator.gradient is None:
@@ -121,7 +126,9 @@ class Calls:
         if any(one is not None for one in written):
             raise ValueError("a result in `out` has no gradient: leave it out, or call this under `torch.no_grad()`")
 
-    def _begin(self, read: Sequence[Any], written: Sequence[Any], how: Any, key: Any) -> Sequence[Any] | None:
+    def _begin(
+        self, read: Sequence[Any], written: Sequence[Array | None], how: Any, key: Any
+    ) -> Sequence[Array | None] | None:
         """A call that is not ready yet."""
         tensors = [one for one in read if is_torch(one.__class__)]
         if tensors:
@@ -161,7 +168,7 @@ class Calls:
         return found.results
 
 
-def _start(found: Call, read: Sequence[Any], gpu: int, stream: int) -> tuple[Ready, Callable[[], None]]:
+def _start(found: Call, read: Sequence[Array], gpu: int, stream: int) -> tuple[Ready, Callable[[], None]]:
     """The launches of a call, and what starts them on its arrays."""
     ready = Ready(gpu, found.steps, found.workspace)
     memory = empty(read[0], (sum(found.scratch),), "u8") if found.scratch else None
@@ -183,7 +190,7 @@ def needs_gradient(read: Sequence[Any]) -> bool:
     return False
 
 
-def _keep(found: Call, ready: Ready, read: Sequence[Any], written: Sequence[Any]) -> _Kept:
+def _keep(found: Call, ready: Ready, read: Sequence[Array], written: Sequence[Array | None]) -> _Kept:
     """What later calls need of one with tensors of torch, or arrays of XLA."""
     make, stream, byte, is_recording = makers(read[0])
     new = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels import wgmma_dual_gemm
 from ptxlab.kernels.parts.finishing import ACTIVATIONS
@@ -28,6 +28,9 @@ from ptxlab.ops.product_gradients import GATED
 from ptxlab.ops.products import one_matrix
 from ptxlab.ops.xla import is_jax
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 NAMES = ("x", "w1", "w2", "scale_x", "scale_w1", "scale_w2")
 TYPES = (*HALVES, "e4m3")
 EMPTY = None, None, None
@@ -40,9 +43,9 @@ KEEPING = '(Tensor x, Tensor w1, Tensor w2, str activation="silu") -> (Tensor, T
 
 
 def gated_matmul(
-    x: Any,
-    w1: Any,
-    w2: Any,
+    x: Array,
+    w1: Array,
+    w2: Array,
     activation: str = "silu",
     out: Any = None,
     *,
@@ -136,13 +139,19 @@ def _extents(read: Sequence[Named]) -> tuple[int, int, int]:
     return m, n, k
 
 
-def describe(x: Any, w1: Any, w2: Any, activation: str = "silu", *scales: Any) -> Any:
+def describe(x: Array, w1: Array, w2: Array, activation: str = "silu", *scales: Any) -> Any:
     """What comes out, for `torch.compile`."""
     return empty(x, (*x.shape[:-1], w1.shape[1]), "bf16" if x.dtype.itemsize == 1 else None)
 
 
 def of_tensors(
-    x: Any, w1: Any, w2: Any, activation: str = "silu", scale_x: Any = None, scale_w1: Any = None, scale_w2: Any = None
+    x: Array,
+    w1: Array,
+    w2: Array,
+    activation: str = "silu",
+    scale_x: Any = None,
+    scale_w1: Any = None,
+    scale_w2: Any = None,
 ) -> Any:
     """The operator: `gated_matmul` without `out`."""
     is_plain = scale_x is scale_w1 is scale_w2 is None
@@ -150,12 +159,12 @@ def of_tensors(
     return calls.compute(given, (None,), activation)[0]
 
 
-def keeping_of_tensors(x: Any, w1: Any, w2: Any, activation: str = "silu") -> tuple[Any, ...]:
+def keeping_of_tensors(x: Array, w1: Array, w2: Array, activation: str = "silu") -> tuple[Any, ...]:
     """The operator that a gradient is of: the result and both products."""
     return tuple(calls.compute((x, w1, w2), (None,) * 3, activation))
 
 
-def describe_keeping(x: Any, w1: Any, w2: Any, activation: str = "silu") -> tuple[Any, ...]:
+def describe_keeping(x: Array, w1: Array, w2: Array, activation: str = "silu") -> tuple[Any, ...]:
     """What comes out of it, for `torch.compile`."""
     return tuple(describe(x, w1, w2) for _ in range(3))
 

@@ -11,13 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptxlab.device.array_types import DTYPES, TORCH_NAMES
 from ptxlab.frameworks.xla_calls import XlaArray, call_of_xla
 from ptxlab.gpu.arrays import framework, is_torch
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 ROW = 16  # bytes: TMA copies want addresses and rows to be multiples of it
 HALVES = ("f16", "bf16")
@@ -102,7 +105,14 @@ def look(array: Any, name: str, types: Sequence[str] = HALVES) -> Matrix:
 
 
 def _found(
-    address: int, shape: Any, strides: Any, dtype: Any, gpu: int | None, array: Any, name: str, types: Sequence[str]
+    address: int,
+    shape: tuple[int, ...],
+    strides: list[int] | tuple[int, ...],
+    dtype: Any,
+    gpu: int | None,
+    array: Any,
+    name: str,
+    types: Sequence[str],
 ) -> Matrix:
     text = str(dtype).removeprefix("torch.")
     type = _NAMES.get(text)
@@ -138,7 +148,7 @@ def empty(like: Any, shape: tuple[int, ...], type: str | None = None) -> Any:
     return like.new_empty(shape, dtype) if isinstance(like, XlaArray) else framework(like).empty(shape, dtype)
 
 
-def empty_like(like: Any, columns: int | None = None) -> Any:
+def empty_like(like: Array, columns: int | None = None) -> Any:
     """A new array of the same extents and type, whose dimensions are in memory in the same order.
 
     The last dimension has another extent if one is given.
@@ -159,7 +169,7 @@ def zeros(like: Any, bytes: int) -> Any:
     return xp.zeros(bytes, "uint8")
 
 
-def memory(like: Any, bytes: int) -> Any:
+def memory(like: Array, bytes: int) -> Any:
     """So many bytes of any value, of the same framework and device, to keep."""
     return like.call.zeros(bytes) if isinstance(like, XlaArray) else empty(like, (bytes,), "u8")
 
@@ -178,7 +188,7 @@ def address_of(array: Any) -> int:
     return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
 
 
-def argument(matrix: Matrix) -> Any:
+def argument(matrix: Matrix) -> Array | int:
     """What a launch is given for a pointer."""
     return matrix.array if matrix.gpu is None else matrix.address
 
@@ -228,12 +238,12 @@ def _of_torch(torch: Any, device: Any) -> Make:
     return on_device
 
 
-def is_capturing(array: Any) -> bool:
+def is_capturing(array: Array) -> bool:
     """Whether torch records a graph now, if the array is torch's."""
     return is_torch(array.__class__) and bool(sys.modules["torch"].cuda.is_current_stream_capturing())
 
 
-def stream_of(array: Any, gpu: int) -> int:
+def stream_of(array: Array, gpu: int) -> int:
     """The stream that the array's framework works on now."""
     if is_torch(array.__class__):
         return streams_of_torch()(gpu)

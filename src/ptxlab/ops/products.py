@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
@@ -29,6 +29,9 @@ from ptxlab.ops.product_gradients import PRODUCT
 from ptxlab.ops.ready import Workspace
 from ptxlab.ops.xla import is_jax
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 _RESULT, _ADDED, WORKSPACE = 2, (7, 8), (10, 11)  # parameters of the kernel, after both operands
 TF32 = Formats("tf32", "tf32", "f32")
 FORMATS = {"f16": Formats.of("f16"), "bf16": Formats.of("bf16"), "f32": TF32, "s8": Formats("s8", "s8", "s32")}
@@ -37,7 +40,7 @@ COUNTERS = 4096  # bytes of counters: one for each tile of a variant that has fe
 
 
 def workspace_of(
-    problem: Problem, shape: Shape, like: Any, gpu: int | None, numbers: tuple[int, int] = WORKSPACE
+    problem: Problem, shape: Shape, like: Array | float, gpu: int | None, numbers: tuple[int, int] = WORKSPACE
 ) -> Workspace | None:
     """What blocks need that compute a tile of a product together; `numbers` are those of both parameters."""
     if shape.split == 1 or shape.clustered or gpu is None:
@@ -70,11 +73,11 @@ def describe(
 def matmul(
     a: Any,
     b: Any,
-    out: Any = None,
+    out: Array | None = None,
     *,
-    bias: Any = None,
+    bias: Array | None = None,
     activation: str | None = None,
-    residual: Any = None,
+    residual: Array | None = None,
     allow_tf32: bool = False,
     accumulate: bool = False,
 ) -> Any:
@@ -168,7 +171,7 @@ def _are_paired(n: int, added: Sequence[Matrix | None]) -> bool:
     return bool(given) and not any(number % 2 for number in numbers)
 
 
-def _check_options(formats: Formats, added: Sequence[Any], activation: str | None, allow_tf32: bool) -> None:
+def _check_options(formats: Formats, added: Sequence[Array | None], activation: str | None, allow_tf32: bool) -> None:
     """Whether such a product can be computed."""
     if activation is not None and activation not in ACTIVATIONS:
         raise ValueError(f"activation={activation!r}: there are {', '.join(map(repr, ACTIVATIONS))}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ptxlab.frameworks.xla_calls import XlaArray
 from ptxlab.gpu.driver import bindings, call, current
@@ -16,6 +16,9 @@ from ptxlab.gpu.prepared import Prepared
 from ptxlab.gpu.starting import Start, joined
 from ptxlab.launch.launches import Launch
 from ptxlab.ops.matrices import address_of, is_capturing, memory, zeros
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 PAGE, PAGES = 4096, 256  # bytes of counters for a graph, and how many of these are set to 0 at a time
 
@@ -45,7 +48,7 @@ class Workspace:
         """Whether what is started now becomes part of a graph."""
         return is_capturing(self.like)
 
-    def on(self, stream: int) -> tuple[dict[int, int], Any]:
+    def on(self, stream: int) -> tuple[dict[int, int], list[Array]]:
         """Addresses by the number of their parameter, and what keeps the memory."""
         key = self.gpu, stream, self.role
         graph = recording_on(stream) if self.is_recorded else 0

@@ -7,7 +7,7 @@ elements by their number alone, and sums in that order: two runs give the same b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.ops import jax_rows
 from ptxlab.ops import row_gradients as gradients
@@ -19,10 +19,13 @@ from ptxlab.ops.matrices import empty
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.xla import is_jax
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 REDUCTIONS = ("mean", "sum", "none")
 
 
-def softmax(x: Any, out: Any = None) -> Any:
+def softmax(x: Array | str, out: Array | None = None) -> Any:
     """exp(x) / Σ exp(x) over the last dimension; the result is a new array, or `out`, which may be `x`.
 
     A row with NaN or +inf, or of nothing but -inf, is NaN, as in torch. It has a gradient in torch and JAX.
@@ -36,7 +39,7 @@ def softmax(x: Any, out: Any = None) -> Any:
     return _softmax.operator.differentiate(x) if found is None else found[0]
 
 
-def layer_norm(x: Any, weight: Any, bias: Any, eps: float = 1e-5, out: Any = None) -> Any:
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, out: Any = None) -> Any:
     """(x - mean) / √(variance + eps) · weight + bias over the last dimension, of which weight and bias are vectors.
 
     The result is a new array, or `out`, which may be `x`. It has a gradient in torch and JAX.
@@ -76,7 +79,7 @@ def rms_norm(
     return _add_rms_norm.operator.differentiate(x, residual, weight, eps) if found is None else tuple(found)
 
 
-def _norm_of_jax(x: Any, weight: Any, eps: float, residual: Any, quantise: Any, out: Any) -> Any:
+def _norm_of_jax(x: Any, weight: Array, eps: float, residual: Array | None, quantise: Array | str, out: Any) -> Any:
     refuse_out(out)
     if quantise is not None:
         return jax_rows.quantised_rms_norm(x, weight, eps, residual, quantise)
@@ -85,7 +88,9 @@ def _norm_of_jax(x: Any, weight: Any, eps: float, residual: Any, quantise: Any, 
     return jax_rows.add_rms_norm(eps)(x, residual, weight)
 
 
-def _quantised_norm(x: Any, weight: Any, eps: float, residual: Any, quantise: Any, out: Any) -> Any:
+def _quantised_norm(
+    x: Array, weight: Array, eps: float, residual: Array | None, quantise: Array | str, out: Any
+) -> Any:
     by_row = kernels.is_by_row(quantise)
     scale = None if by_row else quantise
     if out is None and is_traced():
@@ -121,7 +126,7 @@ def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: 
     return total if reduction == "sum" else total / (targets != ignore_index).sum()
 
 
-def _quantised_of_tensors(x: Any, weight: Any, eps: float, residual: Any, scale: Any) -> Any:
+def _quantised_of_tensors(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
     """For torch's operator: always three results, empty ones where there are fewer."""
     made, *others = _quantised.compute((x, weight, residual, scale), (None, None, None), (eps,))
     return made, *(empty(x, (0,), "f32") if one is None else one for one in others)
@@ -131,7 +136,7 @@ def _like(x: Any, *others: Any) -> Any:
     return x.new_empty(x.shape)
 
 
-def _describe_quantised(x: Any, weight: Any, eps: float, residual: Any, scale: Any) -> Any:
+def _describe_quantised(x: Any, weight: Array, eps: float, residual: Array | None, scale: Any) -> Any:
     summed = empty(x, (0,), "f32") if residual is None else _like(x)
     scales = empty(x, (0,), "f32") if scale is not None else empty(x, x.shape[:-1], "f32")
     return empty(x, x.shape, "e4m3"), summed, scales

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.cross_entropy import find_gradient, read_once, sum_up
 from ptxlab.kernels.layer_norm import read_once as layer_norm_of_rows
@@ -16,6 +16,9 @@ from ptxlab.ops.callees import Argument, Declaration, Form, prepare_of
 from ptxlab.ops.calls import BoundLaunch, Call
 from ptxlab.ops.checks import require
 from ptxlab.ops.matrices import Matrix, empty, filled, look
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 FLOATS = ("f32", "f16", "bf16")
 _X = Argument(FLOATS, 0)
@@ -31,7 +34,7 @@ def _require_vector(name: str, one: Matrix, x: Matrix) -> None:
     require(name, one, x.shape[-1:], x.type, ": one for each column")
 
 
-def _like_x(x: Matrix, *others: Any) -> list[Form]:
+def _like_x(x: Matrix, *others: Matrix | float) -> list[Form]:
     return [(x.shape, x.type)]
 
 
@@ -59,12 +62,12 @@ _WEIGHT, _RESIDUAL = Argument(FLOATS, 1), Argument(FLOATS, 3)
 _OUT, _SUM = Argument(FLOATS, 2, in_place="x"), Argument(FLOATS, 4)
 
 
-def _check_rms_norm(x: Matrix, weight: Matrix, *others: Any) -> None:
+def _check_rms_norm(x: Matrix, weight: Matrix, *others: float) -> None:
     _check_rows(x)
     _require_vector("weight", weight, x)
 
 
-def _rms_norm(x: Any, weight: Any, out: Any, epsilon: float) -> Launch:
+def _rms_norm(x: Array, weight: Array, out: Array, epsilon: float) -> Launch:
     return fused(x, weight, out, 0, 0, 0, epsilon=epsilon, form=Fusion())
 
 
@@ -76,7 +79,9 @@ def _check_added(x: Matrix, residual: Matrix, weight: Matrix, epsilon: float) ->
     require("residual", residual, x.shape, x.type, ", as `x` is")
 
 
-def _add_rms_norm(x: Any, residual: Any, weight: Any, out: Any, summed: Any, epsilon: float) -> Launch:
+def _add_rms_norm(
+    x: Array, residual: Array | int, weight: Array, out: Array, summed: Array | int, epsilon: float
+) -> Launch:
     return fused(x, weight, out, residual, summed, 0, epsilon=epsilon, form=Fusion(residual=True))
 
 
@@ -103,7 +108,14 @@ def _quantised_forms(x: Matrix, weight: Matrix, residual: Matrix | None, scale: 
 
 
 def _quantised(
-    x: Any, weight: Any, residual: Any, scale: Any, out: Any, summed: Any, scales: Any, epsilon: float
+    x: Array,
+    weight: Array,
+    residual: Array | int,
+    scale: Array | int,
+    out: Array,
+    summed: Array | int,
+    scales: Array | int,
+    epsilon: float,
 ) -> Launch:
     is_whole, has_residual = not isinstance(scale, int), not isinstance(residual, int)
     fusion = Fusion(has_residual, "tensor" if is_whole else "row")
@@ -121,7 +133,7 @@ QUANTISED_RMS_NORM = Declaration(
 _CLASSES = Argument(("s64", "s32"), 1)
 
 
-def _check_cross_entropy(x: Matrix, targets: Matrix, *others: Any) -> None:
+def _check_cross_entropy(x: Matrix, targets: Matrix, *others: int) -> None:
     _check_rows(x)
     if not x.shape[-1]:
         raise ValueError("`x` has no columns: there are no classes")
@@ -137,7 +149,7 @@ CROSS_ENTROPY = Declaration(
 )
 
 
-def prepare_sum(read: Sequence[Any], written: Sequence[Any], how: tuple[int, bool]) -> Call:
+def prepare_sum(read: Sequence[Array], written: Sequence[Any], how: tuple[int, bool]) -> Call:
     """The sum or the mean of losses, by a second kernel after that of rows.
 
     Logarithms and how many rows count are results, too, if three are asked for: gradients need them.
@@ -177,7 +189,7 @@ CROSS_ENTROPY_GRADIENT = Declaration(
 )
 
 
-def is_by_row(quantise: Any) -> bool:
+def is_by_row(quantise: Array | str) -> bool:
     """Whether each row of the quantised norm has a scale of its own; else `quantise` is the scale of all of them."""
     if isinstance(quantise, str) and quantise != "row":
         raise ValueError(f'quantise={quantise!r}: it is "row", or an array of one float32, the scale')

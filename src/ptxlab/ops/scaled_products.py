@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels import scaled_gemm, wgmma_gemm
 from ptxlab.kernels.parts.finishing import Extras
@@ -23,12 +23,17 @@ from ptxlab.ops.packing import Packing
 from ptxlab.ops.products import WORKSPACE, check_arrays, extents_of, workspace_of
 from ptxlab.ops.xla import is_jax
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 RESULT, BY_TENSOR, BY_BLOCKS = 2, (12, 13), (7, 8)  # parameters of the kernels: D, and the scales of both
 TYPES, OUT = ("e4m3", "e5m2"), ("bf16", "f16", "f32")
 SCHEMA = '(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, str out_type="bf16") -> Tensor'
 
 
-def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out: Any = None, *, out_type: str = "bf16") -> Any:
+def scaled_matmul(
+    a: Array, b: Array, scale_a: Array | float, scale_b: Array, out: Array | None = None, *, out_type: str = "bf16"
+) -> Any:
     """(a · scale_a) @ (b · scale_b) of e4m3 or e5m2, as "bf16", "f16" or "f32".
 
     `a` is m by k, `b` is k by n with columns one after the other in memory (others are copied first). Scales are f32:
@@ -46,12 +51,12 @@ def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out: Any = None, *
     return calls.operator.differentiate(a, b, scale_a, scale_b, out_type) if found is None else found[0]
 
 
-def of_tensors(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16") -> Any:
+def of_tensors(a: Array, b: Array, scale_a: Array | float, scale_b: Array, out_type: str = "bf16") -> Any:
     """The operator: `scaled_matmul` without `out`."""
     return calls.compute((a, b, scale_a, scale_b), (None,), out_type)[0]
 
 
-def describe(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str = "bf16") -> Any:
+def describe(a: Array, b: Array, scale_a: Array | float, scale_b: Array, out_type: str = "bf16") -> Any:
     """What comes out, for `torch.compile`."""
     return empty(a, (a.shape[0], b.shape[1]), out_type)
 
@@ -107,7 +112,7 @@ def _check_scales(scales: Sequence[Matrix], is_whole: bool, extents: tuple[int, 
     check_apart(target, named)
 
 
-def _by_tensor(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspace: tuple[Any, Any]) -> Launch:
+def _by_tensor(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspace: tuple[int, int]) -> Launch:
     """One scale for each matrix."""
     left, right, scale_a, scale_b, target = arrays
     return wgmma_gemm.launch(
@@ -123,7 +128,7 @@ def _by_tensor(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspa
     )
 
 
-def _by_blocks(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspace: tuple[Any, Any]) -> Launch:
+def _by_blocks(formats: Formats, shape: Shape, arrays: Sequence[Matrix], workspace: tuple[int, int]) -> Launch:
     """Scales of blocks; those of B are k/128 by n/128, and the kernel takes the transpose, as it takes B's."""
     left, right, scale_a, scale_b, target = arrays
     return scaled_gemm.launch(

@@ -12,7 +12,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.gpu.driver import absence, call
 from ptxlab.gpu.waiting import run
@@ -21,6 +21,9 @@ from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure.interleaving import take_turns
 from ptxlab.ops.matrices import address_of, memory
 from ptxlab.report import KernelError, PtxError
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 VARIABLE = "PTXLAB_TUNE"
 FLUSHED = 256 << 20  # bytes that are written before each sample, more than L2 has
@@ -38,7 +41,7 @@ forget: list[Callable[[], None]] = []
 _callers: list[str] = []  # functions that are being tuned
 
 
-def tune(function: Callable[..., Any], *arrays: Any, **options: Any) -> list[Answer]:
+def tune(function: Callable[..., Any], *arrays: Array, **options: Any) -> list[Answer]:
     """Find the fastest variants for this call, and use them from now on: `tune(matmul, a, b)`.
 
     The arrays must be a GPU's. They are only read: results are arrays of their own, until the last run, which is that
@@ -96,7 +99,7 @@ def measure(asked: Asked, make: Callable[[], Start], stopwatch: Stopwatch) -> No
     _forget_all()
 
 
-def _fastest(choice: Choice, given: tuple[Any, ...], make: Callable[[], Start], stopwatch: Stopwatch) -> Answer:
+def _fastest(choice: Choice, given: tuple[int, ...], make: Callable[[], Start], stopwatch: Stopwatch) -> Answer:
     variants = [*dict.fromkeys([choice.choose(*given), *choice.candidates(*given)])]
     starts: dict[str, Start] = {}
     for number, variant in enumerate(variants):

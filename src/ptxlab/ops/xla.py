@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ptxlab.frameworks.xla_calls import copy, current_call, operation
 from ptxlab.ops.batches import BATCHES, is_one_call
 from ptxlab.ops.operators import function_of
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 
 class How(NamedTuple):
@@ -59,7 +62,7 @@ def execute(operator: str, given: Sequence[Any], results: Any, transposed: Seque
     return operation(_run, results, (("how", how),), vmap="expand_dims")(*arrays)
 
 
-def _run(*arrays: Any, how: How) -> None:
+def _run(*arrays: Array, how: How) -> None:
     """Write results, which are the last arrays: XLA calls this."""
     function, count = function_of(how.operator), len(how.ranks)
     called = current_call.get()
@@ -74,7 +77,7 @@ def _run(*arrays: Any, how: How) -> None:
             copy(source, target)
 
 
-def _calls(how: How, given: Sequence[Any], results: Sequence[Any]) -> Iterator[tuple[list[Any], list[Any]]]:
+def _calls(how: How, given: Sequence[Array], results: Sequence[Array]) -> Iterator[tuple[list[Any], list[Any]]]:
     """The arrays of each call that computes a part of a batch."""
     more = len(given[0].shape) - how.ranks[0]
     batch, numbers = results[0].shape[:more], how.numbers
@@ -91,11 +94,11 @@ def _calls(how: How, given: Sequence[Any], results: Sequence[Any]) -> Iterator[t
             yield [_at(one, place) for one in given], [_at(one, place) for one in results]
 
 
-def _merged(array: Any, count: int) -> Any:
+def _merged(array: Array, count: int) -> Any:
     return array.reshape((-1, *array.shape[count:]))
 
 
-def _at(array: Any, place: Sequence[int]) -> Any:
+def _at(array: Array, place: Sequence[int]) -> Array:
     """An element of the batch; an array that has none is the same for all."""
     for number in place:
         array = array[number if array.shape[0] > 1 else 0]

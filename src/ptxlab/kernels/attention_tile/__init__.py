@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 256
 TILE = 16  # queries that a warp has, keys that it takes at a time, and halves of each
@@ -24,7 +28,7 @@ def kernel(way: str) -> ir.Function:
     return load(_HERE / f"{way}.ptx")["attention"]
 
 
-def attend(q: Any, k: Any, v: Any, o: Any, way: str = "registers") -> Launch:
+def attend(q: Array, k: Array, v: Array, o: Array, way: str = "registers") -> Launch:
     """A warp for each 16 queries, in one of three ways: registers, wmma_rows, wmma_elements."""
     queries, keys = len(q), len(k)
     if way != "registers" and min(queries, keys) < TILE:
@@ -32,7 +36,7 @@ def attend(q: Any, k: Any, v: Any, o: Any, way: str = "registers") -> Launch:
     return Launch(kernel(way), ceil_div(queries, QUERIES), BLOCK, [q, k, v, o, queries, keys])
 
 
-def torch_baseline(torch: Any, q: Any, k: Any, v: Any, o: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, q: Array, k: Array, v: Array, o: Any) -> Callable[[], Any]:
     """What torch does, and a copy to where the answer belongs."""
     heads = [matrix[None, None] for matrix in (q, k, v)]
     return lambda: o.copy_(torch.nn.functional.scaled_dot_product_attention(*heads, scale=1.0)[0, 0])
@@ -44,7 +48,7 @@ def arrays(draw: Draw, queries: int, keys: int) -> Arrays:
     return {"q": q, "k": k, "v": v, "o": draw.empty((queries, TILE), "f16")}
 
 
-def reference(xp: Any, q: Any, k: Any, v: Any, o: Any) -> Arrays:
+def reference(xp: ModuleType, q: Array, k: Array, v: Array, o: Array) -> Arrays:
     """Weights that sum to one, times the values."""
     weights = xp.exp(q @ k.T)
     return {"o": weights @ v / weights.sum(1)[:, None]}

@@ -6,7 +6,8 @@ otherwise. Each row of factors has one for every 16 or 32 numbers of a row. D is
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.block_scaled_mma.kernel import ACROSS, BYTES, COLUMNS, ROWS, WARPS, Format, specialize
@@ -14,6 +15,9 @@ from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import Step, Steps, spell_size
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 FORMATS = {
     "nvfp4": Format("mxf4nvf4", "e2m1", "e2m1", 16, "ue4m3"),
@@ -32,7 +36,7 @@ TYPES = {
 }
 
 
-def product(a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any, format: str = "nvfp4") -> Launch:
+def product(a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array, format: str = "nvfp4") -> Launch:
     """The launch that computes D."""
     chosen = FORMATS[format]
     (m, bytes), (n, depth) = a.shape, b.shape
@@ -45,7 +49,7 @@ def product(a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any, format: str 
     return Launch(specialize(chosen), grid, 32 * WARPS, [a, a_factors, b, b_factors, d, m, n, bytes])
 
 
-def decode(xp: Any, type: str, codes: Any) -> Any:
+def decode(xp: ModuleType, type: str, codes: Any) -> Any:
     """The numbers that codes of a type mean; both are float64.
 
     >>> import numpy as np
@@ -60,7 +64,7 @@ def decode(xp: Any, type: str, codes: Any) -> Any:
     return xp.where(codes < half, size, -size)
 
 
-def numbers(xp: Any, format: Format, type: str, stored: Any, factors: Any) -> Any:
+def numbers(xp: ModuleType, format: Format, type: str, stored: Array, factors: Array) -> Any:
     """A matrix in float64; what is stored and its factors are float64, too. In a byte, e2m1 is in the middle."""
     if format.bits == 4:
         codes = xp.stack([stored % 16, stored // 16], -1).reshape(stored.shape[0], -1)
@@ -91,7 +95,7 @@ def arrays(draw: Draw, format: str, m: int, n: int, k: int) -> Arrays:
     return {"a": a, "a_factors": a_factors, "b": b, "b_factors": b_factors, "d": d, "format": format}
 
 
-def reference(xp: Any, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any, format: str) -> Arrays:
+def reference(xp: ModuleType, a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array, format: str) -> Arrays:
     """The same in float64."""
     chosen = FORMATS[format]
     return {"d": numbers(xp, chosen, chosen.a, a, a_factors) @ numbers(xp, chosen, chosen.b, b, b_factors).T}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, u32
+from ptxlab.author import Kernel, Pointer, Scalar, b8, b32, f32, kernel, pointer, ptx, u32
 
 WARPS = 4
 ROWS, COLUMNS = 16, 8  # of an MMA
@@ -85,17 +85,17 @@ def specialize(format: Format) -> Kernel:
 class Row:
     """A row of a matrix and of its factors; beyond the last one, the last one, which no result is stored of."""
 
-    def __init__(self, format: Format, matrix: Any, factors: Any, number: Any, rows: Any, bytes: Any) -> None:
+    def __init__(self, format: Format, matrix: Pointer, factors: Pointer, number: u32, rows: u32, bytes: u32) -> None:
         number = ptx.min.u32(number, rows - 1)
         self.count = format.factors
         self.numbers = matrix.at(ptx.mul.wide.u32(number, bytes))
         self.factors = factors.at(ptx.mul.wide.u32(number, bytes // BYTES * self.count))
 
-    def words(self, at: Any) -> list[Any]:
+    def words(self, at: Any) -> list[b32]:
         """Four bytes, and the four that are 16 bytes after them."""
         return [LOAD.b32(self.numbers + (at + half)) for half in (0, 16)]
 
-    def scale(self, start: Any) -> Any:
+    def scale(self, start: u32) -> Scalar:
         """The factors of the numbers that start there, in the low bytes of a register."""
         place = self.factors + start // BYTES * self.count
         if self.count == 4:
@@ -103,7 +103,7 @@ class Row:
         return ptx.cvt.u32.u16(LOAD.b16(place) if self.count == 2 else LOAD.u8(place))
 
 
-def store(d: Any, at: Any, extents: Any, values: Any) -> None:
+def store(d: Pointer, at: tuple[u32, u32], extents: tuple[u32, u32], values: list[f32]) -> None:
     """Store what a lane has of a tile: two neighbours in a row, and two in the row 8 below."""
     (row, column), (m, n) = at, extents
     for down in (0, 8):

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from string import Template
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load, parse
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 256
 TILE = 4 * BLOCK  # elements that a block of `vectors.ptx` copies at a time
@@ -52,17 +56,17 @@ def vectors(hints: Hints) -> ir.Function:
     return parse(text, name="vectors.ptx")["copy"]
 
 
-def by_words(x: Any, y: Any) -> Launch:
+def by_words(x: Array, y: Array) -> Launch:
     """Four bytes a thread."""
     return Launch(words(), ceil_div(len(y), BLOCK), BLOCK, [x, y, len(y)])
 
 
-def by_vectors(x: Any, y: Any, hints: Hints = HINTS["16 bytes a thread"]) -> Launch:
+def by_vectors(x: Array, y: Array, hints: Hints = HINTS["16 bytes a thread"]) -> Launch:
     """16 bytes a thread."""
     return Launch(vectors(hints), ceil_div(len(y), TILE), BLOCK, [x, y, len(y)])
 
 
-def persistent(x: Any, y: Any, hints: Hints = HINTS["16 bytes a thread"]) -> Launch:
+def persistent(x: Array, y: Array, hints: Hints = HINTS["16 bytes a thread"]) -> Launch:
     """16 bytes at a time, by blocks that stay until all is copied."""
     blocks = min(ceil_div(len(y), 2 * TILE), FULL)
     return Launch(vectors(hints), blocks, BLOCK, [x, y, len(y)])
@@ -78,7 +82,7 @@ def arrays(draw: Draw, n: int) -> Arrays:
     return {"x": draw.normal(n, "f32"), "y": draw.empty(n, "f32")}
 
 
-def reference(xp: Any, x: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, y: Array) -> Arrays:
     """The same."""
     return {"y": x}
 

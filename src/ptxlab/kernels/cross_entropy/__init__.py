@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
+from ptxlab.author import Pointer
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.cross_entropy.kernel import THREADS, cross_entropy, gradient, sum_losses
 from ptxlab.kernels.parts.elements import SIZES
@@ -13,6 +15,9 @@ from ptxlab.kernels.parts.spreads import MEASURED, SMALL, Spread, extents
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.launch.launches import Arrays, Launch
 from ptxlab.measure import Draw, Entry, Work
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 IGNORED = -100  # the target of rows without a loss, unless another is given
 
@@ -25,7 +30,9 @@ def read_once(x: Any, targets: Any, loss: Any, logarithms: Any, ignored: int = I
     return launch_rows(cross_entropy, spread, rows, arguments, index=type_of(targets))
 
 
-def find_gradient(x: Any, targets: Any, logarithms: Any, factors: Any, y: Any, ignored: int = IGNORED) -> Launch:
+def find_gradient(
+    x: Pointer, targets: Pointer, logarithms: Array, factors: Any, y: Any, ignored: int = IGNORED
+) -> Launch:
     """The gradient of the loss, by each row's factor; nothing has to be summed."""
     rows, columns = extents(x)
     arguments = [x, targets, logarithms, factors, y, rows, columns, ignored]
@@ -40,7 +47,7 @@ def sum_up(losses: Any, targets: Any, total: Any, count: Any, ignored: int, is_m
     return Launch(made, 1, THREADS, [losses, targets, total, count, rows, ignored])
 
 
-def expression(torch: Any, x: Any, targets: Any, loss: Any, logarithms: Any) -> Any:
+def expression(torch: Any, x: Any, targets: Any, loss: Array, logarithms: Array) -> Any:
     """The same in torch."""
     return torch.nn.functional.cross_entropy(x.float(), targets, reduction="none")
 
@@ -55,7 +62,7 @@ def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
     }
 
 
-def reference(xp: Any, x: Any, targets: Any, loss: Any, logarithms: Any) -> Arrays:
+def reference(xp: ModuleType, x: Any, targets: Any, loss: Array, logarithms: Array) -> Arrays:
     """By the definition, with the largest x of a row taken away from all, which changes nothing but the range."""
     highest = xp.amax(x, -1)
     found = xp.log(xp.exp(x - highest[:, None]).sum(-1)) + highest

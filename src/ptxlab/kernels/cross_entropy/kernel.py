@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ptxlab.author import b32, f32, kernel, pointer, ptx, s32, s64, u32, u64
+from ptxlab.author import Pointer, b32, f32, f64, kernel, pointer, ptx, s32, s64, u32, u64
 from ptxlab.kernels.parts.elements import element_pointer, load
 from ptxlab.kernels.parts.reductions import add, over_block
 from ptxlab.kernels.parts.rows import Row, Rows, own_row
@@ -38,7 +38,7 @@ def cross_entropy(
         loss[row.number] = loss_of(x, row, target, logarithm, ignored)
 
 
-def binary_logarithm(number: Any) -> Any:
+def binary_logarithm(number: f32) -> f64:
     """log2 of a number, as f64: its exponent, and of what is left, from 1 to 2, what the hardware has.
 
     Of the number itself that would have an error as its last digit, which counts more the larger the logarithm is.
@@ -48,19 +48,19 @@ def binary_logarithm(number: Any) -> Any:
     return ptx.cvt.rn.f64.s32((exponent - 127).view(s32)) + ptx.cvt.f64.f32(ptx.lg2.approx.f32(rest))
 
 
-def read_target(targets: Any, row: Row, index: str) -> Any:
+def read_target(targets: Pointer, row: Row, index: str) -> Any:
     """The class that a row is of, as s64."""
     return target_of(targets, row.number, index)
 
 
-def target_of(targets: Any, number: Any, index: str) -> Any:
+def target_of(targets: Pointer, number: u32, index: str) -> Any:
     """The class of the row of a number."""
     if index == "s64":
         return targets.view(s64)[number]
     return ptx.cvt.s64.s32(targets.view(s32)[number])
 
 
-def loss_of(x: Any, row: Row, target: Any, logarithm: Any, ignored: Any) -> Any:
+def loss_of(x: Pointer, row: Row, target: s64, logarithm: f64, ignored: s64) -> f32:
     """The loss of a row: 0 where it is ignored, NaN where there is no such class."""
     spread = row.spread
     inside = ptx.cvt.u64.u32(row.columns) > target.view(u64)

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial as bind
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.decode_attention.kernel import specialize
@@ -22,19 +23,22 @@ from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 SMS = 132  # of an H200
 SIZES = (64, 128, 256)  # of heads
 HOST_BLOCKS = 5  # on the emulator
 
 
 def attend(
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
-    lengths: Any,
-    partial: Any,
-    table: Any = None,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    lengths: Array,
+    partial: Array,
+    table: Array | None = None,
     scale: float | None = None,
     factors: tuple[float, float] = (1.0, 1.0),
     plan: Plan | None = None,
@@ -57,13 +61,13 @@ def attend(
     return Launch(specialize(chosen), count, chosen.threads, args, chosen.shared, overlap=True)
 
 
-def plan_for(q: Any, k: Any, page: int, positions: int = 1 << 20) -> Plan:
+def plan_for(q: Array, k: Array, page: int, positions: int = 1 << 20) -> Plan:
     """The plan for queries and a cache, with pages or none, that has so many positions for a sequence."""
     shared_by, heads = q.shape[1] // k.shape[2], q.shape[0] * k.shape[2]
     return choose(q.shape[2], type_of(q), type_of(k), page, shared_by, heads, heads * positions)
 
 
-def heads_of(q: Any, k: Any, plan: Plan) -> int:
+def heads_of(q: Any, k: Array, plan: Plan) -> int:
     """Heads of keys in all sequences; one whose heads of queries are split counts several times."""
     return int(q.shape[0] * k.shape[2]) * ceil_div(q.shape[1] // k.shape[2], plan.rows)
 
@@ -81,13 +85,13 @@ def even(blocks: int, heads: int) -> int:
     return found if found >= 0.95 * blocks else blocks
 
 
-def workspace_of(q: Any, k: Any, page: int, blocks: int | None = None) -> int:
+def workspace_of(q: Array, k: Array, page: int, blocks: int | None = None) -> int:
     """Numbers of `partial`."""
     plan = plan_for(q, k, page)
     return (blocks or plan.blocks * SMS) * plan.part
 
 
-def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, table: Any) -> Launch:
+def by_streams(q: Array, k: Array, v: Array, o: Array, lengths: Array, partial: Array, table: Array | None) -> Launch:
     """As many blocks as fit on the GPU, each with as many keys."""
     if hasattr(q, "data_ptr"):
         return attend(q, k, v, o, lengths, partial, table)
@@ -95,7 +99,7 @@ def by_streams(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, table
     return attend(q, k, v, o, lengths, partial, table, plan=plan, blocks=HOST_BLOCKS)
 
 
-def torch_baseline(backend: str, torch: Any, q: Any, k: Any, v: Any, table: Any, **_: Any) -> Callable[[], Any]:
+def torch_baseline(backend: str, torch: Any, q: Any, k: Array, v: Array, table: Any, **_: Any) -> Callable[[], Any]:
     """torch's attention by one of its backends, with the cache as it likes it best: no pages, nor elements of e4m3."""
     given = q[:, :, None], *(in_order(one, table, q.dtype) for one in (k, v))
     torch_attention(torch, backend, *given)  # refused here if it has no kernel
@@ -141,7 +145,9 @@ def arrays(
     }
 
 
-def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, table: Any) -> Arrays:
+def reference(
+    xp: ModuleType, q: Array, k: Array, v: Array, o: Array, lengths: Array, partial: Array, table: Array | None
+) -> Arrays:
     """The formula, sequence by sequence."""
     answer = xp.zeros_like(q)
     _, heads, size = q.shape

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import b16, b32, f32, ptx, s32
+from ptxlab.author import Pointer, Scalar, b16, b32, f32, ptx, s32, u32
 from ptxlab.kernels.decode_attention.plan import Plan
 from ptxlab.kernels.decode_attention.stream import Stream
 from ptxlab.kernels.mma_attention.softmax import Softmax
@@ -18,7 +18,7 @@ LOWEST = -(2.0**100)  # a maximum that another can be subtracted from
 class Warp:
     """The registers of a warp: queries, maxima, totals and sums."""
 
-    def __init__(self, plan: Plan, stream: Stream, scale: Any) -> None:
+    def __init__(self, plan: Plan, stream: Stream, scale: f32) -> None:
         self.plan, self.stream = plan, stream
         type = plan.multiplied
         self.multiply = ptx[f"mma.sync.aligned.m16n8k16.row.col.f32.{type}.{type}.f32"]
@@ -32,7 +32,7 @@ class Warp:
         self.softmax = Softmax(1, scale, plan.rows // 8, LOWEST)
         self.sums = [[f32() for _ in range(4)] for _ in range(plan.size // 8)]
 
-    def begin(self, q: Any, rows: Any) -> None:
+    def begin(self, q: Pointer, rows: u32) -> None:
         """Read the queries, `rows` heads from `q` on, in the order in which the elements of keys are multiplied."""
         plan = self.plan
         self.softmax.reset()
@@ -64,7 +64,7 @@ class Warp:
             for key in range(0, plan.keys, 16):
                 self._add(self.softmax.weigh(0, scores[key // 8 :][:2], offsets, self.pack), key)
 
-    def _score(self) -> list[Any]:
+    def _score(self) -> list[list[f32]]:
         """Q Kᵀ, for 8 keys in each list of registers. Two words of keys are 16 elements of the depth, or 32."""
         plan = self.plan
         scores = [[f32(0.0) for _ in range(4)] for _ in range(plan.keys // 8)]
@@ -80,7 +80,7 @@ class Warp:
                         self.multiply(self.queries[column // 16 * len(pairs) + number], pair, out, out=out)
         return scores
 
-    def _add(self, weights: list[Any], key: int) -> None:
+    def _add(self, weights: list[Scalar], key: int) -> None:
         """Sums += weights V, for 16 keys. Of two e4m3, the first is in one operand and the second in the next."""
         rows = self.v_rows.move(copy=self.stream.reading, rows=key)
         for column in range(0, self.plan.row_bytes // 2, 16):
@@ -102,10 +102,10 @@ class Warp:
             yield (4 * number + self.quad) * len(block), tuple(block)
 
 
-def _split(word: Any) -> Any:
+def _split(word: b32) -> tuple[b16, b16]:
     return ptx.mov.b32(word, out=(b16(), b16()))
 
 
-def _as_f16(pair: Any) -> Any:
+def _as_f16(pair: b16) -> b32:
     """Two e4m3 as two f16."""
     return ptx.cvt.rn.f16x2.e4m3x2(pair).view(b32)

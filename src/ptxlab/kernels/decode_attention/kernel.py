@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from ptxlab.author import Kernel, b16, f32, kernel, pointer, ptx, u32, u64
 from ptxlab.kernels.decode_attention.attend import Warp
@@ -54,7 +53,7 @@ def specialize(plan: Plan) -> Kernel:
         parts = Parts(plan, warp, schedule.piece, partial, factor)
         item = schedule.item
 
-        def rows_of_item() -> tuple[Any, Any]:
+        def rows_of_item() -> tuple[u64, u32]:
             """Where its queries are, and its result, and how many rows there are."""
             head, first = (item.head // groups, item.head % groups * ROWS) if is_split else (item.head, u32(0))
             row = (item.batch * heads + head) * shared_by + first

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from ptxlab.author import f32, ptx, u32
+from ptxlab.author import Pointer, f32, pred, ptx, u32
 from ptxlab.kernels.decode_attention.attend import LOWEST, Warp
 from ptxlab.kernels.decode_attention.plan import Plan
 from ptxlab.kernels.decode_attention.schedule import Item
@@ -23,13 +23,13 @@ NOTHING = [*struct.unpack("<6I", struct.pack("<6f", -0.0, -0.0, -0.0, -0.0, LOWE
 class Parts:
     """Where results of warps and of blocks are. A part is four sums, their maximum, and the total of the weights."""
 
-    def __init__(self, plan: Plan, warp: Warp, piece: Any, partial: Any, factor: Any) -> None:
+    def __init__(self, plan: Plan, warp: Warp, piece: u32, partial: Pointer, factor: f32) -> None:
         self.plan, self.warp, self.piece, self.partial, self.factor = plan, warp, piece, partial, factor
         self.held: Any = ptx.dynamic_shared(f32) + (plan.ring // 2 if plan.apart else 0)
         self.maxima = ptx.shared(f32, plan.warps * plan.rows, name="maxima")
         self.totals = ptx.shared(f32, plan.warps * plan.rows, name="totals")
 
-    def finish(self, item: Item, o: Any, rows: Any) -> None:
+    def finish(self, item: Item, o: Pointer, rows: u32) -> None:
         """Put together what the warps have, and write the result to `o`, or send a part of it."""
         plan, is_first, across = self.plan, item.tile == 0, self.plan.size // 4
         if not plan.apart:
@@ -65,12 +65,12 @@ class Parts:
             for column, values in warp.columns(half):
                 ptx.st.shared[f"v{len(values)}"].f32(self.held + (row * self.plan.pitch + column), values)
 
-    def _of_warp(self, row: Any, column: Any) -> list[Any]:
+    def _of_warp(self, row: u32, column: u32) -> list[f32]:
         sums = [f32() for _ in range(4)]
         ptx.ld.shared.v4.f32(self.held + (row * self.plan.pitch + column), out=tuple(sums))
         return [*sums, self.maxima[row], self.totals[row]]
 
-    def _together(self, parts: list[list[Any]]) -> list[Any]:
+    def _together(self, parts: list[list[f32]]) -> list[f32]:
         """One part of several, relative to one maximum, always in their order."""
         highest = parts[0][4]
         for part in parts[1:]:
@@ -82,13 +82,13 @@ class Parts:
                 ptx.fma.rn.f32(value, factor, sum, out=sum)
         return [*sums, highest, total]
 
-    def _places(self, piece: Any, row: Any, column: Any) -> tuple[Any, Any]:
+    def _places(self, piece: u32, row: u32, column: int | u32) -> tuple[Pointer, Pointer]:
         """Where a block sends four sums, and the maximum and the total of their row."""
         plan, start = self.plan, piece * self.plan.part
         sums, scale = start + row * plan.size + column, start + plan.rows * plan.size + row * 2
         return self.partial + sums, self.partial + scale
 
-    def _add_others(self, own: list[Any], others: Any, row: Any, column: Any) -> None:
+    def _add_others(self, own: list[f32], others: u32, row: u32, column: u32) -> None:
         """Add the parts of other blocks, some of them at a time."""
         for start in ptx.range(u32(0), others, self.plan.together):
             numbers = [start + (1 + index) for index in range(self.plan.together)]
@@ -96,7 +96,7 @@ class Parts:
             for one, value in zip(own, self._together([own, *self._received(places)]), strict=True):
                 one.set(value)
 
-    def _received(self, places: list[Any]) -> list[list[Any]]:
+    def _received(self, places: list[tuple[pred, Pointer, Pointer]]) -> list[list[f32]]:
         """What other blocks have sent, as soon as it is there; there is 0 again for the next launch."""
         words = [[u32(one) for one in NOTHING] for _ in places]
         with ptx.loop():
@@ -111,7 +111,7 @@ class Parts:
             SEND.v4.b32(sums, (0, 0, 0, 0), when=is_given)
         return [[ptx.mov.b32(word, out=f32()) for word in part] for part in words]
 
-    def _write(self, o: Any, part: list[Any]) -> None:
+    def _write(self, o: Pointer, part: list[f32]) -> None:
         """Write four numbers of a result; zeros where there was no key."""
         *sums, _, total = part
         inverse = ptx.selp.f32(0.0, ptx.rcp.rn.f32(total) * self.factor, total == 0.0)

@@ -6,13 +6,16 @@ Read this before `kernel.py`.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b16, f32, kernel, pointer, ptx, u32
+from ptxlab.author import Pointer, b16, f32, kernel, pointer, ptx, u32
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import element_pointer, load, store
 from ptxlab.kernels.parts.reductions import add, over_warp
 from ptxlab.launch.launches import Launch, UnsuitedError
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 
 @kernel(target="sm_80", maxntid=32)
@@ -36,11 +39,11 @@ def decode_plain(
     own, (head, sequence) = SIZE // 32, (ptx.ctaid.x, ptx.ctaid.y)
     row, key_head = ptx.mad.lo.u32(sequence, ptx.nctaid.x, head), head // (ptx.nctaid.x // key_heads)
 
-    def vector(of: Any, number: Any) -> list[Any]:
+    def vector(of: Pointer, number: u32) -> list[f32]:
         """What this lane has of a vector, as f32."""
         return load(ptx.ld.global_, place(of, number), TYPE, own)
 
-    def place(of: Any, number: Any) -> Any:
+    def place(of: Pointer, number: u32) -> Any:
         return element_pointer(of, TYPE, own, ptx.mul.wide.u32(number, SIZE), ptx.laneid * own)
 
     query = [value * scale for value in vector(q, row)]
@@ -62,7 +65,7 @@ def decode_plain(
     store(place(o, row), TYPE, [value * inverse for value in result])
 
 
-def plain(q: Any, k: Any, v: Any, o: Any, lengths: Any, partial: Any, table: Any) -> Launch:
+def plain(q: Array, k: Array, v: Array, o: Array, lengths: Array, partial: Array, table: Array | None) -> Launch:
     """A warp for each head of each sequence."""
     if k.dtype != q.dtype:
         raise UnsuitedError(f"the queries are {q.dtype}, and the cache is {k.dtype}")

@@ -7,9 +7,8 @@ for others that have started before it.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
 
-from ptxlab.author import ptx, u32
+from ptxlab.author import Pointer, pred, ptx, u32
 from ptxlab.kernels.mma_attention.softmax import ALL
 from ptxlab.kernels.parts.reductions import prefix_sum
 
@@ -23,16 +22,16 @@ class Item:
     There are more of them in `others` blocks after this one, and this one has `left` tiles of further heads.
     """
 
-    batch: Any
-    head: Any
-    length: Any
-    tile: Any
-    count: Any
-    others: Any
-    left: Any
+    batch: u32
+    head: u32
+    length: u32
+    tile: u32
+    count: u32
+    others: u32
+    left: u32
 
     @property
-    def registers(self) -> list[Any]:
+    def registers(self) -> list[u32]:
         """All of it."""
         return [getattr(self, one.name) for one in fields(self)]
 
@@ -40,7 +39,7 @@ class Item:
 class Schedule:
     """Numbers all tiles: sequence after sequence, head after head. No length counts more than there are positions."""
 
-    def __init__(self, lengths: Any, batch: Any, heads: Any, positions: Any, keys: int) -> None:
+    def __init__(self, lengths: Pointer, batch: u32, heads: u32, positions: u32, keys: int) -> None:
         self.lengths, self.batch, self.heads, self.positions, self.keys = lengths, batch, heads, positions, keys
         self.lane, self.share, self.seen, self.now = ptx.tid.x & (LANES - 1), u32(), u32(), u32()
         self.more = ptx.selp.b32(1, 0, batch > LANES, out=u32())
@@ -75,7 +74,7 @@ class Schedule:
         """Read the first 32 lengths again."""
         self.now.set(self._length_of(self.lane))
 
-    def find_again(self) -> Any:
+    def find_again(self) -> pred:
         """Find it again if lengths have changed, or there are more than 32; return whether it is another."""
         is_other = u32(0)
         with ptx.when(ptx.vote.sync.any.pred(((self.now ^ self.seen) | self.more) != 0, ALL)):
@@ -106,18 +105,18 @@ class Schedule:
         item.left -= item.count
         item.others.set((tiles - item.count + self.share - 1) // self.share)
 
-    def _length_of(self, batch: Any) -> Any:
+    def _length_of(self, batch: u32) -> u32:
         """The keys of a sequence, past the L1 cache, where they could be old; none after the last sequence."""
         length = u32(0)
         ptx.ld.relaxed.gpu.global_.u32(self.lengths + batch, out=length, when=batch < self.batch)
         return ptx.min.u32(length, self.positions)
 
-    def _tiles_of(self, length: Any, batch: Any = None) -> Any:
+    def _tiles_of(self, length: u32, batch: u32 | None = None) -> u32:
         """Tiles of a sequence. An empty one has a tile, too, which writes its zeros; none after the last sequence."""
         tiles = (ptx.max.u32(length, 1) + (self.keys - 1)) // self.keys
         return tiles if batch is None else ptx.selp.b32(tiles, 0, batch < self.batch, out=u32())
 
-    def _find_sequence(self, start: Any) -> Any:
+    def _find_sequence(self, start: u32) -> u32:
         """Set the sequence that a tile is of, and its length; return the number of the sequence's first tile."""
         item, before, first, lengths = self.item, u32(0), u32(0), self.seen + 0
         with ptx.loop():

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b8, b16, ptx, s32, u32, u64
+from ptxlab.author import Pointer, b8, b16, ptx, s32, u32, u64
 from ptxlab.kernels.decode_attention.plan import CHUNK, Plan
 from ptxlab.kernels.mma_attention.softmax import ALL
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import TilePointer
 
 LINE = 128  # bytes of the L2 cache that are brought at once
 COPY = ptx.cp["async"].cg.shared.global_["L2::cache_hint"]
@@ -26,7 +29,7 @@ class Cache:
 class Stream:
     """A ring of stages. Rows after the last key are zeros, so that whatever is in memory there counts nothing."""
 
-    def __init__(self, plan: Plan, caches: tuple[Cache, Cache], table: Any, page: Any, all_pages: Any) -> None:
+    def __init__(self, plan: Plan, caches: tuple[Cache, Cache], table: Pointer, page: u32, all_pages: u32) -> None:
         self.plan, self.caches, self.table, self.page, self.all_pages = plan, caches, table, page, all_pages
         self.lane, self.warp = ptx.tid.x & 31, ptx.tid.x >> 5
         memory = ptx.dynamic_shared(b8, align=plan.swizzle.period)
@@ -42,7 +45,7 @@ class Stream:
         self.filling, self.reading, self.remaining = u32(), u32(), s32()
         self.position, self.bases, self.pages = u32(), [u64() for _ in caches], u64()
 
-    def open(self, batch: Any, head: Any, tile: Any, end: Any, pages: Any) -> None:
+    def open(self, batch: u32, head: u32, tile: u32, end: u32, pages: u32) -> None:
         """Begin with a tile of a sequence, which has so many pages; from key number `end` on nothing is read."""
         plan = self.plan
         self.position.set(tile * plan.tile + self.warp * plan.keys)
@@ -69,7 +72,7 @@ class Stream:
             ptx.cp["async"].commit_group()
             self.advance(self.filling)
 
-    def _starts(self, is_early: bool) -> list[Any]:
+    def _starts(self, is_early: bool) -> list[u64]:
         """Where this lane's first keys and values are: a tile of a warp is within a page."""
         bases, position = self.bases, self.position
         if self.plan.is_paged:
@@ -81,7 +84,7 @@ class Stream:
         steps = [cache.position_step for cache in self.caches]
         return [ptx.mad.wide.u32(position + self.row, *one) for one in zip(steps, bases, strict=True)]
 
-    def _copy(self, source: Any, cache: Cache, targets: list[Any]) -> None:
+    def _copy(self, source: u64, cache: Cache, targets: list[TilePointer]) -> None:
         """Copy the rows of a tile, or have the L2 cache bring them."""
         step = ptx.mul.wide.u32(cache.position_step, self.rows)
         left = self.remaining - self.row.view(s32)
@@ -99,7 +102,7 @@ class Stream:
         ptx.cp["async"].wait_group(self.plan.stages - 2)
         ptx.bar.warp.sync(ALL)
 
-    def advance(self, stage: Any) -> None:
+    def advance(self, stage: u32) -> None:
         """Go to the next stage of this warp."""
         stage += 1
         ptx.sub.u32(stage, self.plan.stages, out=stage, when=stage == (self.warp + 1) * self.plan.stages)

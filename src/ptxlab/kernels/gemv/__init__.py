@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
@@ -11,10 +12,13 @@ from ptxlab.kernels.parts.elements import SIZES, vector_of
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 AHEAD = 4  # vectors that a thread asks for at a time, where its row has so many
 
 
-def rows_by_blocks(a: Any, x: Any, y: Any) -> Launch:
+def rows_by_blocks(a: Array, x: Array, y: Array) -> Launch:
     """Each block has a row of A."""
     batch, m, k = a.shape
     vector = vector_of(k, a, x)
@@ -23,7 +27,7 @@ def rows_by_blocks(a: Any, x: Any, y: Any) -> Launch:
     return Launch(kernel, (m, batch), THREADS, [a, x, y, m, k])
 
 
-def torch_baseline(torch: Any, a: Any, x: Any, y: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, a: Any, x: Array, y: Array) -> Callable[[], Any]:
     """A matrix product with a matrix of one column; fp8 is multiplied by the one function that torch has for it."""
     if a.dtype == torch.bfloat16:
         return lambda: torch.bmm(a, x[:, :, None], out=y[:, :, None])
@@ -43,7 +47,7 @@ def arrays(draw: Draw, batch: int, m: int, k: int, type: str) -> Arrays:
     }  # fmt: skip
 
 
-def reference(xp: Any, a: Any, x: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, a: Array, x: Array, y: Array) -> Arrays:
     """The product."""
     return {"y": (a @ x[:, :, None])[:, :, 0]}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import b32, f32, kernel, pointer, ptx, u32
+from ptxlab.author import Pointer, Scalar, b32, f32, kernel, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import element_pointer, load_bits, store, widened
 from ptxlab.kernels.parts.reductions import add, over_block
 
@@ -43,12 +43,12 @@ def gemv(
         store(element_pointer(y, "bf16", 1, number), "bf16", [product])
 
 
-def row_of(matrix: Any, number: Any, k: Any, type: str) -> Any:
+def row_of(matrix: Pointer, number: u32, k: u32, type: str) -> Any:
     """Where a row starts."""
     return element_pointer(matrix, type, 1, ptx.mul.wide.u32(number, k))
 
 
-def read(load: Any, row: Any, column: Any, type: str, vector: int, inside: list[Any]) -> list[list[Any]]:
+def read(load: Any, row: Pointer, column: u32, type: str, vector: int, inside: list[Any]) -> list[list[Scalar]]:
     """Vectors of a row from a column on, as far apart as the block has threads."""
     source = (row + column).vector(vector)
     return [

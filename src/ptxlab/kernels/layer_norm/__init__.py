@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.layer_norm.kernel import layer_norm
@@ -14,16 +15,19 @@ from ptxlab.kernels.parts.torch_baselines import compiled, eager
 from ptxlab.launch.launches import Arrays, Launch
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 EPSILON = 1e-5
 
 
-def plain(x: Any, weight: Any, bias: Any, y: Any) -> Launch:
+def plain(x: Array, weight: Array, bias: Array, y: Array) -> Launch:
     """A warp for each row."""
     rows, columns = extents(x)
     return Launch(layer_norm_plain.specialise(TYPE=type_of(x)), rows, 32, [x, weight, bias, y, columns, EPSILON])
 
 
-def read_once(x: Any, weight: Any, bias: Any, y: Any, epsilon: float = EPSILON) -> Launch:
+def read_once(x: Array, weight: Array, bias: Array, y: Array, epsilon: float = EPSILON) -> Launch:
     """Some lanes of a warp, a warp, a block or a cluster for each row."""
     rows, columns = extents(x)
     spread = Spread.of([x], [y], [weight, bias])
@@ -31,7 +35,7 @@ def read_once(x: Any, weight: Any, bias: Any, y: Any, epsilon: float = EPSILON) 
     return launch_rows(layer_norm, spread, rows, arguments)
 
 
-def expression(torch: Any, x: Any, weight: Any, bias: Any, y: Any) -> Any:
+def expression(torch: Any, x: Array, weight: Array, bias: Array, y: Array) -> Any:
     """The same in torch."""
     return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, EPSILON)
 
@@ -46,7 +50,7 @@ def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
     }
 
 
-def reference(xp: Any, x: Any, weight: Any, bias: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, weight: Array, bias: Array, y: Array) -> Arrays:
     """By the definition."""
     distance = x - x.mean(-1)[:, None]
     return {"y": distance / ((distance * distance).mean(-1)[:, None] + EPSILON) ** 0.5 * weight + bias}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxlab.author import b32, f32, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import inverse_root
 from ptxlab.kernels.parts.reductions import Combine, add, over_lanes
@@ -25,7 +23,7 @@ def layer_norm(
 ) -> None:
     """y = (x - mean) / √(variance + ε) · weight + bias for each row."""
 
-    def finish(row: Row, agreed: tuple[Any, ...]) -> None:
+    def finish(row: Row, agreed: tuple[f32, ...]) -> None:
         _, mean, squares, _ = agreed
         scale = inverse_root(ptx.fma.rn.f32(squares, ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns)), epsilon))
         for vector in row.vectors():
@@ -36,7 +34,7 @@ def layer_norm(
     go_over(Rows(x, rows, columns, spread, of_columns=(weight, bias), result=y), moments, Together(), finish)
 
 
-def moments(row: Row) -> tuple[Any, ...]:
+def moments(row: Row) -> tuple[f32, ...]:
     """How many elements this thread has, their mean, and the sum of squares of their distances from that."""
     if row.whole is not None:
         return moments_of(row.whole)
@@ -47,7 +45,7 @@ def moments(row: Row) -> tuple[Any, ...]:
     return found
 
 
-def moments_of(piece: Piece) -> tuple[Any, ...]:
+def moments_of(piece: Piece) -> tuple[f32, ...]:
     """The same for a piece, which is gone over once; the fourth number fills 16 bytes.
 
     Squares of x itself would cancel where the mean is large, so they are of the distance from one element. It is
@@ -65,7 +63,7 @@ def moments_of(piece: Piece) -> tuple[Any, ...]:
 class Together(Combine):
     """Those of several sets of elements as those of all of them; their order changes no bit."""
 
-    def __call__(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    def __call__(self, one: tuple[f32, ...], other: tuple[f32, ...]) -> tuple[f32, ...]:
         """Those of two."""
         count = one[0] + other[0]
         inverse = inverse_of(count)
@@ -74,7 +72,7 @@ class Together(Combine):
         between = distance * distance * (one[0] * other[0] * inverse)
         return count, mean, one[2] + other[2] + between, one[3]
 
-    def over_lanes(self, value: tuple[Any, ...], lanes: int) -> tuple[Any, ...]:
+    def over_lanes(self, value: tuple[f32, ...], lanes: int) -> tuple[f32, ...]:
         """Those of many lanes: the mean first, so that what is exchanged are sums."""
         count = over_lanes(value[0], add, lanes)
         mean = over_lanes(value[0] * value[1], add, lanes) * inverse_of(count)
@@ -82,6 +80,6 @@ class Together(Combine):
         return count, mean, over_lanes(value[2] + value[0] * distance * distance, add, lanes), value[3]
 
 
-def inverse_of(count: Any) -> Any:
+def inverse_of(count: f32) -> f32:
     """1 / count, and 1 where that is 0."""
     return ptx.rcp.approx.f32(ptx.max.f32(count, 1.0))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ptxlab.author import b32, f32, kernel, pointer, ptx, u32
+from ptxlab.author import b32, f32, kernel, pointer, ptx, u32, u64
 from ptxlab.kernels.parts.elements import element_pointer, inverse_root, load, store
 from ptxlab.kernels.parts.reductions import add, over_warp
 
@@ -23,7 +21,7 @@ def layer_norm_plain(
     """y = (x - mean) / √(variance + ε) · weight + bias; block b has row b, and lane l the columns l, l + 32, …"""
     start, count = ptx.mul.wide.u32(ptx.ctaid.x, columns), ptx.cvt.rn.f32.u32(columns)
 
-    def element(of: pointer[b32], *place: u32) -> Any:
+    def element(of: pointer[b32], *place: u32 | u64) -> f32:
         (value,) = load(ptx.ld.global_, element_pointer(of, TYPE, 1, *place), TYPE, 1)
         return value
 

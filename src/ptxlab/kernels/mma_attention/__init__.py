@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from functools import partial
 from itertools import product
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.mma_attention.kernel import Plan, attention
@@ -14,11 +15,14 @@ from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 MASKS = ("none", "causal")
 SHORT = 128  # up to this length tiles are small: more blocks, and fewer rows without a query
 
 
-def attend(q: Any, k: Any, v: Any, o: Any, mask: str = "none", **chosen: Any) -> Launch:
+def attend(q: Array, k: Array, v: Array, o: Array, mask: str = "none", **chosen: Any) -> Launch:
     """A launch for arrays of batch × heads × length × head size; `chosen` are parts of a plan other than ours.
 
     Under the mask "causal" a row attends to the keys up to its own.
@@ -37,7 +41,7 @@ def make(**chosen: Any) -> Callable[..., Launch]:
     return partial(attend, **chosen)
 
 
-def half_of(array: Any) -> str:
+def half_of(array: Array) -> str:
     """The type of an array's elements, of 16 bits."""
     found = type_of(array)
     if found not in ("bf16", "f16"):
@@ -57,7 +61,7 @@ def arrays(draw: Draw, batch: int, heads: int, length: int, size: int, type: str
     return {**drawn, "o": draw.empty(shape, type), "mask": mask}
 
 
-def reference(xp: Any, q: Any, k: Any, v: Any, o: Any, mask: str) -> Arrays:
+def reference(xp: ModuleType, q: Array, k: Array, v: Array, o: Array, mask: str) -> Arrays:
     """The formula, head by head."""
     answer = xp.empty_like(q)
     for head in product(range(q.shape[0]), range(q.shape[1])):

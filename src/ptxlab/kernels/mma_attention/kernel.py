@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ptxlab.author import Kernel, Swizzle, b8, b16, f32, kernel, pointer, ptx, s32, u32
+from ptxlab.author import Kernel, Pointer, Swizzle, b8, b16, f32, kernel, pointer, ptx, s32, u32
 from ptxlab.kernels.mma_attention.softmax import ALL, Softmax
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import TilePointer
 
 CHUNK = 8  # elements that are copied at once: 16 bytes
 
@@ -65,7 +68,7 @@ def attention(plan: Plan) -> Kernel:
     return attention
 
 
-def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) -> None:
+def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u32, blocks: u32) -> None:
     """The body, from top to bottom."""
     multiply = ptx[f"mma.sync.aligned.m16n8k16.row.col.f32.{plan.type}.{plan.type}.f32"]
     pack = ptx[f"cvt.rn.{plan.type}x2.f32"]
@@ -93,11 +96,11 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
     step = plan.threads // across
     row, column = thread // across, thread % across * CHUNK
 
-    def row_of(matrix: Any, number: Any) -> Any:
+    def row_of(matrix: Pointer, number: u32) -> Pointer:
         element = ptx.mad.wide.u32(head * length + number, 2 * plan.size, matrix.address)
         return ptx.pointer_to(b16, "global", element)
 
-    def copy(element: Any, source: Any, rows: int, remaining: Any) -> None:
+    def copy(element: TilePointer, source: Pointer, rows: int, remaining: s32) -> None:
         """Copy rows to shared memory; those that do not remain become zeros."""
         for start in range(0, rows, step):
             given = ptx.selp.b32(16, 0, remaining > start)
@@ -111,7 +114,7 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
     remaining = (end - row).view(s32)
     pipeline = ptx.copy_pipeline(plan.stages)
 
-    def fetch(stage: Any) -> None:
+    def fetch(stage: int | u32) -> None:
         copy(k_target.move(copy=stage), k_source, plan.keys, remaining)
         copy(v_target.move(copy=stage), v_source, plan.keys, remaining)
         pipeline.commit()
@@ -137,7 +140,7 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
     limit = last.view(s32)  # the last key that the lane's first row attends to, counted from the lane's first key
     zeros = [f32(0.0)] * 4
 
-    def multiply_keys(stage: Any) -> list[Any]:
+    def multiply_keys(stage: u32) -> list[list[list[f32]]]:
         """Q Kᵀ: the scores of some keys."""
         scores = [[f32.several(4) for _ in range(plan.keys // 8)] for _ in tiles]
         element = k_rows.move(copy=stage)
@@ -151,7 +154,7 @@ def write(plan: Plan, q: Any, k: Any, v: Any, o: Any, length: Any, blocks: Any) 
                         multiply(lefts[tile], rights[2 * half :][:2], out if depth else zeros, out=out)
         return scores
 
-    def multiply_values(scores: list[Any], stage: Any) -> None:
+    def multiply_values(scores: list[list[list[f32]]], stage: u32) -> None:
         """Sums += weights V, for 16 keys at a time."""
         element = v_rows.move(copy=stage)
         columns = [element.move(columns=at) for at in range(0, plan.size, 16)]

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ptxlab.author import b32, f32, ptx
+from ptxlab.author import b32, f32, ptx, s32
 
 ALL = 0xFFFFFFFF  # the lanes of a warp
 GROWTH = 8.0  # powers of two
@@ -26,7 +26,7 @@ class Softmax:
     `scale` is a number, or a register. Of a tile, only the first 8 rows count if `halves` is 1.
     """
 
-    def __init__(self, tiles: int, scale: Any, halves: int = 2, lowest: float = -math.inf) -> None:
+    def __init__(self, tiles: int, scale: f32 | float, halves: int = 2, lowest: float = -math.inf) -> None:
         self.scale, self.halves, self.lowest = scale, range(halves), lowest
         is_number = isinstance(scale, float)
         self.negative = -scale if is_number else ptx.neg.f32(scale)
@@ -40,7 +40,7 @@ class Softmax:
             for one in (one for tile in rows for one in tile):
                 one.set(f32(values))
 
-    def mask(self, scores: list[Any], limit: Any, causal: bool) -> None:
+    def mask(self, scores: list[list[list[f32]]], limit: s32, causal: bool) -> None:
         """Mask the keys after `limit`, which is the first row's; under a causal mask other rows attend to more keys."""
         for tile, blocks in enumerate(scores):
             for number, block in enumerate(blocks):
@@ -49,7 +49,7 @@ class Softmax:
                     further = 16 * tile + 8 * half if causal else 0
                     ptx.mov.f32(-math.inf, out=score, when=limit < 8 * number + column - further)
 
-    def grow(self, scores: list[Any], sums: list[Any]) -> None:
+    def grow(self, scores: list[list[list[f32]]], sums: list[list[list[f32]]]) -> None:
         """Take new scores into the maxima; if one grows by much, scale what was summed before."""
         grown = [[self._maximum(scores, tile, half) for half in self.halves] for tile in range(len(scores))]
         growths = [
@@ -69,17 +69,17 @@ class Softmax:
                         for sum in block[2 * half :][:2]:
                             sum *= factor
 
-    def _maximum(self, scores: list[Any], tile: int, half: int) -> Any:
+    def _maximum(self, scores: list[list[list[f32]]], tile: int, half: int) -> f32:
         most = combine(ptx.max.f32, [score for block in scores[tile] for score in block[2 * half :][:2]])
         for distance in (1, 2):
             most = ptx.max.f32(most, exchange(most, distance))
         return ptx.max.f32(most, self.maxima[tile][half])
 
-    def offsets(self) -> list[list[Any]]:
+    def offsets(self) -> list[list[f32]]:
         """What to add to scaled scores, so that the power of two of the sum is the weight."""
         return [[maximum * self.negative for maximum in rows] for rows in self.maxima]
 
-    def weigh(self, tile: int, blocks: list[Any], offsets: list[Any], pack: Callable[..., Any]) -> list[Any]:
+    def weigh(self, tile: int, blocks: list[list[f32]], offsets: list[f32], pack: Callable[..., Any]) -> list[Any]:
         """The weights of 16 keys, packed as the left operand of a product; they count into the totals."""
         packed = []
         for block in blocks:
@@ -95,24 +95,24 @@ class Softmax:
                 packed.append(pack(high, low))
         return packed
 
-    def over_row(self, tile: int, half: int) -> Any:
+    def over_row(self, tile: int, half: int) -> f32:
         """The total of a row, which four lanes share."""
         total = self.totals[tile][half]
         for distance in (1, 2):
             total = total + exchange(total, distance)
         return total
 
-    def inverses(self, tile: int) -> list[Any]:
+    def inverses(self, tile: int) -> list[f32]:
         """What sums are to be multiplied with in the end."""
         return [ptx.rcp.approx.ftz.f32(self.over_row(tile, half)) for half in self.halves]
 
 
-def exchange(value: Any, distance: int) -> Any:
+def exchange(value: f32, distance: int) -> f32:
     """The value of the lane so far away."""
     return ptx.shfl.sync.bfly.b32(value, distance, 31, ALL, out=f32())
 
 
-def combine(operation: Callable[[Any, Any], Any], values: list[Any]) -> Any:
+def combine(operation: Callable[[Any, Any], Any], values: list[f32]) -> f32:
     """All values by one operation, in pairs, so that few wait for each other."""
     while len(values) > 1:
         pairs = [operation(one, other) for one, other in zip(values[::2], values[1::2], strict=False)]

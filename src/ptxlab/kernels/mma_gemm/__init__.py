@@ -7,7 +7,8 @@ m by n. Rows of A and B are multiples of 16 bytes; m and n are any.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.mma_gemm.epilogue import ACTIVATIONS, Epilogue
 from ptxlab.kernels.mma_gemm.kernel import specialize
@@ -16,10 +17,15 @@ from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.entry import Size
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 TYPES = {"float16": "f16", "bfloat16": "bf16", "float32": "tf32", "float8_e4m3fn": "e4m3", "int8": "s8"}
 
 
-def product(a: Any, b: Any, bias: Any, d: Any, activation: str = "none", shape: Shape | None = None) -> Launch:
+def product(
+    a: Array, b: Array, bias: Array | None, d: Array, activation: str = "none", shape: Shape | None = None
+) -> Launch:
     """The launch that computes D; `bias` may be None."""
     (m, k), (n, depth) = a.shape, b.shape
     type = TYPES.get(str(a.dtype).removeprefix("torch."))
@@ -84,7 +90,7 @@ def arrays(draw: Draw, type: str, m: int, n: int, k: int, activation: str = "non
     }
 
 
-def reference(xp: Any, a: Any, b: Any, bias: Any, d: Any, activation: str) -> Arrays:
+def reference(xp: ModuleType, a: Array, b: Array, bias: Array | None, d: Array, activation: str) -> Arrays:
     """The same in float64."""
     total = a @ b.T
     if bias is not None:

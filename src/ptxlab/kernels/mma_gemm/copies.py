@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Tile, b8, ptx, s32
+from ptxlab.author import Pointer, Tile, b8, pred, ptx, s32, u32, u64
 from ptxlab.kernels.mma_gemm.shapes import Kind, Shape
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import TilePointer
 
 CHUNK = 16  # bytes that a copy moves
 COPY = ptx.cp["async"].cg.shared.global_
@@ -22,7 +25,7 @@ Copy = Callable[[], None]
 class Copies:
     """What a thread copies, and how far copies and multiplications have got along the rows."""
 
-    def __init__(self, kind: Kind, shape: Shape, k: Any, short: bool) -> None:
+    def __init__(self, kind: Kind, shape: Shape, k: u32, short: bool) -> None:
         chunks = shape.depth // CHUNK
         self.kind, self.shape, self.short = kind, shape, short
         self.row_bytes = k * kind.size
@@ -35,7 +38,7 @@ class Copies:
         self.offset = 0  # bytes of shared memory that are taken
         self.sources: list[Source] = []
 
-    def of(self, matrix: Any, rows: Any, first: Any, count: int) -> Tile:
+    def of(self, matrix: Pointer, rows: u32, first: u32, count: int) -> Tile:
         """The ring of tiles for `count` rows of a matrix, from the first on."""
         memory = ptx.dynamic_shared(b8, align=1024) + self.offset
         columns, swizzle = self.shape.depth // self.kind.size, f"{self.shape.depth}B"
@@ -51,7 +54,7 @@ class Copies:
         self.sources.append(Source(self, target, source.copy(), count // self.at_once, stride, last))
         return tile
 
-    def next(self, stage: Any) -> list[Copy]:
+    def next(self, stage: int | u32) -> list[Copy]:
         """The copies of the next K tile into a stage, for the caller to place among other instructions."""
         ptx.min.s32(self.missing, CHUNK, out=self.bytes)
         ptx.max.s32(self.bytes, 0, out=self.bytes)
@@ -63,7 +66,7 @@ class Copies:
         for source in self.sources:
             source.pointer += self.shape.depth
 
-    def remain(self) -> Any:
+    def remain(self) -> pred:
         """Count one K tile as multiplied; return whether there are more."""
         self.unread -= self.shape.depth
         return self.unread > 0
@@ -74,13 +77,13 @@ class Source:
     """Rows of a matrix, `at_once` apart, that a thread copies."""
 
     owner: Copies
-    target: Any
-    pointer: Any
+    target: TilePointer
+    pointer: Pointer
     count: int
-    stride: Any  # bytes from one to the next
-    last: Any  # instead of it, where there may be too few rows: how many come after the first
+    stride: u64 | None  # bytes from one to the next
+    last: u32 | None  # instead of it, where there may be too few rows: how many come after the first
 
-    def copies(self, stage: Any) -> list[Copy]:
+    def copies(self, stage: int | u32) -> list[Copy]:
         """One copy a row."""
         target, rows = self.target.move(copy=stage), [self.pointer]
 
@@ -91,7 +94,7 @@ class Source:
 
         return [partial(copy, number) for number in range(self.count)]
 
-    def row(self, number: int) -> Any:
+    def row(self, number: int) -> Pointer:
         """The address in a row, or in the last one."""
         row = ptx.min.u32(self.last, number * self.owner.at_once)
         return ptx.address(self.pointer, ptx.mul.wide.u32(row, self.owner.row_bytes))

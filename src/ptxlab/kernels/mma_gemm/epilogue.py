@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import Fragment, Scalar, b8, b16, bf16, f16, f32, ptx, s32, u32
+from ptxlab.author import Fragment, Pointer, Scalar, b8, b16, bf16, f16, f32, pred, ptx, s32, u32
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,23 @@ class Epilogue:
     edges: bool = True  # whether D is more, or less, than whole tiles
     short: bool = True  # whether it has less rows, or columns, than one tile
 
-    def finish(self, total: Any, added: Any) -> Any:
+    def finish(self, total: Scalar, added: Scalar | None) -> Any:
         """The result of one sum, not rounded yet."""
         return ACTIVATIONS[self.activation](total + added if self.bias else total)
 
 
-def relu(x: Any) -> Any:
+def relu(x: Scalar) -> Scalar:
     """max(x, 0); a NaN stays one."""
     return ptx.max.s32(x, 0) if isinstance(x, s32) else ptx.max.NaN.f32(x, 0.0)
 
 
-def silu(x: Any) -> Any:
+def silu(x: f32) -> f32:
     """x / (1 + exp(-x)) = x/2 · (1 + tanh(x/2))."""
     half = x * 0.5
     return ptx.fma.rn.f32(half, ptx.tanh.approx.f32(half), half)
 
 
-def gelu(x: Any) -> Any:
+def gelu(x: f32) -> f32:
     """x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³))), as it is usually approximated."""
     inner = x * ptx.fma.rn.f32(x * x, 0.044715 * 0.7978845608028654, 0.7978845608028654)
     half = x * 0.5
@@ -52,27 +52,27 @@ ACTIVATIONS: dict[str, Any] = {"none": lambda x: x, "relu": relu, "gelu": gelu, 
 class Part:
     """What a warp makes of D: where it starts, what of it to store, and who stores it."""
 
-    d: Any
-    bias: Any
-    row: Any
+    d: Pointer
+    bias: Pointer
+    row: u32
     column: Any
-    first_row: Any  # what is before it is another block's
-    first_column: Any
-    m: Any
-    n: Any
-    lane: Any
-    warp: Any
+    first_row: u32  # what is before it is another block's
+    first_column: u32
+    m: u32
+    n: u32
+    lane: u32
+    warp: u32
 
-    def has_row(self, row: Any) -> Any:
+    def has_row(self, row: u32) -> pred:
         """Whether a row is one to store: not before the first, which would be a huge number, nor after the last."""
         return row - self.first_row < self.m - self.first_row
 
-    def has_column(self, column: Any) -> Any:
+    def has_column(self, column: u32) -> pred:
         """The same of a column."""
         return column - self.first_column < self.n - self.first_column
 
 
-def write_part(epilogue: Epilogue, fragment: Fragment, sums: Any, part: Part, warps: int) -> None:
+def write_part(epilogue: Epilogue, fragment: Fragment, sums: list[list[list[Scalar]]], part: Part, warps: int) -> None:
     """Finish the sums of a warp and store them."""
     finished = finish(epilogue, fragment, sums, part)
     if epilogue.wide:
@@ -81,7 +81,7 @@ def write_part(epilogue: Epilogue, fragment: Fragment, sums: Any, part: Part, wa
         store_elements(fragment, finished, part)
 
 
-def finish(epilogue: Epilogue, fragment: Fragment, sums: Any, part: Part) -> Any:
+def finish(epilogue: Epilogue, fragment: Fragment, sums: list[list[list[Scalar]]], part: Part) -> Any:
     """The sums with bias and activation."""
     _, column = fragment.first(part.lane)
     column = part.column + column
@@ -94,7 +94,7 @@ def finish(epilogue: Epilogue, fragment: Fragment, sums: Any, part: Part) -> Any
     return finished
 
 
-def load_bias(epilogue: Epilogue, part: Part, column: Any) -> Any:
+def load_bias(epilogue: Epilogue, part: Part, column: u32) -> Scalar:
     """The bias of a column in the type of the sums; zero beyond the last."""
     element = part.bias.element
     found = element(0)
@@ -107,14 +107,16 @@ def load_bias(epilogue: Epilogue, part: Part, column: Any) -> Any:
     return found
 
 
-def rounded(values: Any, result: type[Scalar]) -> Any:
+def rounded(values: list[Scalar], result: type[Scalar]) -> Any:
     """A pair of neighbours as memory has it: one register of 32 bits, or two."""
     if result.type.width == 32:
         return tuple(values)
     return ptx[f"cvt.rn.{result.type.name}x2.f32"](values[1], values[0]).view(u32)
 
 
-def store_wide(epilogue: Epilogue, fragment: Fragment, finished: Any, part: Part, warps: int) -> None:
+def store_wide(
+    epilogue: Epilogue, fragment: Fragment, finished: list[list[list[Scalar]]], part: Part, warps: int
+) -> None:
     """Store 16 bytes per lane, through shared memory that is no longer used otherwise."""
     d, lane = part.d, part.lane
     rows, columns, size = 16 * len(finished), 8 * len(finished[0]), d.size
@@ -148,7 +150,7 @@ def store_wide(epilogue: Epilogue, fragment: Fragment, finished: Any, part: Part
         target = ptx.address(target, stride)
 
 
-def store_elements(fragment: Fragment, finished: Any, part: Part) -> None:
+def store_elements(fragment: Fragment, finished: list[list[list[Scalar]]], part: Part) -> None:
     """Store each element where it belongs."""
     d = part.d
     row, column = fragment.first(part.lane)

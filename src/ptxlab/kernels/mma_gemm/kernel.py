@@ -9,12 +9,15 @@ that all types share one kernel.
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ptxlab.author import Kernel, b32, kernel, pointer, ptx, u32
+from ptxlab.author import Kernel, Scalar, b32, kernel, pointer, ptx, u32
 from ptxlab.kernels.mma_gemm.copies import Copies, Copy
 from ptxlab.kernels.mma_gemm.epilogue import Epilogue, Part, write_part
 from ptxlab.kernels.mma_gemm.shapes import KINDS, Kind, Shape
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import Tile
 
 STEP = 32  # bytes of a row that one multiplication takes
 
@@ -51,7 +54,7 @@ def specialize(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
     return found
 
 
-def tile_of_block(shape: Shape, m: Any, n: Any) -> tuple[Any, Any]:
+def tile_of_block(shape: Shape, m: u32, n: u32) -> tuple[u32, u32]:
     """The first row and column of the block's tile.
 
     Blocks that run together make `group` rows of tiles, column after column: what they read then fits the L2 cache.
@@ -65,7 +68,9 @@ def tile_of_block(shape: Shape, m: Any, n: Any) -> tuple[Any, Any]:
     return (first + within % rows) * shape.rows, within // rows * shape.columns
 
 
-def multiply(kind: Kind, shape: Shape, copies: Copies, a: Any, b: Any, lane: Any) -> list[list[Any]]:
+def multiply(
+    kind: Kind, shape: Shape, copies: Copies, a: tuple[Tile, u32], b: tuple[Tile, u32], lane: u32
+) -> list[list[list[Scalar]]]:
     """The sums of a warp: for each 16 rows and 8 columns the registers of a fragment.
 
     `a` and `b` are each a tile of shared memory and the first row of it that the warp reads.
@@ -116,7 +121,7 @@ def multiply(kind: Kind, shape: Shape, copies: Copies, a: Any, b: Any, lane: Any
     return sums
 
 
-def multiply_step(kind: Kind, left: Any, right: Any, sums: Any) -> None:
+def multiply_step(kind: Kind, left: list[list[b32]], right: list[list[b32]], sums: list[list[list[Scalar]]]) -> None:
     """All multiplications of a step, back and forth: neighbours have an operand in common, which is read once."""
     if kind.multiply is KINDS["tf32"].multiply:  # memory has f32, which is rounded here
         for register in (register for fragment in (*left, *right) for register in fragment):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
-from ptxlab.author import Scalar, b8, bf16, f16, f32, ptx, s8, s32
+from ptxlab.author import Instruction, Scalar, b8, bf16, f16, f32, ptx, s8, s32
 from ptxlab.launch.launches import UnsuitedError, ceil_div
 
 MMA = ptx.mma.sync.aligned
@@ -16,7 +15,7 @@ class Kind:
     """A type to multiply: of elements in memory, the instruction, what adds up, what comes out."""
 
     element: type[Scalar]
-    multiply: Any
+    multiply: Instruction
     total: type[Scalar]
     result: type[Scalar]
 

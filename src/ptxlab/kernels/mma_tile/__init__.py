@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load
 from ptxlab.toolchain import cuda
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 _HERE = Path(__file__).parent
 
@@ -28,23 +32,23 @@ def inline() -> ir.Function:
     return cuda((_HERE / "mma_tile.cu").read_text(encoding="utf-8"), name="mma_tile.cu")["mma_tile"]
 
 
-def in_ptx(a: Any, b: Any, c: Any) -> Launch:
+def in_ptx(a: Array, b: Array, c: Array) -> Launch:
     """The kernel in PTX."""
     return launch(text(), a, b, c)
 
 
-def in_cuda(a: Any, b: Any, c: Any) -> Launch:
+def in_cuda(a: Array, b: Array, c: Array) -> Launch:
     """The kernel in CUDA C++ with inline PTX."""
     return launch(inline(), a, b, c)
 
 
-def launch(kernel: ir.Function, a: Any, b: Any, c: Any) -> Launch:
+def launch(kernel: ir.Function, a: Any, b: Any, c: Array) -> Launch:
     """A warp for each 16 by 8 elements of C."""
     (m, k), n = a.shape, b.shape[1]
     return Launch(kernel, (ceil_div(n, 8), ceil_div(m, 16)), 32, [a, b, c, m, n, k])
 
 
-def by_cublas(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
+def by_cublas(torch: Any, a: Array, b: Array, c: Array) -> Callable[[], Any]:
     """cuBLAS through torch, with a result of f32 as here."""
     return lambda: torch.mm(a, b, torch.float32, out=c)
 
@@ -54,7 +58,7 @@ def arrays(draw: Draw, m: int, n: int, k: int) -> Arrays:
     return {"a": draw.normal((m, k), "f16"), "b": draw.normal((k, n), "f16"), "c": draw.empty((m, n), "f32")}
 
 
-def reference(xp: Any, a: Any, b: Any, c: Any) -> Arrays:
+def reference(xp: ModuleType, a: Array, b: Array, c: Array) -> Arrays:
     """The product."""
     return {"c": a @ b}
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b32, f32, kernel, pointer, ptx, s32
+from ptxlab.author import Kernel, Pointer, Scalar, b32, f32, kernel, pointer, ptx, s32
 from ptxlab.device.array_types import type_of
 from ptxlab.isa.units.fragment import ELEMENT_BITS
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
 from ptxlab.measure import Draw, Entry, Work
+
+if TYPE_CHECKING:
+    from ptxlab.author.fragments import Fragment
+    from ptxlab.device.arrays import Array
 
 # The depth of the widest multiplication that takes this type, and the accumulators it has.
 KINDS: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -42,7 +47,7 @@ def multiply(a: pointer[b32], b: pointer[b32], c: pointer[b32], d: pointer[b32],
     held = ptx.fragments(instruction)
     lane, tile = ptx.tid.x, ptx.ctaid.x
 
-    def elements(base: Any, fragment: Any, word: Any = b32) -> list[Any]:
+    def elements(base: Pointer, fragment: Fragment, word: type[Scalar] = b32) -> list[Pointer]:
         """Where each register of this lane is in memory: its elements are neighbours there."""
         each = 32 // fragment.bits
         rows, columns = fragment.layout.rows, fragment.layout.columns
@@ -58,7 +63,7 @@ def multiply(a: pointer[b32], b: pointer[b32], c: pointer[b32], d: pointer[b32],
         element[0] = value
 
 
-def one_tile_a_warp(a: Any, b: Any, c: Any, d: Any) -> Launch:
+def one_tile_a_warp(a: Array, b: Array, c: Array, d: Array) -> Launch:
     """A warp multiplies one tile."""
     chosen: Kernel = multiply.specialise(SPELLING=spell(_MULTIPLIED.get(type_of(a), type_of(a)), type_of(c)))
     return Launch(chosen, a.shape[0], 32, [a, b, c, d])
@@ -82,7 +87,7 @@ def arrays(draw: Draw, type: str, accumulator: str, tiles: int) -> Arrays:
     }
 
 
-def reference(xp: Any, a: Any, b: Any, c: Any, d: Any) -> Arrays:
+def reference(xp: ModuleType, a: Array, b: Array, c: Array, d: Array) -> Arrays:
     """The products, and what was there already."""
     return {"d": a @ b.swapaxes(-1, -2) + c}
 

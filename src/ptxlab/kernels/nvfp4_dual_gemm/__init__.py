@@ -7,10 +7,11 @@ A is m by k, B₁ and B₂ are n by k, as `parts.block_scaled` has them; D is m 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import ptxlab
-from ptxlab.author import ptx
+from ptxlab.author import f32, ptx
 from ptxlab.kernels.nvfp4_gemm import blank, maps_of
 from ptxlab.kernels.nvfp4_gemm.kernel import Shape, specialize
 from ptxlab.kernels.parts.block_scaled import NVFP4, check, matrix, numbers
@@ -22,11 +23,14 @@ from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import Step, Steps, spell_size
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 TWO = Shape(stages=3, products=2, buffers=1)
 LOG2_E = 1.4426950408889634
 
 
-def gate(products: Sequence[Any]) -> Any:
+def gate(products: Sequence[f32]) -> f32:
     """SiLU of the first product, times the second: x / (1 + e⁻ˣ) · y."""
     x, y = products
     power = ptx.ex2.approx.f32(ptx.mul.rn.f32(x, -LOG2_E))
@@ -34,8 +38,8 @@ def gate(products: Sequence[Any]) -> Any:
 
 
 def product(
-    a: Any, a_factors: Any, b1: Any, b1_factors: Any, b2: Any, b2_factors: Any, d: Any, shape: Shape = TWO,
-    blocks: int = BLOCKS,
+    a: Array, a_factors: Array, b1: Array, b1_factors: Array, b2: Array, b2_factors: Array, d: Array,
+    shape: Shape = TWO, blocks: int = BLOCKS,
 ) -> Launch:  # fmt: skip
     """The launch that computes D, by that many blocks at most."""
     m, k = check("A", NVFP4, a, a_factors)
@@ -60,7 +64,9 @@ def arrays(draw: Draw, m: int, n: int, k: int) -> Arrays:
     return found | {"d": draw.empty((m, n), "f16")}
 
 
-def reference(xp: Any, a: Any, a_factors: Any, b1: Any, b1_factors: Any, b2: Any, b2_factors: Any, d: Any) -> Arrays:
+def reference(
+    xp: ModuleType, a: Array, a_factors: Array, b1: Array, b1_factors: Array, b2: Array, b2_factors: Array, d: Array
+) -> Arrays:
     """The same in float64."""
     left = numbers(xp, NVFP4, a, a_factors)
     x, y = (left @ numbers(xp, NVFP4, *b).T for b in ((b1, b1_factors), (b2, b2_factors)))

@@ -7,7 +7,8 @@ one of 8, and m is any.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import ptxlab
 from ptxlab.kernels.nvfp4_gemm.kernel import ROW, Shape, specialize
@@ -20,10 +21,14 @@ from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import Step, Steps, spell_size
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+    from ptxlab.device.tensor_maps import TensorMap
+
 ONE = Shape()
 
 
-def maps_of(shape: Shape, matrix: Any, factors: Any, rows: int) -> list[Any]:
+def maps_of(shape: Shape, matrix: Array, factors: Array, rows: int) -> list[TensorMap]:
     """The tensor maps of a matrix and of its factors, for tiles of that many rows."""
     blocks = factors.reshape(*factors.shape[:3], 16)
     return [
@@ -33,7 +38,7 @@ def maps_of(shape: Shape, matrix: Any, factors: Any, rows: int) -> list[Any]:
 
 
 def product(
-    a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any, format: str = "nvfp4", shape: Shape = ONE,
+    a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array, format: str = "nvfp4", shape: Shape = ONE,
     blocks: int = BLOCKS,
 ) -> Launch:  # fmt: skip
     """The launch that computes D, by that many blocks at most."""
@@ -54,7 +59,7 @@ def arrays(draw: Draw, format: str, m: int, n: int, k: int) -> Arrays:
     return {"a": a, "a_factors": a_factors, "b": b, "b_factors": b_factors, "d": d, "format": format}
 
 
-def reference(xp: Any, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any, format: str) -> Arrays:
+def reference(xp: ModuleType, a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array, format: str) -> Arrays:
     """The same in float64."""
     found = FORMATS[format]
     return {"d": numbers(xp, found, a, a_factors) @ numbers(xp, found, b, b_factors).T}

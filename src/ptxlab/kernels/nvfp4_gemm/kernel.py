@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from ptxlab.author import Kernel, b8, b16, b32, kernel, ptx, s32, tensor_maps, u32
+from ptxlab.author import Kernel, Pointer, b8, b16, b32, kernel, pred, ptx, s32, tensor_maps, u32
+from ptxlab.author.pipelines import Side
+from ptxlab.author.tensor_memory import TensorMemory
 from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4, Format
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, Finish, write_tiles
@@ -83,13 +85,13 @@ class Tile(NamedTuple):
     maps: Maps
     row: Any
     column: Any
-    k: Any
+    k: u32
 
 
 class Stages:
     """The K tiles of A and each B in all stages, and their factors."""
 
-    def __init__(self, shape: Shape, memory: Any) -> None:
+    def __init__(self, shape: Shape, memory: Pointer) -> None:
         self.shape, self.tiles, self.factors = shape, [], []
         rows = [ROWS, *[shape.columns] * shape.products]
         for each in rows:
@@ -101,7 +103,7 @@ class Stages:
             memory = memory + count * FACTORS
         self.after = memory
 
-    def copy(self, stage: Any, tile: Tile, start: Any) -> None:
+    def copy(self, stage: Side, tile: Tile, start: u32) -> None:
         """Start the copies of a stage: a K tile of A and of each B, and their factors."""
         index, barrier = stage.index, stage.barrier
         ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, self.shape.stage_bytes)
@@ -112,7 +114,7 @@ class Stages:
             blocks = 0, 0, (start // (4 * self.shape.format.group)).view(s32), (first // BLOCK).view(s32)
             COPY_FACTORS(factors.at(0, 0, index * each), (tile.maps.factors[number], blocks), barrier)
 
-    def multiply(self, stage: Any, cells: Any, first: Any, adds: Any) -> None:
+    def multiply(self, stage: Side, cells: TensorMemory, first: u32, adds: pred) -> None:
         """Issue the copies of factors and the MMAs of a stage, into accumulators from column `first` on."""
         shape, format = self.shape, self.shape.format
         a, *right = (ptx.descriptor(tile, copy=stage.index) for tile in self.tiles)
@@ -130,7 +132,7 @@ class Stages:
                 d = cells.at(first + product * shape.columns)
                 issue(d, a + further, b + further, bits, moved[0], b_factors, always if step else adds)
 
-    def _move_factors(self, number: int, stage: Any, cells: Any, block: int) -> Any:
+    def _move_factors(self, number: int, stage: Side, cells: TensorMemory, block: int) -> Any:
         """Copy a block of factors for all rows of a matrix to tensor memory, after the accumulators."""
         shape = self.shape
         beside = [tile.rows // BLOCK for tile in self.tiles]  # blocks, one for each 128 rows
@@ -147,7 +149,7 @@ class Tiles:
 
     copiers = 1  # threads that go through them to copy; the first of these copies
 
-    def __init__(self, shape: Shape, maps: Any, m: Any, n: Any, k: Any) -> None:
+    def __init__(self, shape: Shape, maps: Pointer, m: u32, n: u32, k: u32) -> None:
         self.maps, self.k = Maps(maps.generic.address, shape.products), k
         self.order = TileOrder(ROWS, shape.columns, TOGETHER, m, n)
 

@@ -6,7 +6,8 @@ as well; y is l by m, f16. k is a multiple of 32.
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ptxlab.kernels.nvfp4_gemv.kernel import LANES, WARPS, nvfp4_gemv
 from ptxlab.kernels.parts.block_scaled import NVFP4, values
@@ -15,8 +16,11 @@ from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import Step, Steps
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
-def product(a: Any, a_factors: Any, x: Any, x_factors: Any, y: Any) -> Launch:
+
+def product(a: Array, a_factors: Array, x: Array, x_factors: Array, y: Array) -> Launch:
     """The launch that computes y."""
     batch, m, bytes = a.shape
     if tuple(x.shape) != (batch, bytes) or bytes % 16 or not m * bytes:
@@ -38,7 +42,7 @@ def arrays(draw: Draw, m: int, k: int, l: int) -> Arrays:  # noqa: E741 - as the
     }
 
 
-def reference(xp: Any, a: Any, a_factors: Any, x: Any, x_factors: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, a: Array, a_factors: Array, x: Array, x_factors: Array, y: Array) -> Arrays:
     """The same in float64."""
     left, right = values(xp, a, NVFP4.group) * a_factors[..., None], values(xp, x, NVFP4.group) * x_factors[..., None]
     return {"y": (left * right[:, None]).sum((-1, -2))}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import b8, f16, f32, kernel, pointer, ptx, u32
+from ptxlab.author import Pointer, Scalar, b8, b32, f16, f32, kernel, pointer, ptx, u32
 
 WARPS = 8
 LANES = 32
@@ -38,23 +38,23 @@ def nvfp4_gemv(
             y[number] = ptx.cvt.rn.f16.f32(total)
 
 
-def words(load: Any, source: Any, row: Any, bytes: Any, at: Any) -> Any:
+def words(load: Any, source: Pointer, row: u32, bytes: u32, at: u32) -> Any:
     """Sixteen bytes of a row, as four words."""
     return load.v4.b32(source.at(ptx.mul.wide.u32(row, bytes)) + at)
 
 
-def factors(load: Any, source: Any, row: Any, bytes: Any, at: Any) -> list[Any]:
+def factors(load: Any, source: Pointer, row: u32, bytes: u32, at: u32) -> list[f32]:
     """The two factors of 32 numbers, in f32."""
     pair = load.b16(source.at(ptx.mul.wide.u32(row, bytes // 8)) + at // 8)
     return halves(ptx.cvt.rn.f16x2.e4m3x2(pair))
 
 
-def halves(pair: Any) -> list[Any]:
+def halves(pair: Scalar | None) -> list[f32]:
     """The two numbers of an f16x2, in f32."""
     return [ptx.cvt.f32.f16(half) for half in ptx.mov.b32(pair, out=(f16(), f16()))]
 
 
-def multiply(left: Any, right: Any) -> list[Any]:
+def multiply(left: Any, right: Any) -> list[f32]:
     """The sums of the products of two times sixteen numbers, exact, in f32."""
     found = []
     for block in range(2):
@@ -68,6 +68,6 @@ def multiply(left: Any, right: Any) -> list[Any]:
     return found
 
 
-def bytes_of(word: Any) -> Any:
+def bytes_of(word: b32) -> Any:
     """The four bytes of a word."""
     return ptx.mov.b32(word, out=tuple(b8() for _ in range(4)))

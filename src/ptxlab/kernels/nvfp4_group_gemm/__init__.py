@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +26,10 @@ from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.data import Blank
 from ptxlab.measure.steps import Step, Steps
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+    from ptxlab.device.tensor_maps import TensorMap
 
 SHAPE = Shape()
 PARTS = ("a", "a_factors", "b", "b_factors", "d")
@@ -53,7 +58,7 @@ def product(shape: Shape = SHAPE, blocks: int = BLOCKS, changed: bool = False, *
     return Launch(specialize(shape, count), grid, THREADS, [maps, extents], shape.shared)
 
 
-def size_of(group: int, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any) -> tuple[int, int, int]:
+def size_of(group: int, a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array) -> tuple[int, int, int]:
     """The rows and columns of Dᵢ, and k; `UnsuitedError` if the matrices do not go together."""
     (m, k), (n, depth) = check(f"A{group}", NVFP4, a, a_factors), check(f"B{group}", NVFP4, b, b_factors)
     if depth != k or n % 8 or not m:
@@ -61,7 +66,7 @@ def size_of(group: int, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any) 
     return m, n, k
 
 
-def all_maps(shape: Shape, a: Any, a_factors: Any, b: Any, b_factors: Any, d: Any) -> list[Any]:
+def all_maps(shape: Shape, a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array) -> list[TensorMap]:
     """The five tensor maps of a group."""
     sources = [*maps_of(shape, a, a_factors, ROWS), *maps_of(shape, b, b_factors, shape.columns)]
     return [*sources, ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B")]
@@ -77,7 +82,7 @@ def arrays(draw: Draw, m: str, n: int, k: int) -> Arrays:
     return found
 
 
-def reference(xp: Any, **groups: Any) -> Arrays:
+def reference(xp: ModuleType, **groups: Any) -> Arrays:
     """The same in float64."""
     found: Arrays = {}
     for group in range(len(groups) // len(PARTS)):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b8, kernel, pointer, ptx, struct, tensor_maps, u32
+from ptxlab.author import Kernel, Pointer, Scalar, b8, kernel, pointer, ptx, struct, tensor_maps, u32, u64
 from ptxlab.kernels.nvfp4_gemm.kernel import FACTORS, Maps, Shape, Tile, compute
 from ptxlab.kernels.nvfp4_group_gemm.kernel import Group, GroupedTiles
 from ptxlab.kernels.parts.block_scaled import BLOCK, NVFP4
@@ -40,7 +40,7 @@ def workspace(shape: Shape) -> int:
 class ChangedMaps:
     """Maps of one warp: `count` copies of those at `templates`, in shared memory."""
 
-    def __init__(self, templates: Any, count: int) -> None:
+    def __init__(self, templates: Scalar, count: int) -> None:
         self.held = ptx.shared(b8, count, MAP, align=128)
         self.templates, self.count = templates, count
 
@@ -50,7 +50,7 @@ class ChangedMaps:
             word = ptx.ld.b32(self.templates + number * MAP + ptx.mul.wide.u32(ptx.laneid, 4))
             ptx.st.shared.b32(self.held.at(number, ptx.laneid * 4), word)
 
-    def replace(self, number: int, address: Any, sizes: Any, strides: Any) -> None:
+    def replace(self, number: int, address: u64, sizes: Any, strides: Any) -> None:
         """Change one of them: where its tensor is, the sizes and, in bytes, the strides of all dimensions but one."""
         here = self.held.at(number, 0)
         REPLACE.global_address["shared::cta"].b1024.b64(here, address)
@@ -59,7 +59,7 @@ class ChangedMaps:
         for ordinal, stride in strides.items():
             REPLACE.global_stride["shared::cta"].b1024.b64(here, ordinal, ptx.cvt.u64.u32(stride))
 
-    def publish(self, address: Any) -> None:
+    def publish(self, address: Scalar) -> None:
         """Copy them to global memory and have this block's copies see them there, all lanes of the warp together."""
         ptx.bar.warp.sync(-1)  # the changes are those of one lane
         for number in range(self.count):
@@ -73,7 +73,9 @@ class TilesOfChangedMaps(GroupedTiles):
 
     copiers = 32
 
-    def __init__(self, shape: Shape, groups: int, maps: Any, sizes: Any, pointers: Any, space: Any) -> None:
+    def __init__(
+        self, shape: Shape, groups: int, maps: Pointer, sizes: Pointer, pointers: Pointer, space: Pointer
+    ) -> None:
         super().__init__(shape, groups, maps, sizes)
         self.pointers = pointers.generic.address
         self.space = space.address + ptx.mul.wide.u32(ptx.ctaid.x, workspace(shape))
@@ -113,11 +115,11 @@ class TilesOfChangedMaps(GroupedTiles):
 
         yield from self.by_group(lambda group: Maps(target - 4 * MAP, 1), start)
 
-    def _set(self, slot: Any) -> Any:
+    def _set(self, slot: u32) -> Scalar:
         """Where a set of maps is in global memory."""
         return self.space + ptx.mul.wide.u32(slot, 4 * MAP)
 
-    def _pointer(self, group: Group, part: int) -> Any:
+    def _pointer(self, group: Group, part: int) -> u64:
         return ptx.ld.u64(self.pointers + ptx.mul.wide.u32(group.number, 8 * PARTS) + 8 * part)
 
     def _replace_sources(self, group: Group) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from ptxlab.author import Kernel, kernel, pointer, ptx, tensor_maps, u32
+from ptxlab.author import Kernel, Pointer, kernel, pointer, ptx, tensor_maps, u32
 from ptxlab.kernels.nvfp4_gemm.kernel import TOGETHER, Maps, Shape, Tile, compute
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS
@@ -31,7 +31,7 @@ class GroupedTiles:
 
     copiers = 1
 
-    def __init__(self, shape: Shape, groups: int, maps: Any, sizes: Any) -> None:
+    def __init__(self, shape: Shape, groups: int, maps: Pointer, sizes: Pointer) -> None:
         self.shape, self.groups, self.maps, self.sizes = shape, groups, maps, sizes
 
     def each(self) -> Iterator[Tile]:

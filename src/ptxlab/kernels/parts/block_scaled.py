@@ -13,13 +13,17 @@ block, rows 32 apart are beside each other. `arrange` makes them so, `numbers` h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptxlab.device.array_types import type_of
 from ptxlab.launch.launches import UnsuitedError
 from ptxlab.measure import Draw
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 128  # rows of a block of factors
 MOST = 124, 130  # exponents of random factors in ue8m0: from 1/8 to 4
@@ -68,7 +72,7 @@ MXF8 = Format("mxf8", "mxf8f6f4", "e4m3", 8, 32, "ue8m0")
 FORMATS = {format.name: format for format in (NVFP4, MXF4, MXF8)}
 
 
-def arrange(factors: Any) -> Any:
+def arrange(factors: Array) -> Any:
     """Factors, a row of them for each row of the matrix, in blocks; missing ones are 0."""
     rows, count = factors.shape
     found = np.zeros((-(-rows // BLOCK) * BLOCK, -(-count // 4) * 4), factors.dtype)
@@ -77,7 +81,7 @@ def arrange(factors: Any) -> Any:
     return np.ascontiguousarray(np.moveaxis(parts, (0, 3, 2, 1, 4), (0, 1, 2, 3, 4)))
 
 
-def numbers(xp: Any, format: Format, stored: Any, factors: Any) -> Any:
+def numbers(xp: ModuleType, format: Format, stored: Array, factors: Array) -> Any:
     """The matrix in float64, by NumPy or torch; what is stored and its factors are float64, too."""
     found = values(xp, stored, format.group) if format.bits == 4 else stored.reshape(len(stored), -1, format.group)
     scales = factors if format.factor == "ue4m3" else 2.0 ** (factors - 127)
@@ -85,7 +89,7 @@ def numbers(xp: Any, format: Format, stored: Any, factors: Any) -> Any:
     return (found * rows[: found.shape[0], : found.shape[1], None]).reshape(found.shape[0], -1)
 
 
-def values(xp: Any, packed: Any, group: int) -> Any:
+def values(xp: ModuleType, packed: Array, group: int) -> Any:
     """The numbers that bytes of two e2m1 hold, before they are scaled, in groups."""
     bits = xp.stack([packed % 16, packed // 16], -1)
     size = bits % 8
@@ -101,7 +105,7 @@ def matrix(draw: Draw, format: Format, rows: int, k: int) -> tuple[Any, Any]:
     return draw.integers((rows, k // 2), "u8", 0, 256) if format.bits == 4 else draw.normal((rows, k), "e4m3"), factors
 
 
-def check(name: str, format: Format, stored: Any, factors: Any) -> tuple[int, int]:
+def check(name: str, format: Format, stored: Array, factors: Array) -> tuple[int, int]:
     """Rows and columns of a matrix; `UnsuitedError` if it has another format."""
     rows, k = stored.shape[0], stored.shape[1] * 8 // format.bits
     if type_of(stored) != format.storage or k % 32 or not k:

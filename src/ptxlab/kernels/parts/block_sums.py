@@ -8,12 +8,15 @@ in shared memory, which blocks of a cluster can write; `ThroughMemory` in global
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b64, f32, ptx
+from ptxlab.author import Pointer, b64, f32, pred, ptx
 from ptxlab.kernels.parts.operands import STRIPE
 from ptxlab.kernels.parts.tile_stores import CHUNK
 from ptxlab.kernels.parts.warpgroups import GROUP
+
+if TYPE_CHECKING:
+    pass
 
 PUSH = ptx["st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32"]
 EVERYONE = 8  # the barrier of all consumers; those of each warpgroup have its number
@@ -101,7 +104,9 @@ class ThroughCluster(Exchange):
     Of two barriers, `free` says that all blocks have read their last stages, `summed` that all numbers are there.
     """
 
-    def __init__(self, accumulator: Any, parts: Parts, rank: Any, memory: Any, free: Any, summed: Any) -> None:
+    def __init__(
+        self, accumulator: Any, parts: Parts, rank: Any, memory: Pointer, free: Pointer, summed: Pointer
+    ) -> None:
         super().__init__(accumulator, parts, rank)
         self.free, self.summed = free, summed
         own = memory.view(f32) + self.thread
@@ -109,7 +114,7 @@ class ThroughCluster(Exchange):
         self.others = [own + number * parts.size for number in range(parts.split)]
 
     @staticmethod
-    def barriers(parts: Parts, when: Any) -> tuple[Any, Any]:
+    def barriers(parts: Parts, when: pred) -> tuple[Pointer, Pointer]:
         """Both barriers, which the thread of `when` initializes: all warps arrive at the first."""
         free, summed = (ptx.shared(b64, 1, name=name).at(0) for name in ("free", "summed"))
         ptx.mbarrier.init.shared.b64(free, 4 * parts.groups * parts.split, when=when)

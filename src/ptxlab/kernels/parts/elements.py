@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b8, b16, b32, f16, f32, ptx
+from ptxlab.author import Pointer, Scalar, b8, b16, b32, f16, f32, pred, ptx, u64
 from ptxlab.device.array_types import type_of
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 SIZES = {"f32": 4, "f16": 2, "bf16": 2, "e4m3": 1}  # bytes of an element
 WIDEST = 16  # bytes that one instruction reads or writes
 
 
-def keep_what_is_read() -> Any:
+def keep_what_is_read() -> u64:
     """A policy for the L2 cache, under which it gives up what was written before what was read.
 
     For kernels that write as much as they read: though nothing is read twice, an H200 moves 1 to 3 % more in the same
@@ -25,7 +28,7 @@ def keep_what_is_read() -> Any:
     return ptx.createpolicy.fractional["L2::evict_last"].b64(1.0)
 
 
-def inverse_root(number: Any) -> Any:
+def inverse_root(number: f32) -> f32:
     """1 / √x, to the last digit: what the hardware has, with one step of Newton's; as it is for 0 and infinity."""
     root = ptx.rsqrt.approx.f32(number)
     rest = ptx.fma.rn.f32(ptx.neg.f32(number * root), root * 0.5, 0.5)
@@ -33,7 +36,7 @@ def inverse_root(number: Any) -> Any:
     return ptx.selp.f32(better, root, better == better)
 
 
-def vector_of(columns: int, *arrays: Any) -> int:
+def vector_of(columns: int, *arrays: Array) -> int:
     """How many elements one access takes: 16 bytes where each row of each array starts at such a multiple, else one."""
     whole = WIDEST // SIZES[type_of(arrays[0])]
     return whole if columns % whole == 0 and all(address_of(array) % WIDEST == 0 for array in arrays) else 1
@@ -47,7 +50,7 @@ def address_of(array: Any) -> int:
     return int(array.ctypes.data if there is None else there["data"][0])
 
 
-def element_pointer(array: Any, type: str, vector: int, *indices: Any) -> Any:
+def element_pointer(array: Any, type: str, vector: int, *indices: Scalar) -> Any:
     """Where the vector at an element of an array starts; a number added to it counts vectors."""
     found = array.view(_IN_MEMORY[type])
     for index in indices:
@@ -55,7 +58,9 @@ def element_pointer(array: Any, type: str, vector: int, *indices: Any) -> Any:
     return found.vector(vector)
 
 
-def load(load: Any, pointer: Any, type: str, vector: int, neutral: float = 0.0, inside: Any = None) -> list[Any]:
+def load(
+    load: Any, pointer: Pointer, type: str, vector: int, neutral: float = 0.0, inside: pred | None = None
+) -> list[f32]:
     """One vector as f32, by the instruction `load`; `neutral` where it is not inside, and nothing is read."""
     return widened(load_bits(load, pointer, type, vector, neutral, inside), type)
 
@@ -68,7 +73,7 @@ def load_bits(
     neutral: float = 0.0,
     inside: Any = None,
     policy: Any = None,
-) -> list[Any]:
+) -> list[Scalar]:
     """One vector as it is in memory: f32, words with several elements, or half a word with one.
 
     `policy` is for an instruction with `.L2::cache_hint`.
@@ -101,31 +106,31 @@ def moved(one: Sequence[Any], other: Sequence[Any], shift: Any) -> list[Any]:
     return [ptx.shf.r.wrap.b32(a, b, (shift & 2) * 8) for a, b in pairwise(words[: len(one) + 1])]
 
 
-def widened(bits: Sequence[Any], type: str) -> list[Any]:
+def widened(bits: Sequence[Any], type: str) -> list[f32]:
     """What `load_bits` found, as f32."""
     if type == "f32":
         return list(bits)
     return [value for part in bits for value in _WIDENING[type, part.type.width](part)]
 
 
-def _widened_bf16(half: Any) -> list[Any]:
+def _widened_bf16(half: b16) -> list[f32]:
     return [ptx.mov.b32((b16(0), half), out=f32())]  # a bf16 is the upper half of an f32
 
 
-def _widened_bf16x2(word: Any) -> list[Any]:
+def _widened_bf16x2(word: b32) -> list[f32]:
     return [ptx.shl.b32(word, 16, out=f32()), ptx.and_.b32(word, 0xFFFF0000, out=f32())]
 
 
-def _widened_f16x2(word: Any) -> list[Any]:
+def _widened_f16x2(word: b32) -> list[f32]:
     return [ptx.cvt.f32.f16(part) for part in ptx.mov.b32(word, out=(f16(), f16()))]
 
 
-def _widened_e4m3x2(half: Any) -> list[Any]:
+def _widened_e4m3x2(half: b16) -> list[f32]:
     """One conversion makes two e4m3 two f16, which holds every one of them."""
     return [ptx.cvt.f32.f16(part) for part in ptx.mov.b32(ptx.cvt.rn.f16x2.e4m3x2(half), out=(f16(), f16()))]
 
 
-def _widened_e4m3x4(word: Any) -> list[Any]:
+def _widened_e4m3x4(word: b32) -> list[f32]:
     return [value for half in ptx.mov.b32(word, out=(b16(), b16())) for value in _widened_e4m3x2(half)]
 
 
@@ -140,7 +145,7 @@ _WIDENING: dict[tuple[str, int], Callable[[Any], list[Any]]] = {
 }
 
 
-def store(pointer: Any, type: str, values: Sequence[Any], inside: Any = None) -> None:
+def store(pointer: Pointer, type: str, values: Sequence[f32], inside: pred | None = None) -> None:
     """Write f32 as one vector, rounded to the type that memory has."""
     store_bits(pointer, type, narrowed(values, type), inside)
 
@@ -153,7 +158,7 @@ def store_bits(pointer: Any, type: str, bits: Sequence[Any], inside: Any = None,
     _vector(store, len(bits))[width](pointer, _several(bits), when=inside)
 
 
-def larger_of(type: str, one: Any, other: Any) -> Any:
+def larger_of(type: str, one: Scalar, other: Scalar) -> Any:
     """The larger ones of what `load_bits` finds, element by element."""
     if type == "f32":
         return ptx.max.f32(one, other)
@@ -161,7 +166,7 @@ def larger_of(type: str, one: Any, other: Any) -> Any:
     return ptx[f"max.{type}{pair}"](one, other, out=b32() if pair else b16())
 
 
-def narrowed(values: Sequence[Any], type: str) -> list[Any]:
+def narrowed(values: Sequence[f32], type: str) -> list[Any]:
     """f32 as they are in memory: the nearest of their type, an e4m3 no further than ±448."""
     if type == "f32":
         return list(values)
@@ -173,7 +178,7 @@ def narrowed(values: Sequence[Any], type: str) -> list[Any]:
     return [ptx[f"cvt.rn.{type}x2.f32"](high, low, out=b32()) for low, high in pairs]
 
 
-def _narrowed_e4m3(values: Sequence[Any]) -> list[Any]:
+def _narrowed_e4m3(values: Sequence[f32]) -> list[Scalar]:
     convert = ptx.cvt.rn.satfinite.e4m3x2.f32
     if len(values) == 1:
         return [convert(0.0, values[0])]
@@ -187,7 +192,7 @@ def _vector(instruction: Any, count: int) -> Any:
     return instruction if count == 1 else instruction[f"v{count}"]
 
 
-def _several(registers: Sequence[Any]) -> Any:
+def _several(registers: Sequence[Scalar]) -> Any:
     return registers[0] if len(registers) == 1 else tuple(registers)
 
 

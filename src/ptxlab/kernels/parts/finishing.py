@@ -12,27 +12,27 @@ from dataclasses import dataclass, replace
 from math import log2, pi, sqrt
 from typing import Any
 
-from ptxlab.author import b16, b32, f32, ptx
+from ptxlab.author import Pointer, Scalar, b16, b32, f32, ptx, u32
 
 
-def relu(x: Any) -> Any:
+def relu(x: f32) -> f32:
     """The larger one of x and 0."""
     return ptx.max.f32(x, 0.0)
 
 
-def silu(x: Any) -> Any:
+def silu(x: f32) -> f32:
     """x / (1 + exp(-x))."""
     return x * ptx.rcp.approx.ftz.f32(ptx.ex2.approx.ftz.f32(x * -log2(2.718281828459045)) + 1.0)
 
 
-def gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: f32) -> Any:
     """GELU with tanh, as torch's `approximate="tanh"`."""
     inner = x * ptx.fma.rn.f32(x * x, 0.044715 * sqrt(2 / pi), sqrt(2 / pi))
     half = x * 0.5
     return ptx.fma.rn.f32(half, ptx.tanh.approx.f32(inner), half)
 
 
-def gelu(x: Any) -> Any:
+def gelu(x: f32) -> Any:
     """x / 2 (1 + erf(x / √2)); erf by formula 7.1.26 of Abramowitz and Stegun, to 1.5e-7."""
     size = abs(x) * sqrt(0.5)
     t = ptx.rcp.approx.ftz.f32(ptx.fma.rn.f32(size, 0.3275911, 1.0))
@@ -72,12 +72,12 @@ class Finish:
     type: str
     extras: Extras
     swapped: bool
-    extents: tuple[Any, Any]  # rows and columns of what is computed, before it is transposed
-    bias: Any
-    residual: Any
-    pitch: Any  # from one row of the residual to the next
+    extents: tuple[u32, u32]  # rows and columns of what is computed, before it is transposed
+    bias: Pointer
+    residual: Pointer
+    pitch: u32  # from one row of the residual to the next
     scales: tuple[Any, Any]  # where the factors of A and B are
-    scale: Any = None  # their product, once it is read
+    scale: f32 | None = None  # their product, once it is read
 
     def begin(self) -> Finish:
         """The same, with all read that is the same for all tiles."""
@@ -92,11 +92,11 @@ class Finish:
         each = 1 if self.extras.paired and not self.swapped else 2
         return each * (self.extras.bias + 2 * self.extras.residual)
 
-    def inside(self, column: Any, width: int) -> Any:
+    def inside(self, column: u32, width: int) -> u32:
         """The first column of a box of that width, or of one that is in bounds instead of it."""
         return ptx.min.u32(column, self.extents[1] - width) if self.extras.boxed else column
 
-    def load(self, fragment: Any, row: Any, first: Any, place: Any = None, at: int = 0) -> list[list[Any]]:
+    def load(self, fragment: Any, row: Any, first: Any, place: Any = None, at: int = 0) -> list[list[list[Scalar]]]:
         """Load what is added at `row` and what follows, as a fragment holds it: to each pair in a row.
 
         It is `at` columns after the `first` of its box; `place` is where that is in the tile.
@@ -123,7 +123,7 @@ class Finish:
                 some.append(self.residuals(lines, rows, columns, r, c))
         return added
 
-    def apply(self, values: list[Any], loaded: list[list[Any]]) -> list[Any]:
+    def apply(self, values: list[f32], loaded: list[list[list[Scalar]]]) -> list[f32]:
         """The results, with what `load` has loaded for them."""
         if self.scale is not None:
             values = [value * self.scale for value in values]
@@ -160,15 +160,15 @@ class Finish:
             return self.pair(lines[r] + columns[c])
         return [self.element(lines[r] + columns[one]) for one in (c, c + 1)]
 
-    def element(self, place: Any) -> Any:
+    def element(self, place: Pointer) -> Scalar:
         """An element as it is in memory."""
         return ptx.ld.global_.nc.f32(place) if self.type == "f32" else ptx.ld.global_.nc.b16(place)
 
-    def pair(self, place: Any) -> list[Any]:
+    def pair(self, place: Pointer) -> list[Any]:
         """Two neighbours of 16 bits as they are in memory, in one register."""
         return [ptx.ld.global_.nc.b32(place.view(b32))]
 
-    def numbers(self, loaded: list[Any]) -> list[Any]:
+    def numbers(self, loaded: list[Scalar]) -> list[Any]:
         """Two neighbours as f32."""
         if len(loaded) == 1:
             loaded = [*ptx.mov.b32(loaded[0], out=(b16(), b16()))]

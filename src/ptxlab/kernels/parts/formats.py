@@ -51,7 +51,7 @@ class Formats:
         return bytes_of(self.out)
 
     @property
-    def accumulator(self) -> Any:
+    def accumulator(self) -> type[Scalar]:
         """The type of a register that sums are in."""
         return s32 if self.left == "s8" else f32
 

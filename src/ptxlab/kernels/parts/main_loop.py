@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import ptx, u32
+from ptxlab.author import Scalar, ptx, u32
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Descriptors
 from ptxlab.kernels.parts.residuals import RingResidual
@@ -18,16 +18,20 @@ from ptxlab.kernels.parts.tile_stores import TileStore
 from ptxlab.kernels.parts.warpgroups import HeadStart, Turns, group_number, multiply
 
 if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
+    from ptxlab.author.timeline import Recorder
+    from ptxlab.kernels.parts.operands import Operand
     from ptxlab.kernels.parts.shapes import Shape
 
 
 def produce(
     share: Share,
-    stage: Any,
+    stage: Side,
     operands: Any,
     sources: Any,
     bytes: int,
-    times: Any,
+    times: Recorder,
     block: Any,
     residual: RingResidual | None = None,
 ) -> None:
@@ -51,7 +55,7 @@ def produce(
             residual.produce(stage, row, column)
 
 
-def prefetch(share: Share, operands: Any, maps: Any, count: int) -> None:
+def prefetch(share: Share, operands: tuple[Operand, Operand], maps: Any, count: int) -> None:
     """Have the first K tiles of a block's first tile brought to the L2 cache."""
     origin, policies = share.upcoming or share.first_tile(), [operand.policy() for operand in operands]
     for number in range(count):
@@ -67,7 +71,14 @@ class MainLoop:
     """
 
     def __init__(
-        self, formats: Formats, shape: Shape, share: Share, stages: Any, operands: Any, tiles: Any, times: Any
+        self,
+        formats: Formats,
+        shape: Shape,
+        share: Share,
+        stages: tuple[Side, Side],
+        operands: Any,
+        tiles: tuple[Tile, Tile],
+        times: Recorder,
     ) -> None:
         self.formats, self.shape, self.share, self.times = formats, shape, share, times
         self.stages, self.operands, self.tiles = stages, operands, tiles
@@ -85,18 +96,18 @@ class MainLoop:
         """Stages that each tile takes."""
         return self.share.count if self.residual is None else self.share.count + self.residual.boxes.count
 
-    def store(self, store: TileStore, accumulators: list[list[Any]], row: Any, column: Any) -> None:
+    def store(self, store: TileStore, accumulators: list[list[Scalar]], row: Any, column: Any) -> None:
         """Store a tile; then the stages of its residual have been read."""
         store.write(accumulators, row, column)
         if self.residual is not None:
             self.residual.end(self.stages[1], self.shape.cluster)
 
-    def accumulators(self, tall: int) -> list[list[Any]]:
+    def accumulators(self, tall: int) -> list[list[Scalar]]:
         """Registers for the results of so many MMAs."""
         count = len(ptx.warpgroup_fragments(self.product).d.offsets)
         return [[self.formats.accumulator() for _ in range(count)] for _ in range(tall)]
 
-    def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
+    def compute(self, number: u32, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile.
 
         `prepare(row, column)` does what can be done before the last MMAs have completed.
@@ -131,7 +142,7 @@ class MainLoop:
         return accumulators, row, column
 
 
-def nothing(row: Any, column: Any) -> None:
+def nothing(row: u32, column: u32) -> None:
     """Nothing is prepared for a tile of which this block may store another part."""
 
 

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ptxlab
-from ptxlab.author import Scalar, b16, ptx, s32, u16
+from ptxlab.author import Pointer, Scalar, b16, ptx, s32, u16, u32
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
+    from ptxlab.device.arrays import Array
+    from ptxlab.device.tensor_maps import TensorMap
 
 LINE = 128  # bytes of a row of a K tile: the width of the swizzle
 SECTOR = 32  # bytes of memory that caches read at a time
@@ -75,7 +81,7 @@ class Operand:
         """Bytes of a K tile."""
         return self.sharers * self.matrices * self.boxes * self.box[0] * self.box[1] * self.bytes
 
-    def map(self, matrix: Any) -> Any:
+    def map(self, matrix: Array) -> TensorMap:
         """The tensor map that copies are given, of a matrix or of an array of them; f32 is rounded to tf32."""
         box = *(1 for _ in matrix.shape[2:]), *self.box
         type = "tf32" if self.bytes == 4 else None
@@ -84,7 +90,7 @@ class Operand:
             return replace(found, l2_promotion="128B")
         return found
 
-    def tile(self, memory: Any) -> Any:
+    def tile(self, memory: Pointer) -> Tile:
         """The K tiles of all stages, one box after the other."""
         rows, columns = (self.rows, self.depth) if self.along_k else (self.depth, self.span)
         copies = self.stages if self.along_k else self.stages * self.boxes * self.matrices
@@ -96,13 +102,13 @@ class Operand:
 
     def copy(
         self,
-        sources: Any,
-        tile: Any,
-        stage: Any,
+        sources: list[Pointer],
+        tile: Tile,
+        stage: Side,
         first: Any,
-        start: Any,
+        start: u32,
         rank: Any,
-        outer: Sequence[Any] = (),
+        outer: Sequence[u32] = (),
         policy: tuple[Any, ...] = (),
     ) -> None:
         """Start the copies of a K tile to a stage: rows from `first` on, along k from `start` on.
@@ -120,14 +126,14 @@ class Operand:
             copy = copy["L2::cache_hint"] if policy else copy
             copy(place, (source, coordinates), stage.barrier, *everyone, *policy)
 
-    def prefetch(self, sources: Any, first: Any, start: Any, rank: Any, policy: tuple[Any, ...] = ()) -> None:
+    def prefetch(self, sources: list[Pointer], first: u32, start: Any, rank: Any, policy: tuple[Any, ...] = ()) -> None:
         """Have what `copy` copies brought to the L2 cache. Nothing is read: earlier kernels may still write it."""
         for source, coordinates in self.places(sources, first, start, rank):
             ask: Any = PREFETCHES[len(coordinates) - 1]
             (ask["L2::cache_hint"] if policy else ask)((source, coordinates), *policy)
 
     def places(
-        self, sources: Any, first: Any, start: Any, rank: Any, outer: Sequence[Any] = ()
+        self, sources: list[Pointer], first: u32, start: Any, rank: Any, outer: Sequence[u32] = ()
     ) -> Iterator[tuple[Any, tuple[Any, ...]]]:
         """The tensor map and the coordinates of each box that this block copies."""
         if self.sharers > 1:
@@ -147,13 +153,13 @@ class Descriptors:
     It is made once; where a stage is, and what is in it, is added: the address is in the lowest bits, with space above.
     """
 
-    def __init__(self, operand: Operand, tile: Any, stripe: Any = None) -> None:
+    def __init__(self, operand: Operand, tile: Tile, stripe: u32 | None = None) -> None:
         self.operand = operand
         self.start = ptx.descriptor(tile, transposed=not operand.along_k)
         if stripe is not None:
             self.start = self.start + ptx.cvt.u64.u32(stripe * (STRIPE * LINE // UNIT))
 
-    def stage(self, index: Any) -> Any:
+    def stage(self, index: Any) -> Scalar:
         """The descriptor of a stage."""
         return self.start + ptx.mul.wide.u32(index, self.operand.stage_bytes // UNIT)
 

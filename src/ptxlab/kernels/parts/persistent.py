@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b16, ptx, u32
+from ptxlab.author import Pointer, b16, pred, ptx, u32
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.main_loop import MainLoop, consume, consume_in_turns, prefetch, produce
 from ptxlab.kernels.parts.operands import Operand
@@ -18,6 +18,9 @@ from ptxlab.kernels.parts.residuals import RingResidual
 from ptxlab.kernels.parts.shapes import BLOCKS, Shape
 from ptxlab.kernels.parts.tile_stores import Boxes, TileStore
 from ptxlab.kernels.parts.warpgroups import Turns, start_block
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
 
 
 @dataclass(frozen=True)
@@ -65,26 +68,26 @@ class Block:
         """The tiles of the block with this rank in its cluster; all threads make it."""
         raise NotImplementedError
 
-    def store(self, memory: Any, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: RingResidual | None) -> TileStore:
         """How tiles are stored, through that memory; made by the consumers."""
         raise NotImplementedError
 
-    def initialize(self, when: Any) -> None:
+    def initialize(self, when: pred) -> None:
         """Initialize barriers, by the thread of `when`."""
 
-    def residual(self, memory: Any) -> RingResidual | None:
+    def residual(self, memory: Pointer) -> RingResidual | None:
         """What comes through the ring of stages after the last K tile of a tile."""
 
-    def copy(self, stage: Any, row: Any, column: Any, start: Any) -> None:
+    def copy(self, stage: Side, row: Any, column: Any, start: Any) -> None:
         """What the producer copies to a stage besides a K tile."""
 
-    def fill(self, share: Any, stage: Any) -> None:
+    def fill(self, share: Any, stage: Side) -> None:
         """What warps after the producer's do to fill a stage."""
 
-    def help(self, share: Any, memory: Any) -> None:
+    def help(self, share: Any, memory: Pointer) -> None:
         """What else they do; `memory` is that of `store`."""
 
-    def exchange(self, share: Any, memory: Any) -> Any:
+    def exchange(self, share: Any, memory: Pointer) -> Any:
         """How blocks that compute a tile together add what each has; made by the consumers."""
 
     def loop(self, *given: Any) -> MainLoop:
@@ -92,7 +95,7 @@ class Block:
         return MainLoop(*given)
 
 
-def run(plan: Plan, maps: Sequence[Sequence[Any]], block: Block) -> None:
+def run(plan: Plan, maps: Sequence[Sequence[Pointer]], block: Block) -> None:
     """What a block does; `maps` are the tensor maps of each operand's matrices."""
     shape, thread = plan.shape, ptx.tid.x
     rank = ptx.cluster_ctarank if shape.blocks > 1 else None

@@ -6,9 +6,7 @@ rows were scaled since, as attention scales where a maximum has grown, what is i
 
 from __future__ import annotations
 
-from typing import Any
-
-from ptxlab.author import f32, ptx, u32
+from ptxlab.author import Pointer, f32, pred, ptx, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 
 VECTOR = 4  # sums that a thread stores at a time: two of each of its two rows
@@ -17,7 +15,7 @@ VECTOR = 4  # sums that a thread stores at a time: two of each of its two rows
 class PromotedSums:
     """The sums of warpgroup `group` in f32, from `memory` on, to which accumulators are added every so many steps."""
 
-    def __init__(self, sums: list[Any], memory: Any, group: Any, every: int) -> None:
+    def __init__(self, sums: list[f32], memory: Pointer, group: u32, every: int) -> None:
         self.sums, self.every, self.group = sums, every, group
         self.since = [f32() for _ in range(2)]  # what rows were multiplied by since sums were promoted
         self.steps = u32()  # since then
@@ -29,14 +27,14 @@ class PromotedSums:
         self._restart()
         ptx.setp.ne.u32(self.group, self.group, out=self.are_there)
 
-    def step(self, factors: list[Any]) -> None:
+    def step(self, factors: list[f32]) -> None:
         """The tensor cores have added once, and the sums of each row were scaled."""
         for since, factor in zip(self.since, factors, strict=True):
             since *= factor
         self.steps += 1
 
     @property
-    def is_due(self) -> Any:
+    def is_due(self) -> pred:
         """Whether it is time to promote the sums."""
         return self.steps == self.every
 
@@ -61,5 +59,5 @@ class PromotedSums:
             since.set(1.0)
         self.steps.set(0)
 
-    def _vectors(self) -> list[tuple[Any, ...]]:
+    def _vectors(self) -> list[tuple[f32, ...]]:
         return [tuple(self.sums[number:][:VECTOR]) for number in range(0, len(self.sums), VECTOR)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ptxlab.author import b32, b64, f32, ptx
+from ptxlab.author import Pointer, b32, b64, f32, ptx, u32
 
 STORE = ptx.st["async"].weak["shared::cluster"]["mbarrier::complete_tx::bytes"]
 WARP = 32
@@ -21,12 +21,12 @@ class Combine(Protocol):
     def __call__(self, one: Any, other: Any) -> Any: ...
 
 
-def add(one: Any, other: Any) -> Any:
+def add(one: f32, other: f32) -> f32:
     """The sum."""
     return one + other
 
 
-def larger(one: Any, other: Any) -> Any:
+def larger(one: f32, other: f32) -> f32:
     """The larger one."""
     return ptx.max.f32(one, other)
 
@@ -47,7 +47,7 @@ def over_lanes(value: Any, combine: Combine, lanes: int) -> Any:
     return value
 
 
-def prefix_sum(value: Any, lane: Any = None) -> Any:
+def prefix_sum(value: u32, lane: u32 | None = None) -> u32:
     """The sum of the integers of all lanes of a warp up to each one, its own included, after five steps."""
     for distance in (1, 2, 4, 8, 16):
         other = ptx.shfl.sync.up.b32(value, distance, 0, EVERY_LANE)
@@ -79,7 +79,7 @@ def over_block(value: Any, combine: Combine, threads: int) -> Any:
     return over_lanes(memory.at(thread & (warps - 1)).load(), combine, warps)
 
 
-def of_warps(value: Any, warps: int) -> Any:
+def of_warps(value: Any, warps: int) -> Pointer:
     """Shared memory for a value of each warp: one number, or two, or four."""
     count = len(value) if isinstance(value, tuple) else 1
     memory = ptx.shared(f32, warps * count, align=4 * count, name="of_warps")
@@ -120,7 +120,7 @@ class Cluster:
             ptx.repeat_when(~done)
         return self._all(memory, combine)
 
-    def _all(self, memory: Any, combine: Combine) -> Any:
+    def _all(self, memory: Pointer, combine: Combine) -> Any:
         """What all warps of the cluster have stored, as one."""
         lane, count = ptx.tid.x & (WARP - 1), self.warps * self.blocks
         value = memory.at(lane & (count - 1)).load()
@@ -129,6 +129,6 @@ class Cluster:
         return over_lanes(value, combine, min(count, WARP))
 
 
-def there(own: Any, block: Any) -> Any:
+def there(own: Pointer, block: u32) -> Pointer:
     """The same variable of another block of the cluster."""
     return ptx.pointer_to(b32, "shared::cluster", ptx.mapa.shared__cluster.u32(own.address, block))

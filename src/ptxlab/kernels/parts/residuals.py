@@ -8,12 +8,15 @@ The copies are issued as many stages ahead as those of K tiles.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ptxlab
-from ptxlab.author import b16, f16, ptx, s32
+from ptxlab.author import Pointer, b16, f16, ptx, s32, u32
 from ptxlab.kernels.parts.finishing import Finish
 from ptxlab.kernels.parts.operands import COPIES, LINE, STRIPE
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
 
 REGISTERS = 256  # of a thread: more than there are
 
@@ -45,7 +48,7 @@ class RingBoxes:
         """Stages of a tile."""
         return -(-self.across // self.each)
 
-    def map(self, residual: Any) -> Any:
+    def map(self, residual: Pointer) -> Any:
         """The tensor map that copies are given."""
         return ptxlab.tensor_map(residual, box=(STRIPE, STRIPE), swizzle="128B")
 
@@ -56,7 +59,7 @@ class RingResidual:
     For consumers it takes the place of `finish`, between `begin` and `end` of each tile.
     """
 
-    def __init__(self, boxes: RingBoxes, memory: Any, source: Any, finish: Finish) -> None:
+    def __init__(self, boxes: RingBoxes, memory: Pointer, source: Any, finish: Finish) -> None:
         self.boxes, self.source, self.finish = boxes, source, finish
         first = ptx.tile(b16, boxes.rows, STRIPE, swizzle="128B", copies=boxes.stages, at=memory)
         after = memory + boxes.stages * boxes.rows * STRIPE
@@ -68,7 +71,7 @@ class RingResidual:
         """The tile that a column of boxes of a stage is in, and its first row there."""
         return (self.tiles[0], 0) if box == 0 else (self.tiles[1], (box - 1) * self.boxes.rows)
 
-    def produce(self, stage: Any, row: Any, column: Any) -> None:
+    def produce(self, stage: Side, row: u32, column: u32) -> None:
         """Issue the copies for the tile whose first element is there."""
         boxes = self.boxes
         for start in range(0, boxes.across, boxes.each):
@@ -82,7 +85,7 @@ class RingResidual:
                     COPIES[1](tile.at(first + down, 0, stage.index), (self.source, there), stage.barrier)
             stage.advance()
 
-    def begin(self, stage: Any, own: Any) -> None:
+    def begin(self, stage: Side, own: Any) -> None:
         """Wait for the residual of a tile; `own` is the first of this warpgroup's 64 rows of it.
 
         Copies may complete in another order than they were issued. So a warpgroup that hands over its turn has waited
@@ -94,11 +97,11 @@ class RingResidual:
             self.indexes.append(ptx.mov.u32(stage.index))
             stage.advance()
 
-    def inside(self, column: Any, width: int) -> Any:
+    def inside(self, column: u32, width: int) -> Any:
         """As `Finish.inside`."""
         return self.finish.inside(column, width)
 
-    def load(self, fragment: Any, row: Any, first: Any, place: tuple[int, int], at: int) -> list[list[Any]]:
+    def load(self, fragment: Any, row: u32, first: u32, place: tuple[int, int], at: int) -> list[list[Any]]:
         """What is added to a block of columns, in the tile at 64 rows number `place[0]` and column `place[1]`."""
         box, right = divmod(place[1], STRIPE)
         stage, box = divmod(box, self.boxes.each)

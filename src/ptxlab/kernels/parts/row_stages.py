@@ -7,9 +7,8 @@ sector would be written several times, in parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from ptxlab.author import b8, ptx
+from ptxlab.author import Pointer, b8, f32, pred, ptx, u32
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, element_pointer, load_bits, narrowed, store_bits
 from ptxlab.kernels.parts.reductions import EVERY_LANE, WARP
 from ptxlab.kernels.parts.spreads import Spread
@@ -19,7 +18,7 @@ from ptxlab.launch.launches import ceil_div
 class Stage:
     """The results of this warp's rows on their way to a matrix."""
 
-    def __init__(self, matrix: Any, type: str, rows: Any, columns: Any, spread: Spread) -> None:
+    def __init__(self, matrix: Pointer | None, type: str, rows: u32, columns: u32, spread: Spread) -> None:
         self.matrix, self.type, self.spread = matrix, type, spread
         self.whole = WIDEST // SIZES[type]
         self.lane, count = ptx.tid.x & (WARP - 1), WARP // spread.threads
@@ -32,7 +31,7 @@ class Stage:
         self.memory = element_pointer(memory, type, 1, self.before)
         self.row = self.memory + (self.lane // spread.threads) * columns
 
-    def put(self, column: Any, number: int, values: Sequence[Any], inside: Any) -> None:
+    def put(self, column: u32, number: int, values: Sequence[f32], inside: pred | None) -> None:
         """Put elements of this thread's row there: so many of its vectors after the one at a column."""
         place = (self.row + column).vector(len(values)) + number * self.spread.threads
         store_bits(place, self.type, narrowed(values, self.type), inside, ptx.st.shared)
@@ -51,7 +50,7 @@ class Stage:
         column = ptx.selp.u32(lane, tail + lane - whole, is_head)
         self.move(column, 1, column < ptx.selp.u32(head, self.size, is_head))
 
-    def move(self, column: Any, count: int, inside: Any) -> None:
+    def move(self, column: u32, count: int, inside: pred) -> None:
         """Write elements from a column on, counted from the warp's first row."""
         bits = load_bits(ptx.ld.shared, (self.memory + column).vector(count), self.type, count, 0.0, inside)
         store_bits(element_pointer(self.matrix, self.type, count, self.start, column), self.type, bits, inside)

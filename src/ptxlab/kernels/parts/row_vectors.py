@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import f32, ptx
+from ptxlab.author import Pointer, Scalar, f32, pred, ptx, u32, u64
 from ptxlab.kernels.parts.elements import (
     element_pointer,
     larger_of,
@@ -33,15 +33,15 @@ class Vector:
     """Elements after each other that one thread has of a row, and perhaps of other arrays: one access each."""
 
     row: Row
-    first: Any
+    first: u32
     """The column of this thread's first vector."""
-    inside: Any
+    inside: pred | None
     """The predicate that it is inside the row; None where it always is."""
     size: int
     """Its elements: as many as one access takes, or one at the ends of a row that are not aligned."""
     number: int = 0
     """How many vectors of this thread are between `first` and this one."""
-    words: Sequence[Any] = ()
+    words: Sequence[Scalar] = ()
     """The elements as they are in memory, in registers."""
 
     @property
@@ -50,15 +50,15 @@ class Vector:
         return self.first + self.number * self.row.spread.step
 
     @property
-    def values(self) -> list[Any]:
+    def values(self) -> list[f32]:
         """The elements as f32. Those of bf16 are made of their bits each time, which is cheaper than to keep both."""
         return widened(self.words, self.row.spread.type)
 
-    def load(self, array: Any) -> list[Any]:
+    def load(self, array: Any) -> list[f32]:
         """The elements of these columns in an array that all rows share; the cache keeps it."""
         return widened(self.bits_of(array), self.row.spread.type)
 
-    def bits_of(self, array: Any) -> list[Any]:
+    def bits_of(self, array: Pointer) -> list[Any]:
         """The same as it is in memory."""
         found = self.row.ready.get((id(array), id(self.first), self.number))
         if found is not None:
@@ -66,12 +66,12 @@ class Vector:
         load = ptx.ld.global_.nc
         return self.between(load, array) if self.row.spread.has_ends and self.size > 1 else self._read(load, array)
 
-    def place(self, array: Any, *start: Any, type: str | None = None) -> Any:
+    def place(self, array: Pointer, *start: u64, type: str | None = None) -> Any:
         """Where these columns are in an array, or in the row of a matrix that starts there."""
         spread = self.row.spread
         return element_pointer(array, type or spread.type, self.size, *start, self.first) + self.number * spread.threads
 
-    def between(self, load: Any, array: Any, *start: Any, neutral: float = 0.0, policy: Any = None) -> list[Any]:
+    def between(self, load: Any, array: Pointer, *start: Any, neutral: float = 0.0, policy: Any = None) -> list[f32]:
         """The elements of an array where these columns are not aligned: from the two vectors that have some of them."""
         spread = self.row.spread
         base, shift = self.row.aligned(array, self.first, *start)
@@ -81,17 +81,19 @@ class Vector:
         other = load_bits(load, base + 1, spread.type, spread.vector, neutral, some, policy)
         return moved(one, other, shift)
 
-    def _read(self, load: Any, array: Any, *start: Any, neutral: float = 0.0, policy: Any = None) -> list[Any]:
+    def _read(
+        self, load: Any, array: Pointer, *start: u64, neutral: float = 0.0, policy: u64 | None = None
+    ) -> list[Scalar]:
         place = self.place(array, *start)
         return load_bits(load, place, self.row.spread.type, self.size, neutral, self.inside, policy)
 
-    def of_matrix(self, matrix: Any) -> list[Any]:
+    def of_matrix(self, matrix: Pointer) -> list[Any]:
         """The elements of these columns in the same row of a matrix."""
         row = self.row
         read = self.between if row.spread.access.is_shifted and self.size > 1 else self._read
         return read(LOAD, matrix, row.start, neutral=row.neutral, policy=row.policy)
 
-    def store(self, matrix: Any, values: Sequence[Any], type: str | None = None) -> None:
+    def store(self, matrix: Pointer, values: Sequence[f32], type: str | None = None) -> None:
         """Write the elements of these columns, rounded to the type of the matrix: that of the row, or another."""
         row, type = self.row, type or self.row.spread.type
         if row.stage is not None:
@@ -99,7 +101,7 @@ class Vector:
         else:
             store(self.place(matrix, row.start, type=type), type, values, self.inside)
 
-    def add(self, matrix: Any, result: Any) -> Vector:
+    def add(self, matrix: Pointer, result: Pointer) -> Vector:
         """These columns with those of another matrix added to them, rounded as they are written to `result`."""
         type = self.row.spread.type
         pairs = zip(self.values, widened(self.of_matrix(matrix), type), strict=True)
@@ -115,16 +117,16 @@ class Piece:
     vectors: list[Vector]
 
     @property
-    def values(self) -> list[Any]:
+    def values(self) -> list[f32]:
         """The elements as f32."""
         return [value for vector in self.vectors for value in vector.values]
 
-    def load(self, array: Any) -> list[Any]:
+    def load(self, array: Any) -> list[f32]:
         """The elements of these columns in an array that all rows share."""
         return [value for vector in self.vectors for value in vector.load(array)]
 
     @property
-    def count(self) -> Any:
+    def count(self) -> f32:
         """How many elements these are, as f32."""
         total = f32(float(sum(one.size for one in self.vectors if one.inside is None)))
         for one in self.vectors:
@@ -133,7 +135,7 @@ class Piece:
         return total
 
     @property
-    def origin(self) -> Any:
+    def origin(self) -> f32:
         """One of these elements, if there is one."""
         first, *others = [(one.values[0], one.inside) for one in self.vectors]
         found = first[0]
@@ -143,7 +145,7 @@ class Piece:
         return found
 
     @property
-    def largest(self) -> Any:
+    def largest(self) -> f32:
         """The largest element as f32; of 16 bits, two are compared at once."""
         type = self.vectors[0].row.spread.type
         found: dict[int, Any] = {}  # by the bits that a word has
@@ -156,7 +158,7 @@ class Piece:
             largest = ptx.max.f32(largest, value)
         return largest
 
-    def with_zeros_outside(self, values: Sequence[Any]) -> list[Any]:
+    def with_zeros_outside(self, values: Sequence[f32]) -> list[f32]:
         """The values, with zero for those of columns that the row does not have."""
         whether = (one.inside for one in self.vectors for _ in range(one.size))
         return [

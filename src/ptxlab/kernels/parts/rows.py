@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, f32, kernel, ptx, u64
+from ptxlab.author import Kernel, Pointer, f32, kernel, pred, ptx, u32, u64
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, element_pointer, keep_what_is_read
 from ptxlab.kernels.parts.reductions import WARP, Cluster, Combine, over_block
 from ptxlab.kernels.parts.row_stages import Stage
@@ -47,21 +47,21 @@ def launch_rows(
 class Row:
     """The row that this thread has a part of."""
 
-    matrix: Any
-    columns: Any
+    matrix: Pointer
+    columns: u32
     spread: Spread
     neutral: float
-    number: Any
+    number: u32
     """Which one it is."""
     start: Any
     """Where it starts in the matrix, in elements."""
-    first: Any
+    first: u32
     """The column of this thread's first element."""
-    policy: Any
+    policy: u64
     """For the L2 cache."""
     thread: Any = None
     """The number of this thread among those that share the row."""
-    is_there: Any = None
+    is_there: pred | None = None
     """Whether there is such a row; None where there always is."""
     whole: Piece | None = None
     """All of it, unless it is too long."""
@@ -71,12 +71,12 @@ class Row:
     """Vectors that all rows share which are in registers, by array, column and number."""
     stage: Stage | None = None
     """Where its results are put together with those of others, if they are."""
-    head: Any = 0
+    head: int | u32 = 0
     """How many elements are before its first vector."""
     shifts: dict[tuple[int, int], tuple[Any, Any, Any]] = field(default_factory=dict)
     """What `aligned` has found, by array and column."""
 
-    def begin_aligned(self, like: Any, type: str) -> None:
+    def begin_aligned(self, like: Pointer, type: str) -> None:
         """Have vectors begin where those of a matrix of a type are aligned, with single elements before them."""
         spread = self.spread
         address = element_pointer(like, type, 1, self.start).address
@@ -84,7 +84,7 @@ class Row:
         self.head = spread.margin + (0 - before & spread.vector - 1)
         self.first = self.head + self.thread * spread.vector
 
-    def aligned(self, array: Any, column: Any, *start: Any) -> tuple[Any, Any]:
+    def aligned(self, array: Pointer, column: u32, *start: Any) -> tuple[Pointer, u32]:
         """The vector that has the element of a column, and how many bytes of it are before that."""
         key = id(array), id(column)
         if key not in self.shifts:
@@ -100,7 +100,7 @@ class Row:
         """How many columns there are at least from the first of a vector on."""
         return self.spread.vector + self.spread.margin if self.spread.has_ends else 1
 
-    def inside(self) -> list[Any]:
+    def inside(self) -> list[pred | None]:
         """For each vector of this thread, whether it is inside the row: all are but perhaps the last."""
         held = self.spread.held
         inside = self.first + (held - 1) * self.spread.step + self.rest <= self.columns
@@ -143,7 +143,7 @@ class Row:
         for piece in self.pieces():
             yield from piece.vectors
 
-    def add(self, matrix: Any, result: Any) -> None:
+    def add(self, matrix: Pointer, result: Pointer) -> None:
         """Make this row the sum with that of another matrix, which is written to `result`."""
         if self.whole is not None:
             self.whole = Piece([one.add(matrix, result) for one in self.whole.vectors])
@@ -158,7 +158,7 @@ class Row:
         is_first = self.thread == 0
         return is_first if self.is_there is None else is_first & self.is_there
 
-    def ask(self, of_columns: Sequence[Any]) -> None:
+    def ask(self, of_columns: Sequence[Pointer]) -> None:
         """Ask for all of it that this thread keeps, and perhaps for what all rows share."""
         spread = self.spread
         if not spread.is_kept:
@@ -182,11 +182,11 @@ class Rows:
 
     matrix: Any
     count: Any
-    columns: Any
+    columns: u32
     spread: Spread
     neutral: float = 0.0
     of_columns: Sequence[Any] = ()
-    result: Any = None
+    result: Pointer | None = None
     """The matrix in whose memory vectors are aligned, if not this one."""
     type: str | None = None
     """The type of that, if it is another."""
@@ -226,7 +226,7 @@ def own_row(given: Rows) -> Row:
     return row
 
 
-def own_number(rows: Any, spread: Spread) -> tuple[Any, Any]:
+def own_number(rows: u32, spread: Spread) -> tuple[u32, u32]:
     """The number of this thread among those that share its row, and the number of that row."""
     if spread.cluster > 1:
         return ptx.cluster_ctarank * spread.block + ptx.tid.x, ptx.clusterid.x

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, address_of
 from ptxlab.kernels.parts.reductions import WARP
 from ptxlab.launch.launches import ceil_div
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 # Found by measuring random sizes on an H200 (`benchmarks/random_rows.py explore`): times change little around these.
 _GPU = 132 << 10  # threads among which few rows are divided
@@ -71,7 +74,7 @@ class Access(NamedTuple):
     """Whether what is read of rows is not aligned where the result is."""
 
     @staticmethod
-    def of(columns: int, read: Sequence[Any], written: Sequence[Any], of_columns: Sequence[Any]) -> Access:
+    def of(columns: int, read: Sequence[Any], written: Sequence[Array], of_columns: Sequence[Array]) -> Access:
         """In whole vectors of 16 bytes if all are aligned; else, in short rows, in shorter ones that are."""
         whole = WIDEST // SIZES[type_of(read[0])]
         results, others, shared = (_places(some, whole) for some in (written or read[:1], read, of_columns))
@@ -111,7 +114,7 @@ class Spread:
 
     @staticmethod
     def of(
-        read: Sequence[Any], written: Sequence[Any] = (), of_columns: Sequence[Any] = (), is_kept: bool = True
+        read: Sequence[Any], written: Sequence[Any] = (), of_columns: Sequence[Array] = (), is_kept: bool = True
     ) -> Spread:
         """For the rows of matrices, and vectors that all of them share.
 

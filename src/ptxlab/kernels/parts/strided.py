@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 
 def strides(array: Any) -> list[int]:
@@ -20,7 +23,7 @@ def byte_strides(array: Any) -> list[int]:
     return [step * size for step in strides(array)]
 
 
-def flat(array: Any) -> Any:
+def flat(array: Array) -> Any:
     """The memory of an array; the kernel knows its strides."""
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return array

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import ptx, u32
+from ptxlab.author import pred, ptx, u32
 
 
 class TileOrder:
@@ -13,12 +13,12 @@ class TileOrder:
     `together` rows of tiles are computed column after column; so many `blocks` of a cluster compute a tile together.
     """
 
-    def __init__(self, rows: int, columns: int, together: int, m: Any, n: Any, blocks: int = 1) -> None:
+    def __init__(self, rows: int, columns: int, together: int, m: u32, n: u32, blocks: int = 1) -> None:
         self.rows, self.columns, self.together, self.blocks = rows, columns, together, blocks
         self.down, self.across = (m + (rows - 1)) // rows, (n + (columns - 1)) // columns
         self.count = self.down * self.across
 
-    def each(self, start: Any = None, every: int = 1) -> Any:
+    def each(self, start: u32 | None = None, every: int = 1) -> Any:
         """The number of each tile of this block, on the GPU; or of every so many of them, from number `start` on."""
         first, step = ptx.ctaid.x, self.step
         if self.blocks > 1:
@@ -28,11 +28,11 @@ class TileOrder:
         )
 
     @property
-    def step(self) -> Any:
+    def step(self) -> u32:
         """From a tile of this block to its next one, on the GPU."""
         return ptx.nctaid.x // self.blocks if self.blocks > 1 else ptx.nctaid.x
 
-    def origin(self, number: Any) -> tuple[Any, Any]:
+    def origin(self, number: u32) -> tuple[u32, u32]:
         """The first row and column of a tile."""
         size = self.across * self.together
         group, within = number // size, number % size
@@ -52,7 +52,7 @@ class Share:
     def __init__(
         self,
         order: TileOrder,
-        k: Any,
+        k: u32,
         depth: int,
         *,
         rank: Any = None,
@@ -83,7 +83,7 @@ class Share:
         """The number of each tile; or of every so many of them, from number `start` on."""
         return [ptx.ctaid.x // (self.split * self.cluster)] if self.split > 1 else self.order.each(start, every)
 
-    def origin(self, number: Any) -> tuple[Any, Any]:
+    def origin(self, number: u32) -> tuple[u32, u32]:
         """The first row and column of a tile."""
         row, column = self.order.origin(number)
         if self.cluster == 1:
@@ -92,12 +92,12 @@ class Share:
             return row, column + self.rank * (self.order.columns // self.cluster)
         return row + self.rank * (self.order.rows // self.cluster), column
 
-    def first_tile(self) -> tuple[Any, Any]:
+    def first_tile(self) -> tuple[u32, u32]:
         """The first row and column of this block's first tile."""
         each = self.split * self.cluster if self.split > 1 else self.order.blocks
         return self.origin(ptx.ctaid.x // each if each > 1 else ptx.ctaid.x)
 
-    def start(self, when: Any) -> None:
+    def start(self, when: pred) -> None:
         """Have the thread of `when` compute where the first tile is: early, while others initialize barriers."""
         self.upcoming = [u32(0), u32(0)]
         with ptx.when(when):

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ptxlab
-from ptxlab.author import b16, b32, f16, ptx, s32, u32
+from ptxlab.author import Pointer, b16, b32, f16, ptx, s32, u32
 from ptxlab.kernels.parts.operands import LINE, STRIPE
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+    from ptxlab.device.tensor_maps import TensorMap
 
 WIDEST = 112  # columns of a box without a swizzle
 CHUNK = 8  # columns of D that a thread has two pairs of
@@ -70,7 +74,7 @@ class Boxes:
         """The swizzle of a box: as long as its rows."""
         return None if self.box % 16 else {128: "128B", 64: "64B", 32: "32B"}.get(self.size * self.extents[1])
 
-    def map(self, d: Any) -> Any:
+    def map(self, d: Array) -> TensorMap:
         """The tensor map that copies are given, of a matrix or of an array of them."""
         return ptxlab.tensor_map(d, box=(*(1 for _ in d.shape[2:]), *self.extents), swizzle=self.swizzle)
 
@@ -82,7 +86,7 @@ class TileStore:
     `finish.load` has loaded. `prepare` loads that for the first boxes, as many as there are registers for.
     """
 
-    def __init__(self, type: str, boxes: Boxes, memory: Any, store: Any, finish: Any = None) -> None:
+    def __init__(self, type: str, boxes: Boxes, memory: Pointer, store: Any, finish: Any = None) -> None:
         self.type, self.boxes, self.store, self.finish = type, boxes, store, finish
         copies = boxes.groups * boxes.kept
         element = {2: b16, 4: b32}[boxes.size]
@@ -113,7 +117,7 @@ class TileStore:
         """Load what is added to the first boxes of a tile whose first element is there."""
         self.loaded = [[*self.load(number, row, column)] for number in range(self.ahead)]
 
-    def load(self, number: int, row: Any, column: Any) -> Iterator[Any]:
+    def load(self, number: int, row: u32, column: u32) -> Iterator[Any]:
         """Load what is added to a box: for each block of columns, what `finish` has loaded."""
         if self.finish is not None:
             row, column = self.first(number, row, column)
@@ -123,7 +127,7 @@ class TileStore:
                 place = part, at if self.boxes.swapped else box * self.values * 2 + at
                 yield self.finish.load(self.fragment, row + self.warp * 16, column, place, at)
 
-    def first(self, number: int, row: Any, column: Any) -> tuple[Any, Any]:
+    def first(self, number: int, row: u32, column: u32) -> tuple[u32, u32]:
         """The first row and column of a box of a tile, or of its 64 rows if D is stored transposed."""
         part, box = divmod(number, self.boxes.each)
         own = row if self.boxes.alternate else row + self.group * (STRIPE * self.boxes.tall)
@@ -153,7 +157,7 @@ class TileStore:
             self.synchronize()
             self.store.start(self, copy, (first[1], first[0]) if self.boxes.swapped else first)
 
-    def stage(self, values: list[Any], copy: Any, loaded: Iterable[Any], box: int) -> None:
+    def stage(self, values: list[Any], copy: u32, loaded: Iterable[Any], box: int) -> None:
         """Finish accumulators of one box and write them to shared memory."""
         each = 4 * self.columns // CHUNK
         parts: Iterable[list[Any]] = (values[number : number + each] for number in range(0, len(values), each))
@@ -167,7 +171,7 @@ class TileStore:
         else:
             self.stage_words(parts, copy)
 
-    def stage_words(self, parts: Iterable[list[Any]], copy: Any) -> None:
+    def stage_words(self, parts: Iterable[list[Any]], copy: u32) -> None:
         """Elements of 32 bits: two neighbours of a row at once, or one by one if D is transposed."""
         fragment = self.fragment
         down, right = fragment.first(ptx.laneid)
@@ -188,7 +192,7 @@ class TileStore:
                 for start, pair in zip(starts, (words[:2], words[2:]), strict=True):
                     ptx.st.shared.v2.b32(start.move(columns=at), tuple(pair))
 
-    def stage_halves(self, parts: Iterable[list[Any]], copy: Any) -> None:
+    def stage_halves(self, parts: Iterable[list[Any]], copy: u32) -> None:
         """Elements of 16 bits, by `stmatrix`: two by two columns of eight if there are."""
         halves = self.fragment.packed(f16)
         for number, values in enumerate(parts):
@@ -214,16 +218,16 @@ class TileStore:
 class CopyBack:
     """Boxes are stored by TMA copies, or added to D by such, which skip what is out of bounds of D."""
 
-    def __init__(self, d: Any, adds: bool = False) -> None:
+    def __init__(self, d: Pointer, adds: bool = False) -> None:
         self.d, self.instruction = d, ADD_BACK if adds else COPY_BACK
 
-    def start(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
+    def start(self, of: TileStore, copy: u32, first: tuple[u32, u32]) -> None:
         """One thread starts the copy of a box."""
         with ptx.when(of.is_first):
             self.copy(of, copy, first)
             ptx.cp.async_.bulk.commit_group()
 
-    def copy(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
+    def copy(self, of: TileStore, copy: u32, first: tuple[u32, u32]) -> None:
         """Start the copy of a box, by this thread."""
         row, column = first
         self.instruction((self.d, (column.view(s32), row.view(s32))), of.tile.at(0, 0, copy))
@@ -232,10 +236,10 @@ class CopyBack:
 class PlainStore:
     """Boxes are stored element by element: rows of D may start anywhere."""
 
-    def __init__(self, d: Any, m: Any, n: Any, pitch: Any) -> None:
+    def __init__(self, d: Pointer, m: u32, n: u32, pitch: u32) -> None:
         self.d, self.m, self.n, self.pitch = d, m, n, pitch
 
-    def start(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
+    def start(self, of: TileStore, copy: u32, first: tuple[u32, u32]) -> None:
         """All threads of the warpgroup store a box."""
         (row, column), (rows, columns) = first, of.boxes.extents
         for number in ptx.range(ptx.tid.x % GROUP, u32(rows * columns), GROUP):

@@ -8,9 +8,13 @@ weights of attention, made of accumulators, need not be exchanged between lanes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import ptx, u32
+from ptxlab.author import Pointer, ptx, u32
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
 
 EVEN, ODD = 0x6420, 0x7531  # the bytes of one column, and of the other
 ROWS, COLUMNS = 16, 32  # that an `ldmatrix` takes
@@ -22,7 +26,7 @@ STORE = ptx.stmatrix.sync.aligned.m8n8.x4.shared.b16
 class Transposer:
     """Warp `own` of so many. `filled` and `free` are its stages of both tiles."""
 
-    def __init__(self, source: Any, target: Any, filled: Any, free: Any, own: Any, warps: int) -> None:
+    def __init__(self, source: Tile, target: Tile, filled: Side, free: Side, own: u32, warps: int) -> None:
         self.source, self.target, self.filled, self.free, self.own, self.warps = (
             source,
             target,
@@ -36,7 +40,7 @@ class Transposer:
         self.row, self.column = ptx.laneid & 15, (own if self.is_even else u32(0)) * COLUMNS + side * 16
         self.there = self.column + eight * 2 + ((ptx.laneid >> 3 ^ eight >> 2) & 1)  # 8 rows are in 8 different banks
 
-    def run(self, ends: Any) -> None:
+    def run(self, ends: Pointer) -> None:
         """Transpose one tile after the other, until `ends` says that a stage is the last, and empty."""
         with ptx.loop():
             self.filled.wait()

@@ -7,17 +7,20 @@ is a ring of stages: `ptx.barrier_pipeline`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b32, b64, ptx, s8, u32
+from ptxlab.author import Instruction, Pointer, Scalar, b32, b64, f32, pred, ptx, s8, u32
 from ptxlab.kernels.parts.operands import Descriptors
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
 
 GROUP = 128  # threads of a warpgroup
 AHEAD = 5  # the barrier that `HeadStart` uses; warpgroups have those from 1 on, sums of blocks number 8
 NEVER = 0xFFFFFFFF
 
 
-def group_number() -> Any:
+def group_number() -> u32:
     """The number of this thread's warpgroup, from a lane of its warp: ptxas then knows that it is the same for all.
 
     Descriptors that depend on it are computed in uniform registers, where `wgmma` needs them, once for a warp.
@@ -26,7 +29,7 @@ def group_number() -> Any:
     return ptx.shfl.sync.idx.b32(number.view(b32), 0, 31, -1).view(u32)
 
 
-def start_block(thread: Any, maps: Sequence[Any], blocks: int = 1, waits: bool = True) -> None:
+def start_block(thread: u32, maps: Sequence[Pointer], blocks: int = 1, waits: bool = True) -> None:
     """What follows the initialization of barriers, in clusters of so many blocks: all threads may use them then.
 
     What comes before was preparation, and may run while the kernel before is still running; also what comes after, if
@@ -52,7 +55,7 @@ class Turns:
     Without that, one that is a whole ring of stages ahead would take an old phase of an `mbarrier` for its own.
     """
 
-    def __init__(self, groups: int, when: Any) -> None:
+    def __init__(self, groups: int, when: pred) -> None:
         self.groups, self.barriers = groups, ptx.shared(b64, groups, name="turns")
         for number in range(groups):
             ptx.mbarrier.init.shared.b64(self.barriers.at(number), GROUP // 32, when=when)
@@ -93,14 +96,16 @@ class HeadStart:
             ptx.barrier.sync(AHEAD, 2 * GROUP)
             ptx.setp.ne.u32(self.due, self.due, out=self.waits)
 
-    def pass_on(self, start: Any) -> None:
+    def pass_on(self, start: u32) -> None:
         """What the first one does when it has issued the MMAs of the K tile from `start` on."""
         with ptx.when(start == self.due):
             ptx.barrier.arrive(AHEAD, 2 * GROUP)
             ptx.mov.u32(NEVER, out=self.due)
 
 
-def multiply(product: Any, stage: Any, sides: Sequence[Descriptors], accumulators: Sequence[Any], adds: Any) -> None:
+def multiply(
+    product: Instruction, stage: Side, sides: Sequence[Descriptors], accumulators: Sequence[list[Scalar]], adds: pred
+) -> None:
     """Issue the MMAs of a K tile as one group: those of each 64 rows.
 
     `product` is the instruction; `adds` is whether the accumulators have a value, which they have after this.
@@ -119,6 +124,6 @@ def multiply(product: Any, stage: Any, sides: Sequence[Descriptors], accumulator
     ptx.wgmma.commit_group.sync.aligned()
 
 
-def pack(type: str, low: Any, high: Any) -> Any:
+def pack(type: str, low: f32, high: f32) -> Any:
     """Two numbers, rounded to f16 or bf16, in a register."""
     return ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32)

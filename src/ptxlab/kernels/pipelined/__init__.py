@@ -5,12 +5,16 @@ from __future__ import annotations
 from functools import cache, partial
 from pathlib import Path
 from string import Template
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load, parse
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 256
 TILE = 4 * BLOCK
@@ -38,12 +42,12 @@ def launch(kernel: ir.Function, x: Any, y: Any, terms: int, blocks: int) -> Laun
     return Launch(kernel, min(ceil_div(len(y), 2 * TILE), blocks), BLOCK, [x, y, len(y), terms])
 
 
-def plain(x: Any, y: Any, terms: int, blocks: int) -> Launch:
+def plain(x: Array, y: Array, terms: int, blocks: int) -> Launch:
     """Load, then compute."""
     return launch(plain_kernel(), x, y, terms, blocks)
 
 
-def pipelined(x: Any, y: Any, terms: int, blocks: int, stages: int = 2) -> Launch:
+def pipelined(x: Array, y: Array, terms: int, blocks: int, stages: int = 2) -> Launch:
     """Compute while the next tiles are loaded."""
     return launch(pipelined_kernel(stages), x, y, terms, blocks)
 
@@ -54,7 +58,7 @@ def arrays(draw: Draw, n: int, terms: int, blocks: int) -> Arrays:
     return {"x": x, "y": y, "terms": terms, "blocks": blocks}
 
 
-def reference(xp: Any, x: Any, y: Any, terms: int, blocks: int) -> Arrays:
+def reference(xp: ModuleType, x: Array, y: Array, terms: int, blocks: int) -> Arrays:
     """The series in closed form."""
     return {"y": (1 - x ** (terms + 1)) / (1 - x)}
 

@@ -6,13 +6,16 @@ from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ptxlab import ir
 from ptxlab.kernels import pipelined
 from ptxlab.kernels.pipelined import FEW, FULL
 from ptxlab.launch.launches import Launch, ceil_div
 from ptxlab.syntax import parse
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 256
 _SOURCE = Path(__file__).with_name("prefetch.ptx")
@@ -25,7 +28,7 @@ def kernel(load: str) -> ir.Function:
     return parse(text, name="prefetch.ptx")["series"]
 
 
-def series(x: Any, y: Any, terms: int, blocks: int, load: str = "", distance: int = 0) -> Launch:
+def series(x: Array, y: Array, terms: int, blocks: int, load: str = "", distance: int = 0) -> Launch:
     """A block takes two steps or more; `distance` is how many steps ahead data is asked for, 0 for not at all."""
     blocks = min(ceil_div(len(y), 8 * BLOCK), blocks)
     return Launch(kernel(load), blocks, BLOCK, [x, y, len(y), terms, distance])

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, Format
 from ptxlab.kernels.quantized_gemv.kernel import LANES, ROWS, VECTORS, Shape, build
 from ptxlab.kernels.quantized_gemv.packing import Packed, Quantized, values_of
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 SMS = 132  # of an H200
 
@@ -31,7 +35,7 @@ def choose(format: Format, rows: int, columns: int) -> Shape:
     return Shape(warps, sets=1 if each % 2 and chunks % warps == 0 else 2, overlaps=overlaps)
 
 
-def product(matrix: Packed, x: Any, y: Any, shape: Shape | None = None) -> Launch:
+def product(matrix: Packed, x: Array, y: Array, shape: Shape | None = None) -> Launch:
     """The launch that computes y."""
     format, count = FORMATS[matrix.format], prod(x.shape[:-1])
     chunks = matrix.columns // format.depth
@@ -42,12 +46,14 @@ def product(matrix: Packed, x: Any, y: Any, shape: Shape | None = None) -> Launc
     return Launch(made, grid, shape.warps * LANES, args, overlap=shape.overlaps)
 
 
-def by_tensor_cores(format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Launch:
+def by_tensor_cores(format: str, codes: Array, scales: Array, zeros: Array | None, x: Array, y: Array) -> Launch:
     """The product, of what is packed first."""
     return product(Quantized(format, codes, scales, zeros).pack(), x, y)
 
 
-def torch_baseline(torch: Any, format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Callable[[], Any]:
+def torch_baseline(
+    torch: Any, format: str, codes: Array, scales: Any, zeros: Array | None, x: Any, y: Array
+) -> Callable[[], Any]:
     """The same matrix in bf16, as torch multiplies it without quantization."""
     dense = Quantized(format, codes, scales, zeros).values().to(torch.bfloat16)
     return lambda: torch.matmul(x, dense.T, out=y)
@@ -72,7 +78,7 @@ def arrays(draw: Draw, format: str, n: int, k: int, m: int = 1) -> Arrays:
     }
 
 
-def reference(xp: Any, format: str, codes: Any, scales: Any, zeros: Any, x: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, format: str, codes: Array, scales: Array, zeros: Any, x: Array, y: Array) -> Arrays:
     """The same in float64."""
     return {"y": x @ values_of(xp, format, codes, scales, zeros).T}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ptxlab.author import ptx
+from ptxlab.author import b32, ptx
 
 _XOR_AND, _AND_OR = 0x28, 0xEA  # tables of lop3: (a ^ b) & c, and (a & b) | c
 
@@ -38,7 +38,7 @@ class Codes:
         half = sum(1 << position for position in self.positions)
         return half << 16 | half
 
-    def decode(self, unit: Any) -> list[Any]:
+    def decode(self, unit: Any) -> list[b32]:
         """The instructions: words in registers as pairs in registers."""
         shifted: dict[tuple[int, int], Any] = {}
 

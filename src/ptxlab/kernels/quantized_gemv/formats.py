@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import b32, f32, ptx, u32
+from ptxlab.author import Pointer, b32, bf16x2, f32, ptx, u32
 from ptxlab.kernels.quantized_gemv.codes import E2M1, E4M3, U4, Codes
 
 MMA = ptx.mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
@@ -44,7 +44,7 @@ class Format:
         """Weights of a row in a chunk."""
         return 4 * WORDS * 32 // self.codes.bits
 
-    def lane_offset(self, lane: Any) -> Any:
+    def lane_offset(self, lane: u32) -> u32:
         """Where a lane's scales are in those of a chunk, in bytes."""
         return lane * 4
 
@@ -53,11 +53,11 @@ class Format:
         """Registers that a lane's scales take."""
         return 1
 
-    def read(self, load: Any, source: Any, registers: list[Any], inside: Any) -> None:
+    def read(self, load: Any, source: Pointer, registers: list[Any], inside: Any) -> None:
         """The scales of a lane."""
         load.b32(source, out=registers[0], when=inside)
 
-    def multiply(self, words: Sequence[Sequence[Any]], scales: Any, x: Sequence[Any], sums: list[Any]) -> None:
+    def multiply(self, words: Sequence[Sequence[b32]], scales: list[b32], x: Sequence[b32], sums: list[f32]) -> None:
         """Add the products of both rows with x to the sums."""
         multipliers = self.multipliers(scales)
         units = WORDS // self.codes.words
@@ -75,13 +75,13 @@ class Format:
         raise NotImplementedError
 
 
-def multiply_pairs(pairs: Sequence[Sequence[Any]], x: Sequence[Any], sums: list[Any]) -> None:
+def multiply_pairs(pairs: Sequence[Sequence[bf16x2]], x: Sequence[b32], sums: list[f32]) -> None:
     """Pairs of both rows with those of x, two an MMA."""
     for at in range(0, len(pairs[0]), 2):
         MMA((pairs[0][at], pairs[1][at], pairs[0][at + 1], pairs[1][at + 1]), (x[at], x[at + 1]), sums, out=sums)
 
 
-def power(exponent: int) -> Any:
+def power(exponent: int) -> b32:
     """A pair of bf16, both this power of two."""
     return b32((127 + exponent << 7) * 0x10001)
 
@@ -89,7 +89,7 @@ def power(exponent: int) -> Any:
 class Nvfp4(Format):
     """A scale is e4m3: as a bf16 its bits are its value times 2^-120."""
 
-    def multipliers(self, scales: Any) -> list[list[Any]]:
+    def multipliers(self, scales: list[b32]) -> list[list[bf16x2]]:
         found = []
         for byte in range(4):
             both = ptx.shl.b32(ptx.prmt.b32(scales[0], 0, byte * 0x101 + _NOTHING * 0x1010), 4)
@@ -101,10 +101,10 @@ class Nvfp4(Format):
 class Mxfp4(Format):
     """A scale is the exponent of a bf16 itself; two lanes have the same ones."""
 
-    def lane_offset(self, lane: Any) -> Any:
+    def lane_offset(self, lane: u32) -> u32:
         return (lane >> 1) * 4
 
-    def multipliers(self, scales: Any) -> list[list[Any]]:
+    def multipliers(self, scales: list[b32]) -> list[list[b32]]:
         more = (126 - self.exponent << 7) * 0x10001
         both = [ptx.prmt.b32(scales[0], 0, byte * 0x101 + _NOTHING * 0x1010) for byte in range(4)]
         found = [ptx.mad.lo.u32(one.view(u32), 128, more, out=b32()) for one in both]
@@ -114,17 +114,17 @@ class Mxfp4(Format):
 class Int4(Format):
     """A word has the scale of a group in its lower half and 128 + its zero point in the upper one, both bf16."""
 
-    def lane_offset(self, lane: Any) -> Any:
+    def lane_offset(self, lane: u32) -> u32:
         return (lane >> 2) * 8
 
     @property
     def scale_words(self) -> int:
         return 2
 
-    def read(self, load: Any, source: Any, registers: list[Any], inside: Any) -> None:
+    def read(self, load: Any, source: Pointer, registers: list[b32], inside: Any) -> None:
         load.v2.b32(source, out=tuple(registers), when=inside)
 
-    def multiply(self, words: Sequence[Sequence[Any]], scales: Any, x: Sequence[Any], sums: list[Any]) -> None:
+    def multiply(self, words: Sequence[Sequence[b32]], scales: list[b32], x: Sequence[b32], sums: list[f32]) -> None:
         zeros = [ptx.prmt.b32(one, 0, 0x3232) for one in scales]
         products = [f32(0.0) for _ in sums]
         for unit in range(WORDS):
@@ -145,7 +145,7 @@ class Fp8(Format):
     def scale_words(self) -> int:
         return 0
 
-    def multipliers(self, scales: Any) -> list[list[Any]]:
+    def multipliers(self, scales: Any) -> list[list[b32]]:
         return [[power(120)]] * 2
 
 

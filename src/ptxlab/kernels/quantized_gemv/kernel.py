@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b8, b32, bf16, f32, kernel, pointer, ptx, u32
+from ptxlab.author import Kernel, Pointer, b8, b32, bf16, f32, kernel, pointer, ptx, u32
 from ptxlab.kernels.quantized_gemv.formats import PIECE, Format
 
 LANES, ROWS, VECTORS = 32, 16, 8
@@ -100,7 +100,7 @@ def build(format: Format, shape: Shape, whole: bool) -> Kernel:
     return found
 
 
-def prefetch(array: Any, chunks: Any, bytes: int, most: int) -> None:
+def prefetch(array: Pointer, chunks: u32, bytes: int, most: int) -> None:
     """Ask for the first of a block's chunks. Nothing is read, so that an earlier kernel may still write them."""
     count = ptx.min.u32(chunks, most)
     PREFETCH(array.at(ptx.mul.wide.u32(ptx.ctaid.x * chunks, bytes)), count * bytes)
@@ -109,7 +109,9 @@ def prefetch(array: Any, chunks: Any, bytes: int, most: int) -> None:
 class Source:
     """Where a lane finds its part of the chunks of a block, and of x."""
 
-    def __init__(self, format: Format, weights: Any, scales: Any, x: Any, chunks: Any, vectors: Any) -> None:
+    def __init__(
+        self, format: Format, weights: Pointer, scales: Pointer, x: Pointer, chunks: u32, vectors: tuple[u32, u32]
+    ) -> None:
         lane, (first, count) = ptx.laneid, vectors
         self.format, self.chunks, self.start = format, chunks, ptx.ctaid.x * chunks
         self.weights, self.scales = weights + lane * 16, scales + format.lane_offset(lane)
@@ -137,7 +139,7 @@ class Chunk:
             scales = self.source.scales.at(ptx.mul.wide.u32(number, self.format.scale_bytes))
             self.format.read(LOAD_ONCE, scales, self.factors, inside)
 
-    def multiply(self, first: Any, whole: bool, sums: list[Any]) -> None:
+    def multiply(self, first: u32, whole: bool, sums: list[f32]) -> None:
         """Add the products with x."""
         number = first + self.more
         with nullcontext() if whole else ptx.when(number < self.source.chunks):

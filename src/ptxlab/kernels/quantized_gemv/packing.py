@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from ptxlab.kernels.parts.block_scaled import values
 from ptxlab.kernels.quantized_gemv.formats import FORMATS, PIECE, Format
 from ptxlab.kernels.quantized_gemv.kernel import CHUNK, ROWS
 from ptxlab.kernels.quantized_gemv.typed import convert, view_as
+
+if TYPE_CHECKING:
+    pass
 
 _SCALES = {"nvfp4": ("e4m3", "u8"), "mxfp4": ("u8",), "int4": ("bf16",), "fp8": ("f32",)}
 _EXPONENTS = 60, 190  # of ue8m0 scales: from 2^-67 to 2^63
@@ -147,7 +151,7 @@ class Quantized:
             raise ValueError("some of `zeros` are above 15")
 
 
-def values_of(xp: Any, format: str, codes: Any, scales: Any, zeros: Any) -> Any:
+def values_of(xp: ModuleType, format: str, codes: Any, scales: Any, zeros: Any) -> Any:
     """The weights of codes and scales; all arrays are float64."""
     if format == "fp8":
         return codes * scales[:, None]
@@ -159,7 +163,7 @@ def values_of(xp: Any, format: str, codes: Any, scales: Any, zeros: Any) -> Any:
     return (numbers * (2.0 ** (scales - 127) if format == "mxfp4" else scales)[..., None]).reshape(rows, -1)
 
 
-def _units(xp: Any, layout: Format, codes: Any) -> Any:
+def _units(xp: ModuleType, layout: Format, codes: Any) -> Any:
     """The words of all units, as integers of 32 or 64 bits."""
     bits, width = layout.codes.bits, 32 * layout.codes.words
     each = codes.reshape(codes.shape[0], -1, width // 8)
@@ -174,7 +178,7 @@ def _units(xp: Any, layout: Format, codes: Any) -> Any:
     return total
 
 
-def _padded(xp: Any, array: Any, more: int) -> Any:
+def _padded(xp: ModuleType, array: Any, more: int) -> Any:
     """So many rows of zeros after it."""
     if not more:
         return array
@@ -182,5 +186,5 @@ def _padded(xp: Any, array: Any, more: int) -> Any:
     return xp.concatenate([array, xp.zeros((more, *array.shape[1:]), dtype=array.dtype, **device)])
 
 
-def _ordered(xp: Any, array: Any, axes: tuple[int, ...]) -> Any:
+def _ordered(xp: ModuleType, array: Any, axes: tuple[int, ...]) -> Any:
     return array.permute(axes).contiguous() if xp.__name__ == "torch" else xp.ascontiguousarray(array.transpose(axes))

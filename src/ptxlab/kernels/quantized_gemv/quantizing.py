@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ptxlab.gpu.arrays import framework
 from ptxlab.kernels.quantized_gemv.packing import Quantized
 from ptxlab.kernels.quantized_gemv.typed import convert
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 E2M1_VALUES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 MOST = {"nvfp4": 6.0, "mxfp4": 6.0, "fp8": 448.0}  # the largest code
@@ -49,7 +53,7 @@ def quantize(matrix: Any, format: str = "nvfp4") -> Quantized:
     return Quantized(format, _two_a_byte(_nearest_e2m1(scaled)), stored, factor=factor)
 
 
-def _quantize_int4(xp: Any, numbers: Any) -> Quantized:
+def _quantize_int4(xp: ModuleType, numbers: Any) -> Quantized:
     low, high = xp.amin(numbers, -1).clip(None, 0), xp.amax(numbers, -1).clip(0, None)
     scales = convert((high - low) / 15, "bf16")
     each = _nonzero(xp, convert(scales, "f32"))
@@ -68,10 +72,10 @@ def _nearest_e2m1(numbers: Any) -> Any:
     return code
 
 
-def _two_a_byte(codes: Any) -> Any:
+def _two_a_byte(codes: Array) -> Any:
     flat = codes.reshape(codes.shape[0], -1)
     return flat[:, ::2] | flat[:, 1::2] << 4
 
 
-def _nonzero(xp: Any, scales: Any) -> Any:
+def _nonzero(xp: ModuleType, scales: Any) -> Any:
     return xp.where(scales == 0, xp.ones_like(scales), scales)

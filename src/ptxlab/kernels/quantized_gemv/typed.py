@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import DTYPES, TORCH_NAMES
 from ptxlab.gpu.arrays import framework
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 
 def view_as(array: Any, type: str) -> Any:
@@ -19,6 +22,6 @@ def convert(array: Any, type: str) -> Any:
     return array.astype(kind) if hasattr(array, "astype") else array.to(kind)
 
 
-def _of(array: Any, type: str) -> Any:
+def _of(array: Array, type: str) -> Any:
     xp = framework(array)
     return getattr(xp, TORCH_NAMES[type]) if xp.__name__ == "torch" else DTYPES[type]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES, vector_of
@@ -11,6 +12,9 @@ from ptxlab.kernels.reduction.kernel import THREADS, sum_shares
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 AHEAD = 8  # vectors that a thread asks for at a time
 SHARE = 1 << 19  # bytes that a block sums
 BLOCKS = 264  # resident at the same time: 2 on each of 132 SMs
@@ -18,7 +22,7 @@ LONG_SHARE = 1 << 20  # bytes that it sums at most if all blocks then run at the
 SUMS = 4096  # sums of blocks
 
 
-def last_block(x: Any, sums: Any, ticket: Any, total: Any) -> Launch:
+def last_block(x: Array, sums: Array, ticket: Array, total: Array) -> Launch:
     """One launch; the block that finishes last sums what the others left."""
     n, type, vector = len(x), type_of(x), vector_of(0, x)
     share = ceil_div(n, BLOCKS)
@@ -30,7 +34,7 @@ def last_block(x: Any, sums: Any, ticket: Any, total: Any) -> Launch:
     return Launch(kernel, ceil_div(n, share), THREADS, [x, sums, ticket, total, n, share])
 
 
-def expression(torch: Any, x: Any, sums: Any, ticket: Any, total: Any) -> Any:
+def expression(torch: Any, x: Any, sums: Array, ticket: Array, total: Array) -> Any:
     """The same in torch."""
     return torch.sum(x, dim=0, keepdim=True, dtype=torch.float32)
 
@@ -43,7 +47,7 @@ def arrays(draw: Draw, n: int, type: str) -> Arrays:
     }  # fmt: skip
 
 
-def reference(xp: Any, x: Any, sums: Any, ticket: Any, total: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, sums: Array, ticket: Array, total: Array) -> Arrays:
     """The sum."""
     return {"total": x.sum().reshape(1)}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ptxlab.author import b32, f32, kernel, pointer, ptx, u32, u64
+from ptxlab.author import Pointer, b32, f32, kernel, pointer, ptx, u32, u64
 from ptxlab.kernels.parts.elements import element_pointer, load, load_bits, widened
 from ptxlab.kernels.parts.reductions import add, over_block
 
@@ -44,7 +42,7 @@ def sum_shares(
             total[0] = found
 
 
-def sum_share(x: Any, n: Any, share: Any, thread: Any, block: Any, type: str, vector: int, ahead: int) -> Any:
+def sum_share(x: Pointer, n: u64, share: u32, thread: u32, block: u32, type: str, vector: int, ahead: int) -> f32:
     """What one thread sums: every so manieth vector of the share that its block has."""
     whole = n & -vector % 2**64 if vector > 1 else n  # elements that are in vectors
     start = ptx.mul.wide.u32(block, share)

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from string import Template
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import parse
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 256
 COLUMNS = 32
@@ -38,13 +42,13 @@ def kernel(directives: str) -> ir.Function:
     return parse(text(directives), name="registers.ptx")["variance"]
 
 
-def variance(x: Any, variances: Any, directives: str = "") -> Launch:
+def variance(x: Array, variances: Array, directives: str = "") -> Launch:
     """A thread for each row."""
     rows = len(variances)
     return Launch(kernel(directives), ceil_div(rows, BLOCK), BLOCK, [x, variances, rows])
 
 
-def torch_baseline(torch: Any, x: Any, variances: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, x: Array, variances: Array) -> Callable[[], Any]:
     """What torch does."""
     return lambda: torch.var(x, dim=1, correction=0, out=variances)
 
@@ -54,7 +58,7 @@ def arrays(draw: Draw, rows: int) -> Arrays:
     return {"x": draw.normal((rows, COLUMNS), "f32"), "variances": draw.empty(rows, "f32")}
 
 
-def reference(xp: Any, x: Any, variances: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, variances: Array) -> Arrays:
     """The mean of the squared distances from the mean."""
     return {"variances": ((x - x.mean(1)[:, None]) ** 2).mean(1)}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES
@@ -14,27 +15,30 @@ from ptxlab.kernels.rms_norm.plain import rms_norm_plain
 from ptxlab.launch.launches import Arrays, Launch
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 EPSILON = 1e-5
 
 
-def plain(x: Any, weight: Any, y: Any) -> Launch:
+def plain(x: Array, weight: Array, y: Array) -> Launch:
     """A warp for each row."""
     rows, columns = extents(x)
     return Launch(rms_norm_plain.specialise(TYPE=type_of(x)), rows, 32, [x, weight, y, columns, EPSILON])
 
 
-def read_once(x: Any, weight: Any, y: Any) -> Launch:
+def read_once(x: Array, weight: Array, y: Array) -> Launch:
     """Some lanes of a warp, a warp, a block or a cluster for each row."""
     return fused(x, weight, y, 0, 0, 0, form=Form())
 
 
 def fused(
-    x: Any,
-    weight: Any,
-    y: Any,
-    residual: Any,
-    summed: Any,
-    scales: Any,
+    x: Array,
+    weight: Array,
+    y: Array,
+    residual: Array | int,
+    summed: Array | int,
+    scales: Array | int,
     epsilon: float = EPSILON,
     form: Form = Form(residual=True, scale="row"),  # noqa: B008
 ) -> Launch:
@@ -47,7 +51,7 @@ def fused(
     return launch_rows(rms_norm, spread, rows, arguments, form=form, target=target)
 
 
-def expression(torch: Any, x: Any, weight: Any, y: Any) -> Any:
+def expression(torch: Any, x: Array, weight: Any, y: Array) -> Any:
     """The same in torch."""
     return torch.nn.functional.rms_norm(x, weight.shape, weight, EPSILON)
 
@@ -61,7 +65,7 @@ def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
     }
 
 
-def reference(xp: Any, x: Any, weight: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, weight: Array, y: Array) -> Arrays:
     """By the definition."""
     return {"y": x / ((x * x).mean(-1)[:, None] + EPSILON) ** 0.5 * weight}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ptxlab.author import b32, f32, pointer, ptx, u32
+from ptxlab.author import Pointer, b32, f32, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import inverse_root
 from ptxlab.kernels.parts.reductions import add
 from ptxlab.kernels.parts.rows import Row, Rows, go_over
@@ -59,7 +59,7 @@ def rms_norm(
             pairs = zip(vector.values, vector.load(weight), strict=True)
             vector.store(y, [value * scale * factor for value, factor in pairs], written)
 
-    def scale_of(row: Row, agreed: Any) -> Any:
+    def scale_of(row: Row, agreed: Any) -> f32:
         """What a row is multiplied by; its own scale is written."""
         squares, highest = agreed if by_row else (agreed, None)
         scale = inverse_root(squares * ptx.rcp.rn.f32(ptx.cvt.rn.f32.u32(columns)) + epsilon)
@@ -77,7 +77,7 @@ def rms_norm(
     go_over(given, measure, sum_and_maximum if by_row else add, finish)
 
 
-def squares_of(row: Row, weight: Any) -> Any:
+def squares_of(row: Row, weight: Pointer | None) -> Any:
     """The sum of squares of what this thread has of a row, and, by the weights, its largest magnitude in the result."""
     squares, highest = f32(0.0), f32(0.0)
     for piece in row.pieces():
@@ -89,6 +89,6 @@ def squares_of(row: Row, weight: Any) -> Any:
     return squares if weight is None else (squares, highest)
 
 
-def sum_and_maximum(one: tuple[Any, Any], other: tuple[Any, Any]) -> tuple[Any, Any]:
+def sum_and_maximum(one: tuple[f32, f32], other: tuple[f32, f32]) -> tuple[f32, f32]:
     """The sum of the first numbers, and the larger of the second ones, or NaN."""
     return one[0] + other[0], ptx.max.NaN.f32(one[1], other[1])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.parts.elements import SIZES
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
@@ -11,8 +12,11 @@ from ptxlab.kernels.rms_norm.kernel import LARGEST
 from ptxlab.launch.launches import Arrays
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
-def expression(torch: Any, x: Any, weight: Any, y: Any, residual: Any, summed: Any, scales: Any) -> Any:
+
+def expression(torch: Any, x: Array, weight: Any, y: Array, residual: Array, summed: Array, scales: Array) -> Any:
     """The same in torch."""
     added = x + residual
     normal = torch.nn.functional.rms_norm(added.float(), weight.shape, weight.float(), EPSILON)
@@ -32,7 +36,9 @@ def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
     }
 
 
-def reference(xp: Any, x: Any, weight: Any, y: Any, residual: Any, summed: Any, scales: Any) -> Arrays:
+def reference(
+    xp: ModuleType, x: Array, weight: Array, y: Array, residual: Array, summed: Array, scales: Array
+) -> Arrays:
     """By the definition; nothing is rounded."""
     added = x + residual
     normal = added / ((added * added).mean(-1)[:, None] + EPSILON) ** 0.5 * weight

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 WORKSPACE = 13, 14  # parameters of the kernel: memory for partial results and for counters
 MODELS = (  # m, n and k of layers of DeepSeek-V3, and squares
     (128, 7168, 2048), (128, 24576, 1536), (128, 7168, 4096), (4096, 24576, 1536), (4096, 7168, 2048),
@@ -31,7 +35,7 @@ MODELS = (  # m, n and k of layers of DeepSeek-V3, and squares
 
 
 def product(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, d: Any, shape: Shape | None = None, blocks: int = BLOCKS
+    a: Array, b: Array, scale_a: Array, scale_b: Array, d: Array, shape: Shape | None = None, blocks: int = BLOCKS
 ) -> Launch:
     """The launch that computes D; rows of A and B run along k."""
     formats = Formats(type_of(a), type_of(b), type_of(d))
@@ -78,7 +82,7 @@ def launch(
     return Launch(kernel, grid, shape.threads, args, shape.shared(layout), overlap=True)
 
 
-def by_blocks(torch: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, d: Any) -> Callable[[], Any]:
+def by_blocks(torch: Any, a: Array, b: Any, scale_a: Array, scale_b: Any, d: Array) -> Callable[[], Any]:
     """cuBLASLt with the same scales, which it wants in another layout."""
     if b.shape[0] % BLOCK:
         raise UnsuitedError("only whole blocks")
@@ -87,7 +91,7 @@ def by_blocks(torch: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, d: Any) ->
     return lambda: {"d": torch._scaled_mm(a, b.T, scale_a, wide.T, out_dtype=d.dtype)}
 
 
-def by_tensor(torch: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, d: Any) -> Callable[[], Any]:
+def by_tensor(torch: Any, a: Any, b: Array, scale_a: Array, scale_b: Array, d: Array) -> Callable[[], Any]:
     """cuBLASLt with one scale for each matrix: right where all scales are 1, and adds as the tensor cores do."""
     one = torch.ones((), device=a.device)
     return lambda: {"d": torch._scaled_mm(a, b.T, one, one, out_dtype=d.dtype, use_fast_accum=True)}
@@ -106,7 +110,7 @@ def arrays(draw: Draw, m: int, n: int, k: int, type: str = "e4m3", scales: str =
     }
 
 
-def reference(xp: Any, a: Any, b: Any, scale_a: Any, scale_b: Any, d: Any) -> Arrays:
+def reference(xp: ModuleType, a: Array, b: Array, scale_a: Array, scale_b: Array, d: Array) -> Arrays:
     """The same in float64."""
     along, down = ([number // BLOCK for number in range(extent)] for extent in (a.shape[1], b.shape[0]))
     return {"d": (a * scale_a[:, along]) @ (b * scale_b[down][:, along]).T}

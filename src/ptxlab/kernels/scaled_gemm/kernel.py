@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b16, b32, b64, f32, kernel, pointer, ptx, tensor_map, u32, u64
+from ptxlab.author import Instruction, Kernel, Pointer, b16, b32, b64, f32, kernel, pointer, ptx, tensor_map, u32, u64
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.main_loop import MainLoop
 from ptxlab.kernels.parts.operands import LINE, STRIPE
@@ -21,6 +21,10 @@ from ptxlab.kernels.parts.store_warps import LANES, StagedStore, StoringWarp
 from ptxlab.kernels.parts.tile_stores import CHUNK, CopyBack, PlainStore, TileStore
 from ptxlab.kernels.scaled_gemm.scales import BLOCK, Scales, ScaleStages
 from ptxlab.kernels.wgmma_gemm.kernel import Product, plan_of
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.kernels.parts.tile_order import Share
 
 STEP = 32  # bytes along k that one `wgmma` multiplies
 UNIT = 16  # bytes that descriptors count in
@@ -69,26 +73,33 @@ def specialize(formats: Formats, shape: Shape, layout: Layout, mapped: bool = Fa
 class ScaledProduct(Product):
     """A product whose scales come to shared memory with the K tiles."""
 
-    def __init__(self, plan: Plan, target: Any, extents: Any, workspace: Any, scaling: ScaleStages) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        target: Any,
+        extents: tuple[u32, u32, u32],
+        workspace: tuple[Pointer, Pointer],
+        scaling: ScaleStages,
+    ) -> None:
         super().__init__(plan, target, extents, workspace=workspace)
         self.scaling, self.fills, self.multiple = scaling, scaling.fills, scaling.multiple
         self.copied = scaling.bytes
         self.storing = scaling.mapped and plan.shape.stores_by_warps(plan.boxes) and isinstance(target, CopyBack)
 
-    def copy(self, stage: Any, row: Any, column: Any, start: Any) -> None:
+    def copy(self, stage: Side, row: u32, column: u32, start: Any) -> None:
         self.scaling.copy_mapped(stage, row, start)
 
-    def store(self, memory: Any, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: Any) -> TileStore:
         kind = StagedStore if self.storing else TileStore
         return kind(self.plan.formats.out, self.plan.boxes, memory, self.target)
 
-    def help(self, share: Any, memory: Any) -> None:
+    def help(self, share: Share, memory: Pointer) -> None:
         first = self.shape.consumers + 2 * LANES  # after the producer and the warp of scales
         if self.storing:
             with ptx.when(ptx.and_.pred(ptx.tid.x >= first, ptx.tid.x < first + LANES * self.shape.groups)):
                 StoringWarp(self.plan.formats.out, self.plan.boxes, memory, self.target, first).store_all(share)
 
-    def fill(self, share: Any, stage: Any) -> None:
+    def fill(self, share: Share, stage: Side) -> None:
         self.scaling.fill(share, stage)
 
     def loop(self, *given: Any) -> ScaledLoop:
@@ -112,7 +123,7 @@ class ScaledLoop(MainLoop):
         rows = self.own * (self.shape.tall * STRIPE_UNITS), u32(0)
         self.starts = [halves(ptx.descriptor(tile), more) for tile, more in zip(self.tiles, rows, strict=True)]
 
-    def compute(self, number: Any, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
+    def compute(self, number: u32, prepare: Callable[[Any, Any], None]) -> tuple[list[list[Any]], Any, Any]:
         """The sums of this warpgroup's rows of a tile, and the first row and column of the tile."""
         sums = self.accumulators(self.shape.tall)
         if self.shape.tall > 1 or self.shape.fresh == 1:
@@ -128,7 +139,7 @@ class ScaledLoop(MainLoop):
         prepare(row, column)
         return sums, row, column
 
-    def add_one(self, sums: list[list[Any]], fresh: list[Any], multiply: Any = None) -> None:
+    def add_one(self, sums: list[list[Any]], fresh: list[Any], multiply: Instruction | None = None) -> None:
         """One K tile; `multiply` is what the first one of a tile does instead of adding."""
         stage, shape = self.stages[0], self.shape
         with self.times.span("wait for a full stage"):
@@ -178,16 +189,16 @@ class ScaledLoop(MainLoop):
         with self.times.span("add"):
             self.add(sums, *issued)
 
-    def of_rows(self, stage: Any, part: int) -> list[Any]:
+    def of_rows(self, stage: Side, part: int) -> list[f32]:
         """The scales of a thread's two rows of 64."""
         return [self.scaling.kept[stage.index, self.row + (part * STRIPE + more)] for more in (0, 8)]
 
-    def of_columns(self, stage: Any) -> list[Any]:
+    def of_columns(self, stage: Side) -> list[f32]:
         """The scales of columns."""
         first = self.shape.rows
         return [self.scaling.kept[stage.index, first + section] for section in range(self.scaling.sections)]
 
-    def multiply(self, stage: Any, fresh: list[Any], part: int) -> None:
+    def multiply(self, stage: Side, fresh: list[f32], part: int) -> None:
         """Issue the MMAs of a K tile as one group: they start from zero."""
         adds = ptx.setp.ne.u32(self.own, self.own)
         starts = [
@@ -205,7 +216,14 @@ class ScaledLoop(MainLoop):
             adds = ptx.setp.eq.u32(self.own, self.own)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def add(self, sums: list[Any], fresh: list[Any], rows: list[Any], columns: list[Any], multiply: Any = None) -> None:
+    def add(
+        self,
+        sums: list[f32],
+        fresh: list[f32],
+        rows: list[f32],
+        columns: list[f32],
+        multiply: Instruction | None = None,
+    ) -> None:
         """Add what a K tile gave; of four accumulators of 8 columns, two are of one row and two of another."""
         factors = [[one * scale for one in rows] for scale in columns]
         for number, (total, value) in enumerate(zip(sums, fresh, strict=True)):
@@ -217,7 +235,7 @@ class ScaledLoop(MainLoop):
                 multiply(value, factor, out=total)
 
 
-def halves(descriptor: Any, more: Any) -> tuple[Any, Any]:
+def halves(descriptor: Any, more: u32) -> tuple[u32, b32]:
     """Both halves of a descriptor so many units on: the address is in the lower one, and has space in it."""
     low, high = ptx.mov.b64(descriptor.view(b64), out=(b32(), b32()))
     return low.view(u32) + more, high

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.kernels.sgemm import authored
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 
 @cache
@@ -24,39 +28,39 @@ def kernel(file: str, name: str) -> ir.Function:
     return load(Path(__file__).with_name(file))[name]
 
 
-def naive(a: Any, b: Any, c: Any) -> Launch:
+def naive(a: Array, b: Array, c: Array) -> Launch:
     """An element a thread, neighbouring threads in neighbouring rows."""
     m, n, k = extents(a, b)
     return Launch(kernel("naive.ptx", "naive"), (ceil_div(m, 32), ceil_div(n, 32)), (32, 32), [a, b, c, m, n, k])
 
 
-def coalesced(a: Any, b: Any, c: Any) -> Launch:
+def coalesced(a: Array, b: Array, c: Array) -> Launch:
     """An element a thread, neighbouring threads in neighbouring columns."""
     m, n, k = extents(a, b)
     grid = (ceil_div(n, 32), ceil_div(m, 32))
     return Launch(kernel("coalesced.ptx", "coalesced"), grid, (32, 32), [a, b, c, m, n, k])
 
 
-def shared_memory(a: Any, b: Any, c: Any) -> Launch:
+def shared_memory(a: Array, b: Array, c: Array) -> Launch:
     """Tiles of 32 by 32 in shared memory."""
     m, n, k = extents(a, b)
     grid = (ceil_div(n, 32), ceil_div(m, 32))
     return Launch(kernel("shared.ptx", "shared_memory"), grid, (32, 32), [a, b, c, m, n, k])
 
 
-def tiled_1d(a: Any, b: Any, c: Any) -> Launch:
+def tiled_1d(a: Array, b: Array, c: Array) -> Launch:
     """Eight elements a thread, one below the other."""
     m, n, k = extents(a, b)
     grid = (ceil_div(n, 64), ceil_div(m, 64))
     return Launch(kernel("tiled_1d.ptx", "tiled_1d"), grid, 512, [a, b, c, m, n, k])
 
 
-def extents(a: Any, b: Any) -> tuple[int, int, int]:
+def extents(a: Array, b: Array) -> tuple[int, int, int]:
     """m, n and k of a product."""
     return a.shape[0], b.shape[1], a.shape[1]
 
 
-def by_cublas(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
+def by_cublas(torch: Any, a: Array, b: Array, c: Any) -> Callable[[], Any]:
     """cuBLAS through torch, in f32 throughout: torch's default is to leave TF32 off."""
     return lambda: torch.matmul(a, b, out=c)
 
@@ -66,7 +70,7 @@ def arrays(draw: Draw, m: int, n: int, k: int) -> Arrays:
     return {"a": draw.normal((m, k), "f32"), "b": draw.normal((k, n), "f32"), "c": draw.empty((m, n), "f32")}
 
 
-def reference(xp: Any, a: Any, b: Any, c: Any) -> Arrays:
+def reference(xp: ModuleType, a: Array, b: Array, c: Array) -> Arrays:
     """The product."""
     return {"c": a @ b}
 

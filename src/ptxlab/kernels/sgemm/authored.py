@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.parts.elements import vector_of
 from ptxlab.kernels.sgemm.blocks import Tiling
@@ -10,26 +10,29 @@ from ptxlab.kernels.sgemm.pipelined import pipelined
 from ptxlab.kernels.sgemm.tiled_2d import tiled_2d
 from ptxlab.launch.launches import Launch, ceil_div
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 SYNCHRONOUS = Tiling()
 PIPELINED = Tiling(m=64, n=256, k=16, stages=3, resident=2)
 
 
-def tiles(a: Any, b: Any, c: Any) -> Launch:
+def tiles(a: Array, b: Array, c: Array) -> Launch:
     """2-D tiling: 8 x 8 elements a thread."""
     return synchronous(a, b, c, vector=1, wide=False, warps=False)
 
 
-def vectorised(a: Any, b: Any, c: Any) -> Launch:
+def vectorised(a: Array, b: Array, c: Array) -> Launch:
     """The same, 16 bytes at a time."""
     return synchronous(a, b, c, vector=alignment(a, b, c), wide=True, warps=False)
 
 
-def warp_tiles(a: Any, b: Any, c: Any) -> Launch:
+def warp_tiles(a: Array, b: Array, c: Array) -> Launch:
     """The same, with a tile for each warp."""
     return synchronous(a, b, c, vector=alignment(a, b, c), wide=True, warps=True)
 
 
-def double_buffered(a: Any, b: Any, c: Any, tiling: Tiling = PIPELINED) -> Launch:
+def double_buffered(a: Array, b: Array, c: Array, tiling: Tiling = PIPELINED) -> Launch:
     """The same, with copies that run ahead."""
     m, n, k = a.shape[0], b.shape[1], a.shape[1]
     edges = bool(m % tiling.m or n % tiling.n or k % tiling.k)
@@ -37,7 +40,7 @@ def double_buffered(a: Any, b: Any, c: Any, tiling: Tiling = PIPELINED) -> Launc
     return Launch(kernel, blocks(m, n, tiling), tiling.threads, [a, b, c, m, n, k], shared=tiling.shared)
 
 
-def synchronous(a: Any, b: Any, c: Any, **how: Any) -> Launch:
+def synchronous(a: Array, b: Array, c: Array, **how: Any) -> Launch:
     """A launch of the kernel that waits for each tile."""
     m, n, k = a.shape[0], b.shape[1], a.shape[1]
     kernel = tiled_2d.specialise(tiling=SYNCHRONOUS, **how)
@@ -49,6 +52,6 @@ def blocks(m: int, n: int, tiling: Tiling) -> int:
     return ceil_div(m, tiling.m) * ceil_div(n, tiling.n)
 
 
-def alignment(a: Any, b: Any, c: Any) -> int:
+def alignment(a: Array, b: Array, c: Array) -> int:
     """How many elements of a row one access may take, in all three matrices."""
     return min(vector_of(matrix.shape[1], matrix) for matrix in (a, b, c))

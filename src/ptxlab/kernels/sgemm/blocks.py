@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ptxlab.author import f32, ptx
+from ptxlab.author import Pointer, f32, ptx, u32
 
 PIECE = 4  # elements of 16 bytes
 WARP = 32
@@ -50,13 +49,13 @@ class Tiling:
 class Share:
     """The rows and columns of the block's tile that a thread has: pieces that start so far from the first."""
 
-    row: Any
+    row: u32
     rows: list[int]
-    column: Any
+    column: u32
     columns: list[int]
 
 
-def in_a_square(thread: Any, tiling: Tiling) -> Share:
+def in_a_square(thread: u32, tiling: Tiling) -> Share:
     """Neighbouring rows and columns: the first thing that comes to mind."""
     across = tiling.n // tiling.thread_n
     return Share(
@@ -65,7 +64,7 @@ def in_a_square(thread: Any, tiling: Tiling) -> Share:
     )  # fmt: skip
 
 
-def by_warps(thread: Any, tiling: Tiling) -> Share:
+def by_warps(thread: u32, tiling: Tiling) -> Share:
     """A tile for each warp, in which neighbouring lanes have neighbouring pieces.
 
     What a warp reads from shared memory is then one run of 128 bytes at most. Lanes that differ in bit 0 read the same
@@ -87,7 +86,7 @@ def by_warps(thread: Any, tiling: Tiling) -> Share:
     )
 
 
-def tile_of_block(m: Any, n: Any, tiling: Tiling) -> tuple[Any, Any]:
+def tile_of_block(m: u32, n: u32, tiling: Tiling) -> tuple[u32, u32]:
     """The first row and column of this block's tile.
 
     Blocks run in about the order of their numbers. They go down some rows of tiles and then one column on: those that
@@ -102,12 +101,12 @@ def tile_of_block(m: Any, n: Any, tiling: Tiling) -> tuple[Any, Any]:
     return (first + within % rows) * tiling.m, within // rows * tiling.n
 
 
-def zeros(tiling: Tiling) -> list[list[Any]]:
+def zeros(tiling: Tiling) -> list[list[f32]]:
     """The sums of a thread, a register each."""
     return [[f32(0.0) for _ in range(tiling.thread_n)] for _ in range(tiling.thread_m)]
 
 
-def multiply(sums: list[list[Any]], left: Sequence[Any], right: Sequence[Any]) -> None:
+def multiply(sums: list[list[f32]], left: Sequence[f32], right: Sequence[f32]) -> None:
     """Add the products of a column of A and a row of B, in squares of 4 x 4, each row of one after the other and back.
 
     ptxas keeps the order. Each instruction then shares an operand with the one before, which spares a read of the
@@ -123,7 +122,7 @@ def multiply(sums: list[list[Any]], left: Sequence[Any], right: Sequence[Any]) -
 
 
 def write(
-    c: Any, sums: list[list[Any]], share: Share, row: Any, column: Any, m: Any, n: Any, vector: int, edges: bool
+    c: Pointer, sums: list[list[f32]], share: Share, row: u32, column: u32, m: u32, n: u32, vector: int, edges: bool
 ) -> None:
     """Store the sums of a thread: a piece at a time, or single elements where rows of C are not aligned."""
     row, column = row + share.row, column + share.column

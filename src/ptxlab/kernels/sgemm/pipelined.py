@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, u32
+from ptxlab.author import Kernel, Pointer, b8, f32, kernel, pointer, ptx, u32
 from ptxlab.kernels.sgemm.blocks import PAD, PIECE, Tiling, by_warps, multiply, tile_of_block, write, zeros
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import Tile
 
 COPY, COPY_16 = ptx.cp["async"].ca.shared.global_, ptx.cp["async"].cg.shared.global_
 ALONG_K = 8  # lanes that copy neighbouring elements of a row of A: 32 bytes, what memory moves at least
@@ -37,7 +40,7 @@ def sgemm(
     fill_a = transposed_copy(a_tile, a, thread, row, m, k, tiling, edges)
     fill_b = plain_copy(b_tile, b, thread, column, k, n, tiling, vector, edges)
 
-    def fill(stage: Any, start: Any) -> None:
+    def fill(stage: int | u32, start: u32) -> None:
         fill_a(stage, start)
         fill_b(stage, start)
         pipeline.commit()
@@ -70,14 +73,14 @@ def sgemm(
     write(c, sums, share, row, column, m, n, vector, edges)
 
 
-def read_pieces(values: list[Any], element: Any, pieces: list[int]) -> None:
+def read_pieces(values: list[f32], element: Pointer, pieces: list[int]) -> None:
     """A thread's numbers of a row of shared memory, 16 bytes at a time."""
     for number, piece in enumerate(pieces):
         ptx.ld.shared.v4.f32(element + piece, out=tuple(values[number * PIECE : (number + 1) * PIECE]))
 
 
 def transposed_copy(
-    tile: Any, matrix: Any, thread: Any, row: Any, rows: Any, columns: Any, tiling: Tiling, edges: bool
+    tile: Tile, matrix: Pointer, thread: u32, row: u32, rows: u32, columns: u32, tiling: Tiling, edges: bool
 ) -> Fill:
     """What fills a stage with a tile of A, an element at a time: what is a row there is a column here."""
     right, down = thread % ALONG_K, thread // ALONG_K
@@ -87,7 +90,7 @@ def transposed_copy(
     stride = columns * step
     outside = [row + down + below >= rows for below in range(0, tiling.m, step)] if edges else []
 
-    def fill(stage: Any, start: Any) -> None:
+    def fill(stage: int | u32, start: u32) -> None:
         nonlocal source
         target, line = element.move(copy=stage), source.copy()
         parts = range(0, tiling.k, ALONG_K)
@@ -103,7 +106,15 @@ def transposed_copy(
 
 
 def plain_copy(
-    tile: Any, matrix: Any, thread: Any, column: Any, rows: Any, columns: Any, tiling: Tiling, vector: int, edges: bool
+    tile: Tile,
+    matrix: Pointer,
+    thread: u32,
+    column: u32,
+    rows: u32,
+    columns: u32,
+    tiling: Tiling,
+    vector: int,
+    edges: bool,
 ) -> Fill:
     """What fills a stage with a tile of B."""
     across = tiling.n // vector  # copies for a row
@@ -114,7 +125,7 @@ def plain_copy(
     stride, depth = columns * step, columns * tiling.k
     outside = column + right >= columns if edges else None
 
-    def fill(stage: Any, start: Any) -> None:
+    def fill(stage: int | u32, start: u32) -> None:
         nonlocal source
         target, line = element.move(copy=stage), source.copy()
         for below in range(0, tiling.k, step):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import f32, kernel, pointer, ptx, u32
+from ptxlab.author import Pointer, f32, kernel, pointer, ptx, u32
 from ptxlab.kernels.sgemm.blocks import (
     PAD,
     PIECE,
@@ -16,6 +16,9 @@ from ptxlab.kernels.sgemm.blocks import (
     write,
     zeros,
 )
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import Tile
 
 
 @kernel(target="sm_80", maxntid=256)
@@ -48,7 +51,15 @@ def tiled_2d(
 
 
 def fill_transposed(
-    tile: Any, matrix: Any, thread: Any, row: Any, column: Any, rows: Any, columns: Any, tiling: Tiling, vector: int
+    tile: Tile,
+    matrix: Pointer,
+    thread: u32,
+    row: u32,
+    column: u32,
+    rows: u32,
+    columns: u32,
+    tiling: Tiling,
+    vector: int,
 ) -> None:
     """Bring a tile of A into shared memory; what was a row there is a column here."""
     across = tiling.k // vector  # vectors of a row
@@ -60,7 +71,15 @@ def fill_transposed(
 
 
 def fill(
-    tile: Any, matrix: Any, thread: Any, row: Any, column: Any, rows: Any, columns: Any, tiling: Tiling, vector: int
+    tile: Tile,
+    matrix: Pointer,
+    thread: u32,
+    row: u32,
+    column: u32,
+    rows: u32,
+    columns: u32,
+    tiling: Tiling,
+    vector: int,
 ) -> None:
     """Bring a tile of B into shared memory."""
     across = tiling.n // vector
@@ -74,7 +93,7 @@ def fill(
             element.vector(vector).store(tuple(values))
 
 
-def read_global(matrix: Any, row: Any, column: Any, rows: Any, columns: Any, vector: int) -> list[Any]:
+def read_global(matrix: Pointer, row: u32, column: u32, rows: u32, columns: u32, vector: int) -> list[f32]:
     """So many elements of a matrix, zeros outside of it."""
     values = [f32(0.0) for _ in range(vector)]
     inside = (row < rows) & (column < columns)
@@ -84,7 +103,7 @@ def read_global(matrix: Any, row: Any, column: Any, rows: Any, columns: Any, vec
     return values
 
 
-def read(element: Any, pieces: list[int], wide: bool) -> list[Any]:
+def read(element: Any, pieces: list[int], wide: bool) -> list[f32]:
     """A thread's numbers of a row of shared memory."""
     if wide:
         return [value for piece in pieces for value in element.move(columns=piece).v4[0]]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES
@@ -14,20 +15,23 @@ from ptxlab.kernels.softmax.plain import softmax_plain
 from ptxlab.launch.launches import Arrays, Launch
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
-def plain(x: Any, y: Any) -> Launch:
+
+def plain(x: Array, y: Array) -> Launch:
     """A warp for each row."""
     rows, columns = extents(x)
     return Launch(softmax_plain.specialise(TYPE=type_of(x)), rows, 32, [x, y, columns])
 
 
-def read_once(x: Any, y: Any) -> Launch:
+def read_once(x: Array, y: Array) -> Launch:
     """Some lanes of a warp, a warp, a block or a cluster for each row."""
     rows, columns = extents(x)
     return launch_rows(softmax, Spread.of([x], [y]), rows, [x, y, rows, columns])
 
 
-def expression(torch: Any, x: Any, y: Any) -> Any:
+def expression(torch: Any, x: Array, y: Array) -> Any:
     """The same in torch."""
     return torch.softmax(x, dim=-1)
 
@@ -37,7 +41,7 @@ def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
     return {"x": draw.normal((rows, columns), type), "y": draw.empty((rows, columns), type)}
 
 
-def reference(xp: Any, x: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, y: Array) -> Arrays:
     """exp(x) / Σ exp(x), with the largest x of a row taken away from all, which changes nothing but the range."""
     powers = xp.exp(x - xp.amax(x, -1)[:, None])
     return {"y": powers / powers.sum(-1)[:, None]}

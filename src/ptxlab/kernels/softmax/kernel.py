@@ -21,7 +21,7 @@ def softmax(x: pointer[b32], y: pointer[b32], rows: u32, columns: u32, *, spread
     """y = exp(x - maximum) / Σ exp(x - maximum) for each row."""
     is_exact = spread.type == "f32"
 
-    def finish(row: Row, agreed: tuple[Any, Any]) -> None:
+    def finish(row: Row, agreed: tuple[f32, f32]) -> None:
         common, total = agreed
         inverse = ptx.rcp.rn.f32(total)
         lost = ptx.fma.rn.f32(ptx.neg.f32(total), inverse, 1.0) * inverse  # by rounding the inverse
@@ -32,7 +32,7 @@ def softmax(x: pointer[b32], y: pointer[b32], rows: u32, columns: u32, *, spread
     go_over(Rows(x, rows, columns, spread, -math.inf, result=y), sum_powers, Together(is_exact), finish)
 
 
-def sum_powers(row: Row) -> tuple[Any, Any]:
+def sum_powers(row: Row) -> tuple[f32, f32]:
     """The largest element that this thread has of a row, and Σ exp(x - that).
 
     A thread that has met nothing but -inf takes a number that is low enough instead: -inf - -inf would be NaN.
@@ -54,12 +54,12 @@ class Together(Combine):
     def __init__(self, is_exact: bool = False) -> None:
         self.is_exact = is_exact
 
-    def __call__(self, one: Any, other: Any) -> tuple[Any, Any]:
+    def __call__(self, one: tuple[f32, f32], other: tuple[f32, f32]) -> tuple[f32, f32]:
         """Those of two."""
         common = ptx.max.f32(one[0], other[0])
         return common, one[1] * power(one[0] - common) + other[1] * power(other[0] - common)
 
-    def over_lanes(self, value: Any, lanes: int) -> tuple[Any, Any]:
+    def over_lanes(self, value: tuple[f32, f32], lanes: int) -> tuple[f32, f32]:
         """Those of many lanes: the maximum first, so that each sum is scaled and rounded once."""
         highest, total = value
         common = over_lanes(highest, larger, lanes)
@@ -67,7 +67,7 @@ class Together(Combine):
         return common, sum_in_f64(scaled, lanes) if self.is_exact else over_lanes(scaled, add, lanes)
 
 
-def sum_in_f64(value: Any, lanes: int) -> Any:
+def sum_in_f64(value: f32, lanes: int) -> f32:
     """The sum over lanes, which is rounded to f32 once."""
     total = ptx.cvt.f64.f32(value)
     distance = lanes // 2
@@ -79,7 +79,7 @@ def sum_in_f64(value: Any, lanes: int) -> Any:
     return ptx.cvt.rn.f32.f64(total)
 
 
-def power(exponent: Any, is_exact: bool = True) -> Any:
+def power(exponent: f32, is_exact: bool = True) -> Any:
     """exp(x) of a number that is not above 0, as a power of 2, which is what the hardware has.
 
     x · log2 e is rounded, and that counts as much as the exponent is large. An exact one is split: the whole number

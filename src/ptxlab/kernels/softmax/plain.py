@@ -15,7 +15,7 @@ def softmax_plain(x: pointer[b32], y: pointer[b32], columns: u32, *, TYPE: str) 
     """y = exp(x - maximum) / Σ exp(x - maximum); block b has row b, and lane l the columns l, l + 32, …"""
     start = ptx.mul.wide.u32(ptx.ctaid.x, columns)
 
-    def element(column: u32) -> Any:
+    def element(column: u32) -> f32:
         (value,) = load(ptx.ld.global_, element_pointer(x, TYPE, 1, start, column), TYPE, 1)
         return value
 

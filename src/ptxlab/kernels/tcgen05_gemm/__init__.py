@@ -6,7 +6,7 @@ A is m by k, B is n by k, D is m by n. Rows of A, B and D are multiples of 16 by
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,11 +20,16 @@ from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Entry
 from ptxlab.measure.steps import Step, Steps
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 STEPS = ("one_tile", "ring", "specialized", "persistent", "pair")
 BLOCKS = 148  # as many as a B200 has SMs
 
 
-def product(a: Any, b: Any, d: Any, step: str = "persistent", shape: Shape | None = None, blocks: int = 0) -> Launch:
+def product(
+    a: Array, b: Array, d: Array, step: str = "persistent", shape: Shape | None = None, blocks: int = 0
+) -> Launch:
     """The launch that computes D, by one of the steps; of the persistent kernel, by so many blocks."""
     (m, k), (n, depth) = a.shape, b.shape
     type = type_of(a)

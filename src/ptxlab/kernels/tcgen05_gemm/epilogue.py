@@ -7,11 +7,15 @@ to 5 of a block of six.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import f32, ptx, s32
+from ptxlab.author import Pointer, f32, ptx, s32, u32, u64
 from ptxlab.author.pipelines import Side
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, COPY_BACK, pairs
+
+if TYPE_CHECKING:
+    from ptxlab.author.tensor_memory import TensorMemory
+    from ptxlab.author.tiles import Tile
 
 THREADS = 192
 WRITERS = 128  # the threads of the last four warps
@@ -25,9 +29,9 @@ def write_tiles(
     type: str,
     columns: int,
     tiles: Iterable[tuple[Any, Any, Any]],
-    buffer: Any,
-    cells: Any,
-    tile: Any,
+    buffer: Side,
+    cells: TensorMemory,
+    tile: Tile,
     *,
     products: int = 1,
     finish: Finish | None = None,
@@ -52,7 +56,13 @@ def write_tiles(
 
 
 def read(
-    type: str, columns: int, cells: Any, first: Any, tile: Any, products: int = 1, finish: Finish | None = None
+    type: str,
+    columns: int,
+    cells: TensorMemory,
+    first: int | u32,
+    tile: Tile,
+    products: int = 1,
+    finish: Finish | None = None,
 ) -> None:
     """Copy the accumulators from column `first` on to shared memory, rounded: each thread one row."""
     warp = ptx.tid.x >> 5 & 3
@@ -68,7 +78,7 @@ def read(
     ptx.tcgen05.wait__ld.sync.aligned()  # the accumulators may be overwritten
 
 
-def write(columns: int, tile: Any, d: Any, row: Any, column: Any) -> None:
+def write(columns: int, tile: Tile, d: Pointer | u64, row: u32, column: u32) -> None:
     """Start the copies of a tile to D, when all four warps have written it; they skip what is beyond D."""
     ptx.fence.proxy.async_["shared::cta"]()
     ptx.barrier.sync.aligned(BARRIER, WRITERS)

@@ -6,10 +6,13 @@ Thread 0 issues everything; all four warps read the accumulators, each its 32 la
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b16, b64, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, b16, b64, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.tcgen05_gemm.parts import COMMIT, DEPTH, ROWS, Shape, copy, multiply, pairs
+
+if TYPE_CHECKING:
+    from ptxlab.author.tensor_memory import TensorMemory
 
 LOAD = ptx.tcgen05.ld.sync.aligned["32x32b"].x8.b32
 
@@ -48,13 +51,15 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-def wait(barrier: Any, parity: Any) -> None:
+def wait(barrier: Pointer, parity: Any) -> None:
     """Wait for a phase of an mbarrier."""
     with ptx.loop():
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier.at(0), parity))
 
 
-def store(type: str, shape: Shape, cells: Any, warp: Any, d: Any, at: Any, extents: Any) -> None:
+def store(
+    type: str, shape: Shape, cells: TensorMemory, warp: u32, d: Pointer, at: tuple[u32, u32], extents: tuple[u32, u32]
+) -> None:
     """Store a row of the tile from each thread, eight columns at a time, where D has them."""
     (row, column), (m, n) = at, extents
     row = row + ptx.tid.x % ROWS

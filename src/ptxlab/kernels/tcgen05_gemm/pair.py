@@ -8,13 +8,16 @@ of both blocks count at the first one's `filled` barrier, and each commit arrive
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b16, kernel, ptx, s32, tensor_map, u16, u32
+from ptxlab.author import Kernel, Pointer, b16, kernel, ptx, s32, tensor_map, u16, u32
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.tcgen05_gemm.epilogue import THREADS, write_tiles
 from ptxlab.kernels.tcgen05_gemm.parts import BOX, DEPTH, ROWS, Shape, multiply
 from ptxlab.kernels.tcgen05_gemm.persistent import BUFFERS, TOGETHER
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
 
 BLOCKS = 2
 COPY = ptx.cp.async_.bulk.tensor["2d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]["cta_group::2"]
@@ -65,17 +68,17 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-def first_block(barrier: Any) -> Any:
+def first_block(barrier: Pointer) -> u32:
     """The address of the same mbarrier in the first block."""
     return ptx.mapa.shared__cluster.u32(barrier, 0)
 
 
-def arrive_in_first(buffer: Any) -> None:
+def arrive_in_first(buffer: Side) -> None:
     """Say to the first block, which multiplies, that a warp has read the accumulators."""
     ptx.mbarrier.arrive.release.cluster.shared__cluster.b64(first_block(buffer.barrier))
 
 
-def produce(shape: Shape, stage: Any, rank: Any, sources: Any, firsts: Any, k: Any) -> None:
+def produce(shape: Shape, stage: Side, rank: u32, sources: Any, firsts: tuple[u32, u32], k: u32) -> None:
     """Copy the K tiles of this block; the first one also says how many bytes come to both."""
     for start in ptx.range(0, k, DEPTH):
         stage.wait()

@@ -7,9 +7,13 @@ elements deep: 128 bytes, the width of the swizzle.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ptxlab.author import b16, b32, ptx, s32
+from ptxlab.author import Instruction, Pointer, b16, b32, f32, pred, ptx, s32, u32
+
+if TYPE_CHECKING:
+    from ptxlab.author.operand import Text
+    from ptxlab.author.tiles import Tile
 
 ROWS = 128  # of a tile of D: the lanes of tensor memory
 DEPTH = 64  # elements of a row of a K tile
@@ -33,7 +37,7 @@ class Shape:
         """Bytes of a stage: the K tiles of A and B."""
         return 2 * DEPTH * (ROWS + self.columns)
 
-    def tiles(self, memory: Any) -> tuple[Any, Any, Any]:
+    def tiles(self, memory: Pointer) -> tuple[Tile, Tile, Pointer]:
         """The K tiles of A and B in all stages, and the memory after them."""
         a = ptx.tile(b16, ROWS, DEPTH, swizzle="128B", copies=self.stages, at=memory)
         memory = memory + self.stages * ROWS * DEPTH
@@ -41,12 +45,14 @@ class Shape:
         return a, b, memory + self.stages * self.columns * DEPTH
 
 
-def copy(map: Any, tile: Any, stage: Any, row: Any, start: Any, barrier: Any) -> None:
+def copy(map: Pointer, tile: Tile, stage: int | u32, row: u32, start: u32, barrier: Pointer) -> None:
     """Start the copy of a K tile; rows beyond the matrix become zeros."""
     COPY(tile.at(0, 0, stage), (map, (start.view(s32), row.view(s32))), barrier)
 
 
-def multiply(d: Any, a_tile: Any, b_tile: Any, stage: Any, bits: int, adds: Any, instruction: Any = MULTIPLY) -> None:
+def multiply(
+    d: Text, a_tile: Tile, b_tile: Tile, stage: int | u32, bits: int, adds: pred, instruction: Instruction = MULTIPLY
+) -> None:
     """Issue the MMAs of a K tile; the first one overwrites D unless `adds` holds."""
     a, b = ptx.descriptor(a_tile, copy=stage), ptx.descriptor(b_tile, copy=stage)
     always = ptx.setp.eq.u32(0, 0)
@@ -55,7 +61,7 @@ def multiply(d: Any, a_tile: Any, b_tile: Any, stage: Any, bits: int, adds: Any,
         instruction(d, a + further, b + further, bits, always if step else adds)
 
 
-def pairs(type: str, values: Any) -> list[Any]:
+def pairs(type: str, values: list[f32]) -> list[b32]:
     """Accumulators, rounded, two in a register."""
     rounded = ptx.cvt.rn[f"{type}x2"].f32
     return [rounded(high, low).view(b32) for low, high in zip(values[::2], values[1::2], strict=True)]

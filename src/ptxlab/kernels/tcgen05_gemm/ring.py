@@ -6,11 +6,16 @@ Thread 0 issues the copies and thread 32 the MMAs. All four warps wait for the l
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b16, b64, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, b16, b64, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.tcgen05_gemm.one_tile import store, wait
 from ptxlab.kernels.tcgen05_gemm.parts import COMMIT, DEPTH, ROWS, Shape, copy, multiply
+
+if TYPE_CHECKING:
+    from ptxlab.author.operand import Text
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
 
 
 @cache
@@ -41,7 +46,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-def produce(shape: Shape, stage: Any, a: Any, b: Any, k: Any) -> None:
+def produce(shape: Shape, stage: Side, a: tuple[Pointer, Tile, u32], b: Any, k: u32) -> None:
     """Copy the K tiles of a tile of D, each as soon as a stage is empty; A and B are map, tile and first row."""
     for start in ptx.range(0, k, DEPTH):
         stage.wait()
@@ -51,7 +56,7 @@ def produce(shape: Shape, stage: Any, a: Any, b: Any, k: Any) -> None:
         stage.advance()
 
 
-def issue(stage: Any, d: Any, a_tile: Any, b_tile: Any, bits: int, k: Any) -> None:
+def issue(stage: Side, d: Text, a_tile: Tile, b_tile: Tile, bits: int, k: u32) -> None:
     """Multiply the K tiles of a tile of D, each as soon as its stage is full, and free the stage when that is done."""
     for start in ptx.range(0, k, DEPTH):
         stage.wait()

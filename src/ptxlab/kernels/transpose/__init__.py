@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, vector_of
@@ -12,17 +13,20 @@ from ptxlab.kernels.transpose.kernel import LINES, TILE, transpose_elements, tra
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 ACROSS = 16  # squares that a block has in each direction
 
 
-def elements(x: Any, y: Any) -> Launch:
+def elements(x: Array, y: Array) -> Launch:
     """Tiles of 32 x 32, one element at a time."""
     rows, columns = x.shape
     grid = ceil_div(columns, TILE), ceil_div(rows, TILE)
     return Launch(transpose_elements.specialise(TYPE=type_of(x)), grid, (TILE, LINES), [x, y, rows, columns])
 
 
-def squares(x: Any, y: Any) -> Launch:
+def squares(x: Array, y: Array) -> Launch:
     """16 bytes at a time, where the sizes allow it."""
     rows, columns = x.shape
     if min(vector_of(columns, x, y), vector_of(rows, x, y)) == 1:
@@ -37,7 +41,7 @@ def torch_baseline(torch: Any, x: Any, y: Any) -> Callable[[], Any]:
     return lambda: y.copy_(x.t())
 
 
-def expression(torch: Any, x: Any, y: Any) -> Any:
+def expression(torch: Any, x: Any, y: Array) -> Any:
     """The same as an expression."""
     return x.t().contiguous()
 
@@ -47,7 +51,7 @@ def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
     return {"x": draw.normal((rows, columns), type), "y": draw.empty((columns, rows), type)}
 
 
-def reference(xp: Any, x: Any, y: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, y: Array) -> Arrays:
     """Rows become columns."""
     return {"y": x.T}
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxlab.author import b16, b32, kernel, pointer, ptx, u32
 from ptxlab.kernels.parts.elements import SIZES, WIDEST, keep_what_is_read
 
@@ -60,8 +58,8 @@ def transpose_squares(
         ptx.ld.global_["L2::cache_hint"].v4.b32(source, policy, out=tuple(words), when=inside)
         lines.append(words)
         source += columns
-    for line, words in enumerate(turned(lines)):
-        tile.at(across * side + line, down ^ (across & 7), 0).v4[0] = words
+    for number, words in enumerate(turned(lines)):
+        tile.at(across * side + number, down ^ (across & 7), 0).v4[0] = words
     ptx.bar.sync(0)
 
     column = ptx.ctaid.x * extent + across * side
@@ -73,7 +71,7 @@ def transpose_squares(
         ptx.st.global_.v4.b32(start, words, when=(row < columns) & (column < rows))
 
 
-def turned(lines: list[list[Any]]) -> list[list[Any]]:
+def turned(lines: list[list[b32]]) -> list[list[b32]]:
     """The transpose of a square in registers. Words only change their names; halves are put together anew."""
     if len(lines) == 4:
         return [list(column) for column in zip(*lines, strict=True)]

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import load
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 256
 
@@ -21,19 +25,19 @@ def module() -> ir.Module:
     return load(Path(__file__).with_name("vector_addition.ptx"))
 
 
-def one_element(a: Any, b: Any, c: Any) -> Launch:
+def one_element(a: Array, b: Array, c: Array) -> Launch:
     """A thread for each element."""
     n = len(c)
     return Launch(module()["vector_addition"], ceil_div(n, BLOCK), BLOCK, [a, b, c, n])
 
 
-def four_elements(a: Any, b: Any, c: Any) -> Launch:
+def four_elements(a: Array, b: Array, c: Array) -> Launch:
     """A thread for each four elements, read and written as 16 bytes: the arrays start at a multiple of that."""
     n = len(c)
     return Launch(module()["vector_addition_by_four"], ceil_div(n, 4 * BLOCK), BLOCK, [a, b, c, n])
 
 
-def torch_baseline(torch: Any, a: Any, b: Any, c: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, a: Array, b: Array, c: Array) -> Callable[[], Any]:
     """What torch does."""
     return lambda: torch.add(a, b, out=c)
 
@@ -43,7 +47,7 @@ def arrays(draw: Draw, n: int) -> Arrays:
     return {"a": draw.normal(n, "f32"), "b": draw.normal(n, "f32"), "c": draw.empty(n, "f32")}
 
 
-def reference(xp: Any, a: Any, b: Any, c: Any) -> Arrays:
+def reference(xp: ModuleType, a: Array, b: Array, c: Array) -> Arrays:
     """The sum."""
     return {"c": a + b}
 

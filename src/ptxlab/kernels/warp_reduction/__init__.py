@@ -6,12 +6,16 @@ from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from string import Template
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab import ir
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.syntax import parse
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCK = 256
 ROWS = BLOCK // 32  # that a block sums
@@ -26,7 +30,7 @@ def kernel(way: str, type: str) -> ir.Function:
     return parse(text.substitute(add=add), name=f"{way}.ptx")["sum_rows"]
 
 
-def sum_rows(x: Any, sums: Any, way: str = "shuffle") -> Launch:
+def sum_rows(x: Array, sums: Array, way: str = "shuffle") -> Launch:
     """A warp for each row, its lanes' sums added in one of three ways: shuffle, redux, shared."""
     type = "s32" if "int32" in str(x.dtype) else "f32"
     if way == "redux" and type == "f32":
@@ -35,7 +39,7 @@ def sum_rows(x: Any, sums: Any, way: str = "shuffle") -> Launch:
     return Launch(kernel(way, type), ceil_div(rows, ROWS), BLOCK, [x, sums, rows, columns])
 
 
-def torch_baseline(torch: Any, x: Any, sums: Any) -> Callable[[], Any]:
+def torch_baseline(torch: Any, x: Array, sums: Array) -> Callable[[], Any]:
     """What torch does."""
     return lambda: torch.sum(x, dim=1, dtype=x.dtype, out=sums)
 
@@ -47,7 +51,7 @@ def arrays(draw: Draw, rows: int, columns: int, type: str) -> Arrays:
     return {"x": x, "sums": draw.empty(rows, type)}
 
 
-def reference(xp: Any, x: Any, sums: Any) -> Arrays:
+def reference(xp: ModuleType, x: Array, sums: Array) -> Arrays:
     """The sums."""
     return {"sums": x.sum(1)}
 

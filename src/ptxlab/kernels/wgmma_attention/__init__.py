@@ -8,13 +8,16 @@ the last of these only. The answer does not depend on the order in which blocks 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.wgmma_attention.kernel import specialize, specialize_packed
 from ptxlab.kernels.wgmma_attention.launches import attend, attend_packed, check, choose, workspace
 from ptxlab.kernels.wgmma_attention.problem import arrays, attended, packed, reference, sized, torch_baseline, work
 from ptxlab.launch.launches import Launch
 from ptxlab.measure import Entry
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 __all__ = [
     "arrays",
@@ -33,7 +36,9 @@ __all__ = [
 ]
 
 
-def start(starts: Any = None, units: Any = None, maps: Any = None, **given: Any) -> Launch | list[Launch]:
+def start(
+    starts: Array | None = None, units: Array | None = None, maps: Array | None = None, **given: Any
+) -> Launch | list[Launch]:
     """The launches of an entry's arrays; packed sequences have their length before their heads."""
     if starts is None:
         return attend(**given)

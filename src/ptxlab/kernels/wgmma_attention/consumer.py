@@ -6,14 +6,17 @@ While the tensor cores multiply the weights of a tile with its values, the threa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b32, f16, f32, ptx, s32, u32
+from ptxlab.author import Pointer, b32, f16, f32, pred, ptx, s32, u32
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.order import Found, Order, Received
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.softmax import Softmax, row_of
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
 
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 
@@ -21,7 +24,7 @@ COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 class Current:
     """The tile that is computed: what it is, the lane's first row, and its tile of keys, in registers."""
 
-    def __init__(self, found: Found, own: Any) -> None:
+    def __init__(self, found: Found, own: u32) -> None:
         self.own = own
         self.order, self.row, self.first = found.order, s32(), u32()
         self.keys = u32() if self.order.plan.packed else self.order.keys
@@ -33,7 +36,7 @@ class Current:
         """Continue with another tile."""
         self._set(other, other.start, other.block)
 
-    def _set(self, tile: Found | Current, start: Any, block: Any) -> None:
+    def _set(self, tile: Found | Current, start: u32, block: u32) -> None:
         self.row.set(tile.row)
         self.first.set(self.own + tile.row.view(u32))
         for register, value in (
@@ -50,7 +53,7 @@ class Current:
 class Consumer:
     """A warpgroup with 64 queries."""
 
-    def __init__(self, plan: Plan, stages: list[Any], tiles: Tiles, o: Any, lse: Any) -> None:
+    def __init__(self, plan: Plan, stages: list[Side], tiles: Tiles, o: Pointer, lse: Pointer) -> None:
         self.plan, self.tiles, self.o, self.lse = plan, tiles, o.generic, lse
         self.queries, self.keys, self.values = stages
         self.group = ptx.tid.x // GROUP - 1
@@ -71,7 +74,7 @@ class Consumer:
             self.run_apart(order, own)
         ptx.cp.async_.bulk.wait_group(0, when=ptx.tid.x % GROUP == 0)
 
-    def run_apart(self, order: Order, own: Any) -> None:
+    def run_apart(self, order: Order, own: u32) -> None:
         """One tile after the other."""
         upcoming, numbers = Found(order, ptx.ctaid.x), Received(order)
         with ptx.loop():
@@ -85,7 +88,7 @@ class Consumer:
             self.queries.release()
             ptx.leave_when(upcoming.number >= order.count)
 
-    def run_overlapped(self, order: Order, own: Any) -> None:
+    def run_overlapped(self, order: Order, own: u32) -> None:
         """The first scores of each tile, while the last values of the one before are multiplied."""
         upcoming, numbers = Found(order, ptx.ctaid.x), Received(order)
         tile = Current(upcoming, own)
@@ -146,7 +149,7 @@ class Consumer:
         self.values.release()
         self.store(tile, self.softmax.inverses())
 
-    def iterate(self, order: Order, tile: Current, end: Any, *, masked: bool) -> None:
+    def iterate(self, order: Order, tile: Current, end: u32, *, masked: bool) -> None:
         """The tiles of keys down to `end`: scores of one, and the sums of the one before."""
         with ptx.loop():
             ptx.leave_when(tile.block <= end)
@@ -165,7 +168,7 @@ class Consumer:
         self.await_sums(grows, factors)
         self.set_weights(packed or self.packed())
 
-    def finish_weights(self, packed: list[Any] | None) -> None:
+    def finish_weights(self, packed: list[b32] | None) -> None:
         """Nothing: ptxas may compute the weights before or after it waits for the sums."""
 
     def take_queries(self) -> None:
@@ -176,7 +179,7 @@ class Consumer:
         """The queries of a tile have been multiplied."""
         self.queries.release()
 
-    def await_sums(self, grows: Any, factors: list[Any] | None = None) -> None:
+    def await_sums(self, grows: pred, factors: list[f32] | None = None) -> None:
         """Wait for the sums, and scale them where a maximum has grown."""
         ptx.wgmma.wait_group.sync.aligned(0)
         self.values.release()
@@ -216,7 +219,7 @@ class Consumer:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[Any, list[Any]]:
+    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[pred, list[f32]]:
         """Turn scores into weights."""
         if masked:
             start = tile.block * self.plan.keys + self.column
@@ -232,16 +235,16 @@ class Consumer:
                     self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
         return self.softmax.weigh(self.scores)
 
-    def packed(self) -> list[Any]:
+    def packed(self) -> list[b32]:
         """Weights as the left operand of a product has them."""
         return [pack(self.plan.type, *self.scores[number:][:2]) for number in range(0, len(self.scores), 2)]
 
-    def set_weights(self, packed: list[Any]) -> None:
+    def set_weights(self, packed: list[b32]) -> None:
         """Write them where no product reads any more."""
         for weight, value in zip(self.weights, packed, strict=True):
             ptx.mov.b32(value, out=weight)
 
-    def store(self, work: Current, inverses: list[Any]) -> None:
+    def store(self, work: Current, inverses: list[f32]) -> None:
         """The answer: divided, rounded, through shared memory, and from there by TMA copies.
 
         These skip what is out of bounds. They run while the next tile is computed; before the memory is used again,
@@ -267,7 +270,7 @@ class Consumer:
                 COPY_BACK((there_is, there), tile.at(0, 0, self.group * plan.answer_step + box))
             ptx.cp.async_.bulk.commit_group()
 
-    def rounded(self, pair: int, inverse: Any) -> Any:
+    def rounded(self, pair: int, inverse: f32) -> Any:
         """Two neighbours of the answer."""
         low, high = (value * inverse for value in self.sums[pair : pair + 2])
         return pack(self.plan.type, low, high)

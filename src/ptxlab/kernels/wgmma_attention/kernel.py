@@ -9,9 +9,8 @@ one. Weights are never stored: they are the left operand in registers.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, b8, f32, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.consumer import Consumer
 from ptxlab.kernels.wgmma_attention.order import Order
@@ -80,7 +79,7 @@ def specialize_packed(plan: Plan) -> Kernel:
     return found
 
 
-def compute(plan: Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, lse: Any) -> None:
+def compute(plan: Plan, order: Order, maps: tuple[Pointer, ...], shared_by: u32, lse: Pointer) -> None:
     """The body of both kernels."""
     q, k, v, o = maps
     thread = ptx.tid.x

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ptxlab
 from ptxlab.kernels.mma_attention import half_of
@@ -13,6 +13,10 @@ from ptxlab.kernels.wgmma_attention.packed import LISTING_THREADS, MAP, RECORD, 
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, Plan
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+    from ptxlab.device.tensor_maps import TensorMap
+
 BLOCKS = 132  # as many as an H200 has SMs
 L2 = 32 << 20  # bytes of keys and values that are read together; an H200 has 50 MiB of L2
 TOGETHER = 64, 32  # heads at most whose tiles are computed together: of up to 64 elements, and of more
@@ -21,10 +25,10 @@ SHORT = 1024  # up to this length, tiles of 128 queries for heads of 64 elements
 
 
 def attend(
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
     counter: Any,
     causal: bool = False,
     window: int = 0,
@@ -48,7 +52,7 @@ def attend(
     return Launch(specialize(chosen), min(tiles, BLOCKS), chosen.threads, args, shared=chosen.shared)
 
 
-def tensor_maps(plan: Plan, q: Any, k: Any, v: Any, o: Any) -> list[Any]:
+def tensor_maps(plan: Plan, q: Array, k: Array, v: Array, o: Array) -> list[TensorMap]:
     """The tensor maps, of boxes whose rows are as wide as the swizzle."""
     return [
         ptxlab.tensor_map(array, box=(1, 1, rows, columns), swizzle=f"{columns * array.itemsize}B", l2_promotion="256B")
@@ -62,10 +66,10 @@ def tensor_maps(plan: Plan, q: Any, k: Any, v: Any, o: Any) -> list[Any]:
 
 
 def attend_packed(
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
     counter: Any,
     starts: tuple[Any, Any],
     sequences: int,
@@ -106,14 +110,14 @@ def workspace(shape: tuple[int, ...], sequences: int) -> tuple[int, int]:
     return 2 * MAP // 4 * sequences, RECORD * (most + 1)
 
 
-def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
+def check(q: Array, k: Array, v: Array, o: Array, causal: bool, window: int) -> None:
     """Refuse what the kernel does not do."""
     check_extents(q, k, v, o, causal, window)
     if len({half_of(array) for array in (q, k, v, o)}) > 1:
         raise UnsuitedError("queries, keys, values and the answer are of one type")
 
 
-def check_extents(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
+def check_extents(q: Array, k: Array, v: Array, o: Array, causal: bool, window: int) -> None:
     """Refuse arrays that do not fit together, and masks that the kernel does not have."""
     shapes = f"queries {tuple(q.shape)}, keys {tuple(k.shape)}, values {tuple(v.shape)}, answer {tuple(o.shape)}"
     ranks = {len(one.shape) for one in (q, k, v, o)}

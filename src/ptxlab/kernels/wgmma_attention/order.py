@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptxlab.author import ptx, s32, u32
+from ptxlab.author import Pointer, ptx, s32, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.plan import Plan
+
+if TYPE_CHECKING:
+    from ptxlab.kernels.wgmma_attention.consumer import Current
 
 
 class Work(NamedTuple):
@@ -15,7 +18,7 @@ class Work(NamedTuple):
     row: Any
     head: Any
     batch: Any
-    keys: Any
+    keys: u32
 
 
 class Order:
@@ -25,7 +28,7 @@ class Order:
     issued the copies of one: its producer counts in global memory, and hands the number to the consumers.
     """
 
-    def __init__(self, plan: Plan, counter: Any, sizes: tuple[Any, ...], together: Any, window: Any) -> None:
+    def __init__(self, plan: Plan, counter: Pointer, sizes: tuple[u32, ...], together: u32, window: u32) -> None:
         self.plan, self.counter, self.together, self.window = plan, counter, together, window
         self.queries, self.keys, self.heads, self.all_heads = sizes
         self.down = (self.queries + (plan.rows - 1)) // plan.rows
@@ -34,14 +37,14 @@ class Order:
             self.numbers = ptx.shared(u32, 2, name="numbers")
             self.pipeline = ptx.barrier_pipeline(2, fills=1, reads=plan.groups * GROUP, when=ptx.tid.x == 0)
 
-    def work(self, number: Any) -> Work:
+    def work(self, number: u32) -> Work:
         """The tile of a number."""
         down, head = self.divide(number)
         if self.plan.causal:
             down = (self.down - 1) - down
         return Work((down * self.plan.rows).view(s32), head % self.heads, head // self.heads, self.keys)
 
-    def divide(self, number: Any) -> tuple[Any, Any]:
+    def divide(self, number: u32) -> tuple[u32, u32]:
         """The row of tiles of a number, and its head among all."""
         size = self.together * self.down
         section, within = number // size, number % size
@@ -49,15 +52,15 @@ class Order:
         heads = ptx.min.u32(self.all_heads - first, self.together)
         return within // heads, first + within % heads
 
-    def span(self, tile: Any) -> tuple[Any, Any]:
+    def span(self, tile: Found) -> tuple[u32, u32]:
         """The tiles of keys that a tile attends to: the first, and the one after the last."""
         return self.plan.span(tile.row.view(u32), tile.keys, self.window)
 
-    def queries_at(self, tile: Any) -> tuple[Any, Any, Any]:
+    def queries_at(self, tile: Current | Found) -> tuple[s32, u32, u32]:
         """Row, head and batch of the queries in memory."""
         return tile.row, tile.head, tile.batch
 
-    def keys_at(self, tile: Any) -> tuple[Any, Any]:
+    def keys_at(self, tile: Found) -> tuple[u32, u32]:
         """The row of the first key of the sequence, and its batch."""
         return u32(0), tile.batch
 
@@ -65,11 +68,11 @@ class Order:
         """Where the log-sum-exp of a row is, and how many rows there are."""
         return (tile.batch * self.heads + tile.head) * self.queries + row, self.queries
 
-    def values_map(self, tile: Any, whole: Any) -> Any:
+    def values_map(self, tile: Found, whole: Pointer) -> Any:
         """The map of the values of the sequence."""
         return whole
 
-    def answer_map(self, tile: Any, whole: Any) -> Any:
+    def answer_map(self, tile: Current, whole: Pointer) -> Any:
         """The map of the answer of the sequence."""
         return whole
 
@@ -77,13 +80,13 @@ class Order:
 class Found:
     """A tile by its number, in registers: finding it takes divisions, for which there is time while products run."""
 
-    def __init__(self, order: Order, number: Any) -> None:
+    def __init__(self, order: Order, number: u32) -> None:
         self.order = order
         self.number, self.row, self.head, self.batch = u32(), s32(), u32(), u32()
         self.keys = u32() if order.plan.packed else order.keys
         self.find(number)
 
-    def find(self, number: Any) -> None:
+    def find(self, number: u32) -> None:
         """Find the tile of a number; one of `count` or more is not a tile."""
         self.number.set(number)
         self.set(self.order.work(self.number))
@@ -102,7 +105,7 @@ class Dealt:
         self.side = order.pipeline.producer() if order.plan.is_counted else None
         self.number.set(ptx.ctaid.x)
 
-    def draw(self) -> Any:
+    def draw(self) -> u32:
         """The next number; the block that counts last sets the counter back."""
         if self.side is None:
             self.number += ptx.nctaid.x
@@ -111,7 +114,7 @@ class Dealt:
         ptx.st.relaxed.gpu["global"].u32(self.order.counter, 0, when=counted == self.order.count - 1)
         return counted + ptx.nctaid.x
 
-    def hand(self, number: Any) -> None:
+    def hand(self, number: u32) -> None:
         """Hand a number to the consumers."""
         if self.side is not None:
             self.side.wait()

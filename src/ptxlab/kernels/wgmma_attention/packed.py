@@ -8,12 +8,16 @@ zeros, and copies of the answer leave it as it is.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b8, f32, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, Scalar, b8, b32, f32, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.kernels.parts.reductions import prefix_sum
 from ptxlab.kernels.wgmma_attention.order import Order, Work
 from ptxlab.kernels.wgmma_attention.plan import Plan
+
+if TYPE_CHECKING:
+    from ptxlab.kernels.wgmma_attention.consumer import Current
+    from ptxlab.kernels.wgmma_attention.order import Found
 
 LISTING_THREADS = 1024  # of the block that lists tiles
 LANES = 32
@@ -35,7 +39,13 @@ class PackedOrder(Order):
     """Tiles by number: `together` heads, one record of the list after the other."""
 
     def __init__(
-        self, plan: Plan, counter: Any, sizes: tuple[Any, ...], together: Any, window: Any, lists: tuple[Any, Any]
+        self,
+        plan: Plan,
+        counter: Pointer,
+        sizes: tuple[u32, ...],
+        together: u32,
+        window: u32,
+        lists: tuple[Pointer, Pointer],
     ) -> None:
         super().__init__(plan, counter, sizes, together, window)
         self.units, self.maps = lists
@@ -44,22 +54,22 @@ class PackedOrder(Order):
         self.count = self.down * self.all_heads
         ptx.exit(when=ptx.ctaid.x >= self.count)  # the list may have fewer tiles than there are blocks
 
-    def work(self, number: Any) -> Work:
+    def work(self, number: u32) -> Work:
         """The tile of a number; it has the address of its record for a batch."""
         down, head = self.divide(number)
         record = (ptx.min.u32(down, self.down - 1) + 1) * RECORD
         row, keys = self.field(record, 0), self.field(record, 5)
         return Work(row.view(s32), head, record, keys)
 
-    def field(self, record: Any, number: int) -> Any:
+    def field(self, record: u32, number: int) -> u32:
         """A number of a record."""
         return ptx.ld["global"].u32(self.units + record + number)
 
-    def queries_at(self, tile: Any) -> tuple[Any, Any, Any]:
+    def queries_at(self, tile: Current | Found) -> tuple[s32, u32, u32]:
         """Row, head and batch of the queries in memory."""
         return tile.row + self.field(tile.batch, 2).view(s32), tile.head, u32(0)
 
-    def keys_at(self, tile: Any) -> tuple[Any, Any]:
+    def keys_at(self, tile: Found) -> tuple[u32, u32]:
         """The row of the first key of the sequence, and its batch."""
         return self.field(tile.batch, 4), u32(0)
 
@@ -67,15 +77,15 @@ class PackedOrder(Order):
         """Where the log-sum-exp of a row is, and how many rows there are."""
         return tile.head * self.queries + self.field(tile.batch, 2) + row, self.field(tile.batch, 3)
 
-    def values_map(self, tile: Any, whole: Any) -> Any:
+    def values_map(self, tile: Found, whole: Pointer) -> Any:
         """The map of the values of the sequence."""
         return self._map(tile, VALUES)
 
-    def answer_map(self, tile: Any, whole: Any) -> Any:
+    def answer_map(self, tile: Current, whole: Pointer) -> Any:
         """The map of the answer of the sequence."""
         return self._map(tile, ANSWERS)
 
-    def _map(self, tile: Any, which: int) -> Any:
+    def _map(self, tile: Current | Found, which: int) -> Scalar:
         found = self.maps.address + ptx.mul.wide.u32(self.field(tile.batch, 1), 2 * MAP) + which
         ACQUIRE(found, MAP)
         return found
@@ -136,7 +146,7 @@ def list_tiles(plan: Plan) -> Kernel:
 class Range:
     """The rows of a sequence; one without rows is after all others."""
 
-    def __init__(self, starts: Any, sequence: Any, rows: Any) -> None:
+    def __init__(self, starts: Pointer, sequence: u32, rows: u32) -> None:
         start, end = (ptx.min.u32(ptx.ld["global"].s32(starts + sequence + next).view(u32), rows) for next in (0, 1))
         self.length = ptx.max.u32(start, end) - start
         self.start = ptx.selp.u32(rows, start, self.length == 0)
@@ -146,7 +156,7 @@ class Range:
 class Listed:
     """What the block lists: each warp has every so many sequences, each lane every so many tiles of one."""
 
-    def __init__(self, plan: Plan, starts: tuple[Any, Any], sizes: tuple[Any, Any, Any], window: Any) -> None:
+    def __init__(self, plan: Plan, starts: tuple[Pointer, Pointer], sizes: tuple[u32, u32, u32], window: u32) -> None:
         self.plan, self.starts, self.window = plan, starts, window
         self.count, self.queries, self.keys = sizes
 
@@ -169,7 +179,7 @@ class Listed:
                 yield [row, sequence, query.start, query.length, key.start, key.length], bucket
 
 
-def add_up(counts: Any) -> Any:
+def add_up(counts: Pointer) -> b32:
     """Replace the number of tiles in each bucket by that in all before; a warp does it. Return the number of all."""
     each = BUCKETS // LANES
     places = [counts.at(ptx.laneid * each + number) for number in range(each)]
@@ -183,7 +193,7 @@ def add_up(counts: Any) -> Any:
     return ptx.shfl.sync.idx.b32(running, LANES - 1, 31, -1)
 
 
-def shorten(template: Any, there: Any, end: Any) -> None:
+def shorten(template: Pointer, there: Pointer, end: u32) -> None:
     """Make a tensor map in global memory that ends at a row; a warp does it."""
     word = ptx.ld.b32(template.generic + ptx.mul.wide.u32(ptx.laneid, 4))
     ptx.st["global"].b32(there + ptx.laneid * 4, word)

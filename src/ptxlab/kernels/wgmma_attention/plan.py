@@ -111,7 +111,7 @@ class Plan:
         """
         return self.causal or self.packed or self.size <= 64
 
-    def span(self, row: Any, keys: Any, window: Any) -> tuple[Any, Any]:
+    def span(self, row: u32, keys: u32, window: u32) -> tuple[u32, u32]:
         """The tiles of keys that the tile at a row attends to: the first, and the one after the last; one at least."""
         start, end = u32(0), ptx.max.u32((keys + (self.keys - 1)) // self.keys, 1)
         if self.causal:
@@ -121,7 +121,7 @@ class Plan:
         return start, end
 
     @staticmethod
-    def above(row: Any, window: Any) -> Any:
+    def above(row: u32, window: u32) -> u32:
         """The key a window before a row, or the first."""
         return ptx.max.u32(row, window) - window
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from itertools import pairwise, product
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.parts.torch_baselines import torch_attention
 from ptxlab.kernels.wgmma_attention.launches import workspace
 from ptxlab.launch.launches import Arrays, UnsuitedError
 from ptxlab.measure import Draw, Work
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 LONG = 4096  # up to so many queries torch's flash backend is timed, too: above, it takes twice the time of the others
 
@@ -59,7 +63,16 @@ def arrays(
 
 
 def reference(
-    xp: Any, q: Any, k: Any, v: Any, o: Any, counter: Any, causal: bool, window: int, starts: Any = None, **_: Any
+    xp: ModuleType,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
+    counter: Array,
+    causal: bool,
+    window: int,
+    starts: Array | None = None,
+    **_: Any,
 ) -> Arrays:
     """The formula, head by head."""
     answer = xp.empty_like(q)
@@ -70,7 +83,7 @@ def reference(
     return {"o": answer}
 
 
-def heads_of(q: Any, k: Any, starts: Any) -> Iterator[tuple[Any, Any]]:
+def heads_of(q: Array, k: Array, starts: Array | None) -> Iterator[tuple[Any, Any]]:
     """Each head of queries of each sequence, and the head of its keys, as indices."""
     if starts is None:
         shared_by = q.shape[1] // k.shape[1]
@@ -81,7 +94,7 @@ def heads_of(q: Any, k: Any, starts: Any) -> Iterator[tuple[Any, Any]]:
         yield (slice(start, end), head), (slice(start, end), head // (q.shape[1] // k.shape[1]))
 
 
-def attended(xp: Any, scores: Any, causal: bool, window: int) -> Any:
+def attended(xp: ModuleType, scores: Array, causal: bool, window: int) -> Any:
     """The scores of a head, −∞ where a query does not attend to a key."""
     if not causal:
         return scores

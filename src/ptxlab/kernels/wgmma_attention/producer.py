@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import ptx, s32, u32
+from ptxlab.author import Pointer, ptx, s32, u32, u64
 from ptxlab.kernels.wgmma_attention.order import Dealt, Found, Order
 from ptxlab.kernels.wgmma_attention.plan import GROUP_ROWS, Plan
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
 
 COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
 
@@ -15,7 +19,9 @@ COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::c
 class Producer:
     """One thread that issues all copies, in the order in which consumers read."""
 
-    def __init__(self, plan: Plan, stages: list[Any], tiles: Tiles, q: Any, k: Any, v: Any, shared_by: Any) -> None:
+    def __init__(
+        self, plan: Plan, stages: list[Side], tiles: Tiles, q: Pointer, k: Pointer, v: Pointer, shared_by: u32
+    ) -> None:
         self.plan, self.tiles, self.shared_by = plan, tiles, shared_by
         self.queries, self.keys, self.values = stages
         self.maps = q.generic, k.generic, v.generic
@@ -64,7 +70,7 @@ class Producer:
         self.copy(self.keys, self.tiles.k, self.maps[1], (row, *there))
         return row, first, tile.order.values_map(tile, self.maps[2]), there
 
-    def copy_both(self, row: Any, values: Any, there: tuple[Any, Any]) -> None:
+    def copy_both(self, row: s32, values: Pointer | u64, there: tuple[u32, u32]) -> None:
         """The keys before a row, and the values from it on; the row is then that of these keys."""
         self.copy(self.keys, self.tiles.k, self.maps[1], (row - self.plan.keys, *there))
         self.copy(self.values, self.tiles.v, values, (row, *there))
@@ -82,7 +88,7 @@ class Producer:
             COPY(self.tiles.q.at(0, 0, copy), (self.maps[0], at), stage.barrier)
         stage.advance()
 
-    def copy(self, stage: Any, tile: Any, source: Any, there: tuple[Any, ...]) -> None:
+    def copy(self, stage: Side, tile: Tile, source: Pointer | u64, there: tuple[Any, ...]) -> None:
         """Fill a stage as soon as it is empty."""
         plan, (row, head, batch) = self.plan, there
         is_keys = stage is self.keys

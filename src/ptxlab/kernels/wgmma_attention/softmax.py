@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ptxlab.author import f32, ptx
+from ptxlab.author import f32, pred, ptx, s32
 from ptxlab.kernels.mma_attention.softmax import ALL, combine, exchange
 
 ROWS = 2  # of a lane
@@ -38,7 +38,9 @@ class Softmax:
             maximum.set(self.least)
             total.set(0.0)
 
-    def mask(self, scores: list[Any], offsets: Any, starts: list[Any] | None, ends: list[Any]) -> None:
+    def mask(
+        self, scores: list[f32], offsets: tuple[tuple[int, int], ...], starts: list[s32] | None, ends: list[s32]
+    ) -> None:
         """Mask the keys of each row after its end, and up to its start; all are counted from the lane's first."""
         for number, (score, (_, right)) in enumerate(zip(scores, offsets, strict=True)):
             row = row_of(number)
@@ -46,7 +48,7 @@ class Softmax:
             if starts is not None:
                 ptx.mov.f32(-math.inf, out=score, when=starts[row] >= right)
 
-    def weigh(self, scores: list[Any]) -> tuple[Any, list[Any]]:
+    def weigh(self, scores: list[f32]) -> tuple[pred, list[f32]]:
         """Replace scores by weights and count them.
 
         Return whether what was summed before is to be scaled, the same in all lanes of a warp, and by which factors.
@@ -57,7 +59,7 @@ class Softmax:
         any_grows = ptx.vote.sync.any.pred(grows[0] | grows[1], ALL)
         return any_grows, self.weigh_rows(rows, grown)
 
-    def weigh_rows(self, rows: list[list[Any]], grown: list[Any]) -> list[Any]:
+    def weigh_rows(self, rows: list[list[f32]], grown: list[f32]) -> list[f32]:
         """Replace the scores of rows with such maxima by weights; return the factors."""
         factors = []
         for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
@@ -69,26 +71,26 @@ class Softmax:
             factors.append(factor)
         return factors
 
-    def raise_two(self, own: list[Any], offset: Any) -> None:
+    def raise_two(self, own: list[f32], offset: f32) -> None:
         """Replace the scores of a row by 2 to the power of each, scaled and with the offset."""
         for score in own:
             ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
 
-    def count(self, total: Any, factor: Any, own: list[Any]) -> None:
+    def count(self, total: f32, factor: f32, own: list[f32]) -> None:
         """Add the weights of a row to its total."""
         ptx.fma.rn.f32(total, factor, combine(ptx.add.rn.f32, own), out=total)
 
-    def offset(self, maximum: Any) -> Any:
+    def offset(self, maximum: f32) -> Any:
         """What is added to a scaled score: the weight of the maximum is 1."""
         return maximum * -self.scale
 
-    def _maximum(self, own: list[Any], old: Any) -> Any:
+    def _maximum(self, own: list[f32], old: f32) -> f32:
         most = combine(ptx.max.f32, own)
         for distance in (1, 2):
             most = ptx.max.f32(most, exchange(most, distance))
         return ptx.max.f32(most, old)
 
-    def inverses(self) -> list[Any]:
+    def inverses(self) -> list[f32]:
         """What sums are to be multiplied with in the end; 0 for a row that attends to no key."""
         totals = [whole(total) for total in self.totals]
         return [ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0) for total in totals]
@@ -99,7 +101,7 @@ class Softmax:
         return [ptx.fma.rn.f32(top, self.scale, ptx.lg2.approx.f32(total)) * math.log(2) for top, total in both]
 
 
-def whole(total: Any) -> Any:
+def whole(total: f32) -> f32:
     """The sum over the four lanes of a row."""
     for distance in (1, 2):
         total = total + exchange(total, distance)

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +36,9 @@ from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
 from ptxlab.measure.checking import as_float64
 
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+
 __all__ = [
     "arrays",
     "check",
@@ -55,7 +59,9 @@ ROWS = ("q", "k", "v", "o", "do", "dq", "dk", "dv")
 MEMORY = ("sums", "offsets", "totals", "turns")
 
 
-def start(starts: Any = None, maps: Any = None, owners: Any = None, **given: Any) -> list[Launch]:
+def start(
+    starts: Array | None = None, maps: Array | None = None, owners: Array | None = None, **given: Any
+) -> list[Launch]:
     """The launches of an entry's arrays; packed sequences have their length before their heads."""
     if starts is None:
         return differentiate(**given)
@@ -66,7 +72,7 @@ def start(starts: Any = None, maps: Any = None, owners: Any = None, **given: Any
 
 
 def torch_baseline(
-    backend: str, torch: Any, causal: bool, window: int, starts: Any = None, **arrays: Any
+    backend: str, torch: Any, causal: bool, window: int, starts: Array | None = None, **arrays: Any
 ) -> Callable[[], Any]:
     """The gradients by one of torch's backends; the forward pass is not measured."""
     if window:
@@ -123,7 +129,9 @@ def arrays(
     return {**given, "o": o, "lse": lse, **space, **{f"d{name}": draw.empty(shapes[name], type) for name in "qkv"}}
 
 
-def each_head(xp: Any, q: Any, k: Any, v: Any, causal: bool, window: int, starts: Any) -> Iterator[tuple[Any, ...]]:
+def each_head(
+    xp: ModuleType, q: Array, k: Array, v: Array, causal: bool, window: int, starts: Array | None
+) -> Iterator[tuple[Any, ...]]:
     """Where each head of queries and its keys are, and of each its weights, and the log-sum-exp of its rows."""
     for at, own in heads_of(q, k, starts):
         scores = attended(xp, q[at] @ k[own].T / math.sqrt(q.shape[-1]), causal, window)
@@ -134,7 +142,15 @@ def each_head(xp: Any, q: Any, k: Any, v: Any, causal: bool, window: int, starts
 
 
 def reference(
-    xp: Any, q: Any, k: Any, v: Any, do: Any, causal: bool, window: int, starts: Any = None, **others: Any
+    xp: ModuleType,
+    q: Array,
+    k: Array,
+    v: Array,
+    do: Array,
+    causal: bool,
+    window: int,
+    starts: Any = None,
+    **others: Any,
 ) -> Arrays:
     """The gradients, head by head."""
     dq, dk, dv = xp.empty_like(q), xp.zeros_like(k), xp.zeros_like(v)

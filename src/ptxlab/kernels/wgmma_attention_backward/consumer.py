@@ -8,13 +8,17 @@ sums over keys of both warpgroups: for it the gradient of the scores goes throug
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b32, f16, f32, ptx, s32, u32, u64
+from ptxlab.author import Pointer, b32, f16, f32, ptx, s32, u32, u64
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention.softmax import row_of
 from ptxlab.kernels.wgmma_attention_backward.order import QueryStep, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, STAGES, Plan, Tiles
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import BarrierPipeline
+    from ptxlab.author.tiles import Tile
 
 COPY_BACK = ptx.cp.async_.bulk.tensor["4d"]["global"]["shared::cta"].bulk_group
 BOTH, OWN = 1, 2  # barriers of all consumers, and of each warpgroup
@@ -24,7 +28,9 @@ FAR = 1 << 30  # more than any number of queries
 class Consumer:
     """A warpgroup with 64 keys."""
 
-    def __init__(self, plan: Plan, work: Work, tiles: Tiles, pipelines: list[Any], dq: Any, turns: Any) -> None:
+    def __init__(
+        self, plan: Plan, work: Work, tiles: Tiles, pipelines: list[BarrierPipeline], dq: Pointer, turns: Pointer
+    ) -> None:
         self.plan, self.work, self.tiles, self.turns = plan, work, tiles, turns
         self.queries, self.gradients = pipelines
         self.group, self.warp, self.thread = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP
@@ -42,7 +48,7 @@ class Consumer:
         self.dq = dq + (work.part * GROUPS + self.group) * (plan.rows * plan.own // GROUPS) + self.thread * 4
         self.turn = u32(0)  # counts tiles of queries: stages follow from it
 
-    def run(self, once: Any, dk: Any, dv: Any) -> None:
+    def run(self, once: list[Pointer], dk: Pointer | None, dv: Pointer | None) -> None:
         """Sum over all queries, and store."""
         for barrier in once:
             await_phase(barrier, 0)
@@ -75,15 +81,15 @@ class Consumer:
         ptx.wgmma.wait_group.sync.aligned(0)
         self.release(self.queries)
 
-    def stage(self) -> Any:
+    def stage(self) -> u32:
         """Where the tile is."""
         return self.turn % STAGES
 
-    def wait(self, pipeline: Any) -> None:
+    def wait(self, pipeline: BarrierPipeline) -> None:
         """Wait until the tile is there."""
         await_phase(pipeline.filled.at(self.stage()), self.turn // STAGES & 1)
 
-    def release(self, pipeline: Any) -> None:
+    def release(self, pipeline: BarrierPipeline) -> None:
         """The warp is done with the tile."""
         ptx.mbarrier.arrive.shared.b64(pipeline.emptied.at(self.stage()), when=ptx.laneid == 0)
 
@@ -97,7 +103,7 @@ class Consumer:
         self.wait(self.gradients)
         self.multiply(self.dp, self.tiles.v, self.tiles.do)
 
-    def multiply(self, sums: list[Any], keys: Any, queries: Any) -> None:
+    def multiply(self, sums: list[f32], keys: Tile, queries: Tile) -> None:
         """The warpgroup's rows of one tile times those of another."""
         plan = self.plan
         left = ptx.descriptor(keys, copy=self.group)
@@ -130,7 +136,7 @@ class Consumer:
         for number in range(0, len(self.ds), 4):
             self.part.transposed.store(at.move(rows=4 * number), self.ds[number:][:4])
 
-    def columns(self, memory: Any) -> Any:
+    def columns(self, memory: Pointer) -> Any:
         """Each element of the lane's scores, and the number that `memory` has for its query."""
         first = memory.at(self.stage() * self.plan.rows + self.column)
         for number in range(0, len(self.scores), 4):
@@ -138,7 +144,7 @@ class Consumer:
             for element in range(4):
                 yield number + element, pair[element % 2]
 
-    def round(self, values: list[Any], out: list[Any]) -> None:
+    def round(self, values: list[f32], out: list[b32]) -> None:
         """Pairs of numbers, rounded, as the left operand of a product has them."""
         for number, register in enumerate(out):
             ptx.mov.b32(pack(self.plan.type, *values[2 * number :][:2]), out=register)
@@ -172,7 +178,7 @@ class Consumer:
         """The gradient of the keys: that of the scores times queries."""
         self.add(self.dk, self.ds, self.tiles.q)
 
-    def add(self, sums: list[Any], weights: list[Any], queries: Any) -> None:
+    def add(self, sums: list[f32], weights: list[b32], queries: Tile) -> None:
         """Add a product with a tile, whose rows are summed over."""
         plan = self.plan
         first = self.stage() * plan.boxes + self.work.part * (plan.own // BOX)
@@ -229,7 +235,7 @@ class Consumer:
             ptx.repeat_when(ptx.ld.acquire.gpu["global"].u32(self.turn_of(step)) != before)
         ptx.barrier.sync.aligned(BOTH, GROUPS * GROUP)
 
-    def store(self, tile: Any, sums: list[Any], target: Any, scale: float) -> None:
+    def store(self, tile: Tile, sums: list[f32], target: Pointer | u64, scale: float) -> None:
         """A gradient: scaled, rounded, through the memory of what it is the gradient of, and from there by TMA copies.
 
         These skip what is out of bounds.
@@ -256,7 +262,7 @@ class Consumer:
             ptx.cp.async_.bulk.commit_group()
 
 
-def await_phase(barrier: Any, parity: Any) -> None:
+def await_phase(barrier: Pointer, parity: int | u32) -> None:
     """Wait for a phase of a barrier."""
     with ptx.loop():
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, parity))

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
-from ptxlab.author import Kernel, b64, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, b64, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.parts.warpgroups import GROUP, start_block
 from ptxlab.kernels.wgmma_attention_backward.consumer import Consumer
 from ptxlab.kernels.wgmma_attention_backward.order import Work
@@ -54,7 +53,9 @@ def specialize(plan: Plan) -> Kernel:
     return found
 
 
-def compute(plan: Plan, maps: tuple[Any, ...], find: Callable[[], Work], memory: tuple[Any, ...]) -> None:
+def compute(
+    plan: Plan, maps: tuple[Pointer | None, ...], find: Callable[[], Work], memory: tuple[Pointer, ...]
+) -> None:
     """The body of both; `find` finds the keys of this block."""
     q, k, v, do, dk, dv = maps
     dq, lse, d, turns = memory

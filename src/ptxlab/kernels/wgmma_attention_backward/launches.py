@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from heapq import heapreplace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ptxlab
 from ptxlab.kernels import wgmma_attention
@@ -18,6 +18,10 @@ from ptxlab.kernels.wgmma_attention_backward.packed_kernels import KERNELS, spec
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, KEYS, THREADS, Plan, width_of
 from ptxlab.kernels.wgmma_attention_backward.rows import ROW_THREADS, VECTOR, add_shares, convert, prepare
 from ptxlab.launch.launches import Launch, ceil_div
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
+    from ptxlab.device.tensor_maps import TensorMap
 
 MOST_PARTS = 2  # blocks that share the columns of a tile of keys
 L2 = 32 << 20  # bytes that blocks read and add to together; an H200 has 50 MiB of L2
@@ -88,18 +92,18 @@ def differentiate(
 
 
 def differentiate_packed(
-    q: Any,
-    k: Any,
-    v: Any,
-    o: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    o: Array,
     lse: Any,
-    do: Any,
-    dq: Any,
-    dk: Any,
-    dv: Any,
+    do: Array,
+    dq: Array,
+    dk: Array,
+    dv: Array,
     starts: tuple[Any, Any],
     sequences: int,
-    memory: tuple[Any, ...],
+    memory: tuple[Array, ...],
     causal: bool = False,
     window: int = 0,
     ordered: bool = False,
@@ -160,12 +164,12 @@ def packed_workspace(queries: Any, keys: Any, sequences: int, rows: int) -> list
     ]
 
 
-def map_of(array: Any, rows: int) -> Any:
+def map_of(array: Array, rows: int) -> TensorMap:
     """The tensor map of an array, for copies of so many rows."""
     return ptxlab.tensor_map(array, box=(1, 1, rows, BOX), swizzle="128B", l2_promotion="256B")
 
 
-def check(q: Any, k: Any, v: Any, o: Any, causal: bool, window: int) -> None:
+def check(q: Array, k: Array, v: Array, o: Array, causal: bool, window: int) -> None:
     """Refuse what the kernels do not do."""
     wgmma_attention.check(q, k, v, o, causal, window)
 

@@ -17,7 +17,7 @@ class Work:
     """
 
     def __init__(
-        self, plan: Plan, sizes: tuple[Any, ...], shared_by: Any, together: Any, window: Any, shares: Any = None
+        self, plan: Plan, sizes: tuple[u32, ...], shared_by: u32, together: u32, window: u32, shares: u32 | None = None
     ) -> None:
         self.plan, self.shared_by, self.window = plan, shared_by, window
         self.queries, self.keys, heads, all_heads = sizes
@@ -49,11 +49,11 @@ class Work:
             self.first, after = (self.count * number // shares for number in (share, share + 1))
             self.count = after - self.first
 
-    def count_tiles(self) -> tuple[Any, Any]:
+    def count_tiles(self) -> tuple[u32, u32]:
         """How many tiles of queries a head has, and how many of keys."""
         return (self.queries + (self.plan.rows - 1)) // self.plan.rows, (self.keys + (KEYS - 1)) // KEYS
 
-    def find(self, tile: Any) -> Any:
+    def find(self, tile: u32) -> u32:
         """The first key of a tile of keys."""
         return tile * KEYS
 
@@ -90,7 +90,7 @@ class QueryStep:
         ptx.mov.u32(self.work.start, out=self.tile, when=is_over)
 
     @property
-    def number(self) -> Any:
+    def number(self) -> u32:
         """The tile among those of all heads."""
         work = self.work
         return (work.first_query_head + self.head) * work.tiles + work.first_tile + self.tile

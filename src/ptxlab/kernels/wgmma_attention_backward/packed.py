@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ptxlab.author import ptx, u32
+from ptxlab.author import Pointer, Scalar, ptx, u32
 from ptxlab.kernels.wgmma_attention.packed import ACQUIRE, LANES, MAP, Range, shorten
 from ptxlab.kernels.wgmma_attention_backward.order import Work
 from ptxlab.kernels.wgmma_attention_backward.plan import KEYS, Plan
@@ -29,24 +29,26 @@ def capacity(rows: int, sequences: int, size: int) -> int:
 class Sequences:
     """Where sequences are, and which one a tile is of."""
 
-    def __init__(self, sizes: tuple[Any, Any], starts: tuple[Any, Any], count: Any, tables: tuple[Any, Any]) -> None:
+    def __init__(
+        self, sizes: tuple[u32, u32], starts: tuple[Pointer, Pointer], count: u32, tables: tuple[Pointer, Pointer]
+    ) -> None:
         self.sizes, self.starts, self.count = sizes, starts, count
         self.owners, self.maps = tables
 
-    def tiles(self, which: int, size: int) -> Any:
+    def tiles(self, which: int, size: int) -> u32:
         """How many numbers there are for tiles of queries, which are 0, or of keys, which are 1."""
         return self.sizes[which] // size + self.count
 
-    def range(self, which: int, sequence: Any) -> Range:
+    def range(self, which: int, sequence: u32) -> Range:
         """The queries or the keys of a sequence."""
         return Range(self.starts[which], sequence, self.sizes[which])
 
-    def first(self, which: int, sequence: Any, size: int) -> Any:
+    def first(self, which: int, sequence: u32, size: int) -> u32:
         """The number of the first tile of a sequence."""
         start = ptx.ld["global"].s32(self.starts[which] + sequence).view(u32)
         return ptx.min.u32(start, self.sizes[which]) // size + sequence
 
-    def map(self, sequence: Any, name: str) -> Any:
+    def map(self, sequence: u32 | None, name: str) -> Scalar:
         """The address of one of its tensor maps."""
         found = self.maps.address + ptx.mul.wide.u32(sequence, MAPS) + NAMES.index(name) * MAP
         ACQUIRE(found, MAP)
@@ -57,16 +59,16 @@ class PackedWork(Work):
     """The same for a tile of keys of one of the sequences; blocks without keys exit."""
 
     def __init__(
-        self, plan: Plan, sequences: Sequences, heads: Any, shared_by: Any, together: Any, window: Any
+        self, plan: Plan, sequences: Sequences, heads: u32, shared_by: u32, together: u32, window: u32
     ) -> None:
         self.sequences = sequences
         super().__init__(plan, (*sequences.sizes, heads, heads), shared_by, together, window)
 
-    def count_tiles(self) -> tuple[Any, Any]:
+    def count_tiles(self) -> tuple[u32, u32]:
         """Tiles of queries and of keys that have numbers."""
         return self.sequences.tiles(0, self.plan.rows), self.sequences.tiles(1, KEYS)
 
-    def find(self, tile: Any) -> Any:
+    def find(self, tile: u32) -> u32:
         """The first key of a tile, counted in its sequence."""
         sequences = self.sequences
         self.sequence = ptx.ld["global"].u32(sequences.owners + self.tiles + tile)
@@ -82,7 +84,7 @@ class PackedWork(Work):
         return self.sequences.map(self.sequence, name)
 
 
-def list_sequences(plan: Plan, sequences: Sequences, templates: tuple[Any, ...]) -> None:
+def list_sequences(plan: Plan, sequences: Sequences, templates: tuple[Pointer, ...]) -> None:
     """Make tensor maps, and say which sequence a tile is of: a warp for each sequence."""
     sequence = ptx.ctaid.x * (LISTING_THREADS // LANES) + ptx.tid.x // LANES
     ptx.exit(when=sequence >= sequences.count)

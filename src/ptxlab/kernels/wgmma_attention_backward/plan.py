@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.author import b16, f32, ptx
 from ptxlab.kernels.parts.warpgroups import GROUP
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import Tile
 
 BOX = 64  # columns that one copy moves: 128 bytes, the width of the swizzle
 GROUPS = 2  # warpgroups that multiply
@@ -108,7 +111,7 @@ class Tiles:
     def __init__(self, plan: Plan) -> None:
         memory: Any = ptx.dynamic_shared(b16, align=1024)
 
-        def cut(rows: int, copies: int) -> Any:
+        def cut(rows: int, copies: int) -> Tile:
             nonlocal memory
             found = ptx.tile(b16, rows, BOX, swizzle="128B", copies=copies, at=memory)
             memory = memory + copies * rows * BOX

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import ptx, s32
+from ptxlab.author import Pointer, ptx, s32, u64
 from ptxlab.kernels.wgmma_attention_backward.order import QueryStep, Work
 from ptxlab.kernels.wgmma_attention_backward.plan import BOX, GROUP_KEYS, GROUPS, KEYS, Plan, Tiles
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
 
 COPY = ptx.cp.async_.bulk.tensor["4d"]["shared::cluster"]["global"]["mbarrier::complete_tx::bytes"]
 NAMES = ("q", "k", "v", "do")
@@ -16,12 +20,14 @@ COPY_ROW = ptx.cp.async_.bulk["shared::cluster"]["global"]["mbarrier::complete_t
 class Producer:
     """The thread that issues the copies of keys and values, and of one tile of queries after the other."""
 
-    def __init__(self, plan: Plan, work: Work, tiles: Tiles, maps: tuple[Any, ...], rows: tuple[Any, ...]) -> None:
+    def __init__(
+        self, plan: Plan, work: Work, tiles: Tiles, maps: tuple[Pointer | None, ...], rows: tuple[Pointer, ...]
+    ) -> None:
         self.plan, self.work, self.tiles = plan, work, tiles
         self.q, self.k, self.v, self.do = (work.map_of(name, map) for name, map in zip(NAMES, maps, strict=True))
         self.lse, self.d = rows
 
-    def run(self, once: Any, queries: Any, gradients: Any) -> None:
+    def run(self, once: list[Pointer], queries: Side, gradients: Side) -> None:
         """Copy all that the block needs, in the order in which consumers read it."""
         tiles = self.tiles
         self.copy_keys(once[0], tiles.k, self.k)
@@ -30,7 +36,7 @@ class Producer:
             self.copy(queries, tiles.q, self.q, tiles.lse, self.lse, step)
             self.copy(gradients, tiles.do, self.do, tiles.d, self.d, step)
 
-    def copy_keys(self, barrier: Any, tile: Any, source: Any) -> None:
+    def copy_keys(self, barrier: Pointer, tile: Tile, source: Pointer | u64) -> None:
         """Keys or values: a box for each warpgroup and 64 columns."""
         ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, KEYS * self.plan.width * 2)
         for number in range(self.plan.boxes * GROUPS):
@@ -39,7 +45,7 @@ class Producer:
             at = s32(box * BOX), row, self.work.head.view(s32), self.work.batch.view(s32)
             COPY(tile.at(0, 0, number), (source, at), barrier)
 
-    def copy(self, stage: Any, tile: Any, source: Any, memory: Any, rows: Any, step: QueryStep) -> None:
+    def copy(self, stage: Side, tile: Tile, source: Pointer | u64, memory: Any, rows: Pointer, step: QueryStep) -> None:
         """A tile of queries, or of the gradient of the answer, and a number for each of its rows."""
         plan, work = self.plan, self.work
         stage.wait()

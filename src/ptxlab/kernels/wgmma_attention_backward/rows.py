@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from ptxlab.author import Kernel, b16, b32, f16, f32, kernel, pointer, ptx, s32, tensor_map, u32, u64
+from ptxlab.author import Kernel, Pointer, b16, b32, f16, f32, kernel, pointer, pred, ptx, s32, tensor_map, u32, u64
 from ptxlab.kernels.mma_attention.softmax import combine, exchange
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
 from ptxlab.kernels.wgmma_attention_backward.packed import Sequences
@@ -25,10 +25,10 @@ class Rows(NamedTuple):
     head: Any
     first: Any
     end: Any
-    sequence: Any = None
+    sequence: u32 | None = None
 
     @classmethod
-    def of(cls, plan: Plan, queries: Any, sequences: Sequences | None = None) -> Rows:
+    def of(cls, plan: Plan, queries: u32 | None, sequences: Sequences | None = None) -> Rows:
         """The tile that this block has."""
         tile, head = ptx.ctaid.x, ptx.ctaid.z * ptx.nctaid.y + ptx.ctaid.y
         number = head * ptx.nctaid.x + tile
@@ -70,7 +70,12 @@ def prepare(plan: Plan) -> Kernel:
 
 
 def prepare_rows(
-    plan: Plan, tile: Rows, arrays: Any, steps: Any, logs: tuple[Any, Any], written: tuple[Any, ...]
+    plan: Plan,
+    tile: Rows,
+    arrays: tuple[Pointer, Pointer],
+    steps: tuple[tuple[u64, u64, u64], tuple[u64, u64, u64]],
+    logs: tuple[Pointer, u32],
+    written: tuple[Pointer, ...],
 ) -> None:
     """The body of both; rows after the last get offsets that make their weights 0, as rows that attend to no key."""
     lanes, columns = plan.width // VECTOR, plan.values or plan.size  # those that share a row, and what it has
@@ -105,12 +110,12 @@ def prepare_rows(
             d[tile.number * plan.rows + own] = total
 
 
-def wide(value: Any) -> Any:
+def wide(value: u32) -> u64:
     """A number as 64 bits."""
     return ptx.cvt.u64.u32(value).view(u64)
 
 
-def dot(type: str, pointers: list[Any], inside: Any) -> Any:
+def dot(type: str, pointers: list[Pointer], inside: pred) -> f32:
     """The sum of the products of two vectors, or 0 outside."""
     words = [[b32(0) for _ in range(VECTOR // 2)] for _ in pointers]
     for source, own in zip(pointers, words, strict=True):
@@ -119,7 +124,7 @@ def dot(type: str, pointers: list[Any], inside: Any) -> Any:
     return combine(ptx.add.rn.f32, [one * other for one, other in zip(left, right, strict=True)])
 
 
-def widened(type: str, word: Any) -> list[Any]:
+def widened(type: str, word: b32) -> list[f32]:
     """Two elements as f32."""
     if type == "bf16":  # the upper half of an f32
         return [ptx.shl.b32(word, 16, out=f32()), ptx.and_.b32(word, 0xFFFF0000, out=f32())]
@@ -139,7 +144,7 @@ def convert(plan: Plan) -> Kernel:
     return found
 
 
-def convert_rows(plan: Plan, rows: Rows, sums: Any, map_of: Callable[[], Any]) -> None:
+def convert_rows(plan: Plan, rows: Rows, sums: Pointer, map_of: Callable[[], Any]) -> None:
     """The body of both."""
     tile = ptx.tile(b16, plan.rows, BOX, swizzle="128B", copies=plan.boxes)
     part = ptx.warpgroup_fragments(plan.mma(16)).d.packed(f16).transposed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b32, f32, ptx, s32
+from ptxlab.author import Pointer, b32, f32, pred, ptx, s32
 from ptxlab.kernels.parts.elements import narrowed
 from ptxlab.kernels.parts.promotion import PromotedSums
 from ptxlab.kernels.parts.warpgroups import GROUP, pack
@@ -16,6 +16,9 @@ from ptxlab.kernels.wgmma_attention.plan import STEP
 from ptxlab.kernels.wgmma_attention.softmax import ROWS, Softmax
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan, Fp8Tiles
 from ptxlab.kernels.wgmma_attention_fp8.turns import WeightTurns
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
 
 PARABOLA = 0.23734996, 0.70128029, 1.00035157  # 2^x within 0.2 %, from -1/2 to 1/2
 WHOLE = 1.5 * 2.0**23 + 127  # a number that this is added to is rounded, with its f32 exponent in the lowest bits
@@ -27,9 +30,12 @@ class Fp8Softmax(Softmax):
 
     least = -(2.0**60)  # less than any score, and finite when it is scaled
 
-    def __init__(self, plan: Fp8Plan, scale_q: Any, scale_k: Any, tiles: Fp8Tiles, turns: WeightTurns | None) -> None:
+    def __init__(
+        self, plan: Fp8Plan, scale_q: Pointer, scale_k: Pointer, tiles: Fp8Tiles, turns: WeightTurns | None
+    ) -> None:
         super().__init__(plan.size)
-        self.computed, self.tiles, self.turns, self.power = plan.computed, tiles, turns, POWER
+        self.computed, self.tiles, self.turns = plan.computed, tiles, turns
+        self.power: f32 | float = POWER
         self.scale = ptx.ld["global"].f32(scale_q) * ptx.ld["global"].f32(scale_k) * self.scale
 
     def reset(self) -> None:
@@ -37,11 +43,11 @@ class Fp8Softmax(Softmax):
         for maximum in self.maxima:
             maximum.set(self.least)
 
-    def offset(self, maximum: Any) -> Any:
+    def offset(self, maximum: f32) -> f32:
         """What is added to a scaled score: the weight of the maximum is 2^POWER."""
         return ptx.fma.rn.f32(maximum, -self.scale, self.power)
 
-    def weigh_rows(self, rows: list[list[Any]], grown: list[Any]) -> list[Any]:
+    def weigh_rows(self, rows: list[list[Any]], grown: list[Any]) -> list[f32]:
         """In turn: no weight is computed before it, as all need a number that is read after the wait."""
         if not self.turns:
             return super().weigh_rows(rows, grown)
@@ -55,7 +61,7 @@ class Fp8Softmax(Softmax):
             self.raise_two(own, self.offset(new))
         return factors
 
-    def raise_two(self, own: list[Any], offset: Any) -> None:
+    def raise_two(self, own: list[f32], offset: f32) -> None:
         """Some by a polynomial: `ex2` has few units, and e4m3 three bits after the first."""
         for number, score in enumerate(own, 1):
             power = ptx.fma.rn.f32(score, self.scale, offset)
@@ -64,7 +70,7 @@ class Fp8Softmax(Softmax):
             else:
                 ptx.ex2.approx.ftz.f32(power, out=score)
 
-    def count(self, total: Any, factor: Any, own: list[Any]) -> None:
+    def count(self, total: f32, factor: f32, own: list[f32]) -> None:
         """Nothing: the tensor cores add weights up."""
 
     def inverses(self) -> list[Any]:
@@ -88,7 +94,13 @@ class Fp8Consumer(Consumer):
     tiles: Fp8Tiles
 
     def __init__(
-        self, plan: Fp8Plan, stages: list[Any], tiles: Fp8Tiles, o: Any, lse: Any, scales: tuple[Any, Any, Any]
+        self,
+        plan: Fp8Plan,
+        stages: list[Side],
+        tiles: Fp8Tiles,
+        o: Pointer,
+        lse: Pointer,
+        scales: tuple[Pointer, Pointer, Pointer],
     ) -> None:
         super().__init__(plan, stages, tiles, o, lse)
         self.turns = WeightTurns(self.group, plan.groups) if plan.turns else None
@@ -135,7 +147,7 @@ class Fp8Consumer(Consumer):
     def release_queries(self) -> None:
         """They were released when they were loaded."""
 
-    def left_operands(self) -> list[Any]:
+    def left_operands(self) -> list[list[b32]]:
         """The queries of each MMA, in registers."""
         return self.held
 
@@ -163,7 +175,7 @@ class Fp8Consumer(Consumer):
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def await_sums(self, grows: Any, factors: list[Any] | None = None) -> None:
+    def await_sums(self, grows: pred, factors: list[f32] | None = None) -> None:
         """Wait for the sums, scale them where a maximum has grown, and add the weights to the totals."""
         super().await_sums(grows, factors)
         if factors is None:
@@ -183,7 +195,7 @@ class Fp8Consumer(Consumer):
                 self.promoted.promote()
                 ptx.setp.ne.u32(self.group, self.group, out=self.adds)
 
-    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[Any, list[Any]]:
+    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[pred, list[f32]]:
         """Turn scores into weights, and let the next warpgroup do that."""
         found = super().weigh(order, tile, masked=masked)
         if self.turns:
@@ -192,17 +204,17 @@ class Fp8Consumer(Consumer):
             self.turns.give()
         return found
 
-    def packed(self) -> list[Any]:
+    def packed(self) -> list[b32]:
         """Weights as the left operand has them."""
         return self.narrow if self.turns else self.narrowed()
 
-    def narrowed(self) -> list[Any]:
+    def narrowed(self) -> list[b32]:
         """Four weights of a row in a register, which are two and two of 8 keys in the accumulators."""
         firsts = [number + half for number in range(0, len(self.scores), 8) for half in (0, 2)]
         fours = [self.scores[first:][:2] + self.scores[first + 4 :][:2] for first in firsts]
         return [word for four in fours for word in narrowed(four, "e4m3")]
 
-    def finish_weights(self, packed: list[Any] | None) -> None:
+    def finish_weights(self, packed: list[b32] | None) -> None:
         """Some weights, before the sums are there.
 
         ptxas moves nearly all `ex2` after the wait for the sums, where the tensor cores have nothing to do meanwhile.
@@ -210,7 +222,7 @@ class Fp8Consumer(Consumer):
         if packed and self.plan.early and not self.turns:
             self.hold(packed)
 
-    def hold(self, packed: list[Any]) -> None:
+    def hold(self, packed: list[b32]) -> None:
         """Have some weights computed here: a store needs them, which is never done, as no weight is negative."""
         either = reduce(ptx.or_.b32, [*packed[:: self.plan.early], packed[-1]])
         ptx.st.shared.b32(self.tiles.ones.memory.view(b32), either, when=either.view(s32) < 0)
@@ -234,13 +246,13 @@ class Fp8Consumer(Consumer):
         super().store(work, [invert(total) * self.factor for total in totals])
         self.start_sums()
 
-    def rounded(self, pair: int, inverse: Any) -> Any:
+    def rounded(self, pair: int, inverse: f32) -> Any:
         """Two neighbours of the answer; of every other 8 columns, values have neighbours exchanged."""
         values = [value * inverse for value in self.sums[pair : pair + 2]]
         low, high = values[::-1] if pair // 4 % 2 else values
         return pack("bf16", low, high)
 
 
-def invert(total: Any) -> Any:
+def invert(total: f32) -> f32:
     """What sums are to be multiplied with; 0 for a row that attends to no key."""
     return ptx.selp.f32(0.0, ptx.rcp.approx.ftz.f32(total), total == 0.0)

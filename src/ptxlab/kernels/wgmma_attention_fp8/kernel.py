@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
-from ptxlab.author import Kernel, b8, b32, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, b8, b32, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.parts.transposing import Transposer
 from ptxlab.kernels.parts.warpgroups import GROUP
 from ptxlab.kernels.wgmma_attention.order import Order
@@ -47,7 +46,14 @@ def specialize(plan: Fp8Plan) -> Kernel:
     return found
 
 
-def compute(plan: Fp8Plan, order: Order, maps: tuple[Any, ...], shared_by: Any, lse: Any, scales: Any) -> None:
+def compute(
+    plan: Fp8Plan,
+    order: Order,
+    maps: tuple[Pointer, ...],
+    shared_by: u32,
+    lse: Pointer,
+    scales: tuple[Pointer, Pointer, Pointer],
+) -> None:
     """The body of the kernel."""
     q, k, v, o = maps
     thread, warp, is_first = ptx.tid.x, ptx.tid.x >> 5, ptx.tid.x == 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.wgmma_attention.launches import BLOCKS, SHORT, check_extents, gather, tensor_maps
 from ptxlab.kernels.wgmma_attention_fp8.kernel import specialize
 from ptxlab.kernels.wgmma_attention_fp8.plan import Fp8Plan
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 SIZES = (64, 128, 256)
 UNCUT = 4096  # keys that the tensor cores sum over where there is no mask
@@ -16,13 +19,13 @@ CHUNK = 8  # tiles of keys that they sum over elsewhere
 
 
 def attend(
-    q: Any,
-    k: Any,
-    v: Any,
-    scale_q: Any,
-    scale_k: Any,
-    scale_v: Any,
-    o: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    scale_q: Array,
+    scale_k: Array,
+    scale_v: Array,
+    o: Array,
     counter: Any,
     causal: bool = False,
     window: int = 0,

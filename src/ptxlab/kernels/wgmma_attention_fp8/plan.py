@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ptxlab.author import b8, f32, ptx
+from ptxlab.author import Pointer, b8, f32, ptx
 from ptxlab.kernels.wgmma_attention.plan import BOX, GROUP_ROWS, LINE, STEP, Plan
 from ptxlab.kernels.wgmma_attention.tiles import Tiles
 
@@ -58,7 +57,7 @@ class Fp8Plan(Plan):
 class Fp8Tiles(Tiles):
     """Shared memory: also stages of values transposed, ones, and promoted sums."""
 
-    def __init__(self, plan: Fp8Plan, memory: Any) -> None:
+    def __init__(self, plan: Fp8Plan, memory: Pointer) -> None:
         super().__init__(plan, memory)
         boxes = plan.keys // plan.transposed_box
         self.transposed = self.cut(b8, plan.size, plan.transposed_box, plan.stages * boxes)

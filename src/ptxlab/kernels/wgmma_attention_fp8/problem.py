@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels import wgmma_attention
 from ptxlab.kernels.wgmma_attention.problem import inputs, torch_baseline
 from ptxlab.launch.launches import Arrays
 from ptxlab.measure import Draw, Work
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 SCALES = {"q": 0.8, "k": 1.25, "v": 0.5}
 
@@ -23,7 +27,9 @@ def arrays(
     return {**drawn, **scales, **answer, "causal": causal, "window": window}
 
 
-def reference(xp: Any, q: Any, k: Any, v: Any, scale_q: Any, scale_k: Any, scale_v: Any, **others: Any) -> Arrays:
+def reference(
+    xp: ModuleType, q: Array, k: Array, v: Array, scale_q: Array, scale_k: Array, scale_v: Array, **others: Any
+) -> Arrays:
     """The formula, of arrays times their scales."""
     found: Arrays = wgmma_attention.reference(xp, q * scale_q, k * scale_k, v * scale_v, **others)
     return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ptxlab.author import ptx, u32
 from ptxlab.kernels.parts.warpgroups import GROUP
 
@@ -16,7 +14,7 @@ class WeightTurns:
     A named barrier takes a third of the time of an `mbarrier`.
     """
 
-    def __init__(self, group: Any, groups: int) -> None:
+    def __init__(self, group: u32, groups: int) -> None:
         self.group, self.groups = group, groups
 
     def start(self) -> None:

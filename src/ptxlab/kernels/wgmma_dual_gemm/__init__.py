@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
+from ptxlab.author import Pointer
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.choices import Choice
 from ptxlab.kernels.parts.formats import Formats, bytes_of
@@ -23,6 +25,9 @@ from ptxlab.kernels.wgmma_gemm.choice import ALIKE, TRIED
 from ptxlab.kernels.wgmma_gemm.correction import best
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Draw, Entry, Work
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 
 def choose(m: int, n: int, k: int, layout: Layout) -> Shape:
@@ -46,14 +51,14 @@ GATED = Choice("gated_product", lambda problem: _candidates(problem)[0], _candid
 
 
 def product(
-    a: Any,
-    g: Any,
-    u: Any,
-    d: Any,
+    a: Array,
+    g: Array,
+    u: Array,
+    d: Array,
     shape: Shape | None = None,
     activation: str = "silu",
     blocks: int = BLOCKS,
-    scales: tuple[Any, Any, Any] | None = None,
+    scales: tuple[Array | int, ...] | None = None,
     products: tuple[Any, Any] | None = None,
 ) -> Launch:
     """The launch that computes D; rows of A, G and U run along k, or their columns do. `scales` are for e4m3.
@@ -75,13 +80,13 @@ def product(
 
 def launch(
     formats: Formats,
-    matrices: tuple[Any, Any, Any, Any],
+    matrices: tuple[Array, ...],
     extents: tuple[int, int, int],
     shape: Shape,
     layout: Layout,
     activation: str,
     blocks: int = BLOCKS,
-    scales: tuple[Any, Any, Any] | None = None,
+    scales: tuple[Array | int, ...] | None = None,
     products: tuple[Any, Any] | None = None,
 ) -> Launch:
     """The launch of one variant. An operand that is not along k is given as it is in memory: its rows run across k.
@@ -111,14 +116,18 @@ def arrays(draw: Draw, type: str, m: int, n: int, k: int) -> Arrays:
     return {"a": draw.normal((m, k), type), **weights, "d": draw.empty((m, n), type)}
 
 
-def reference(xp: Any, a: Any, g: Any, u: Any, d: Any, scales: Any = None) -> Arrays:
+def reference(
+    xp: ModuleType, a: Array, g: Array, u: Array, d: Array, scales: tuple[Array, Array, Array] | None = None
+) -> Arrays:
     """The same in float64."""
     of_a, of_g, of_u = [float(one[0]) for one in scales] if scales else (1, 1, 1)
     x = (a @ g.T) * (of_a * of_g)
     return {"d": x / (1 + xp.exp(-x)) * (a @ u.T) * (of_a * of_u)}
 
 
-def in_torch(torch: Any, a: Any, g: Any, u: Any, d: Any, scales: Any = None) -> Any:
+def in_torch(
+    torch: Any, a: Array, g: Array, u: Array, d: Array, scales: tuple[Pointer, Pointer, Pointer] | None = None
+) -> Any:
     """The same by torch: two products by cuBLAS, and the rest."""
     if scales is None:
         return torch.nn.functional.silu(a @ g.T) * (a @ u.T)

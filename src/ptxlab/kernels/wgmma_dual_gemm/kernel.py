@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.parts.finishing import ACTIVATIONS
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
@@ -46,10 +46,10 @@ class GatedStore(TileStore):
     """
 
     activation: Any = None
-    factors: tuple[Any, Any] | None = None
+    factors: tuple[f32, f32] | None = None
     products: tuple[CopyBack, ...] = ()
 
-    def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
+    def write(self, accumulators: list[list[f32]], row: Any, column: Any) -> None:
         """Store a tile whose first element is there: each of the first half with the one that belongs to it."""
         half = len(accumulators[0]) // 2
         gated, self.is_gated = self.store, False
@@ -76,16 +76,23 @@ class Gated(Block):
     The first of `targets` is for D; others are for the products.
     """
 
-    def __init__(self, plan: Plan, targets: Sequence[CopyBack], extents: Any, activation: Any, scales: Any) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        targets: Sequence[CopyBack],
+        extents: tuple[u32, u32, u32],
+        activation: Any,
+        scales: tuple[Pointer, Pointer, Pointer] | None,
+    ) -> None:
         self.plan, self.extents, (self.target, *self.products) = plan, extents, targets
         self.activation, self.scales = activation, scales
 
-    def share(self, rank: Any) -> Share:
+    def share(self, rank: u32 | None) -> Share:
         (m, n, k), shape = self.extents, self.plan.shape
         order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.together, m, n, shape.cluster)
         return Share(order, k, self.plan.formats.depth, rank=rank, cluster=shape.cluster)
 
-    def store(self, memory: Any, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: Any) -> TileStore:
         found = GatedStore(self.plan.formats.out, self.plan.boxes, memory, self.target)
         found.activation, found.products = self.activation, tuple(self.products)
         if self.scales is not None:

@@ -7,7 +7,8 @@ matrix, and D is bf16; of tf32 it is f32, of s8 it is s32.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from ptxlab.kernels.wgmma_gemm.candidates import Problem
 from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.launch.launches import Arrays, Launch
 from ptxlab.measure import Draw, Entry, Work
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 FORMATS = {
     "e4m3": Formats("e4m3", "e4m3", "bf16"), "e5m2": Formats("e5m2", "e4m3", "bf16"),
@@ -39,11 +43,11 @@ def problem_of(type: str, m: int, n: int, k: int) -> Problem:
 
 
 def product(
-    a: Any,
-    b: Any,
-    d: Any,
-    scale_a: Any = None,
-    scale_b: Any = None,
+    a: Array,
+    b: Array,
+    d: Array,
+    scale_a: Array | None = None,
+    scale_b: Array | None = None,
     shape: Shape | None = None,
     blocks: int = BLOCKS,
 ) -> Launch:
@@ -65,7 +69,7 @@ def product(
     )
 
 
-def by_cublas(torch: Any, a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None) -> Callable[[], Any]:
+def by_cublas(torch: Any, a: Array, b: Array, d: Array, scale_a: Any = None, scale_b: Any = None) -> Callable[[], Any]:
     """cuBLAS through torch; of fp8 it adds as the kernel does, which torch calls fast."""
     if scale_a is not None:
         return lambda: {"d": torch._scaled_mm(a, b.T, scale_a, scale_b, out_dtype=d.dtype, use_fast_accum=True)}
@@ -96,7 +100,9 @@ def arrays(draw: Draw, type: str, m: int, n: int, k: int) -> Arrays:
     return found
 
 
-def reference(xp: Any, a: Any, b: Any, d: Any, scale_a: Any = None, scale_b: Any = None) -> Arrays:
+def reference(
+    xp: ModuleType, a: Array, b: Array, d: Array, scale_a: Array | None = None, scale_b: Array | None = None
+) -> Arrays:
     """The same in float64."""
     return {"d": a @ b.T if scale_a is None else a @ b.T * (scale_a * scale_b)}
 

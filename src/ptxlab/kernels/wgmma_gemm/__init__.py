@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ptxlab.kernels.wgmma_gemm.measured import SIZES, arrays, by_cublas, by_indu
 from ptxlab.kernels.wgmma_gemm.plain import plain
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Entry
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 SMALL = Shape(groups=1, columns=64)
 
@@ -70,12 +73,12 @@ def product(
     )
 
 
-def has_rows(matrix: Any) -> bool:
+def has_rows(matrix: Array) -> bool:
     """Whether elements of a row follow each other in memory, and not those of a column."""
     return strides_of(matrix)[1] == 1 or matrix.shape[1] == 1
 
 
-def pitch_of(matrix: Any) -> int:
+def pitch_of(matrix: Array) -> int:
     """Elements from one row to the next."""
     return strides_of(matrix)[0]
 
@@ -115,11 +118,11 @@ def launch(
     b_along_k: bool = True,
     blocks: int = BLOCKS,
     extras: Extras | None = None,
-    bias: Any = 0,
+    bias: Array | int = 0,
     residual: Any = 0,
     pitches: tuple[int, int] | None = None,
     aligned: bool | None = None,
-    workspace: tuple[Any, Any] = (0, 0),
+    workspace: tuple[int, int] = (0, 0),
     scales: tuple[Any, Any] = (0, 0),
 ) -> Launch:
     """The launch of one variant. An operand that is not along k is given as it is in memory: its rows run across k.

@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ptxlab.author import Kernel, b16, b32, f32, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, b16, b32, f32, kernel, pointer, pred, ptx, tensor_map, u32
 from ptxlab.kernels.parts.block_sums import ThroughCluster, ThroughMemory
 from ptxlab.kernels.parts.finishing import Extras, Finish
 from ptxlab.kernels.parts.formats import Formats
@@ -95,7 +95,12 @@ class Product(Block):
     ring_boxes: Any = None  # how a residual that is a tensor map comes through the ring
 
     def __init__(
-        self, plan: Plan, target: Any, extents: Any, finish: Finish | None = None, workspace: Any = None
+        self,
+        plan: Plan,
+        target: Any,
+        extents: tuple[u32, u32, u32],
+        finish: Finish | None = None,
+        workspace: tuple[Pointer, Pointer] | None = None,
     ) -> None:
         self.plan, self.shape, self.target, self.extents = plan, plan.shape, target, extents
         self.finish, self.workspace = finish, workspace
@@ -117,15 +122,15 @@ class Product(Block):
             multiple=self.multiple,
         )
 
-    def store(self, memory: Any, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: Any) -> TileStore:
         finish = residual or (self.finish and self.finish.begin())
         return TileStore(self.plan.formats.out, self.plan.boxes, memory, self.target, finish)
 
-    def initialize(self, when: Any) -> None:
+    def initialize(self, when: pred) -> None:
         if self.shape.split > 1 and self.shape.clustered:
             self.barriers = ThroughCluster.barriers(self.shape.parts, when)
 
-    def residual(self, memory: Any) -> RingResidual | None:
+    def residual(self, memory: Pointer) -> RingResidual | None:
         if self.finish is None or self.ring_boxes is None:
             return None
         return RingResidual(self.ring_boxes, memory, self.finish.residual.generic, self.finish)
@@ -136,4 +141,5 @@ class Product(Block):
         accumulator, parts = self.plan.formats.accumulator, self.shape.parts
         if self.shape.clustered:
             return ThroughCluster(accumulator, parts, share.part, memory, *self.barriers)
+        assert self.workspace is not None
         return ThroughMemory(accumulator, parts, share.part, *self.workspace)

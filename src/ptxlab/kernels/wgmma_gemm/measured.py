@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.launch.launches import Arrays, UnsuitedError
 from ptxlab.measure import Draw, Work
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 SQUARES = (2048, 4096, 16384, 8192)
 MODELS = (  # m, n, k and the layout of products in language models: few tokens and many, and odd extents
@@ -34,7 +38,13 @@ SIZES: list[dict[str, Any]] = [
 
 
 def by_cublas(
-    torch: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
+    torch: Any,
+    a: Array,
+    b: Array,
+    d: Array,
+    bias: Array | int | None = None,
+    residual: Any = None,
+    activation: str | None = None,
 ) -> Callable[[], Any]:
     """cuBLAS through torch, by one of its epilogues where there is one; SiLU is a kernel of its own."""
     if activation == "gelu_tanh":
@@ -48,7 +58,13 @@ def by_cublas(
 
 
 def by_inductor(
-    torch: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
+    torch: Any,
+    a: Array,
+    b: Array,
+    d: Array,
+    bias: Array | int | None = None,
+    residual: Any = None,
+    activation: str | None = None,
 ) -> Callable[[], Any]:
     """`torch.compile`: what is added becomes one kernel after cuBLAS, or a part of a kernel of Triton."""
     if bias is None and residual is None:
@@ -62,7 +78,7 @@ def _compiled(torch: Any, activation: str | None, is_bias: bool) -> Callable[...
     of = torch.nn.functional
     functions = {None: lambda x: x, "silu": of.silu, "gelu_tanh": lambda x: of.gelu(x, approximate="tanh")}
 
-    def run(a: Any, b: Any, added: Any) -> Any:
+    def run(a: Array, b: Array, added: Any) -> Any:
         return functions[activation](a @ b.T + added)
 
     found: Callable[..., Any] = torch.compile(run, fullgraph=True, dynamic=False)
@@ -87,7 +103,7 @@ def arrays(draw: Draw, type: str, m: int, n: int, k: int, layout: str = "NT", ep
 
 
 def reference(
-    xp: Any, a: Any, b: Any, d: Any, bias: Any = None, residual: Any = None, activation: str | None = None
+    xp: ModuleType, a: Array, b: Array, d: Array, bias: Any = None, residual: Any = None, activation: str | None = None
 ) -> Arrays:
     """The same in float64."""
     found = a @ b.T if bias is None else a @ b.T + bias

@@ -5,12 +5,15 @@ Read this before `kernel.py`. Between the two are the five steps of `wgmma_steps
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import ptxlab
 from ptxlab.author import b16, b32, b64, f32, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.device.array_types import type_of
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 ROWS, COLUMNS = 64, 128  # of a tile of D: what one wgmma computes
 DEPTH = 64  # elements of a row of a K tile: 128 bytes, the width of the swizzle
@@ -60,7 +63,7 @@ def gemm_plain(a: tensor_map, b: tensor_map, d: pointer[b16], m: u32, n: u32, k:
             ptx.st.global_.b32(d.at(ptx.mad.lo.u32(own, n, column + 8 * number)), word, when=is_inside)
 
 
-def plain(a: Any, b: Any, d: Any) -> Launch:
+def plain(a: Array, b: Array, d: Array) -> Launch:
     """A block for each tile of D; rows of A and B run along k."""
     (m, k), (n, _) = a.shape, b.shape
     if k % 8 or n % 2:

@@ -9,7 +9,7 @@ in memory one after the other, are multiples of 16 bytes.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.choices import Choice
@@ -22,6 +22,9 @@ from ptxlab.kernels.wgmma_grouped_gemm.measured import SIZES, arrays, by_cublas,
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Entry
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 SMALL = Shape(groups=1, columns=64, stages=2)
 MOST_GROUPS = 1024
@@ -61,13 +64,13 @@ choose = Choice("grouped_product", _chosen, _candidates)
 
 
 def product(
-    a: Any,
-    b: Any,
-    offsets: Any,
-    d: Any,
+    a: Array,
+    b: Array,
+    offsets: Array,
+    d: Array,
     shape: Shape | None = None,
     blocks: int = BLOCKS,
-    scales: tuple[Any, Any] | None = None,
+    scales: tuple[Array, Array] | None = None,
 ) -> Launch:
     """The launch that computes D; rows of matrices of B run along k, or their columns do. `scales` are for e4m3."""
     (m, k), (groups, n, depth) = a.shape, b.shape
@@ -100,7 +103,7 @@ def launch(
     shape: Shape,
     layout: Layout,
     blocks: int = BLOCKS,
-    scales: tuple[Any, Any] | None = None,
+    scales: tuple[Array | int, ...] | None = None,
 ) -> Launch:
     """The launch of one variant; `extents` are groups, m, n and k. Matrices of B that are across k are k by n.
 

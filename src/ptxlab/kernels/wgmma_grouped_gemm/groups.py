@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ptxlab.author import ptx, u32
+from ptxlab.author import Pointer, ptx, u32
 from ptxlab.kernels.parts.persistent import Plan
 from ptxlab.kernels.parts.reductions import prefix_sum
 from ptxlab.kernels.parts.tile_order import TileOrder
@@ -19,14 +19,14 @@ LANES = 32
 class Rows(NamedTuple):
     """Rows of a tile: the first one, and where its group ends."""
 
-    first: Any
+    first: u32
     end: Any
 
 
 class Columns(NamedTuple):
     """Columns of a tile: the first one, and its group."""
 
-    first: Any
+    first: u32
     group: Any
 
 
@@ -41,7 +41,7 @@ class GroupedShare:
     `offsets` has the row after the last of each group, `extents` are the number of groups, m, n and k.
     """
 
-    def __init__(self, plan: Plan, most: int, offsets: Any, extents: Any, rank: Any) -> None:
+    def __init__(self, plan: Plan, most: int, offsets: Pointer, extents: tuple[u32, u32, u32, u32], rank: Any) -> None:
         self.shape, self.depth, self.most, self.rank = plan.shape, plan.formats.depth, most, rank
         self.groups, self.m, self.n, self.k = extents
         self.first = u32(0)
@@ -54,12 +54,12 @@ class GroupedShare:
         ptx.bar.sync(0)
         self.total = ptx.ld.shared.u32(self.before.at(most))
 
-    def order(self, rows: Any) -> TileOrder:
+    def order(self, rows: u32) -> TileOrder:
         """The tiles of a group of so many rows."""
         shape = self.shape
         return TileOrder(*shape.covered, shape.together, rows, self.n, shape.cluster)
 
-    def count_tiles(self, offsets: Any) -> None:
+    def count_tiles(self, offsets: Pointer) -> None:
         """Write the rows before each group, and at the next group how many tiles it has; each thread for some."""
         with ptx.when(ptx.tid.x == 0):
             ptx.st.shared.u32(self.before.at(0), 0)
@@ -100,7 +100,7 @@ class GroupedShare:
             step = ptx.max.u32(step, 1)
         return ptx.range(first if start is None else first + start * step, self.total, step * every)
 
-    def origin(self, number: Any) -> tuple[Rows, Columns]:
+    def origin(self, number: u32) -> tuple[Rows, Columns]:
         """Where a tile is: in the last group that starts with this tile, or before it."""
         group, distance = u32(0), self.most // 2
         while distance:

@@ -8,9 +8,9 @@ has a K tile of nothing else.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ptxlab.author import Kernel, kernel, pointer, ptx, s32, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, kernel, pointer, ptx, s32, tensor_map, u32
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
 from ptxlab.kernels.parts.persistent import Block, Plan, run
@@ -21,13 +21,18 @@ from ptxlab.kernels.wgmma_gemm import grid_of
 from ptxlab.kernels.wgmma_grouped_gemm.stores import ragged_map, ragged_rows
 from ptxlab.launch.launches import Launch, ceil_div
 
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
+    from ptxlab.device.arrays import Array
+
 STORES = ptx.cp.async_.bulk.tensor["3d"], ptx.cp.reduce.async_.bulk.tensor["3d"]
 
 
 class Place(NamedTuple):
     """A row or column of D, its group, and the token after the group's last."""
 
-    first: Any
+    first: u32
     group: Any
     end: Any
 
@@ -35,17 +40,17 @@ class Place(NamedTuple):
 class Tokens(Operand):
     """A or B: K tiles are tokens of a group, and zeros after them."""
 
-    def map(self, matrix: Any) -> Any:
+    def map(self, matrix: Array) -> Any:
         """The tensor map that copies are given."""
         return ragged_map(super().map(matrix))
 
     def copy(
         self,
-        sources: Any,
-        tile: Any,
-        stage: Any,
+        sources: list[Pointer],
+        tile: Tile,
+        stage: Side,
         first: Place,
-        start: Any,
+        start: u32,
         rank: Any,
         outer: Any = (),
         policy: Any = (),
@@ -58,7 +63,7 @@ class Tokens(Operand):
 class InnerShare:
     """What a block computes: tiles of each group's result, along the group's tokens."""
 
-    def __init__(self, plan: Plan, offsets: Any, extents: Any) -> None:
+    def __init__(self, plan: Plan, offsets: Any, extents: tuple[u32, u32, u32, u32]) -> None:
         self.groups, self.tokens, m, n = extents
         self.offsets, self.depth, self.rank = offsets, plan.formats.depth, None
         self.order = TileOrder(*plan.shape.covered, plan.shape.together, m, n)
@@ -74,7 +79,7 @@ class InnerShare:
             self.first = ptx.min.u32(start, self.end)
             yield number
 
-    def origin(self, number: Any) -> tuple[Place, Place]:
+    def origin(self, number: u32) -> tuple[Place, Place]:
         """Where a tile is."""
         row, column = self.order.origin(number % self.order.count)
         return Place(row, self.group, self.end), Place(column, self.group, self.end)
@@ -110,7 +115,7 @@ class CopyToGroup(CopyBack):
         tensor: Any = STORES[adds]["global"]["shared::cta"]
         self.instruction = (tensor.add if adds else tensor).bulk_group
 
-    def copy(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
+    def copy(self, of: TileStore, copy: u32, first: tuple[Any, Any]) -> None:
         """Start the copy of a box, by this thread."""
         row, column = first
         there = column, row, self.group
@@ -122,13 +127,13 @@ class InnerGroups(Block):
 
     early = False
 
-    def __init__(self, plan: Plan, offsets: Any, extents: Any, d: Any, adds: bool) -> None:
+    def __init__(self, plan: Plan, offsets: Any, extents: tuple[u32, u32, u32, u32], d: Any, adds: bool) -> None:
         self.plan, self.offsets, self.extents, self.d, self.adds = plan, offsets, extents, d, adds
 
     def share(self, rank: Any) -> InnerShare:
         return InnerShare(self.plan, self.offsets, self.extents)
 
-    def store(self, memory: Any, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: Any) -> TileStore:
         return InnerStore(self.plan.formats.out, self.plan.boxes, memory, CopyToGroup(self.d, self.adds))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, f32, kernel, pointer, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, f32, kernel, pointer, tensor_map, u32
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
 from ptxlab.kernels.parts.persistent import Block, Plan, run
@@ -14,16 +14,30 @@ from ptxlab.kernels.parts.tile_stores import TileStore
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, GroupedShare, Rows
 from ptxlab.kernels.wgmma_grouped_gemm.stores import GroupedStore, RaggedCopy, Scales, ragged_map, ragged_rows
 
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
+    from ptxlab.device.arrays import Array
+    from ptxlab.device.tensor_maps import TensorMap
+
 
 class Tokens(Operand):
     """A: the rows of all groups. Those of a tile that are not of its group are zeros, which cost less energy."""
 
-    def map(self, matrix: Any) -> Any:
+    def map(self, matrix: Array) -> TensorMap:
         """The tensor map that copies are given."""
         return ragged_map(super().map(matrix))
 
     def copy(
-        self, sources: Any, tile: Any, stage: Any, first: Rows, start: Any, rank: Any, outer: Any = (), policy: Any = ()
+        self,
+        sources: list[Pointer],
+        tile: Tile,
+        stage: Side,
+        first: Rows,
+        start: u32,
+        rank: Any,
+        outer: Any = (),
+        policy: Any = (),
     ) -> None:
         """Start the copy of a K tile."""
         row, *outer = ragged_rows(first.first, first.end)
@@ -35,11 +49,11 @@ class Weights(Operand):
 
     def copy(
         self,
-        sources: Any,
-        tile: Any,
-        stage: Any,
+        sources: list[Pointer],
+        tile: Tile,
+        stage: Side,
         first: Columns,
-        start: Any,
+        start: u32,
         rank: Any,
         outer: Any = (),
         policy: Any = (),
@@ -71,13 +85,21 @@ class Groups(Block):
 
     early = False
 
-    def __init__(self, plan: Plan, most: int, offsets: Any, extents: Any, d: Any, scales: Scales | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        most: int,
+        offsets: Pointer,
+        extents: tuple[u32, u32, u32, u32],
+        d: Pointer,
+        scales: Scales | None,
+    ) -> None:
         self.given, self.plan, self.d, self.scales = (plan, most, offsets, extents), plan, d, scales
 
     def share(self, rank: Any) -> GroupedShare:
         return GroupedShare(*self.given, rank)
 
-    def store(self, memory: Any, residual: Any) -> TileStore:
+    def store(self, memory: Pointer, residual: Any) -> TileStore:
         return GroupedStore(self.plan.formats.out, self.plan.boxes, memory, RaggedCopy(self.d), self.scales)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from ptxlab.kernels.parts.formats import bytes_of
 from ptxlab.launch.launches import Arrays, UnsuitedError
 from ptxlab.measure import Draw, Work
 from ptxlab.measure.checking import as_float64
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 GROUPS: Sequence[tuple[int, int, int, int, float]] = (  # how many, m, n, k and how unlike they are
     (128, 512, 1536, 2048, 0.5), (32, 512, 4096, 7168, 0.5), (32, 4096, 4096, 7168, 0.5), (256, 32768, 2048, 2048, 1),
@@ -45,14 +49,14 @@ def arrays(draw: Draw, type: str, groups: int, m: int, n: int, k: int, skew: flo
     return {**found, "d": draw.empty((m, n), "bf16" if type == "e4m3" else type)}
 
 
-def parts_of(offsets: Any) -> list[tuple[int, slice]]:
+def parts_of(offsets: Array) -> list[tuple[int, slice]]:
     """Each group that is not empty: its number and its rows."""
     ends = [int(end) for end in offsets]
     rows = [slice(start, end) for start, end in zip([0, *ends], ends, strict=False)]
     return [(number, part) for number, part in enumerate(rows) if part.stop > part.start]
 
 
-def reference(xp: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = None) -> Arrays:
+def reference(xp: ModuleType, a: Any, b: Any, offsets: Array, d: Any, scales: Any = None) -> Arrays:
     """The same in float64."""
     for number, rows in parts_of(offsets):
         d[rows] = a[rows] @ b[number].T
@@ -61,7 +65,7 @@ def reference(xp: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = None)
     return {"d": d}
 
 
-def by_torch(torch: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
+def by_torch(torch: Any, a: Array, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
     """torch's own kernel, from CUTLASS."""
     matrices = b.transpose(1, 2)
     if scales is None:
@@ -70,7 +74,7 @@ def by_torch(torch: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = Non
     return lambda: {"d": torch._scaled_grouped_mm(a, matrices, *scales, **how)}
 
 
-def by_cublas(torch: Any, a: Any, b: Any, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
+def by_cublas(torch: Any, a: Array, b: Array, offsets: Any, d: Any, scales: Any = None) -> Callable[[], Any]:
     """A call of cuBLAS for each group; it has to know their sizes."""
     if scales is not None:
         raise UnsuitedError("only in 16 bits")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ptxlab.author import f32, ptx, s32, u32
+from ptxlab.author import Pointer, f32, pred, ptx, s32, u32
 from ptxlab.device.tensor_maps import TensorMap
 from ptxlab.kernels.parts.tile_stores import CopyBack, TileStore
 from ptxlab.kernels.wgmma_grouped_gemm.groups import Columns, Rows
@@ -27,7 +27,7 @@ class GroupedStore(TileStore):
             self.finish.group = column.group
         super().prepare(row.first, column.first)
 
-    def write(self, accumulators: list[list[Any]], row: Rows, column: Columns) -> None:
+    def write(self, accumulators: list[list[f32]], row: Rows, column: Columns) -> None:
         """Store a tile whose first element is there."""
         self.store.end = row.end
         super().write(accumulators, row.first, column.first)
@@ -36,17 +36,17 @@ class GroupedStore(TileStore):
 class Scales:
     """Factors of results: one of each row of A, and one of each column of each group's matrix."""
 
-    group: Any = None  # of the tile that is stored
+    group: u32 | None = None  # of the tile that is stored
     registers = 4  # for four results in two rows
 
-    def __init__(self, rows: Any, columns: Any, m: Any, n: Any) -> None:
+    def __init__(self, rows: Pointer, columns: Pointer, m: u32, n: u32) -> None:
         self.rows, self.columns, self.m, self.n = rows, columns, m, n
 
-    def inside(self, column: Any, width: int) -> Any:
+    def inside(self, column: u32, width: int) -> u32:
         """The first column of a box, which may be out of bounds."""
         return column
 
-    def load(self, fragment: Any, row: Any, first: Any, place: Any, more: int) -> list[Any]:
+    def load(self, fragment: Any, row: u32, first: u32, place: Any, more: int) -> list[tuple[f32, f32]]:
         """Load the factors of the results at `row` and `more` columns after the first, as a fragment holds them."""
         down, right = fragment.first(ptx.laneid)
         column = first + more
@@ -60,11 +60,11 @@ class Scales:
                 factors["column", across] = self.factor(place, at[1] < self.n)
         return [(factors["row", along], factors["column", across]) for along, across in fragment.offsets]
 
-    def apply(self, values: list[Any], loaded: list[Any]) -> list[Any]:
+    def apply(self, values: list[f32], loaded: list[tuple[f32, f32]]) -> list[f32]:
         """The results, with what `load` has loaded for them."""
         return [value * (row * column) for value, (row, column) in zip(values, loaded, strict=True)]
 
-    def factor(self, place: Any, inside: Any) -> Any:
+    def factor(self, place: Any, inside: pred) -> f32:
         """A factor; 0 where there is none."""
         value = f32(0)
         ptx.ld.global_.nc.f32(place, out=value, when=inside)
@@ -81,14 +81,14 @@ class RaggedCopy(CopyBack):
 
     end: Any = None
 
-    def copy(self, of: TileStore, copy: Any, first: tuple[Any, Any]) -> None:
+    def copy(self, of: TileStore, copy: u32, first: tuple[u32, u32]) -> None:
         """Start the copy of a box, by this thread."""
         row, column = first
         there = column, *ragged_rows(row, self.end)
         COPY_4D((self.d, tuple(one.view(s32) for one in there)), of.tile.at(0, 0, copy))
 
 
-def ragged_rows(row: Any, end: Any) -> tuple[Any, Any, Any]:
+def ragged_rows(row: u32, end: u32 | None) -> tuple[Any, Any, Any]:
     """Coordinates of a row of a group with that end, after that of the column."""
     return row - end + FAR, end, u32(FAR)
 

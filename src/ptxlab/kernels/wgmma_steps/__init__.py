@@ -6,7 +6,7 @@ A is m by k, B is n by k, D is m by n. Rows of A, B and D are multiples of 16 by
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ptxlab
 from ptxlab.device.array_types import type_of
@@ -15,6 +15,9 @@ from ptxlab.kernels.wgmma_steps import one_tile, persistent, ping_pong, ring, sp
 from ptxlab.kernels.wgmma_steps.parts import BOX, DEPTH, GROUP, STRIPE, Shape
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 from ptxlab.measure import Entry
+
+if TYPE_CHECKING:
+    from ptxlab.device.arrays import Array
 
 BLOCKS = 132  # as many as an H200 has SMs
 STEPS = {
@@ -32,7 +35,9 @@ _KERNELS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def product(a: Any, b: Any, d: Any, step: str = "ping_pong", shape: Shape | None = None, blocks: int = 0) -> Launch:
+def product(
+    a: Array, b: Array, d: Array, step: str = "ping_pong", shape: Shape | None = None, blocks: int = 0
+) -> Launch:
     """The launch that computes D, by one of the steps; of the persistent kernels, by so many blocks."""
     (m, k), (n, depth) = a.shape, b.shape
     type = type_of(a)
@@ -54,7 +59,7 @@ def product(a: Any, b: Any, d: Any, step: str = "ping_pong", shape: Shape | None
     return Launch(made, min(tiles[0] * tiles[1], blocks or BLOCKS), 2 * GROUP + 32, [*maps, m, n, k], shared)
 
 
-def wide(a: Any, b: Any, d: Any) -> Launch:
+def wide(a: Array, b: Array, d: Array) -> Launch:
     """The persistent kernel with wide tiles."""
     return product(a, b, d, "persistent", WIDE if d.shape[0] * d.shape[1] >= 256 * 256 else WIDE.small)
 

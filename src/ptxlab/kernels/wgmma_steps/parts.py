@@ -7,9 +7,12 @@ has one set of accumulators for each 64 rows that it computes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import b16, b32, f16, f32, ptx, s32
+from ptxlab.author import Pointer, b16, b32, f16, f32, ptx, s32, u32
+
+if TYPE_CHECKING:
+    from ptxlab.author.tiles import Tile
 
 GROUP = 128  # threads of a warpgroup
 STRIPE = 64  # rows that one wgmma multiplies
@@ -44,32 +47,42 @@ class Shape:
         """The smallest tile that the same kernel computes."""
         return Shape(STRIPE * self.groups, BOX, min(self.stages, 2), self.groups)
 
-    def tiles(self, memory: Any) -> tuple[Any, Any, Any]:
+    def tiles(self, memory: Pointer) -> tuple[Tile, Tile, Pointer]:
         """The K tiles of A and B in all stages, and the memory after them."""
         a = ptx.tile(b16, self.rows, DEPTH, swizzle="128B", copies=self.stages, at=memory)
         memory = memory + self.stages * self.rows * DEPTH
         b = ptx.tile(b16, self.columns, DEPTH, swizzle="128B", copies=self.stages, at=memory)
         return a, b, memory + self.stages * self.columns * DEPTH
 
-    def accumulators(self) -> list[list[Any]]:
+    def accumulators(self) -> list[list[f32]]:
         """Registers for them, zero."""
         return [[f32(0.0) for _ in range(self.columns // 2)] for _ in range(self.tall)]
 
 
-def copy(shape: Shape, maps: Any, tiles: Any, stage: Any, first: Any, start: Any, barrier: Any) -> None:
+def copy(
+    shape: Shape,
+    maps: tuple[Pointer, Pointer],
+    tiles: list[Tile],
+    stage: int | u32,
+    first: tuple[u32, u32],
+    start: u32,
+    barrier: Pointer,
+) -> None:
     """One thread copies a K tile of A and one of B: it announces their bytes, and the copies bring them."""
     ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, shape.stage_bytes)
     for map, tile, row in zip(maps, tiles, first, strict=True):
         COPY(tile.at(0, 0, stage), (map, (start.view(s32), row.view(s32))), barrier)
 
 
-def wait(barrier: Any, parity: Any) -> None:
+def wait(barrier: Pointer, parity: Any) -> None:
     """Wait for a phase of an mbarrier."""
     with ptx.loop():
         ptx.repeat_when(~ptx.mbarrier.try_wait.parity.shared.b64(barrier, parity))
 
 
-def multiply(type: str, shape: Shape, accumulators: Any, tiles: Any, stage: Any, group: Any) -> None:
+def multiply(
+    type: str, shape: Shape, accumulators: list[list[f32]], tiles: list[Tile], stage: int | u32, group: u32
+) -> None:
     """Issue the MMAs of a K tile as one group; `group` is the number of the warpgroup in the tile."""
     product = ptx.wgmma.mma_async.sync.aligned[f"m64n{shape.columns}k16"].f32[type][type]
     a, b = (ptx.descriptor(tile, copy=stage) for tile in tiles)
@@ -82,13 +95,21 @@ def multiply(type: str, shape: Shape, accumulators: Any, tiles: Any, stage: Any,
     ptx.wgmma.commit_group.sync.aligned()
 
 
-def rounded(type: str, values: Any) -> list[Any]:
+def rounded(type: str, values: list[f32]) -> list[b32]:
     """Accumulators, two in a register."""
     pairs = zip(values[::2], values[1::2], strict=True)
     return [ptx.cvt.rn[f"{type}x2"].f32(high, low).view(b32) for low, high in pairs]
 
 
-def store(type: str, shape: Shape, accumulators: Any, group: Any, d: Any, first: Any, extents: Any) -> None:
+def store(
+    type: str,
+    shape: Shape,
+    accumulators: list[list[f32]],
+    group: u32,
+    d: Pointer,
+    first: tuple[u32, u32],
+    extents: tuple[u32, u32],
+) -> None:
     """Store accumulators from registers, two columns a thread, where D has them."""
     (row, column), (m, n), warp, lane = first, extents, ptx.tid.x >> 5 & 3, ptx.laneid
     column = column + (lane & 3) * 2
@@ -105,7 +126,7 @@ def store(type: str, shape: Shape, accumulators: Any, group: Any, d: Any, first:
 class Writer:
     """Stores tiles of a warpgroup by TMA copies from shared memory, which run while it computes the next one."""
 
-    def __init__(self, type: str, shape: Shape, memory: Any, d: Any, group: Any) -> None:
+    def __init__(self, type: str, shape: Shape, memory: Pointer, d: Pointer, group: u32) -> None:
         self.type, self.shape, self.d, self.group = type, shape, d, group
         self.boxes = shape.columns // BOX
         self.first_copy = group * (shape.tall * self.boxes)
@@ -113,7 +134,7 @@ class Writer:
         self.tile = ptx.tile(b16, STRIPE, BOX, swizzle="128B", copies=copies, at=memory)
         self.is_first = ptx.tid.x % GROUP == 0
 
-    def write(self, accumulators: Any, row: Any, column: Any) -> None:
+    def write(self, accumulators: list[list[f32]], row: Any, column: Any) -> None:
         """Store the tile whose first element is there; what is beyond D is not written."""
         ptx.cp.async_.bulk.wait_group.read(0, when=self.is_first)  # the copies before have read their boxes
         self.synchronize()

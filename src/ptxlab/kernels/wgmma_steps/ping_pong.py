@@ -7,13 +7,16 @@ mbarrier shows one bit of its phase, and to a warpgroup that waits two turns of 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ptxlab.author import Kernel, b16, b64, kernel, ptx, tensor_map, u32
 from ptxlab.kernels.parts.tile_order import TileOrder
 from ptxlab.kernels.wgmma_steps.parts import DEPTH, GROUP, Shape, Writer, wait
 from ptxlab.kernels.wgmma_steps.persistent import TOGETHER
 from ptxlab.kernels.wgmma_steps.specialized import complete, consume, produce
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
 
 CONSUMERS = 2 * GROUP
 
@@ -56,7 +59,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-def skip(sides: Any, steps: Any) -> None:
+def skip(sides: tuple[Side, Side], steps: u32) -> None:
     """Pass over the stages that the other warpgroup reads."""
     for side in sides:
         side.advance(steps)

@@ -6,10 +6,14 @@ No warp waits for another one but at the mbarriers of a stage: the ring has one 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ptxlab.author import Kernel, b16, kernel, pointer, ptx, tensor_map, u32
+from ptxlab.author import Kernel, Pointer, b16, f32, kernel, pointer, ptx, tensor_map, u32
 from ptxlab.kernels.wgmma_steps.parts import DEPTH, GROUP, Shape, copy, multiply, store
+
+if TYPE_CHECKING:
+    from ptxlab.author.pipelines import Side
+    from ptxlab.author.tiles import Tile
 
 
 @cache
@@ -37,7 +41,9 @@ def specialize(type: str, shape: Shape) -> Kernel:
     return found
 
 
-def produce(shape: Shape, stage: Any, maps: Any, tiles: Any, first: Any, k: Any) -> None:
+def produce(
+    shape: Shape, stage: Side, maps: tuple[Pointer, Pointer], tiles: Any, first: tuple[u32, u32], k: u32
+) -> None:
     """Copy the K tiles of a tile of D, each as soon as a stage is empty."""
     for start in ptx.range(0, k, DEPTH):
         stage.wait()
@@ -45,7 +51,15 @@ def produce(shape: Shape, stage: Any, maps: Any, tiles: Any, first: Any, k: Any)
         stage.advance()
 
 
-def consume(type: str, shape: Shape, stages: Any, accumulators: Any, tiles: Any, group: Any, k: Any) -> None:
+def consume(
+    type: str,
+    shape: Shape,
+    stages: tuple[Side, Side],
+    accumulators: list[list[f32]],
+    tiles: list[Tile],
+    group: u32,
+    k: u32,
+) -> None:
     """Issue the MMAs of a tile of D; a stage is empty when those that read it are complete, one K tile later."""
     reading, read = stages
     for start in ptx.range(0, k, DEPTH):
@@ -57,7 +71,7 @@ def consume(type: str, shape: Shape, stages: Any, accumulators: Any, tiles: Any,
         reading.advance()
 
 
-def complete(stages: Any) -> None:
+def complete(stages: tuple[Side, Side]) -> None:
     """Wait for the last MMAs of a tile."""
     ptx.wgmma.wait_group.sync.aligned(0)
     stages[1].release()
