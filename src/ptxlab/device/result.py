@@ -5,7 +5,6 @@ from __future__ import annotations
 import weakref
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from ptxlab.device.coverage import Coverage
 from ptxlab.device.dependence import Cause, Dependence, Difference, dependence_of
 from ptxlab.device.fidelity import Fidelity
 from ptxlab.report import Diagnostic, summary
+from ptxlab.services import service
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,7 @@ class Result:
         if self.recording is None:
             return None
         if self._trace is None:  # layers above: what reads a recording also draws and compares it
-            self._trace = import_module("ptxlab.trace").Trace.open(self.recording.path)
+            self._trace = service("trace").Trace.open(self.recording.path)
         found: Trace = self._trace
         return found
 

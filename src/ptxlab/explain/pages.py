@@ -7,6 +7,8 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
+from ptxlab.services import service
+
 if TYPE_CHECKING:
     from ptxlab.toolchain import Advisory
 
@@ -51,8 +53,9 @@ def _sources() -> Iterator[dict[str, str]]:
     from ptxlab.emulate.explain.pages import pages as of_emulator
 
     yield of_emulator()
-    for package in ("programs", "gpu", "syntax", "litmus", "toolchain", "author", "estimate", "measure", "schedule"):
+    for package in ("programs", "gpu", "syntax", "litmus", "toolchain", "author", "estimate", "measure"):
         yield import_module(f"ptxlab.{package}.pages").PAGES
+    yield service("schedule_pages").PAGES
     from ptxlab.toolchain import ADVISORIES
 
     yield {advisory.code: _advisory_page(advisory) for advisory in ADVISORIES}

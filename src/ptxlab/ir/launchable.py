@@ -1,16 +1,15 @@
 """`launch`, with its keywords: what kernels in PTX and kernels in Python have in common.
 
-What runs kernels is layers above the program; this is the door to it.
+What runs kernels is layers above the program: it is a service (`ptxlab.services`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.report import KernelError, PtxError
+from ptxlab.services import service
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -90,7 +89,7 @@ class Launchable:
         del given["self"], given["args"]
         __tracebackhide__ = True  # a traceback ends at the line of the user, in pytest and in IPython
         try:
-            return self._launch(args, _door().LaunchOptions.of(given))
+            return self._launch(args, service("launch").LaunchOptions.of(given))
         except (KernelError, PtxError) as wrong:  # the diagnostics say it all; where we found them says nothing
             raise wrong.with_traceback(None) from wrong.__cause__
 
@@ -100,10 +99,5 @@ class Launchable:
 
 def launch(kernel: Launchable, args: Sequence[Any], options: LaunchOptions) -> Result:
     """Run a kernel in PTX."""
-    result: Result = _door().launch(kernel, args, options)
+    result: Result = service("launch").launch(kernel, args, options)
     return result
-
-
-@cache
-def _door() -> Any:
-    return import_module("ptxlab.launch")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 from ptxlab.device.layout import shared_variables
 from ptxlab.device.trace_file import COMPLETE, ENDS, TraceError, TraceFile
 from ptxlab.ir.mangled import title
+from ptxlab.services import service
 from ptxlab.trace import registers as registers_of
 from ptxlab.trace.accesses import NAMES, SHARED, SPACES, Accesses, unwritten
 from ptxlab.trace.barriers import Barrier, Barriers, Mbarrier
@@ -69,7 +69,7 @@ class Trace:
     def lab(self, height: int = 720) -> Any:
         """The launch as a page to look around in, in a notebook; needs `ptxlab[notebook]`."""
         try:
-            widget = import_module("ptxlab.lab.widget")
+            widget = service("widget")
         except ModuleNotFoundError as missing:
             if missing.name not in ("anywidget", "traitlets"):
                 raise
