@@ -260,10 +260,11 @@ def product(file: str, entry: str, grid: Any, block: Any, m: int, n: int, k: int
                 lambda x, y, *_: {2: x @ y}, shared=shared)  # fmt: skip
 
 
-def flash(file: str, entry: str, more: str, tiles: str = "4, 1, 4, 1, 1, 8, 1, 8", block: int = 128) -> Stranger:
-    return leet(f"flash-attn/mma/{file}", f"{entry}<64, 16, 8, 16, {tiles}, {more}>", (2, 1), block,
-                [h(1, 1, 128, 64), h(1, 1, 128, 64), h(1, 1, 128, 64), h(1, 1, 128, 64), 128, 1], attention,
-                shared=65536, options=("-Iutils",))  # fmt: skip
+def flash(
+    file: str, entry: str, more: str, tiles: str = "4, 1, 4, 1, 1, 8, 1, 8", block: int = 128, length: int = 64
+) -> Stranger:
+    return leet(f"flash-attn/mma/{file}", f"{entry}<64, 16, 8, 16, {tiles}, {more}>", (length // 64, 1), block,
+                [*(h(1, 1, length, 64) for _ in range(4)), length, 1], attention, shared=65536)  # fmt: skip
 
 
 def norm_of(entry: str, width: int, K: int = 64) -> Stranger:
@@ -311,8 +312,8 @@ LEETCUDA = [
          lambda at, w, *_: {2: w[at]}),
     flash("basic/flash_attn_mma_share_kv_F32F16F16F32", "flash_attn_mma_stages_split_q_shared_kv_acc_f32_kernel",
           "1, 1, 8, 8, 8"),
-    flash("basic/flash_attn_mma_split_kv", "flash_attn_mma_stages_split_kv_kernel", "1, 8", "2, 4, 2, 4, 2, 2, 2, 2", 256),
-    flash("basic/flash_attn_mma_split_q", "flash_attn_mma_stages_split_q_kernel", "1, 8"),
+    flash("basic/flash_attn_mma_split_kv", "flash_attn_mma_stages_split_kv_kernel", "1, 8", "2, 4, 2, 4, 2, 2, 2, 2", 256, 128),
+    flash("basic/flash_attn_mma_split_q", "flash_attn_mma_stages_split_q_kernel", "1, 8", length=128),
     flash("basic/flash_attn_mma_tiling_qk_F32F16F16F32", "flash_attn_mma_stages_split_q_tiling_qk_acc_f32_kernel",
           "1, 1, 8, 8, 8"),
     flash("others/flash_attn_mma_share_qkv_Os2g", "flash_attn_mma_stages_split_q_shared_qkv_Os2g_kernel", "1, 8, 8, 8"),
@@ -636,7 +637,7 @@ RODINIA = [
 
 
 def sample(file: str, entry: str, *rest: Any, **more: Any) -> Stranger:
-    more["options"] = ("-I../../../Common",)
+    more["options"] = ("-I../../../Common", "-DUINT_MAX=0xffffffffu")
     return Stranger("cuda-samples", f"Samples/{file}", entry, *rest, **more)
 
 
@@ -645,16 +646,9 @@ def box(x: Any, y: Any, w: int, rows: int, r: int) -> Results:
     return {1: x[:, at].sum(-1) * np.float32(1 / (2 * r + 1))}
 
 
-def normed_by_product(x: Any, y: Any, partial: Any, n: int) -> Results:
-    root = np.sqrt((x * y).sum())
-    return {0: x / root, 1: y / root, 2: root}
-
-
 SAMPLES = [
     sample("0_Introduction/matrixMulDrv/matrixMul_kernel.cu", "matrixMul_bs8_64bit", (3, 2), (8, 8),
            [f(16, 24), f(16, 32), f(32, 24), 32, 24], lambda c, x, y, *_: {0: x @ y}),
-    sample("0_Introduction/simpleAWBarrier/simpleAWBarrier.cu", "normVecByDotProductAWBarrier", 1, 64,
-           [p(100), p(100), p(1, type=np.float64), 100], normed_by_product, shared=64),
     sample("2_Concepts_and_Techniques/boxFilter/boxFilter_kernel.cu", "d_boxfilter_x_global", 1, 8,
            [f(8, 20), f(8, 20), 20, 8, 3], box),
     sample("2_Concepts_and_Techniques/reduction/reduction_kernel.cu", "reduce1<float>", 2, 64, [f(100), f(2), 100],
@@ -666,8 +660,8 @@ SAMPLES = [
            64, [f(300), f(3), 300], lambda x, y, n: {1: np.concatenate([x.sum(keepdims=True), y[1:]])}, shared=512,
            mistake="no fence orders the last block's reads after the `atomicInc` that says it is the last",
            instance=["reduceSinglePass<64, false>"]),
-    sample("3_CUDA_Features/globalToShmemAsyncCopy/globalToShmemAsyncCopy.cu", "MatrixMulNaiveLargeChunk<16>", (1, 2),
-           (16, 16), [f(32, 16), f(32, 16), f(16, 16), 16, 16], lambda c, x, y, *_: {0: x @ y},
+    sample("3_CUDA_Features/globalToShmemAsyncCopy/globalToShmemAsyncCopy.cu", "MatrixMulNaiveLargeChunk<16>", (2, 2),
+           (16, 16), [f(32, 32), f(32, 32), f(32, 32), 32, 32], lambda c, x, y, *_: {0: x @ y},
            mistake="B is read at the place of A; the sample's own B is one number everywhere"),
     sample("3_CUDA_Features/graphMemoryNodes/graphMemoryNodes.cu", "negateArray", 2, 32, [f(50), f(50), 50],
            lambda x, y, n: {1: -x}),
@@ -693,6 +687,7 @@ LEFT_OUT = {
     "rodinia hybridsort/bucketsort_kernel.cu bucketsort": _REFERENCES,
     "rodinia kmeans/kmeans_cuda_kernel.cu invert_mapping": _REFERENCES,
     "rodinia dwt2d/components.cu c_CopySrcToComponent": "its data are integers",
+    "cuda-samples Samples/0_Introduction/simpleAWBarrier/simpleAWBarrier.cu normVecByDotProductAWBarrier": "it needs a cooperative launch",
     "cuda-samples Samples/2_Concepts_and_Techniques/eigenvalues/bisect_kernel_large.cuh bisectKernelLarge": "its arguments are lists of intervals that earlier kernels make",
     "cuda-samples Samples/5_Domain_Specific/Mandelbrot/Mandelbrot_cuda.cu MandelbrotDS1": "it has no array of floats",
     "cuda-samples Samples/5_Domain_Specific/SobolQRNG/sobol_gpu.cu sobolGPU_kernel": "its inputs are integers",

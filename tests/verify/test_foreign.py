@@ -54,7 +54,38 @@ class ModelNew(torch.nn.Module):
         kernel[(triton.cdiv(x.numel(), 128),)](x, self.weight, y, x.numel(), x.shape[1], BLOCK=128)
         return {result}
 """
+INLINE = """
+import torch
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = '''
+#include <torch/extension.h>
+__global__ void kernel(const float* x, const float* w, float* y, int n, int columns) {{
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at < {bound}) y[at] = fmaxf(x[at], 0.0f) * w[at % columns];
+}}
+torch::Tensor scaled(torch::Tensor x, torch::Tensor w) {{
+    TORCH_CHECK(x.is_contiguous(), "x");
+    auto y = torch::empty_like(x);
+    const int threads = 128;
+    kernel<<<(x.numel() + threads - 1) / threads, threads>>>(x.data_ptr<float>(), w.data_ptr<float>(),
+                                                           y.data_ptr<float>(), x.numel(), x.size(1));
+    return y;
+}}
+'''
+scaled = load_inline("scaled", "torch::Tensor scaled(torch::Tensor x, torch::Tensor w);", SOURCE, ["scaled"])
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(columns))
+
+    def forward(self, x):
+        return scaled.scaled(x.cuda(), self.weight)
+"""
 SUBMISSIONS = {
+    "inline": (INLINE.format(bound="n"), None),
+    "inline tail": (INLINE.format(bound="n / 128 * 128"), "stale-memory"),
     "right": (NEW.format(bound="n", result="y"), None),
     "tail": (NEW.format(bound="n // 128 * 128", result="y"), "stale-memory"),
     "torch": (NEW.format(bound="n", result="torch.relu(x) * self.weight"), "no-kernel"),

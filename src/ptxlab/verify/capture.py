@@ -34,6 +34,7 @@ from ptxlab.frameworks.arrays import Arrays
 from ptxlab.frameworks.torch_as_cpu import torch_as_cpu
 from ptxlab.measure.entry import Launch
 from ptxlab.syntax import format
+from ptxlab.verify.inline import InlineError, loader
 
 WATCHED = ("builtins", "time", "math", "json", "numpy", "numpy.testing", "torch", "torch.testing", "torch.cuda",
            "torch.nn.functional", "ptxlab", "ptxlab.verify", "ptxlab.verify.judging", "ptxlab.equal")  # fmt: skip
@@ -168,7 +169,7 @@ class Program:
 
             self.problem = open_problem(Path(problem))
             sys.path[:0] = [problem, str(Path(problem).parent)]
-            _refuse_extensions()
+            _follow_extensions(self.problem.target)
         self.known = _functions()
         with captured(Capture({}), self.problem):
             self.names = run_path(str(path), run_name="submission")
@@ -267,17 +268,17 @@ def _whole(array: Any) -> Any:
     return np.lib.stride_tricks.as_strided(array, (length,), (array.itemsize,))
 
 
-def _refuse_extensions() -> None:
-    """Extensions in C++ launch kernels by themselves, where they cannot be seen."""
-    import_module("torch").use_deterministic_algorithms(True)  # fills what `torch.empty` makes
+def _follow_extensions(target: str) -> None:
+    """Have extensions in C++ launch their kernels here; those that are built from files are not followed."""
+    torch = import_module("torch")
+    torch.use_deterministic_algorithms(True)  # fills what `torch.empty` makes
     extensions = import_module("torch.utils.cpp_extension")
 
     def refuse(*_: Any, **__: Any) -> None:
-        raise RefusedError("unsupported", "an extension in C++ (`load_inline`): submit its kernels as a .cu file, with "
-                           "`// launch:` lines")  # fmt: skip
+        raise RefusedError("unsupported", "an extension of files (`load`): use `load_inline`, or submit its kernels as "
+                           "a .cu file, with `// launch:` lines")  # fmt: skip
 
-    for name in ("load", "load_inline"):
-        setattr(extensions, name, refuse)
+    vars(extensions).update(load=refuse, load_inline=loader(torch, target))
 
 
 @contextmanager
@@ -350,6 +351,8 @@ def serve() -> None:
             said = program.answer(json.loads(line))
         except RefusedError as refused:
             said = {"error": str(refused), "code": refused.code}
+        except InlineError as unknown:
+            said = {"error": f"an extension in C++: {unknown}", "code": "unsupported"}
         except BaseException as wrong:
             said = {"error": _problem(wrong, path), "code": "python-failed"}
         out.write(json.dumps(said) + "\n")
