@@ -381,3 +381,45 @@ def test_an_atomic_sum_whose_old_value_nothing_reads() -> None:
     refused = ptxlab.equal(read, kernel, [x, y], block=32)
     assert refused.refusal is not None
     assert "whose old value is read" in refused.refusal.why
+
+
+def test_fragments_of_wmma() -> None:
+    """Loads and stores of matrices by rows and by columns."""
+    registers = ", ".join(f"%r{n}" for n in range(8)), ", ".join(f"%r{n}" for n in range(8, 16))
+    sums = ", ".join(f"%f{n}" for n in range(8))
+
+    def kernel(a: str, b: str, d: str) -> Any:
+        text = f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry product(.param .u64 a, .param .u64 b, .param .u64 c)
+{{
+    .reg .b64 %rd<4>;
+    .reg .b32 %r<17>;
+    .reg .f32 %f<8>;
+    ld.param.u64 %rd1, [a];
+    ld.param.u64 %rd2, [b];
+    ld.param.u64 %rd3, [c];
+    mov.u32 %r16, 18;
+    wmma.load.a.sync.aligned.{a}.m16n16k16.global.f16 {{{registers[0]}}}, [%rd1], %r16;
+    wmma.load.b.sync.aligned.{b}.m16n16k16.global.f16 {{{registers[1]}}}, [%rd2], %r16;
+    wmma.load.c.sync.aligned.{d}.m16n16k16.global.f32 {{{sums}}}, [%rd3];
+    wmma.mma.sync.aligned.{a}.{b}.m16n16k16.f32.f32 {{{sums}}}, {{{registers[0]}}}, {{{registers[1]}}}, {{{sums}}};
+    wmma.store.d.sync.aligned.{d}.m16n16k16.global.f32 [%rd3], {{{sums}}};
+    ret;
+}}"""
+        return ptxlab.parse(text, name="product.ptx")["product"]
+
+    a, b = (np.random.default_rng(n).standard_normal((16, 18)).astype(np.float16) for n in (1, 2))
+    c = np.ones((16, 16), np.float32)
+
+    def product(a: Any, b: Any, c: Any) -> Any:
+        return {"c": c + a[:, :16] @ b[:, :16]}
+
+    def turned(a: Any, b: Any, c: Any) -> Any:
+        return {"c": c + (a[:, :16].T @ b[:, :16].T).T}
+
+    assert ptxlab.equal(kernel("row", "row", "row"), product, [a, b, c], block=32).level == "same-function"
+    assert ptxlab.equal(kernel("col", "col", "col"), turned, [a, b, c], block=32).level == "same-function"
+    assert ptxlab.equal(kernel("col", "row", "row"), product, [a, b, c], block=32).level == "different"

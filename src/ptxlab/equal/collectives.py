@@ -262,9 +262,10 @@ def load_matrices(turn: Turn) -> None:
     turn.check_addresses()
     if not take_pending(turn):
         return
-    held = matrices_of(turn.match).get("d")
-    if held is None or held.owners is None:
-        raise turn.refused("how memory becomes this fragment is not followed")
+    ((name, held),) = matrices_of(turn.match).items()
+    if held.owners is None:
+        _load_fragment(turn, name, held.layout)
+        return
     if held.layout.bits != held.owners.bits or held.layout.bits < 8:
         raise UnknownStepError
     warps = Warps(turn)
@@ -274,6 +275,39 @@ def load_matrices(turn: Turn) -> None:
         turn.keep()
         return
     warps.write(_in_registers(turn, rows[:, owner, source], held.layout))
+
+
+def _located(warps: Warps, name: str, layout: Layout) -> tuple[Ids, Ids, Ids]:
+    """Where `wmma` has the elements of a fragment: state spaces, owners and addresses, by warp and element."""
+    turn, m = warps.turn, warps.turn.match.candidate.modifiers
+    if layout.bits < 8:
+        raise UnknownStepError
+    row, column = (np.array(one) for one in zip(*((r, c) for r, c, _ in layout.elements()), strict=True))
+    lines, along = (row, column) if (m.layout == "row") == (name != "b") else (column, row)
+    stride, first = turn.operands.get("stride"), warps.lanes[:, 0]
+    steps = [int(along.max()) + 1 if stride is None else turn.plain(stride, int(one), "u32") for one in first]
+    base = [turn.plain(turn.operands["p"], int(one)) for one in first]
+    address = np.array(base)[:, None] + (np.array(steps)[:, None] * lines + along) * (layout.bits // 8)
+    threads = np.broadcast_to(turn.block * turn.replay.threads_in_block + first[:, None], address.shape)
+    named = m.space.split("::")[0] if m.space else "generic"
+    return turn.replay.trace.accesses.resolve(named, address.ravel().astype(np.int64), threads.ravel())
+
+
+def _load_fragment(turn: Turn, name: str, layout: Layout) -> None:
+    """`wmma.load`"""
+    warps = Warps(turn)
+    codes = turn.memory.load(*_located(warps, name, layout), layout.bits // 8)
+    warps.write(_in_registers(turn, codes.reshape(len(warps.numbers), -1, layout.bits // 8), layout))
+
+
+def _store_fragment(turn: Turn, name: str, layout: Layout) -> None:
+    """`wmma.store`"""
+    if not take_pending(turn):
+        return
+    warps = Warps(turn)
+    codes = _from_registers(warps.registers("a"), layout)
+    turn.memory.store(*_located(warps, name, layout), codes.reshape(-1, layout.bits // 8))
+    warps.write({})
 
 
 def _rows_of(warps: Warps, size: int) -> Codes:
@@ -294,9 +328,12 @@ def _rows_of(warps: Warps, size: int) -> Codes:
 def store_matrices(turn: Turn) -> None:
     """`stmatrix`: each lane stores a row, which it has of the registers of all."""
     turn.check_addresses()
-    held = matrices_of(turn.match).get("a")
-    if held is None or held.owners is None or held.layout.bits < 8:
+    ((name, held),) = matrices_of(turn.match).items()
+    if held.layout.bits < 8:
         raise UnknownStepError
+    if held.owners is None:
+        _store_fragment(turn, name, held.layout)
+        return
     everyone = turn.entries, turn.threads, turn.grid_threads
     if take_pending(turn):
         warps = Warps(turn)

@@ -66,7 +66,8 @@ class Turn:
         if is_symbolic(codes).any():
             raise self.refused("a descriptor or an address depends on the value of an input")
         found = int(load(codes)[0])
-        return found + operand.offset & 0xFFFFFFFF if isinstance(operand, ir.Address) else found
+        mask = 0xFFFFFFFF if found <= 0xFFFFFFFF else (1 << 64) - 1
+        return found + operand.offset & mask if isinstance(operand, ir.Address) else found
 
     def run(self, guard: int) -> None:
         """Do what the plan says, for those threads whose guard holds."""
