@@ -128,7 +128,7 @@ def _summary(result: ProgramResult) -> str:
     launches = sum(one.count for one in result.launches.values())
     seconds = sum(one.seconds for one in result.launches.values())
     kernels = f" of {len(result.launches)} kernels" if len(result.launches) > 1 else ""
-    from ptxlab.programs.program import signal_name
+    from ptxlab.programs.findings import signal_name
 
     ended = f"ended with status {result.status}" if result.status >= 0 else f"was ended by {signal_name(result.status)}"
     work = f"{launches:,} launch{'es' * (launches != 1)}{kernels} in {seconds:.2f} s, as {result.gpu}"

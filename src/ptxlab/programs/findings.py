@@ -32,9 +32,14 @@ def findings_of(log: Log, lines: HostLines, status: int) -> list[Diagnostic]:
             seen.add(key)
             found.append(made)
     if status < 0 and not any(one.code in ("program-crash", "host-access", "use-after-free") for one in log.host):
-        name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
-        found.append(error("program-crash", f"the host code of the program was ended by {name}", None))
+        message = f"the host code of the program was ended by {signal_name(status)}"
+        found.append(error("program-crash", message, None))
     return found
+
+
+def signal_name(status: int) -> str:
+    """`SIGSEGV`, for the status of a program that a signal ended."""
+    return signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
 
 
 def _distinct(found: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import selectors
-import signal
 import socket
 import subprocess
 import sys
@@ -143,8 +142,3 @@ def _serve(server: socket.socket, child: subprocess.Popen[bytes], connect: Calla
             for key in list(selector.get_map().values()):
                 if isinstance(key.data, Process):
                     key.data.close()
-
-
-def signal_name(status: int) -> str:
-    """`SIGSEGV`, for the status of a program that a signal ended."""
-    return signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"

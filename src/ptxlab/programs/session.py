@@ -7,6 +7,7 @@ and its bytes; the operations are in the order of the enumeration in `runtime/ru
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import re
@@ -236,10 +237,8 @@ class Process:
         variables = layout.Variables(loaded.module, layout.reachable(loaded.module, kernel))
         cluster = kernel.required_cluster or (0, 0, 0)
         stated = kernel.directive("maxntid") or kernel.directive("reqntid")
-        largest = 1
-        for extent in stated.arguments if stated is not None else ():
-            largest *= int(extent)
-        answer = Writer().number(variables.dynamic_offset).number(largest if stated is not None else 0)
+        largest = 0 if stated is None else math.prod(map(int, stated.arguments))
+        answer = Writer().number(variables.dynamic_offset).number(largest)
         for extent in cluster:
             answer.number(extent)
         answer.number(area.size).number(len(kernel.parameters))
@@ -280,6 +279,7 @@ class Process:
                               cooperative=cooperative, on_error="collect", gpu=self.modules.gpu.name,
                               record=self.record(kernel.name, self.log), **self.options)  # fmt: skip
         self._count(kernel).count += 1
+        started = time.process_time_ns()
 
         def run() -> tuple[int, str]:
             return self._run(loaded.module, kernel, shape, data, frames)
@@ -290,7 +290,8 @@ class Process:
             key = id(loaded), kernel.name, grid, block, cluster, shared, cooperative, data
             variables = context_of(loaded.module).memory.variables
             status, output = self.repeats.run(key, lambda: self._held(variables.values()), run)
-        return Writer(status).number(int(loaded.talks_to_host(kernel))).text(kernel.title).text(output)
+        answer = Writer(status).number(int(loaded.talks_to_host(kernel))).number(time.process_time_ns() - started)
+        return answer.text(kernel.title).text(output)
 
     def _count(self, kernel: ir.Function) -> LaunchCount:
         return self.log.launches.setdefault(kernel.title, LaunchCount())

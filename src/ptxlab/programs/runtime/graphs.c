@@ -155,7 +155,9 @@ API cudaError_t cudaGraphExecUpdate(cudaGraphExec_t exec, cudaGraph_t graph, cud
   return cudaSuccess;
 }
 
-static cudaError_t add(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count, Operation operation) {
+// Parameters of each function that adds a node.
+#define NEW_NODE cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count
+static cudaError_t add(NEW_NODE, Operation operation) {
   ALIVE;
   CHECKED(into && graph, cudaErrorInvalidValue);
   *into = (cudaGraphNode_t)add_node((Graph *)graph, (Node *const *)after, count, &operation);
@@ -171,48 +173,35 @@ static cudaError_t launch_operation(const struct cudaKernelNodeParams *p, Operat
   into->parameters = pack(function, p->kernelParams, p->extra);
   return cudaSuccess;
 }
-API cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                       const struct cudaKernelNodeParams *params) {
+API cudaError_t cudaGraphAddKernelNode(NEW_NODE, const struct cudaKernelNodeParams *params) {
   Operation operation;
   cudaError_t error = launch_operation(params, &operation);
   return error ? error : add(into, graph, after, count, operation);
 }
 Operation copy_3d(const struct cudaMemcpy3DParms *p, const char *name);
-API cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                       const struct cudaMemcpy3DParms *params) {
+API cudaError_t cudaGraphAddMemcpyNode(NEW_NODE, const struct cudaMemcpy3DParms *params) {
   return add(into, graph, after, count, copy_3d(params, "cudaGraphAddMemcpyNode"));
 }
 static Operation copy_1d(void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
   return (Operation){.kind = COPY, .name = "cudaGraphAddMemcpyNode1D", .to = to, .from = from, .width = size, .height = 1, .depth = 1,
                      .to_pitch = size, .from_pitch = size, .direction = kind};
 }
-API cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count, void *to,
-                                         const void *from, size_t size, enum cudaMemcpyKind kind) {
+API cudaError_t cudaGraphAddMemcpyNode1D(NEW_NODE, void *to, const void *from, size_t size, enum cudaMemcpyKind kind) {
   return add(into, graph, after, count, copy_1d(to, from, size, kind));
 }
 static Operation fill_of(const struct cudaMemsetParams *p) {
   return (Operation){.kind = FILL, .name = "cudaGraphAddMemsetNode", .to = p->dst, .to_pitch = p->pitch, .value = p->value,
                      .element = (int)p->elementSize, .width = p->width * p->elementSize, .height = p->height, .depth = 1};
 }
-API cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                       const struct cudaMemsetParams *params) {
-  return add(into, graph, after, count, fill_of(params));
-}
-API cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                     const struct cudaHostNodeParams *params) {
+API cudaError_t cudaGraphAddMemsetNode(NEW_NODE, const struct cudaMemsetParams *params) { return add(into, graph, after, count, fill_of(params)); }
+API cudaError_t cudaGraphAddHostNode(NEW_NODE, const struct cudaHostNodeParams *params) {
   return add(into, graph, after, count, (Operation){.kind = CALL, .call = params->fn, .data = params->userData});
 }
-API cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count) {
-  return add(into, graph, after, count, (Operation){.kind = EMPTY});
-}
-API cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                           cudaGraph_t child) {
+API cudaError_t cudaGraphAddEmptyNode(NEW_NODE) { return add(into, graph, after, count, (Operation){.kind = EMPTY}); }
+API cudaError_t cudaGraphAddChildGraphNode(NEW_NODE, cudaGraph_t child) {
   return add(into, graph, after, count, (Operation){.kind = CALL_GRAPH, .graph = (cudaGraph_t)in_order((Graph *)child)});
 }
-API cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *into, cudaGraph_t graph, const cudaGraphNode_t *after, size_t count,
-                                            cudaEvent_t event) {
-  return add(into, graph, after, count, (Operation){.kind = RECORD, .event = event});
-}
+API cudaError_t cudaGraphAddEventRecordNode(NEW_NODE, cudaEvent_t event) { return add(into, graph, after, count, (Operation){.kind = RECORD, .event = event}); }
 API cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
                                          const cudaGraphEdgeData *edges, size_t count) {
   ALIVE;
@@ -260,15 +249,13 @@ static cudaError_t change(cudaGraphExec_t exec, cudaGraphNode_t node, Operation 
   one->operation = operation;
   return cudaSuccess;
 }
-API cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *params) {
-  Operation operation;
-  cudaError_t error = launch_operation(params, &operation);
-  return error ? error : change(0, node, operation);
-}
 API cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node, const struct cudaKernelNodeParams *params) {
   Operation operation;
   cudaError_t error = launch_operation(params, &operation);
   return error ? error : change(exec, node, operation);
+}
+API cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const struct cudaKernelNodeParams *params) {
+  return cudaGraphExecKernelNodeSetParams(0, node, params);
 }
 API cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *to, const void *from, size_t size,
                                                    enum cudaMemcpyKind kind) {

@@ -57,7 +57,6 @@ cudaError_t settled(void);  // the error of kernels that have run, for a call th
 extern cudaError_t sticky;
 #define CHECKED(condition, error) do { if (!(condition)) return fail(error); } while (0)
 #define ALIVE do { start(); if (sticky) return fail(sticky); } while (0)
-bool was_seen(void);
 void launch_failed(cudaError_t error, const char *kernel);
 void note_unchecked(void);
 
@@ -78,10 +77,6 @@ void *mine(uint64_t address);  // where the library reads and writes device memo
 bool is_device_address(uint64_t address);
 bool host_may_touch(const Allocation *allocation);
 cudaError_t release(void *pointer, const char *call, unsigned kinds);
-cudaError_t copy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind, const char *call);
-cudaError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                      enum cudaMemcpyKind kind, const char *call);
-cudaError_t fill_rows(void *to, size_t pitch, unsigned value, int element, size_t width, size_t height, const char *call);
 void each_allocation(void (*use)(Allocation *, void *), void *with);
 uint64_t memory_free(void);
 void note_leaks(void);
@@ -90,7 +85,6 @@ void note_leaks(void);
 typedef struct Stream Stream;
 typedef struct Event Event;
 bool is_capturing(cudaStream_t stream);
-void pending_write(cudaStream_t stream, uint64_t start, const void *before, uint64_t size, const char *what);
 void started_on(cudaStream_t stream);  // work that is no operation of ours is issued
 void synchronized(cudaStream_t stream);  // the host has waited for a stream
 void synchronized_all(void);
