@@ -24,7 +24,7 @@ SMALL = 150_000  # characters of LLVM IR that LLVM optimises in a second or two,
 FEW = 200  # basic blocks of PTX, with which it does so for any text that is not large (`unit.LARGE`)
 HUGE = 2_000_000  # and that it takes seconds for
 MANY = 8_000  # instructions that surely are as many
-FEW_THREADS = 4096  # of a launch that a runtime serves which is not optimised, while there is no other
+FEW_THREADS = 4096  # of a launch that does not wait for the optimised runtime; detectors take 4 times as long then
 HIGHEST = 2  # how much LLVM optimises at most; tests of what a kernel computes are faster with 0
 _SECONDS = {2: 2, 1: 5, 0: FOREVER}  # of a core, for each effort
 
