@@ -5,7 +5,7 @@
 A kernel that is proved is launched with several grids, sizes and schedules, with all detectors, and its smallest
 launches are explored: all schedules that differ, up to a limit. A mutant of a proved kernel loses a barrier or a wait,
 or has another address, mask, comparison or limit. One that is proved too is run in the same way: where no run goes
-wrong it is counted as equivalent, with its change, for a person to look at.
+wrong it is counted as equivalent, with its change, for a person to read.
 """
 
 from __future__ import annotations

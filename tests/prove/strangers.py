@@ -114,7 +114,7 @@ def _judge(given: tuple[Stranger, float]) -> list[dict[str, Any]]:
     one, timeout = given
     try:
         return judge(one, timeout)
-    except Exception as wrong:  # a crash is a row, and the others go on
+    except Exception as wrong:  # a crash is a row, and the others continue
         return [
             {
                 "file": one.name,

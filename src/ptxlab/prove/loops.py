@@ -76,7 +76,7 @@ def continued(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> Linear:
 
 
 def limits_of(terms: Terms, loop: Loop, stays: Sequence[Linear]) -> list[Linear]:
-    """How many turns there can be, of what held where each turn so far went on to the next."""
+    """How many turns there can be, of what held where each turn so far led to the next."""
     found = [one for stay in stays for one in (_not_yet(terms, loop, stay), _within(terms, loop, stay))]
     return [limit for limit in found if limit is not None]
 
