@@ -61,14 +61,13 @@ class Barriers:
         turns = dict.fromkeys(decision.loops, 0)
         start = _At(decision.loops)
         pair = Pair(start, (turns, turns), same_block=True, same_warp=is_of_warp or None)  # type: ignore[arg-type]
-        formulas: list[Any] = [*self.questions.different_bits(pair)]
-        conditions = []
-        for thread in (0, 1):
-            b = self.questions.bits(pair, thread)
+        threads = [self.questions.bits(pair, thread) for thread in (0, 1)]
+        for thread, b in enumerate(threads):
             self.questions.enter(b, pair, thread, decision.path, decision.loops, [decision.condition])
-            conditions.append(b.holds(decision.condition))
-            formulas += b.facts
-        status, _ = check([*formulas, conditions[0] != conditions[1]], milliseconds)
+        one, other = (b.holds(decision.condition) for b in threads)
+        apart = self.questions.apart(pair, *threads)
+        facts = [fact for b in threads for fact in b.facts]
+        status, _ = check([*facts, *apart, one != other], milliseconds)
         if status == "unsat":
             return Obligation(kind, (decision.line,), "proved", about, argument="bit-vectors, two threads")
         reason, help = why(status, [decision.condition], None)

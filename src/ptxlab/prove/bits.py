@@ -19,15 +19,19 @@ class Bits(Translation):
 
     def holds(self, condition: Linear) -> Any:
         """A predicate as a formula."""
-        return self.value(condition) == 1
+        return self.number(condition) == 1
 
-    def value(self, value: Linear) -> Any:
+    def number(self, value: Linear) -> Any:
         """A term as a bit-vector of its width."""
         width = value.type.width
         found = z3.BitVecVal(value.constant, width)
         for atom, factor in value.terms:
             found = found + z3.BitVecVal(factor, width) * self._sized(self._atom(atom), atom.type, width)
         return z3.simplify(found)
+
+    def same(self, value: Linear, other: Translation) -> Any:
+        """That a term is the same number here and in the translation of another thread."""
+        return self.number(value) == other.number(value)
 
     @staticmethod
     def _sized(found: Any, type: Type, width: int) -> Any:
@@ -53,7 +57,7 @@ class Bits(Translation):
 
     def _operation(self, atom: Atom, step: Step) -> Any | None:
         operation, of = step.operation, step.of
-        parts = [self.value(part) for part in atom.parts]
+        parts = [self.number(part) for part in atom.parts]
         signed = of.kind == "s"
         if operation in ("<", "<=", "=="):
             less = {("<", True): lambda a, b: a < b, ("<", False): z3.ULT, ("<=", True): lambda a, b: a <= b,

@@ -47,7 +47,7 @@ class Bounds:
         if status != "unsat" and group.object.bytes is not None:
             b = self.questions.bits(pair, 0)
             self.questions.enter(b, pair, 0, access.path, access.segment.loops, [group.offset])
-            value = z3.ZeroExt(8, b.value(group.offset))
+            value = z3.ZeroExt(8, b.number(group.offset))
             limit = z3.BitVecVal(group.object.bytes, value.size())
             again, _ = check([*b.facts, z3.UGT(value + highest, limit)], milliseconds)
             if again == "unsat":
@@ -85,7 +85,7 @@ class Bounds:
             pair = Pair(None, ({}, {}), same_block=True)
             b = self.questions.bits(pair, 0)
             self.questions.enter(b, pair, 0, access.path, access.segment.loops, [group.offset])
-            value = b.value(group.offset)
+            value = b.number(group.offset)
             distances = {(number - numbers[0]) % access.align for number in numbers}
             wrong = z3.Or(*((value + distance) & (access.align - 1) != 0 for distance in distances))
             if check([*b.facts, wrong], milliseconds)[0] == "unsat":

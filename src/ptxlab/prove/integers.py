@@ -225,6 +225,10 @@ class Integers(Translation):
             self._numbers[value] = self._cut(found, value.type, value)
         return self._numbers[value]
 
+    def same(self, value: Linear, other: Translation) -> Any:
+        """That a term is the same number here and in the translation of another thread."""
+        return self.space.equal(self.number(value), other.number(value))
+
     def _cut(self, found: Poly, type: Type, of: Linear | Atom) -> Poly:
         """An integer, modulo the width of a type; as it is, if it cannot be outside.
 

@@ -19,7 +19,7 @@ class Proof:
     def __init__(self, execution: Execution, shared: int, sizes: dict[str, int]) -> None:
         accesses = [access for segment in execution.notes.segments for access in segment.accesses]
         self.execution, self.objects = execution, Objects(accesses, shared, sizes)
-        self.questions = Questions(execution.terms.block, sizes)
+        self.questions = Questions(execution.terms, sizes)
         self.obligations: list[Obligation] = []
 
     def show_known(self) -> None:

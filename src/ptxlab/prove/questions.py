@@ -15,7 +15,8 @@ from .intervals import Pair
 from .objects import Object
 from .segments import Path
 from .solver import z3
-from .terms import AXES, Loop
+from .terms import AXES, Loop, Terms
+from .translation import Translation
 
 QUICK, PATIENT = 3_000, 15_000  # milliseconds
 
@@ -38,10 +39,10 @@ class Obligation:
 
 
 class Questions:
-    """What is the same in all questions: the block, and what is assumed of sizes, lengths and the grid."""
+    """What is the same in all questions: the threads, and what is assumed of sizes, lengths and the grid."""
 
-    def __init__(self, block: tuple[int, int, int], sizes: dict[str, int]) -> None:
-        self.block, self.sizes = block, sizes
+    def __init__(self, terms: Terms, sizes: dict[str, int]) -> None:
+        self.terms, self.sizes = terms, sizes
         self.ranges: dict[str, tuple[int, int]] = {}
         """The variables of all questions: sizes, lengths and the grid."""
         self.contracts: list[Callable[[Space], Any]] = []
@@ -86,49 +87,13 @@ class Questions:
             return Poly.of(object.bytes)
         return Poly({(f"len({object.name})",): self.sizes[object.name]})
 
-    def different(self, pair: Pair, space: Space) -> Any:
-        """That two threads are not the same, or that they are."""
-        if pair.same_thread:
-            return z3.BoolVal(True)
-        found = []
-        for axis, extent in zip(AXES, self.block, strict=True):
-            name, most = (f"%tid.{axis}", extent - 1) if pair.same_block else (
-                f"%ctaid.{axis}", self.ranges[f"%nctaid.{axis}"][1] - 1)  # fmt: skip
-            one, two = (space.variable(f"{name}@{thread}", 0, most) for thread in (0, 1))
-            found.append(z3.Not(space.equal(one, two)))
-        return z3.And(z3.Or(pair.may_be_one, *found), *self._warps(pair, space))
-
-    def _warps(self, pair: Pair, space: Space) -> list[Any]:
-        """That two threads are of one warp, or not, where a pair says so."""
-        if pair.same_warp is None:
-            return []
-        warps = []
-        for thread in (0, 1):
-            number, pitch = Poly(), 1
-            for axis, extent in zip(AXES, self.block, strict=True):
-                number = number.plus(space.variable(f"%tid.{axis}@{thread}", 0, extent - 1), pitch)
-                pitch *= extent
-            warps.append(space.divided(number, 32)[0])
-        same = space.equal(*warps)
-        return [same if pair.same_warp else z3.Not(same)]
-
-    def different_bits(self, pair: Pair) -> list[Any]:
-        """That two threads are not the same, or that they are, of bit-vectors."""
+    def apart(self, pair: Pair, one: Translation, other: Translation) -> list[Any]:
+        """That the two threads of a pair are two: of a block or of two blocks, of a warp or of two warps."""
         if pair.same_thread:
             return []
-        if not pair.same_block:
-            return [z3.Or(*(z3.BitVec(f"%ctaid.{axis}@0", 32) != z3.BitVec(f"%ctaid.{axis}@1", 32) for axis in AXES))]
-        found: list[Any] = []
-        either = []
-        for axis, extent in zip(AXES, self.block, strict=True):
-            one, other = (z3.BitVec(f"%tid.{axis}@{thread}", 32) for thread in (0, 1))
-            found += [z3.ULT(one, extent), z3.ULT(other, extent)]
-            either.append(one != other)
+        numbers = self.terms.threads() if pair.same_block else self.terms.blocks()
+        found = [z3.Or(pair.may_be_one, *(z3.Not(one.same(value, other)) for value in numbers))]
         if pair.same_warp is not None:
-            warps, pitch = [z3.BitVecVal(0, 32)] * 2, 1
-            for axis, extent in zip(AXES, self.block, strict=True):
-                warps = [one + pitch * z3.BitVec(f"%tid.{axis}@{n}", 32) for n, one in enumerate(warps)]
-                pitch *= extent
-            same = z3.LShR(warps[0], 5) == z3.LShR(warps[1], 5)
-            found.append(same if pair.same_warp else z3.Not(same))
-        return [*found, z3.Or(pair.may_be_one, *either)]
+            is_same = one.same(self.terms.warp(), other)
+            found.append(is_same if pair.same_warp else z3.Not(is_same))
+        return found

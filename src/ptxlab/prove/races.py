@@ -11,7 +11,7 @@ from ptxlab.flow.symbolic import LONG, WORD
 
 from .copies import FREE, pending
 from .execution import Execution
-from .integers import Poly
+from .integers import Integers, Poly
 from .intervals import Pair, Reached, intervals
 from .objects import Group, Objects
 from .questions import Obligation, Questions
@@ -102,17 +102,16 @@ class Races:
 
     def _race_bits(self, one: Group, other: Group, pair: Pair, milliseconds: int) -> tuple[str, Any, str]:
         formulas: list[Any] = []
-        starts = []
+        starts, threads = [], [self.questions.bits(pair, thread) for thread in (0, 1)]
         width = max(group.offset.type.width for group in (one, other))
         for thread, group in enumerate((one, other)):
-            b = self.questions.bits(pair, thread)
-            access = group.first
+            b, access = threads[thread], group.first
             self.questions.enter(b, pair, thread, access.path, access.segment.loops, [group.offset])
             numbers = [distance for distance, _ in group.distances]
-            value = z3.ZeroExt(width - group.offset.type.width, b.value(group.offset))
+            value = z3.ZeroExt(width - group.offset.type.width, b.number(group.offset))
             starts.append(_one_of(value, [number - numbers[0] for number in numbers], thread, formulas))
-            formulas += b.facts
-        formulas += self.questions.different_bits(pair)
+        formulas += self.questions.apart(pair, *threads)
+        formulas += [fact for one in threads for fact in one.facts]
         a, b_ = starts
         overlap = z3.Or(z3.ULT(a - b_, other.first.bytes), z3.ULT(b_ - a, one.first.bytes))
         status, model = check([*formulas, overlap, *([a != b_] if _is_strong(one, other) else [])], milliseconds)
@@ -123,6 +122,7 @@ class Races:
     ) -> tuple[str, Any, str]:
         formulas: list[Any] = []
         starts: list[Poly] = []
+        threads: list[Integers] = []
         space = self.questions.space()
         for thread, group in enumerate((one, other)):
             access = group.first
@@ -138,15 +138,16 @@ class Races:
                 formulas.append(z3.Or(*(space.formula(choice) == number for number in chosen)))
                 start = start.plus(choice)
             starts.append(start)
-            formulas += t.facts
+            threads.append(t)
         a, b = starts
         last = Poly.of(-1)
         overlap = [space.at_most(a, b.plus(Poly.of(other.first.bytes)).plus(last)),
                    space.at_most(b, a.plus(Poly.of(one.first.bytes)).plus(last))]  # fmt: skip
-        differ = self.questions.different(pair, space)
+        formulas += self.questions.apart(pair, *threads)
+        formulas += [fact for t in threads for fact in t.facts]
         partial = [space.formula(a) != space.formula(b)] if _is_strong(one, other) else []
         lemmas = space.products() if products else [*space.lemmas(), *space.digits(a, b)]
-        status, model = check([*formulas, *overlap, differ, *partial, *lemmas, *space.facts], milliseconds)
+        status, model = check([*formulas, *overlap, *partial, *lemmas, *space.facts], milliseconds)
         return status, model, "integers, two threads"
 
 

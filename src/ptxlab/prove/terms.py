@@ -22,6 +22,7 @@ SHARED_BYTES = 1 << 20  # more than any GPU has
 TRUE, FALSE = linear(PREDICATE, 1), linear(PREDICATE, 0)
 MOST_TURNS = 1 << 31  # of a loop: an assumption of every proof
 AXES = "xyz"
+MOST = (MOST_BLOCKS, 65535, 65535)  # blocks, by axis
 INTEGER = type_named("s64")
 UNSIGNED = {16: type_named("u16"), 32: WORD, 64: LONG}
 
@@ -93,25 +94,34 @@ class Terms(Symbolic):
         if name == "%ntid" and axis >= 0:
             return linear(type, extents[axis])
         if name == "%tid" and axis >= 0:
-            if extents[axis] == 1:
-                return linear(type, 0)
-            return self._named(f"%tid.{AXES[axis]}", (0, extents[axis] - 1), type)
+            return self._fit(self.threads()[axis], WORD, type)
         if name == "%ctaid" and axis >= 0:
-            return self._named(f"%ctaid.{AXES[axis]}", (0, MOST_BLOCKS - 1 if axis == 0 else 65534), type)
+            return self._fit(self.blocks()[axis], WORD, type)
         if name == "%nctaid" and axis >= 0:
-            return self._named(f"%nctaid.{AXES[axis]}", (1, MOST_BLOCKS if axis == 0 else 65535), type)
+            return self._named(f"%nctaid.{AXES[axis]}", (1, MOST[axis]), type)
         if name == "%laneid":
             return self._modulo(self.linear_thread(), 32, type)
         return None
 
+    def threads(self) -> list[Linear]:
+        """The numbers of the thread in its block, by axis."""
+        return [self._named(f"%tid.{axis}", (0, extent - 1), WORD) if extent > 1 else linear(WORD, 0)
+                for axis, extent in zip(AXES, self.block, strict=True)]  # fmt: skip
+
+    def blocks(self) -> list[Linear]:
+        """The numbers of the block in its grid, by axis."""
+        return [self._named(f"%ctaid.{axis}", (0, most - 1), WORD) for axis, most in zip(AXES, MOST, strict=True)]
+
     def linear_thread(self) -> Linear:
         """The number of the thread in its block."""
         found, pitch = linear(WORD, 0), 1
-        for axis, extent in enumerate(self.block):
-            if extent > 1:
-                found = found.plus(self._named(f"%tid.{AXES[axis]}", (0, extent - 1), WORD), pitch)
-            pitch *= extent
+        for number, extent in zip(self.threads(), self.block, strict=True):
+            found, pitch = found.plus(number, pitch), pitch * extent
         return found
+
+    def warp(self) -> Linear:
+        """The number of the warp in its block."""
+        return self.apply(Step("//", WORD, (0, 1), WORD), [self.linear_thread(), linear(WORD, 32)])
 
     def _named(self, name: str, bounds: Bounds, type: Type) -> Linear:
         return self._fit(self._atom(SPECIAL, name, WORD, bounds), WORD, type)

@@ -31,6 +31,14 @@ class Translation(ABC):
     def holds(self, condition: Linear) -> Any:
         """A predicate as a formula."""
 
+    @abstractmethod
+    def number(self, value: Linear) -> Any:
+        """A term as a number."""
+
+    @abstractmethod
+    def same(self, value: Linear, other: Translation) -> Any:
+        """That a term is the same number here and in the translation of another thread."""
+
     def _atom(self, atom: Atom) -> Any:
         if atom not in self._known:
             step = atom.step
