@@ -24,6 +24,7 @@ SECTIONS = {
         "docs/functions.md",
         "docs/textures.md",
         "docs/author.md",
+        "docs/own-kernel.md",
         "docs/schedule.md",
     ],
     "See and debug": [

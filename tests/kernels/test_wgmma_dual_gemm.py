@@ -89,7 +89,10 @@ def test_nothing_is_computed_of_nothing() -> None:
         ((whole(3, 4), whole(4, 8), whole(4, 16)), "`w2` is 4 by 16, and must be 4 by 8"),
         ((whole(3, 0), whole(0, 8), whole(0, 8)), "`x` has no columns: there is nothing to multiply"),
         ((whole(3), whole(3, 8), whole(3, 8)), "`x` is 3 long: a matrix has two dimensions"),
-        ((whole(3, 4), whole(4, 8), whole(4, 8), "tanh"), "activation='tanh': there are 'relu', 'silu', "),
+        (
+            (whole(3, 4), whole(4, 8), whole(4, 8), "tanh"),
+            "activation='tanh': expected a function of a register, or one of 'relu', ",
+        ),
         ((whole(3, 4), whole(4, 9), whole(4, 9)), "rows of the result must be multiples of 16 bytes: have a multiple"),
         ((whole(3, 4), whole(4, 8), np.zeros((4, 8))), "`w2` has elements of type float64: this kernel is for float16"),
         ((whole(3, 4), whole(4, 8), [1]), "`w2` is a list, not an array of torch, CuPy, JAX or NumPy"),

@@ -15,6 +15,7 @@ from ptxlab.kernels import vector_addition
 from ptxlab.launch.launches import Launch, UnsuitedError, ceil_div
 from ptxlab.measure import tune
 from ptxlab.report import PtxError
+from tests.tools import needs_nvdisasm
 
 
 @kernel
@@ -67,6 +68,16 @@ def test_right_and_wrong_are_distinguished(executor: Executor) -> None:
     assert found.trials[0].problem == "8 are too many for a thread"
     assert all(trial.registers for trial in found.trials[1:])
     assert reported == ["assembled 1 of 2", "assembled 2 of 2", "checked 1 of 2", "checked 2 of 2"]
+
+
+@pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")
+@needs_nvdisasm
+def test_without_a_gpu_the_estimate_ranks_and_says_so() -> None:
+    found = tune(make, {"each": [1, 2], "step": [128]}, vector_addition.entry, {"n": 1 << 16})
+    assert found.by == "estimate"
+    assert not any(trial.samples for trial in found.trials)
+    assert found.best.estimated == min(trial.estimated for trial in found.trials if trial.estimated is not None)
+    assert str(found).startswith("2 combinations, not timed: estimated for an H200\n")
 
 
 @pytest.mark.skipif(gpu.absence() is None, reason="where there is a GPU, it decides")

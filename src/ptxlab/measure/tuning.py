@@ -3,7 +3,7 @@
 Every combination is written as PTX, assembled in parallel by any executor of `concurrent.futures`, checked for the
 right answer, and timed in turns with the others; what is slow after its first turn drops out. Results are kept in a
 file, one a size and machine, and a combination that is there already is not tried again. Only timing needs a GPU:
-without one, what assembles is checked on the emulator, and the file says which are right.
+without one, what assembles is checked on the emulator, and what is right is ranked by the estimate for an H200.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ptxlab import gpu
+from ptxlab.estimate import estimate
 from ptxlab.launch.launches import Arrays, Launch, UnsuitedError
 from ptxlab.measure.checking import WrongAnswerError, check, expect
 from ptxlab.measure.data import Host, poison
@@ -36,6 +37,7 @@ from ptxlab.toolchain import assemble
 
 Maker = Callable[..., Callable[..., Launch | Sequence[Launch]]]
 """Takes the parameters and returns a variant; raises `UnsuitedError` for a combination that is not legal."""
+_MOST_BYTES = 64 << 20  # of arrays for an estimate, unless a size is given
 _HOPELESS = 1.5  # times the fastest: what takes longer in its first turn has no second
 
 
@@ -48,6 +50,8 @@ class Trial:
     """A digest of its PTX: another text is another trial."""
     samples: list[float] = field(default_factory=list)
     """Seconds a run; none where it was not timed."""
+    estimated: float | None = None
+    """Seconds that a run is estimated to take on an H200; only where nothing was timed."""
     registers: int | None = None
     spilled: int | None = None
     """Bytes of registers that ptxas had to put into memory."""
@@ -75,12 +79,34 @@ class Tuned:
 
     @property
     def best(self) -> Trial:
-        """The fastest; where nothing was timed, the first that is right."""
+        """The fastest; where nothing was timed, the one with the lowest estimate, and `by` says so."""
         right = [trial for trial in self.trials if trial.is_right]
         if not right:
             reasons = sorted({trial.problem for trial in self.trials if trial.problem})
             raise UnsuitedError(f"no combination is right: {'; '.join(reasons)}")
-        return min(right, key=lambda trial: trial.seconds or float("inf"))
+        return min(right, key=_rank)
+
+    @property
+    def by(self) -> str:
+        """What ranks the trials: `time`, `estimate`, or `nothing` where neither is known."""
+        right = [trial for trial in self.trials if trial.is_right]
+        if any(trial.samples for trial in right):
+            return "time"
+        return "estimate" if any(trial.estimated is not None for trial in right) else "nothing"
+
+    def __str__(self) -> str:
+        how = {
+            "time": "timed",
+            "estimate": "not timed: estimated for an H200",
+            "nothing": "neither timed nor estimated",
+        }
+        lines = [f"{len(self.trials)} combinations, {how[self.by]}"]
+        for trial in sorted(self.trials, key=lambda one: (not one.is_right, _rank(one))):
+            found = trial.seconds or trial.estimated
+            took = "wrong" if not trial.is_right else "" if found is None else f"{found * 1e6:.1f} µs"
+            given = ", ".join(f"{name}={value}" for name, value in trial.parameters.items())
+            lines.append(f"{took:>12}  {given}{f': {trial.problem.splitlines()[0]}' if trial.problem else ''}")
+        return "\n".join(lines)
 
     def write(self, path: Path) -> None:
         """Keep it as JSON; a file that is there already is replaced at once, or not at all."""
@@ -98,6 +124,15 @@ class Tuned:
         except (ValueError, KeyError, TypeError) as problem:
             message = f"`{path}` holds no results of `tune`: {problem}"
             raise PtxError([error("damaged-results", message, None, helps=["keep them in another file"])]) from problem
+
+
+def _estimated_size(problem: Entry) -> Size:
+    """The last size whose arrays the host draws in a moment, else the first."""
+    return [size for size in problem.sizes if problem.work(**size).bytes <= _MOST_BYTES or size is problem.sizes[0]][-1]
+
+
+def _rank(trial: Trial) -> float:
+    return trial.seconds or trial.estimated or float("inf")
 
 
 def _as_json(value: Any, indent: int | None = None) -> str:
@@ -131,14 +166,17 @@ def tune(
 ) -> Tuned:
     """Try every combination of `parameters` on a problem, at its last size unless another is given.
 
+    Without a GPU that is its last size of at most 64 MB, and nothing is timed: combinations are ranked by the estimate
+    for an H200, and `found.by` says so.
+
     best = tune(make, {"rows": [64, 128], "stages": [2, 3, 4]}, entry, keep=Path("gemm.json")).best
 
     `executor` assembles; by default it is this machine's cores, and that of a Dask cluster is the cluster. `target` is
     what to assemble for where there is no GPU; by default what each kernel states.
     """
     report = progress or (lambda _: None)
-    chosen = dict(size or problem.sizes[-1])
     has_gpu = gpu.absence() is None
+    chosen = dict(size or (problem.sizes[-1] if has_gpu else _estimated_size(problem)))
     machine = describe(require_torch()) if has_gpu else {"gpu": None}
     file = None if keep is None else Path(keep)
     kept = [] if file is None or not file.exists() else _kept(file, chosen, machine)
@@ -170,7 +208,7 @@ def tune(
             if has_gpu:
                 _time(problem, chosen, sets, ready, cubins, rounds, report, done)
             else:
-                _check(problem, ready, report, done)
+                _check(problem, chosen, ready, report, done)
     finally:  # also what was found before Ctrl-C
         save()
     return Tuned(chosen, machine, done)
@@ -263,8 +301,14 @@ def _assemble(
     return ready, refused, cubins
 
 
-def _check(problem: Entry, candidates: Sequence[_Candidate], report: Callable[[str], None], tried: list[Trial]) -> None:
-    """Whether each is right on the emulator, with all detectors, at the problem's last small size."""
+def _check(
+    problem: Entry,
+    chosen: Size,
+    candidates: Sequence[_Candidate],
+    report: Callable[[str], None],
+    tried: list[Trial],
+) -> None:
+    """Whether each is right on the emulator, with all detectors, at the problem's last small size; and its estimate."""
     size = problem.small[-1]
     for number, candidate in enumerate(candidates, 1):
         arrays = problem.arrays(Host(number), **size)
@@ -276,8 +320,22 @@ def _check(problem: Entry, candidates: Sequence[_Candidate], report: Callable[[s
             check(np, problem, size, arrays, expected, "it")
         except (WrongAnswerError, KernelError, PtxError, UnsuitedError) as found:
             wrong = str(found)
-        tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong}))
+        known = None if wrong else _estimate(candidate.launches(problem.arrays(Host(0), **chosen)))
+        tried.append(Trial(**asdict(candidate.trial) | {"is_right": not wrong, "problem": wrong, "estimated": known}))
         report(f"checked {number} of {len(candidates)}")
+
+
+def _estimate(launches: Sequence[Launch]) -> float | None:
+    """Seconds on an H200; None for a kernel that it can't run, or without the tools that this needs."""
+    total = 0.0
+    for one in launches:
+        target = one.module.target if one.module.target.startswith("sm_90") else "sm_90"
+        try:
+            total += estimate(one.kernel, one.grid, one.block, one.args, shared=one.shared, cluster=one.cluster,
+                              target=target).seconds  # fmt: skip
+        except PtxError:
+            return None
+    return total
 
 
 def _time(

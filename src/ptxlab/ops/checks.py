@@ -103,3 +103,13 @@ def check_dense(name: str, one: Matrix) -> None:
 def times(shape: Sequence[int]) -> str:
     """Extents in words."""
     return " by ".join(map(str, shape)) + (" long" if len(shape) == 1 else "")
+
+
+def named(activation: Any) -> Any:
+    """The name of an activation; a function has no gradient, and is not a value that a graph of torch or JAX holds."""
+    if callable(activation):
+        raise TypeError(
+            "an activation that is a function has no gradient, and no place in a traced graph: pass arrays that need "
+            "no gradient, or register an operator of your own (docs/own-kernel.md)"
+        )
+    return activation

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels import wgmma_dual_gemm
-from ptxlab.kernels.parts.finishing import ACTIVATIONS
+from ptxlab.kernels.parts.finishing import Activation, check_activation
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Layout
 from ptxlab.ops import jax_functions
@@ -18,6 +18,7 @@ from ptxlab.ops.checks import (
     check_gpu,
     check_result,
     check_type,
+    named,
     scales_of,
     times,
 )
@@ -46,7 +47,7 @@ def gated_matmul(
     x: Array,
     w1: Array,
     w2: Array,
-    activation: str = "silu",
+    activation: str | Activation = "silu",
     out: Any = None,
     *,
     scale_x: Any = None,
@@ -56,31 +57,31 @@ def gated_matmul(
     """activation(x @ w1) * (x @ w2), in f16 or bf16 with f32 accumulators, by one kernel.
 
     `x` is m by k, or has more dimensions before k; `w1` and `w2` are k by n, both with their rows or both with their
-    columns one after the other in memory. `activation` is "silu", "gelu", "gelu_tanh" or "relu". Of e4m3, each matrix
-    has a scale, an array of one f32, the weights have their columns one after the other, and the result is bf16. The
-    result is a new array, or `out`. Work starts on the stream that the framework uses now; arrays of the host run on
-    the emulator. It has a gradient in torch and JAX, but not of e4m3; where torch records it, both products are kept.
+    columns one after the other in memory. `activation` is "silu", "gelu", "gelu_tanh" or "relu", or a function as in
+    `matmul`. Of e4m3, each matrix has a scale, an array of one f32, the weights have their columns one after the other,
+    and the result is bf16. The result is a new array, or `out`. Work starts on the stream that the framework uses now;
+    arrays of the host run on the emulator. It has a gradient in torch and JAX, but not of e4m3; where torch records it,
+    both products are kept.
     """
     scales = scale_x, scale_w1, scale_w2
     if out is None and is_traced():
         if scale_x is None and x.dtype.itemsize > 1 and calls.operator.is_recorded(x, w1, w2):
-            return calls.operator(x, w1, w2, activation)[0]
-        return plain(x, w1, w2, activation, *scales)
+            return calls.operator(x, w1, w2, named(activation))[0]
+        return plain(x, w1, w2, named(activation), *scales)
     if is_jax(x.__class__):
-        return jax_functions.gated_matmul(x, w1, w2, activation, scales, out)
+        return jax_functions.gated_matmul(x, w1, w2, named(activation), scales, out)
     given = (x, w1, w2) if scale_x is scale_w1 is scale_w2 is None else (x, w1, w2, *scales)
     found = calls(given, (out,), activation)
     if found is not None:
         return found[0]
     if len(given) > 3:
         raise ValueError("products of 8-bit floats have no gradient: call this under `torch.no_grad()`")
-    return calls.operator.differentiate(x, w1, w2, activation)[0]
+    return calls.operator.differentiate(x, w1, w2, named(activation))[0]
 
 
 def prepare(given: Sequence[Any], written: Sequence[Any], activation: Any) -> Call:
     """A call that was checked, and its launch; `written` is the result, and both products if they are kept."""
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"activation={activation!r}: there are {', '.join(map(repr, ACTIVATIONS))}")
+    check_activation(activation)
     read = [(name, look(one, name, TYPES)) for name, one in zip(NAMES, given[:3], strict=False)]
     left, first, second = (one for _, one in read)
     extents = *left.shape[:-1], *first.shape[1:]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.kernels.gemv import AHEAD
 from ptxlab.kernels.gemv.kernel import THREADS, gemv
-from ptxlab.kernels.parts.finishing import ACTIVATIONS, Extras
+from ptxlab.kernels.parts.finishing import Activation, Extras, check_activation
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm import is_for_gemv, launch, workspace_for
@@ -21,7 +21,7 @@ from ptxlab.kernels.wgmma_gemm.choice import choose
 from ptxlab.launch.launches import Launch
 from ptxlab.ops import jax_functions
 from ptxlab.ops.calls import BoundLaunch, Call, Calls
-from ptxlab.ops.checks import check_apart, check_extents, check_result, times
+from ptxlab.ops.checks import check_apart, check_extents, check_result, named, times
 from ptxlab.ops.matrices import HALVES, Matrix, empty, look
 from ptxlab.ops.operators import Operator, is_traced
 from ptxlab.ops.packing import Packing, as_rows
@@ -76,7 +76,7 @@ def matmul(
     out: Array | None = None,
     *,
     bias: Array | None = None,
-    activation: str | None = None,
+    activation: str | Activation | None = None,
     residual: Array | None = None,
     allow_tf32: bool = False,
     accumulate: bool = False,
@@ -87,25 +87,26 @@ def matmul(
     nothing added to it. For 8-bit floats see `scaled_matmul`.
 
     `a` is m by k and `b` is k by n, each with its rows or its columns one after the other in memory. `bias` has n
-    elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh". The result is a new array,
-    or `out`, which may be f32. With `accumulate` it is added to what is there, as gradients of weights are: rows of
-    `out` are multiples of 16 bytes then. Work starts on the stream that the framework uses now; arrays of the host run
-    on the emulator. It has a gradient in torch and JAX.
+    elements, `residual` is m by n. `activation` is "relu", "silu", "gelu" or "gelu_tanh", or a function that writes
+    PTX: of a register of f32, without a gradient (docs/own-kernel.md). The result is a new array, or `out`, which may
+    be f32. With `accumulate` it is added to what is there, as gradients of weights are: rows of `out` are multiples of
+    16 bytes then. Work starts on the stream that the framework uses now; arrays of the host run on the emulator. It has
+    a gradient in torch and JAX.
     """
     if accumulate and out is None:
         raise ValueError("`accumulate` adds to `out`: pass the array to add to")
     if out is None and is_traced():
-        return _calls.operator(a, b, bias, activation, residual, allow_tf32)
+        return _calls.operator(a, b, bias, named(activation), residual, allow_tf32)
     if is_jax(a.__class__):
-        return jax_functions.matmul(a, b, bias, activation, residual, allow_tf32, out)
+        return jax_functions.matmul(a, b, bias, named(activation), residual, allow_tf32, out)
     given = (a, b) if bias is residual is None else (a, b, bias, residual)
     found = _calls(given, (out,), (activation, allow_tf32, accumulate))
     if found is None:
-        return _calls.operator.differentiate(a, b, bias, activation, residual, allow_tf32)
+        return _calls.operator.differentiate(a, b, bias, named(activation), residual, allow_tf32)
     return found[0]
 
 
-def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | None, bool, bool]) -> Call:
+def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | Activation | None, bool, bool]) -> Call:
     """A call that was checked, and its launch."""
     (a, b, *others), (activation, allow_tf32, accumulate) = given, how
     others = others or [None, None]
@@ -171,10 +172,12 @@ def _are_paired(n: int, added: Sequence[Matrix | None]) -> bool:
     return bool(given) and not any(number % 2 for number in numbers)
 
 
-def _check_options(formats: Formats, added: Sequence[Array | None], activation: str | None, allow_tf32: bool) -> None:
+def _check_options(
+    formats: Formats, added: Sequence[Array | None], activation: str | Activation | None, allow_tf32: bool
+) -> None:
     """Whether such a product can be computed."""
-    if activation is not None and activation not in ACTIVATIONS:
-        raise ValueError(f"activation={activation!r}: there are {', '.join(map(repr, ACTIVATIONS))}")
+    if activation is not None:
+        check_activation(activation)
     if formats == TF32 and not allow_tf32:
         raise TypeError("float32 is rounded to tf32 before it is multiplied: pass `allow_tf32=True` if that is enough")
     if formats.out == "s32" and (activation is not None or any(one is not None for one in added)):

@@ -144,8 +144,8 @@ def _overtaken(launch: RunningLaunch, mbarrier: Mbarrier, others: Sequence[Group
         if skipped is not None:
             name = name_mbarrier(launch, other.first.waits_at)
             return (
-                f"let {found.expected} arrive at {name} in a round, or initialise it with more: its phase {skipped} was "
-                "complete, and no wait has seen it"
+                f"let {found.expected} arrive at {name} in a round, or initialise it with more: its phase {skipped} "
+                "was complete, and no wait has seen it"
             )
     return ""
 
@@ -153,7 +153,10 @@ def _overtaken(launch: RunningLaunch, mbarrier: Mbarrier, others: Sequence[Group
 def _help(mbarrier: Mbarrier, is_cycle: bool) -> str:
     pending, arrived, bytes = mbarrier.pending, mbarrier.arrived, mbarrier.pending_bytes
     if is_cycle:
-        return "let one side's first wait use parity 1, in a ring the producer's: the phase before phase 0 counts as complete"
+        return (
+            "let one side's first wait use parity 1, in a ring the producer's: "
+            "the phase before phase 0 counts as complete"
+        )
     if pending and arrived:
         return f"initialise the mbarrier with {arrived}, or let {pending} more arrive"
     skipped = skipped_phase(mbarrier)

@@ -8,6 +8,7 @@ second one, so that the weights never leave the registers.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -40,6 +41,8 @@ class Plan:
     """Stages of keys and values in shared memory."""
     blocks: int = 2
     """Blocks on an SM at once, which bounds the registers of a thread."""
+    score: Callable[[Any], Any] | None = None
+    """Writes what becomes of a score, q·kᵀ/√d in a register of f32, before the softmax: a cap, for example."""
 
     @property
     def threads(self) -> int:
@@ -135,7 +138,8 @@ def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u3
         v_tile.matrices(some_values, lane),
     )
     sums = [[[f32(0.0) for _ in range(4)] for _ in range(plan.size // 8)] for _ in tiles]
-    softmax = Softmax(plan.tiles, math.log2(math.e) / math.sqrt(plan.size))
+    scale = 1 / math.sqrt(plan.size)
+    softmax = Softmax(plan.tiles, math.log2(math.e) * (scale if plan.score is None else 1.0))
     last = first + own + held_row - held_column if plan.causal else length - 1 - held_column
     limit = last.view(s32)  # the last key that the lane's first row attends to, counted from the lane's first key
     zeros = [f32(0.0)] * 4
@@ -174,6 +178,8 @@ def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u3
         if not is_last:
             fetch(pipeline.filling.index)
         scores = multiply_keys(pipeline.reading.index)
+        for value in (one for tile in scores for block in tile for one in block) if plan.score else ():
+            value.set(plan.score(value * scale))
         if masked:
             softmax.mask(scores, limit, plan.causal)
         softmax.grow(scores, sums)

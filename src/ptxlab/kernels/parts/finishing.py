@@ -2,7 +2,8 @@
 
     D = activation(A·Bᵀ · scale_a · scale_b + bias) + residual
 
-Each function of `ACTIVATIONS` takes a register and returns one, so that a new one is a line of arithmetic.
+An activation takes a register of f32 and returns one, so that a new one is a line of arithmetic: `activation=` of
+products takes the name of one of `ACTIVATIONS`, or such a function.
 """
 
 from __future__ import annotations
@@ -45,7 +46,20 @@ def gelu(x: f32) -> Any:
     return ptx.fma.rn.f32(ptx.neg.f32(abs(half)), small, ptx.max.f32(x, 0.0))
 
 
-ACTIVATIONS: dict[str, Callable[[Any], Any]] = {"relu": relu, "silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh}
+Activation = Callable[[Any], Any]
+ACTIVATIONS: dict[str, Activation] = {"relu": relu, "silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh}
+
+
+def activation_of(given: str | Activation) -> Activation:
+    """The function of a name, or the one that is given."""
+    return given if callable(given) else ACTIVATIONS[given]
+
+
+def check_activation(given: Any) -> None:
+    """Refuse what is neither a name nor a function."""
+    if not callable(given) and given not in ACTIVATIONS:
+        names = ", ".join(map(repr, ACTIVATIONS))
+        raise ValueError(f"activation={given!r}: expected a function of a register, or one of {names}")
 
 
 @dataclass(frozen=True)
@@ -53,7 +67,7 @@ class Extras:
     """What is computed beside the product."""
 
     bias: bool = False
-    activation: str | None = None
+    activation: str | Activation | None = None
     residual: bool = False
     scales: bool = False
     paired: bool = False  # two neighbours in a row of the residual, and of the bias, are one aligned word
@@ -133,7 +147,7 @@ class Finish:
             if self.extras.bias:
                 pair = [value + one for value, one in zip(pair, added[0], strict=True)]
             if self.extras.activation is not None:
-                pair = [ACTIVATIONS[self.extras.activation](value) for value in pair]
+                pair = [activation_of(self.extras.activation)(value) for value in pair]
             if self.extras.residual:
                 pair = [value + one for value, one in zip(pair, added[-1], strict=True)]
             found += pair

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ptxlab.author import Pointer
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.parts.choices import Choice
+from ptxlab.kernels.parts.finishing import Activation
 from ptxlab.kernels.parts.formats import Formats, bytes_of
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.parts.torch_baselines import compiled, eager
@@ -56,7 +57,7 @@ def product(
     u: Array,
     d: Array,
     shape: Shape | None = None,
-    activation: str = "silu",
+    activation: str | Activation = "silu",
     blocks: int = BLOCKS,
     scales: tuple[Array | int, ...] | None = None,
     products: tuple[Any, Any] | None = None,
@@ -84,7 +85,7 @@ def launch(
     extents: tuple[int, int, int],
     shape: Shape,
     layout: Layout,
-    activation: str,
+    activation: str | Activation,
     blocks: int = BLOCKS,
     scales: tuple[Array | int, ...] | None = None,
     products: tuple[Any, Any] | None = None,

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ptxlab.author import Kernel, Pointer, f32, kernel, pointer, ptx, tensor_map, u32
-from ptxlab.kernels.parts.finishing import ACTIVATIONS
+from ptxlab.kernels.parts.finishing import Activation, activation_of
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.operands import Operand
 from ptxlab.kernels.parts.persistent import Block, Plan, run
@@ -103,7 +103,12 @@ class Gated(Block):
 
 @cache
 def specialize(
-    formats: Formats, shape: Shape, layout: Layout, activation: str, scaled: bool = False, keeps: bool = False
+    formats: Formats,
+    shape: Shape,
+    layout: Layout,
+    activation: str | Activation,
+    scaled: bool = False,
+    keeps: bool = False,
 ) -> Kernel:
     """Build the kernel; its arguments are the tensor maps of A, G, U and D, m, n and k, and the scales of A, G and U.
 
@@ -129,7 +134,7 @@ def specialize(
     ) -> None:
         scales = (scale_a, scale_g, scale_u) if scaled else None
         targets = [CopyBack(map.generic) for map in ((d, first, second) if keeps else (d,))]
-        gated = Gated(plan, targets, (m, n, k), ACTIVATIONS[activation], scales)
+        gated = Gated(plan, targets, (m, n, k), activation_of(activation), scales)
         run(plan, [[a.generic], [g.generic, u.generic]], gated)
 
     found: Kernel = wgmma_dual_gemm

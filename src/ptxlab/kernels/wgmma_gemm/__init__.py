@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxlab.device.array_types import type_of
 from ptxlab.kernels.gemv import rows_by_blocks
-from ptxlab.kernels.parts.finishing import Extras
+from ptxlab.kernels.parts.finishing import Activation, Extras
 from ptxlab.kernels.parts.formats import Formats
 from ptxlab.kernels.parts.shapes import BLOCKS, Layout, Shape
 from ptxlab.kernels.wgmma_gemm.candidates import Problem
@@ -38,7 +38,7 @@ def product(
     shape: Shape | None = None,
     bias: Any = None,
     residual: Any = None,
-    activation: str | None = None,
+    activation: str | Activation | None = None,
 ) -> Launch:
     """The launch that computes D; rows of A and B run along k, or their columns do."""
     (m, k), (n, depth) = a.shape, b.shape
