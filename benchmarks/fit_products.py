@@ -45,8 +45,8 @@ EPOCHS, BATCH, RATE, DECAY = 100, 48, 3e-3, 0.02
 FAR = 3.0  # how much less variants count that are far from the fastest
 UNIT = 0.05  # errors of a correction that count 1
 FIELDS = (
-    "groups", "columns", "stages", "tall", "cluster", "beside", "split", "clustered", "swapped", "occupancy", "buffers",
-    "span", "alternate",
+    "groups", "columns", "stages", "tall", "cluster", "beside", "split_k", "clustered", "swap_ab", "occupancy",
+    "buffers", "span", "pingpong",
 )  # fmt: skip
 
 

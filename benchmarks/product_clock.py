@@ -45,7 +45,7 @@ EXTENT, DEPTHS = 4096, (4096, 8192, 16384)
 FOR_ALL = 4224  # rows that are tiles for all SMs
 NUMBERS = ("random", "whole", "zeros")
 EPILOGUES = ("", "bias", "gelu_tanh")
-LARGE = Shape(stages=4, together=16, buffers=2, even=True, keep=("", "evict_first"), early=1)
+LARGE = Shape(stages=4, raster=16, buffers=2, even=True, keep=("", "evict_first"), early=1)
 CLUSTERS = ((1, False), (2, True), (2, False), (4, True), (4, False))  # blocks, and whether they share A, or B
 FEWER = 104  # blocks that surely run at a time in clusters of four
 RUNS, ROUNDS = 10, 5

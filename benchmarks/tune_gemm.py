@@ -45,13 +45,13 @@ FASTER = 1.005  # than the variant of the table, where that is replaced
 FEW_ROWS = 512  # of A, for which tiles for many rows are not tried
 TABLES = {"wgmma_gemm": TABLE, "wgmma_formats": FORMATS_TABLE}
 MANY_ROWS = (
-    Shape(stages=4, buffers=2, together=16),
-    Shape(stages=4, buffers=2, together=8),
+    Shape(stages=4, buffers=2, raster=16),
+    Shape(stages=4, buffers=2, raster=8),
     Shape(stages=4, buffers=2, cluster=2),
     Shape(buffers=4, even=True, lead=2),
     Shape(columns=128, tall=2, stages=4, buffers=2),
     Shape(columns=160, tall=2, stages=4, buffers=2),
-    Shape(columns=192, tall=2, stages=4, buffers=2, alternate=True),
+    Shape(columns=192, tall=2, stages=4, buffers=2, pingpong=True),
 )
 
 
@@ -123,11 +123,11 @@ def relatives(problem: Problem, shape: Shape) -> Iterable[Shape]:
     yield from (replace(shape, keep=keep) for keep in {("", ""), hints(problem, shape)} - {shape.keep})
     if shape.stages > 3:
         yield replace(shape, stages=shape.stages - 1, lead=0)
-    if shape.groups == 2 and not shape.alternate and shape.split == 1 and shape.stages > 2 and problem.m > FEW_ROWS:
+    if shape.groups == 2 and not shape.pingpong and shape.split_k == 1 and shape.stages > 2 and problem.m > FEW_ROWS:
         yield replace(shape, lead=0 if shape.lead else 2)
-    if shape.split > 4 and not shape.clustered:
+    if shape.split_k > 4 and not shape.clustered:
         plain = replace(shape, cluster=1, clustered=True)
-        yield from (replace(plain, split=split) for split in (6, 7) if problem.tiles(plain) * split <= SMS)
+        yield from (replace(plain, split_k=split_k) for split_k in (6, 7) if problem.tiles(plain) * split_k <= SMS)
 
 
 def fit(problem: Problem, shape: Shape) -> Shape | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ptxlab.kernels.parts.choices import restored
 from ptxlab.kernels.parts.shapes import Shape
 from ptxlab.kernels.wgmma_gemm.candidates import BESIDE, SHARED, SMS, Problem, estimate, shapes
 from ptxlab.kernels.wgmma_gemm.choice import choose, tuned
@@ -52,7 +53,7 @@ def test_variants_fit_and_the_first_of_them_is_chosen(problem: Problem) -> None:
     assert len(set(found)) == len(found) > 50
     for shape in found:
         assert shape.occupancy * (shape.shared(problem.layout(shape)) + BESIDE) <= SHARED + BESIDE
-        assert shape.split == 1 or problem.steps >= 2 * shape.split
+        assert shape.split_k == 1 or problem.steps >= 2 * shape.split_k
     order = ranked(problem)
     assert len(order) == len(set(order)) == min(len(found), LIKELY)
     assert set(order) <= set(found)
@@ -68,4 +69,11 @@ def test_what_costs_more_is_estimated_to_take_longer() -> None:
     one_wave, two = Problem(128 * SMS, 256, 4096), Problem(128 * SMS + 1, 256, 4096)
     assert estimate(two, tile) > 1.4 * estimate(one_wave, tile)
     few = Problem(128, 256, 16384)
-    assert estimate(few, Shape(stages=4, split=8, clustered=False)) < estimate(few, tile) / 2
+    assert estimate(few, Shape(stages=4, split_k=8, clustered=False)) < estimate(few, tile) / 2
+
+
+def test_a_table_of_an_earlier_version_names_fields_otherwise() -> None:
+    kept = {"alternate": True, "split": 2, "swapped": True, "together": 16, "keep": ["", "evict_first"]}
+    expected = Shape(pingpong=True, split_k=2, swap_ab=True, raster=16, keep=("", "evict_first"))
+    assert restored(Shape(), kept) == expected
+    assert restored(Shape(), {"unknown": 1}) == Shape()

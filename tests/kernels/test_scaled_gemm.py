@@ -23,7 +23,7 @@ SHAPES = {
     "two warpgroups, scales by warps": (TALL, False),
     "two K tiles at a time": (SMALL, False),
     "a warp that stores": (STORED, True),
-    "parts of k": (Shape(1, 32, 2, split=2, fresh=2), True),
+    "parts of k": (Shape(1, 32, 2, split_k=2, fresh=2), True),
     "two scales in a tile, blocks side by side": (Shape(1, 48, 2, cluster=2, beside=True), True),
 }
 

@@ -40,7 +40,7 @@ def prepare(shape: Shape, m: int, n: int, across: bool = False) -> tuple[Launch,
     [
         pytest.param(Shape(1, 32, 2, tall=2, cluster=2, buffers=1), 200, 16, False, id="stripes of a cluster, one box"),
         pytest.param(Shape(1, 128, 2), 40, 72, True, id="weights across k"),
-        pytest.param(Shape(2, 16, 2, buffers=1, alternate=True), 130, 16, False, id="warpgroups in turns"),
+        pytest.param(Shape(2, 16, 2, buffers=1, pingpong=True), 130, 16, False, id="warpgroups in turns"),
     ],
 )
 def test_a_variant_is_right_and_silent(shape: Shape, m: int, n: int, across: bool) -> None:
@@ -116,7 +116,7 @@ def test_all_variants_fit_into_shared_memory(along_k: bool, size: int) -> None:
     formats = Formats("e4m3", "e4m3", "bf16") if size == 1 else Formats.of("bf16")
     problem = Problem(8192, 2 * 1000, 1024, True, along_k or size == 1, size, gated=True)
     found = [*shapes(problem)]
-    assert {one.alternate for one in found} == {False, True}
+    assert {one.pingpong for one in found} == {False, True}
     for shape in found:
         plan = plan_of(formats, shape, problem.layout(shape))
         assert shape.occupancy * (plan.shared + 2048) <= 233_472  # 1024 of the system's, and as many for barriers
@@ -125,7 +125,7 @@ def test_all_variants_fit_into_shared_memory(along_k: bool, size: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "shape", [Shape(1, 32, 2, tall=2, buffers=1), Shape(2, 16, 2, buffers=1, alternate=True)], ids=["boxes", "turns"]
+    "shape", [Shape(1, 32, 2, tall=2, buffers=1), Shape(2, 16, 2, buffers=1, pingpong=True)], ids=["boxes", "turns"]
 )
 def test_both_products_are_stored_where_a_gradient_needs_them(shape: Shape) -> None:
     a, g, u = whole(130, 136), whole(24, 136), whole(25, 136)[1:]

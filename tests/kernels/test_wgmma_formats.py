@@ -25,10 +25,10 @@ class Case:
 CASES = {
     "e4m3 to bf16": Case(Formats("e4m3", "e4m3", "bf16"), Shape(1, 16, 2), (70, 24, 144)),
     "e5m2 and e4m3 to f32, swapped": Case(
-        Formats("e5m2", "e4m3", "f32"), Shape(1, 24, 2, swapped=True, buffers=1), (9, 70, 144), scales=True
+        Formats("e5m2", "e4m3", "f32"), Shape(1, 24, 2, swap_ab=True, buffers=1), (9, 70, 144), scales=True
     ),
     "tf32, rows of any length": Case(Formats("tf32", "tf32", "f32"), Shape(1, 16, 2), (70, 21, 40)),
-    "s8, parts of k": Case(Formats("s8", "s8", "s32"), Shape(1, 48, 2, split=2, buffers=1), (70, 52, 272)),
+    "s8, parts of k": Case(Formats("s8", "s8", "s32"), Shape(1, 48, 2, split_k=2, buffers=1), (70, 52, 272)),
 }
 
 

@@ -19,7 +19,7 @@ from tests.kernels.left_out import codes, without
 
 TINY = Shape(groups=1, columns=16, stages=2)
 MULTICAST = Shape(groups=1, columns=128, stages=2, cluster=2, buffers=1)
-IN_TURNS = Shape(columns=16, stages=2, buffers=1, alternate=True)
+IN_TURNS = Shape(columns=16, stages=2, buffers=1, pingpong=True)
 ROWS = 0, 30, 70, 0, 1, 0
 MANY = 30, 70, *[0] * 32, 1  # groups: more than a warp has lanes
 

@@ -25,12 +25,12 @@ class Case:
 
 
 MULTICAST = Case(Shape(1, 128, 2, cluster=2, early=1), (136, 136, 136), b_along_k=False)
-SPLIT = Case(Shape(2, 32, 2, split=2), (100, 40, 200))
-THROUGH_MEMORY = Case(Shape(1, 32, 2, cluster=2, split=2, clustered=False), (100, 40, 200))
-IN_TURNS = Case(Shape(2, 16, 2, alternate=True, buffers=1), (130, 24, 200))
+SPLIT = Case(Shape(2, 32, 2, split_k=2), (100, 40, 200))
+THROUGH_MEMORY = Case(Shape(1, 32, 2, cluster=2, split_k=2, clustered=False), (100, 40, 200))
+IN_TURNS = Case(Shape(2, 16, 2, pingpong=True, buffers=1), (130, 24, 200))
 ALL = Extras(bias=True, activation="relu", residual=True, paired=True)
 AHEAD = Case(Shape(2, 16, 2, lead=1, buffers=1), (130, 32, 136), extras=ALL)
-RESIDUAL = Case(Shape(2, 48, 2, buffers=1, alternate=True), (130, 56, 72), extras=replace(ALL, in_ring=True))
+RESIDUAL = Case(Shape(2, 48, 2, buffers=1, pingpong=True), (130, 56, 72), extras=replace(ALL, in_ring=True))
 CASES = {
     "in turns": IN_TURNS,
     "one warpgroup ahead of the other": AHEAD,
@@ -40,10 +40,10 @@ CASES = {
     ),
     "boxes without a swizzle": Case(Shape(1, 48, 2, box=24, buffers=1), (60, 56, 72)),
     "multicast": MULTICAST,
-    "split": SPLIT,
+    "split_k": SPLIT,
     "multicast and parts of k through memory": THROUGH_MEMORY,
     "narrow boxes, hints": Case(
-        Shape(1, 96, 2, split=2, span=32, keep=("evict_last", "evict_first")), (60, 104, 136), b_along_k=False
+        Shape(1, 96, 2, split_k=2, span=32, keep=("evict_last", "evict_first")), (60, 104, 136), b_along_k=False
     ),
     "multicast in parts of k, narrow boxes": Case(
         Shape(1, 96, 2, cluster=2, span=32), (136, 104, 136), b_along_k=False
@@ -52,8 +52,8 @@ CASES = {
         Shape(1, 40, 2, cluster=2, beside=True), (56, 72, 136), a_along_k=False
     ),
     "two stripes through one box": Case(Shape(1, 32, 2, tall=2, buffers=1), (200, 40, 72), a_along_k=False),
-    "swapped, rows of any length": Case(Shape(1, 16, 2, split=3, swapped=True), (9, 37, 200), b_along_k=True),
-    "bias and residual": Case(Shape(1, 16, 2, swapped=True), (20, 40, 72), extras=Extras(True, "relu", True)),
+    "swapped, rows of any length": Case(Shape(1, 16, 2, split_k=3, swap_ab=True), (9, 37, 200), b_along_k=True),
+    "bias and residual": Case(Shape(1, 16, 2, swap_ab=True), (20, 40, 72), extras=Extras(True, "relu", True)),
     "pairs of a bias": Case(Shape(1, 48, 2), (20, 40, 72), extras=Extras(True, "relu", True, paired=True)),
     "a bias in boxes, one out of bounds": Case(Shape(1, 128, 2), (20, 64, 72), extras=ALL),
 }
@@ -148,9 +148,9 @@ def test_a_variant_that_would_wait_forever_is_refused(fields: dict[str, Any], pr
     ("m", "shape", "kept"),
     [
         (64, Shape(1, 128), ("evict_last", "evict_first")),
-        (64, Shape(1, 64, swapped=True), ("evict_first", "evict_last")),
+        (64, Shape(1, 64, swap_ab=True), ("evict_first", "evict_last")),
         (65, Shape(1, 128), ("evict_last", "")),
-        (65, Shape(1, 64, swapped=True), ("", "evict_last")),
+        (65, Shape(1, 64, swap_ab=True), ("", "evict_last")),
         (65, Shape(1, 128, cluster=2), ("evict_last", "evict_first")),
         (2048, Shape(), ("", "")),
     ],

@@ -180,4 +180,4 @@ def test_functions_have_variants_to_measure(choice: Choice, given: Any) -> None:
 
 def test_a_residual_is_taken_by_all_of_them() -> None:
     problem = Problem(300, 4096, 3584)
-    assert all(one.cluster == 1 and not one.alternate for one in PRODUCTS.candidates(problem, True, False))
+    assert all(one.cluster == 1 and not one.pingpong for one in PRODUCTS.candidates(problem, True, False))

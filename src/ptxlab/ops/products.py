@@ -43,9 +43,9 @@ def workspace_of(
     problem: Problem, shape: Shape, like: Array | float, gpu: int | None, numbers: tuple[int, int] = WORKSPACE
 ) -> Workspace | None:
     """What blocks need that compute a tile of a product together; `numbers` are those of both parameters."""
-    if shape.split == 1 or shape.clustered or gpu is None:
+    if shape.split_k == 1 or shape.clustered or gpu is None:
         return None
-    partial = problem.tiles(shape) * shape.cluster * shape.split * shape.parts.bytes
+    partial = problem.tiles(shape) * shape.cluster * shape.split_k * shape.parts.bytes
     return Workspace("products", like, gpu, {numbers[1]: COUNTERS}, {numbers[0]: max(partial, LEAST)})
 
 
@@ -157,7 +157,7 @@ def _prepare(given: Sequence[Any], written: Sequence[Any], how: tuple[str | Acti
             one.run(device="cpu")
         target.array[...] = result.array
         return Call([made])
-    numbers = (1, 0) if by_rows or shape.swapped else (0, 1)
+    numbers = (1, 0) if by_rows or shape.swap_ab else (0, 1)
     changing = *numbers, *(_ADDED if len(given) > 2 else ()), _RESULT
     arrays = [left, right, *(added if len(given) > 2 else ()), target]
     step = BoundLaunch(launched, [*zip(changing, packing.numbers, strict=True)])

@@ -86,7 +86,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], out_type: str) -> Call
     shape = (choose if is_whole else choose_by_blocks)(problem, target.gpu is None)
     memory = wgmma_gemm.workspace_for(problem, shape, target.array) if target.gpu is None else (0, 0)
     launch = (_by_tensor if is_whole else _by_blocks)(formats, shape, arrays, memory)
-    numbers = (1, 0) if shape.swapped else (0, 1)
+    numbers = (1, 0) if shape.swap_ab else (0, 1)
     changing = *numbers, *(BY_TENSOR if is_whole else BY_BLOCKS), RESULT
     step = BoundLaunch(launch, [*zip(changing, packing.numbers, strict=True)])
     workspace = workspace_of(problem, shape, a, target.gpu, WORKSPACE if is_whole else scaled_gemm.WORKSPACE)

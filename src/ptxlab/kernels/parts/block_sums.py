@@ -24,7 +24,7 @@ EVERYONE = 8  # the barrier of all consumers; those of each warpgroup have its n
 
 @dataclass(frozen=True)
 class Parts:
-    """`split` blocks compute a tile together, each a part of k; next to it may be others, of the same cluster.
+    """`split_k` blocks compute a tile together, each a part of k; next to it may be others, of the same cluster.
 
     The tile has `columns` columns, and 64 rows for each of `tall` MMAs of `groups` warpgroups.
     """
@@ -32,14 +32,14 @@ class Parts:
     groups: int
     tall: int
     columns: int
-    split: int
+    split_k: int
     cluster: int = 1
 
     @property
     def count(self) -> int:
         """Blocks that store a part of the tile each."""
         chunks = self.columns // CHUNK
-        return max(count for count in range(1, self.split + 1) if chunks % count == 0)
+        return max(count for count in range(1, self.split_k + 1) if chunks % count == 0)
 
     @property
     def width(self) -> int:
@@ -54,12 +54,12 @@ class Parts:
     @property
     def received(self) -> int:
         """Bytes of what a block adds."""
-        return 4 * self.size * self.split if self.split > 1 else 0
+        return 4 * self.size * self.split_k if self.split_k > 1 else 0
 
     @property
     def bytes(self) -> int:
         """Bytes of what a block computes."""
-        return 4 * self.size * self.count if self.split > 1 else 0
+        return 4 * self.size * self.count if self.split_k > 1 else 0
 
 
 class Exchange:
@@ -111,13 +111,13 @@ class ThroughCluster(Exchange):
         self.free, self.summed = free, summed
         own = memory.view(f32) + self.thread
         self.own = own + rank * parts.size
-        self.others = [own + number * parts.size for number in range(parts.split)]
+        self.others = [own + number * parts.size for number in range(parts.split_k)]
 
     @staticmethod
     def barriers(parts: Parts, when: pred) -> tuple[Pointer, Pointer]:
         """Both barriers, which the thread of `when` initializes: all warps arrive at the first."""
         free, summed = (ptx.shared(b64, 1, name=name).at(0) for name in ("free", "summed"))
-        ptx.mbarrier.init.shared.b64(free, 4 * parts.groups * parts.split, when=when)
+        ptx.mbarrier.init.shared.b64(free, 4 * parts.groups * parts.split_k, when=when)
         ptx.mbarrier.init.shared.b64(summed, 1, when=when)
         return free, summed
 
@@ -126,8 +126,8 @@ class ThroughCluster(Exchange):
         parts = self.parts
         stores = self.rank < parts.count
         with ptx.when(ptx.and_.pred(ptx.tid.x == 0, stores)):
-            ptx.mbarrier.arrive.expect_tx.shared.b64(self.summed, 4 * parts.size * (parts.split - 1))
-        with ptx.when(ptx.laneid < parts.split):
+            ptx.mbarrier.arrive.expect_tx.shared.b64(self.summed, 4 * parts.size * (parts.split_k - 1))
+        with ptx.when(ptx.laneid < parts.split_k):
             ptx.mbarrier.arrive.shared__cluster.b64(ptx.mapa.shared__cluster.u32(self.free.address, ptx.laneid))
         wait_once(self.free)
         for target in range(parts.count):
@@ -157,16 +157,16 @@ class ThroughMemory(Exchange):
 
     def __init__(self, accumulator: Any, parts: Parts, rank: Any, partial: Any, counters: Any) -> None:
         super().__init__(accumulator, parts, rank)
-        tile = ptx.ctaid.x // (parts.split * parts.cluster) * parts.cluster
+        tile = ptx.ctaid.x // (parts.split_k * parts.cluster) * parts.cluster
         if parts.cluster > 1:
             tile = tile + ptx.cluster_ctarank
         thread = ptx.cvt.u64.u32(self.thread)
-        slots = partial + ptx.mad.wide.u32(tile, parts.count * parts.split * parts.size, thread)
+        slots = partial + ptx.mad.wide.u32(tile, parts.count * parts.split_k * parts.size, thread)
         self.own = slots + ptx.mul.wide.u32(rank, parts.size)
-        first = slots + ptx.mul.wide.u32(rank, parts.split * parts.size)
-        self.others = [first + number * parts.size for number in range(parts.split)]
+        first = slots + ptx.mul.wide.u32(rank, parts.split_k * parts.size)
+        self.others = [first + number * parts.size for number in range(parts.split_k)]
         self.counter = counters + tile
-        self.last, self.is_first = 2 * parts.split - 1, ptx.tid.x == 0
+        self.last, self.is_first = 2 * parts.split_k - 1, ptx.tid.x == 0
 
     def deposit(self, accumulators: list[list[Any]]) -> None:
         """Write what others store, and wait until the other blocks have done so."""
@@ -176,7 +176,7 @@ class ThroughMemory(Exchange):
         for target in range(parts.count):
             is_other = self.rank != target
             with ptx.when(is_other):
-                start = self.own + target * parts.split * parts.size
+                start = self.own + target * parts.split_k * parts.size
                 self.write(ptx.st.global_.v4.b32, start, accumulators, target)
             if target:
                 pairs = zip(self.kept, accumulators, strict=True)
@@ -188,7 +188,7 @@ class ThroughMemory(Exchange):
         with ptx.when(self.is_first):
             ptx.red.release.gpu.global_.inc.u32(self.counter, self.last)
             with ptx.loop():
-                ptx.repeat_when(ptx.ld.acquire.gpu.global_.u32(self.counter) < self.parts.split)
+                ptx.repeat_when(ptx.ld.acquire.gpu.global_.u32(self.counter) < self.parts.split_k)
             ptx.red.relaxed.gpu.global_.inc.u32(self.counter, self.last)  # this block has seen all others
         self.synchronize()
 

@@ -80,10 +80,16 @@ def brief(variant: Any) -> dict[str, Any]:
     return {field.name: value for field, value in pairs if value != field.default}
 
 
+# Fields as files of earlier versions name them.
+_RENAMED = {"alternate": "pingpong", "split": "split_k", "swapped": "swap_ab", "together": "raster"}
+
+
 def restored(chosen: Any, kept: Mapping[str, Any]) -> Any:
     """A variant of the same class with these fields, as a file has them; `chosen` where it has other fields."""
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in kept.items()}
-    return type(chosen)(**given) if given.keys() <= {field.name for field in fields(chosen)} else chosen
+    known = {field.name for field in fields(chosen)}
+    named = {name if name in known else _RENAMED.get(name, name): value for name, value in kept.items()}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in named.items()}
+    return type(chosen)(**given) if given.keys() <= known else chosen
 
 
 def machine() -> dict[str, str | None]:

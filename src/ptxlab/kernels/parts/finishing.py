@@ -85,7 +85,7 @@ class Finish:
 
     type: str
     extras: Extras
-    swapped: bool
+    swap_ab: bool
     extents: tuple[u32, u32]  # rows and columns of what is computed, before it is transposed
     bias: Pointer
     residual: Pointer
@@ -103,7 +103,7 @@ class Finish:
     @property
     def registers(self) -> int:
         """Registers of what is added to four results in two rows."""
-        each = 1 if self.extras.paired and not self.swapped else 2
+        each = 1 if self.extras.paired and not self.swap_ab else 2
         return each * (self.extras.bias + 2 * self.extras.residual)
 
     def inside(self, column: u32, width: int) -> u32:
@@ -118,7 +118,7 @@ class Finish:
         down, right = fragment.first(ptx.laneid)
         column = first + at if at else first
         offsets = fragment.offsets[::2]
-        step = 2 if self.extras.paired and not self.swapped else 1
+        step = 2 if self.extras.paired and not self.swap_ab else 1
         rows = {one: ptx.min.u32(row + down + one, self.extents[0] - 1) for one in dict.fromkeys(r for r, _ in offsets)}
         firsts = dict.fromkeys(c for _, c in offsets)
         columns = {one: ptx.min.u32(column + right + one, self.extents[1] - step) for one in firsts}
@@ -131,7 +131,7 @@ class Finish:
             biases = self.biases(rows, columns) if self.extras.bias else {}
         is_loaded = self.extras.residual and not self.extras.in_ring
         lines = self.lines(rows, columns) if is_loaded else {}
-        added = [[biases[r] if self.swapped else biases[c]] if biases else [] for r, c in offsets]
+        added = [[biases[r] if self.swap_ab else biases[c]] if biases else [] for r, c in offsets]
         if is_loaded:
             for some, (r, c) in zip(added, offsets, strict=True):
                 some.append(self.residuals(lines, rows, columns, r, c))
@@ -155,7 +155,7 @@ class Finish:
 
     def biases(self, rows: dict[int, Any], columns: dict[int, Any]) -> dict[int, list[Any]]:
         """What is added to each pair: one bias for both if D is stored transposed, else one for each column."""
-        if self.swapped:
+        if self.swap_ab:
             return {r: [self.element(self.bias + at)] * 2 for r, at in rows.items()}
         if self.extras.paired:
             return {c: self.pair(self.bias + at) for c, at in columns.items()}
@@ -163,12 +163,12 @@ class Finish:
 
     def lines(self, rows: dict[int, Any], columns: dict[int, Any]) -> dict[int, Any]:
         """Where rows of the residual start."""
-        starts = columns if self.swapped else rows
+        starts = columns if self.swap_ab else rows
         return {one: self.residual + ptx.mul.wide.u32(at, self.pitch) for one, at in starts.items()}
 
     def residuals(self, lines: Any, rows: Any, columns: Any, r: int, c: int) -> list[Any]:
         """What is added to a pair."""
-        if self.swapped:
+        if self.swap_ab:
             return [self.element(lines[one] + rows[r]) for one in (c, c + 1)]
         if self.extras.paired:
             return self.pair(lines[r] + columns[c])

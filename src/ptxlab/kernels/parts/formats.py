@@ -55,8 +55,8 @@ class Formats:
         """The type of a register that sums are in."""
         return s32 if self.left == "s8" else f32
 
-    def product(self, columns: int, swapped: bool = False) -> Any:
+    def product(self, columns: int, swap_ab: bool = False) -> Any:
         """The instruction that multiplies 64 rows by so many columns."""
-        left, right = (self.right, self.left) if swapped else (self.left, self.right)
+        left, right = (self.right, self.left) if swap_ab else (self.left, self.right)
         shape = f"m64n{columns}k{32 // bytes_of(self.left)}"
         return ptx.wgmma.mma_async.sync.aligned[shape][self.accumulator.type.name][left][right]

@@ -82,12 +82,12 @@ class MainLoop:
     ) -> None:
         self.formats, self.shape, self.share, self.times = formats, shape, share, times
         self.stages, self.operands, self.tiles = stages, operands, tiles
-        self.product = formats.product(shape.columns, shape.swapped)
+        self.product = formats.product(shape.columns, shape.swap_ab)
         self.own = group_number()
         self.turns: Turns | None = None
         self.residual: RingResidual | None = None
         self.lead = HeadStart(shape.lead, self.own, share) if shape.lead else None
-        self.first = u32(0) if shape.alternate else self.own * shape.tall  # of its 64 rows of a K tile
+        self.first = u32(0) if shape.pingpong else self.own * shape.tall  # of its 64 rows of a K tile
         (left, right), (rows, columns) = operands, tiles
         self.sides = Descriptors(left, rows, self.first), Descriptors(right, columns)
 

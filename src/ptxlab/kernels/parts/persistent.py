@@ -111,7 +111,7 @@ def run(plan: Plan, maps: Sequence[Sequence[Pointer]], block: Block) -> None:
     free = memory + plan.stored_from // 2
     reads = 4 * shape.readers * shape.cluster
     pipeline = ptx.barrier_pipeline(shape.stages, fills=block.fills, reads=reads, when=thread == 0)
-    turns = Turns(shape.groups, thread == 0) if shape.alternate else None
+    turns = Turns(shape.groups, thread == 0) if shape.pingpong else None
     block.initialize(thread == 0)
     is_early = block.early and shape.early > 0
     start_block(thread, [], shape.blocks, waits=not is_early)

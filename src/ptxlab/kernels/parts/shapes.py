@@ -32,19 +32,19 @@ class Shape:
     columns: int = 256
     stages: int = 3
     tall: int = 1
-    together: int = 12  # rows of tiles that are computed at a time
+    raster: int = 12  # rows of tiles that are computed at a time
     cluster: int = 1  # blocks, one below the other, that share the columns' operand by multicast
     beside: bool = False  # blocks of a cluster are side by side, and share the rows' operand
-    split: int = 1  # blocks that compute a tile together, each a part of k
+    split_k: int = 1  # blocks that compute a tile together, each a part of k
     clustered: bool = True  # these are a cluster; else they exchange results through global memory
-    swapped: bool = False  # D is stored transposed: the operands are given in the other order
+    swap_ab: bool = False  # D is stored transposed: the operands are given in the other order
     occupancy: int = 1  # blocks that an SM has at a time
     buffers: int = 0  # boxes of D that a warpgroup has space for; 0: for all of a tile
     box: int = 0  # columns of a box of D, as `Boxes.box`
     even: bool = False  # as few blocks as compute all tiles in the same number of rounds
     span: int = 64  # columns of a box of the right operand, if it is not along k: 64, 32 or 16
     keep: tuple[str, str] = ("", "")  # what L2 does with each operand, as `Operand.keep` says
-    alternate: bool = False  # warpgroups have tiles of their own, in turns: one multiplies while the other stores
+    pingpong: bool = False  # warpgroups have tiles of their own, in turns: one multiplies while the other stores
     lead: int = 0  # K tiles by which the first of two warpgroups is ahead, so that both do not store at the same time
     early: int = 0  # K tiles that are brought to the L2 cache while the kernel before is still running
     spans: int = 0  # of each warp, that a timeline records
@@ -53,7 +53,7 @@ class Shape:
 
     def __post_init__(self) -> None:
         """Refuse what would wait forever: a warpgroup waits for a K tile whose stage it has not released yet."""
-        if self.lead and (self.groups != 2 or self.alternate or self.fresh):
+        if self.lead and (self.groups != 2 or self.pingpong or self.fresh):
             raise ValueError(f"`lead` is {self.lead}: it is for two warpgroups that multiply the rows of one tile")
         held = self.fresh or max(2, self.lead + 1)
         if self.stages < held:
@@ -74,12 +74,12 @@ class Shape:
     @property
     def readers(self) -> int:
         """Warpgroups that read a stage."""
-        return 1 if self.alternate else self.groups
+        return 1 if self.pingpong else self.groups
 
     @property
     def blocks(self) -> int:
         """Blocks of a cluster."""
-        return self.cluster * (self.split if self.clustered else 1)
+        return self.cluster * (self.split_k if self.clustered else 1)
 
     @property
     def threads(self) -> int:
@@ -107,20 +107,20 @@ class Shape:
     @property
     def parts(self) -> Parts:
         """How blocks compute a tile together."""
-        return Parts(self.groups, self.tall, self.columns, self.split, self.cluster)
+        return Parts(self.groups, self.tall, self.columns, self.split_k, self.cluster)
 
     def boxes(self, layout: Layout) -> Boxes:
         """How a block stores its part of a tile."""
         width, size = self.parts.width, layout.out_size
-        return Boxes(self.groups, self.tall, width, self.swapped, self.buffers, size, self.alternate, self.box)
+        return Boxes(self.groups, self.tall, width, self.swap_ab, self.buffers, size, self.pingpong, self.box)
 
     def takes_residuals(self, layout: Layout) -> bool:
         """Whether a residual can come through the ring: tiles are computed as they are stored, and it has the stages.
 
         Warpgroups in turns have not released the last K tile when they wait for a residual.
         """
-        fits = self.ring_boxes(layout).count + self.alternate <= self.stages
-        return fits and self.split == 1 and not self.swapped
+        fits = self.ring_boxes(layout).count + self.pingpong <= self.stages
+        return fits and self.split_k == 1 and not self.swap_ab
 
     def ring_boxes(self, layout: Layout) -> RingBoxes:
         """How a tile of a residual is in stages."""
@@ -129,7 +129,7 @@ class Shape:
     def stores_by_warps(self, boxes: Boxes) -> bool:
         """Whether warps beside the producer store tiles: each warpgroup has one, and there is memory for all boxes."""
         is_whole, warps = boxes.kept == boxes.tall * boxes.each, (self.threads - self.consumers) // 32
-        return is_whole and warps > self.groups + 1 and self.split == 1
+        return is_whole and warps > self.groups + 1 and self.split_k == 1
 
     def right_rows(self, layout: Layout) -> int:
         """Rows of 128 bytes that a K tile of the right operand takes."""
@@ -141,7 +141,7 @@ class Shape:
 
     def stored_from(self, stage_bytes: int) -> int:
         """Where in shared memory D is stored from: after the ring, or in it where each block has one tile only."""
-        if self.split == 1:
+        if self.split_k == 1:
             return self.stages * stage_bytes
         return -(-self.parts.received // 1024) * 1024 if self.clustered else 0
 

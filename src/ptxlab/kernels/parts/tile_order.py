@@ -10,11 +10,11 @@ from ptxlab.author import pred, ptx, u32
 class TileOrder:
     """Tiles of `rows` by `columns` of an m by n matrix, so that blocks that run together share what they read.
 
-    `together` rows of tiles are computed column after column; so many `blocks` of a cluster compute a tile together.
+    `raster` rows of tiles are computed column after column; so many `blocks` of a cluster compute a tile together.
     """
 
-    def __init__(self, rows: int, columns: int, together: int, m: u32, n: u32, blocks: int = 1) -> None:
-        self.rows, self.columns, self.together, self.blocks = rows, columns, together, blocks
+    def __init__(self, rows: int, columns: int, raster: int, m: u32, n: u32, blocks: int = 1) -> None:
+        self.rows, self.columns, self.raster, self.blocks = rows, columns, raster, blocks
         self.down, self.across = (m + (rows - 1)) // rows, (n + (columns - 1)) // columns
         self.count = self.down * self.across
 
@@ -34,17 +34,17 @@ class TileOrder:
 
     def origin(self, number: u32) -> tuple[u32, u32]:
         """The first row and column of a tile."""
-        size = self.across * self.together
+        size = self.across * self.raster
         group, within = number // size, number % size
-        first = group * self.together
-        rows = ptx.min.u32(self.down - first, self.together)
+        first = group * self.raster
+        rows = ptx.min.u32(self.down - first, self.raster)
         return (first + within % rows) * self.rows, within // rows * self.columns
 
 
 class Share:
     """What a block computes: tiles in their order, each along k from `first` to `end`, in K tiles of `depth` elements.
 
-    Blocks of a `cluster` have tiles one below the other, or side by side (`beside`). After a `split`, so many blocks
+    Blocks of a `cluster` have tiles one below the other, or side by side (`beside`). After a `split_k`, so many blocks
     compute one tile together, this one part number `part` of it, by default its rank in the cluster; each block then
     has one tile. The number of K tiles is a multiple of `multiple`, where the last may be out of bounds.
     """
@@ -58,19 +58,19 @@ class Share:
         rank: Any = None,
         cluster: int = 1,
         beside: bool = False,
-        split: int = 1,
+        split_k: int = 1,
         part: Any = None,
         multiple: int = 1,
     ) -> None:
-        self.order, self.depth, self.rank, self.cluster, self.split = order, depth, rank, cluster, split
+        self.order, self.depth, self.rank, self.cluster, self.split_k = order, depth, rank, cluster, split_k
         self.part, self.beside = rank if part is None else part, beside
         self.first, self.end = u32(0), k
         self.upcoming: list[Any] | None = None  # where the next tile is, for the thread that copies
         unit = depth * multiple
-        if split > 1:
+        if split_k > 1:
             count = (k + (unit - 1)) // unit
-            self.first = self.part * count // split * unit
-            self.end = (self.part + 1) * count // split * unit
+            self.first = self.part * count // split_k * unit
+            self.end = (self.part + 1) * count // split_k * unit
         elif multiple > 1:
             self.end = (k + (unit - 1)) // unit * unit
 
@@ -81,7 +81,7 @@ class Share:
 
     def numbers(self, start: Any = None, every: int = 1) -> Any:
         """The number of each tile; or of every so many of them, from number `start` on."""
-        return [ptx.ctaid.x // (self.split * self.cluster)] if self.split > 1 else self.order.each(start, every)
+        return [ptx.ctaid.x // (self.split_k * self.cluster)] if self.split_k > 1 else self.order.each(start, every)
 
     def origin(self, number: u32) -> tuple[u32, u32]:
         """The first row and column of a tile."""
@@ -94,7 +94,7 @@ class Share:
 
     def first_tile(self) -> tuple[u32, u32]:
         """The first row and column of this block's first tile."""
-        each = self.split * self.cluster if self.split > 1 else self.order.blocks
+        each = self.split_k * self.cluster if self.split_k > 1 else self.order.blocks
         return self.origin(ptx.ctaid.x // each if each > 1 else ptx.ctaid.x)
 
     def start(self, when: pred) -> None:
@@ -111,7 +111,7 @@ class Share:
     def tiles_from_origin(self) -> Any:
         """The same, by the thread of `start`."""
         assert self.upcoming is not None
-        if self.split > 1:
+        if self.split_k > 1:
             yield self.upcoming
         else:
             for number in self.numbers():

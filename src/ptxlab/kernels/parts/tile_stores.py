@@ -34,10 +34,10 @@ class Boxes:
     groups: int
     tall: int
     width: int
-    swapped: bool = False  # D is stored transposed
+    swap_ab: bool = False  # D is stored transposed
     buffers: int = 0  # boxes that a warpgroup has space for; 0: for all of a tile
     size: int = 2  # bytes of an element of D
-    alternate: bool = False  # each warpgroup stores tiles of its own
+    pingpong: bool = False  # each warpgroup stores tiles of its own
     box: int = 0  # columns of a box; an odd multiple of 8 has no swizzle; 0: as wide as a swizzle
 
     @property
@@ -47,7 +47,7 @@ class Boxes:
         Rows of an odd multiple of 32 bytes need no swizzle: `stmatrix` writes 8 of them with conflicts of two at most.
         """
         most = LINE // self.size
-        if self.swapped:
+        if self.swap_ab:
             return self.width, min(STRIPE, most)
         if self.box:
             return STRIPE, self.box
@@ -102,7 +102,7 @@ class TileStore:
     @property
     def values(self) -> int:
         """Accumulators of a box, or of 64 rows if D is stored transposed."""
-        return STRIPE * self.boxes.width // (GROUP * (1 if self.boxes.swapped else self.boxes.each))
+        return STRIPE * self.boxes.width // (GROUP * (1 if self.boxes.swap_ab else self.boxes.each))
 
     @property
     def ahead(self) -> int:
@@ -124,14 +124,14 @@ class TileStore:
             part, box = divmod(number, self.boxes.each)
             column = self.finish.inside(column, 2 * self.values)
             for at in range(0, self.values * 2, self.columns):
-                place = part, at if self.boxes.swapped else box * self.values * 2 + at
+                place = part, at if self.boxes.swap_ab else box * self.values * 2 + at
                 yield self.finish.load(self.fragment, row + self.warp * 16, column, place, at)
 
     def first(self, number: int, row: u32, column: u32) -> tuple[u32, u32]:
         """The first row and column of a box of a tile, or of its 64 rows if D is stored transposed."""
         part, box = divmod(number, self.boxes.each)
-        own = row if self.boxes.alternate else row + self.group * (STRIPE * self.boxes.tall)
-        return own + part * STRIPE, column if self.boxes.swapped else column + box * 2 * self.values
+        own = row if self.boxes.pingpong else row + self.group * (STRIPE * self.boxes.tall)
+        return own + part * STRIPE, column if self.boxes.swap_ab else column + box * 2 * self.values
 
     def write(self, accumulators: list[list[Any]], row: Any, column: Any) -> None:
         """Store a tile, or the part of it that this block has, whose first element is there."""
@@ -145,7 +145,7 @@ class TileStore:
             copy = self.group * kept + number % kept
             loaded = self.loaded.pop(0) if self.loaded else self.load(number, row, column)
             first, values = self.first(number, row, column), accumulators[part]
-            if self.boxes.swapped:
+            if self.boxes.swap_ab:
                 self.stage(values, copy, loaded, box)
                 first = first[0] + box * (STRIPE // boxes), column
             else:
@@ -155,7 +155,7 @@ class TileStore:
             if not self.is_plain:
                 ptx.fence.proxy.async_["shared::cta"]()
             self.synchronize()
-            self.store.start(self, copy, (first[1], first[0]) if self.boxes.swapped else first)
+            self.store.start(self, copy, (first[1], first[0]) if self.boxes.swap_ab else first)
 
     def stage(self, values: list[Any], copy: u32, loaded: Iterable[Any], box: int) -> None:
         """Finish accumulators of one box and write them to shared memory."""
@@ -165,7 +165,7 @@ class TileStore:
             parts = (self.finish.apply(part, added) for part, added in zip(parts, loaded, strict=True))
         if self.boxes.size == 2:
             self.stage_halves(parts, copy)
-        elif self.boxes.swapped:  # columns of a box are rows of half of the warps
+        elif self.boxes.swap_ab:  # columns of a box are rows of half of the warps
             with ptx.when(self.warp // 2 == box):
                 self.stage_words(parts, copy)
         else:
@@ -176,7 +176,7 @@ class TileStore:
         fragment = self.fragment
         down, right = fragment.first(ptx.laneid)
         rows = self.warp * 16 + down
-        if self.boxes.swapped:
+        if self.boxes.swap_ab:
             rows = rows % self.boxes.extents[1]
             starts = [self.tile.at(right + across, rows + along, copy) for along, across in fragment.offsets]
         else:
@@ -185,7 +185,7 @@ class TileStore:
         for number, values in enumerate(parts):
             at = number * CHUNK
             words = [one.view(b32) for one in values]
-            if self.boxes.swapped:
+            if self.boxes.swap_ab:
                 for start, word in zip(starts, words, strict=True):
                     ptx.st.shared.b32(start.move(rows=at), word)
             else:
@@ -198,7 +198,7 @@ class TileStore:
         for number, values in enumerate(parts):
             at = number * self.columns
             rounded = [pack(self.type, low, high) for low, high in zip(values[::2], values[1::2], strict=True)]
-            if self.boxes.swapped:
+            if self.boxes.swap_ab:
                 turned = halves.transposed
                 down, right = turned.row_of(ptx.laneid)
                 turned.store(self.tile.at(down + at, right + self.warp * 16, copy), rounded)

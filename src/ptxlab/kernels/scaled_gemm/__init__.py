@@ -62,10 +62,10 @@ def launch(
     """
     (a, b, d), (m, k), (n, _) = matrices, matrices[0].shape, matrices[1].shape
     shape = replace(shape, fresh=max(shape.fresh, 1))
-    if shape.swapped:
+    if shape.swap_ab:
         raise UnsuitedError("rows of a tile are rows of A")
-    if ceil_div(k, BLOCK) < shape.split:
-        raise UnsuitedError(f"k is {k}, and {shape.split} blocks need {shape.split * BLOCK} at least")
+    if ceil_div(k, BLOCK) < shape.split_k:
+        raise UnsuitedError(f"k is {k}, and {shape.split_k} blocks need {shape.split_k * BLOCK} at least")
     pitch = strides_of(d)[0]
     aligned = pitch * formats.out_size % 16 == 0 if aligned is None else aligned
     layout = Layout(True, True, aligned, formats.element, formats.out_size)

@@ -32,15 +32,15 @@ class Timed:
     def estimate(self, problem: Problem) -> float:
         """Microseconds for a product."""
         shape = self.shape
-        blocks = problem.tiles(shape) * shape.cluster * shape.split
+        blocks = problem.tiles(shape) * shape.cluster * shape.split_k
         row = max(shape.fresh, shape.unroll)
-        if shape.split > 1 and (blocks > SMS or problem.steps < shape.split * row):
+        if shape.split_k > 1 and (blocks > SMS or problem.steps < shape.split_k * row):
             return inf
         if shape.rows > STRIPE and shape.rows >= 2 * problem.m:
             return inf  # half of a tile would be empty
         waves = ceil(blocks / (SMS * shape.occupancy))
-        steps = ceil(problem.steps / shape.split / row) * row
-        start = START + CLUSTER * (shape.cluster > 1) + EXCHANGE * (shape.split > 1)
+        steps = ceil(problem.steps / shape.split_k / row) * row
+        start = START + CLUSTER * (shape.cluster > 1) + EXCHANGE * (shape.split_k > 1)
         return start + waves * (steps * self.each + self.end)
 
 
@@ -50,16 +50,16 @@ CHOICES = (
     Timed(Shape(3, 128, 4, buffers=2, cluster=2, beside=True, fresh=1), 0.545, 0.8),
     Timed(Shape(2, 192, 4, buffers=3, fresh=1), 0.545, 0.74),
     Timed(Shape(2, 128, 6, buffers=1, fresh=2, unroll=4), 0.354, 0.79),
-    Timed(Shape(2, 128, 6, buffers=1, fresh=2, split=2), 0.517, 0.6),
+    Timed(Shape(2, 128, 6, buffers=1, fresh=2, split_k=2), 0.517, 0.6),
     Timed(Shape(2, 112, 6, buffers=1, fresh=2), 0.356, 1.0),
-    Timed(Shape(2, 112, 6, buffers=1, fresh=2, split=2), 0.493, 0.6),
+    Timed(Shape(2, 112, 6, buffers=1, fresh=2, split_k=2), 0.493, 0.6),
     Timed(Shape(2, 96, 7, buffers=1, fresh=2), 0.398, 0.6),
     Timed(Shape(2, 64, 8, buffers=1, fresh=2, unroll=4), 0.256, 0.6),
-    Timed(Shape(2, 64, 8, buffers=1, fresh=2, split=2, unroll=4), 0.287, 0.6),
+    Timed(Shape(2, 64, 8, buffers=1, fresh=2, split_k=2, unroll=4), 0.287, 0.6),
     Timed(Shape(1, 96, 10, buffers=1, fresh=2), 0.336, 0.6),
     Timed(Shape(1, 64, 6, buffers=1, fresh=2, occupancy=2), 0.349, 0.54),
     Timed(Shape(1, 64, 13, buffers=1, fresh=4), 0.215, 0.3),
-    Timed(Shape(1, 64, 13, buffers=1, fresh=4, split=2), 0.19, 0.0),
+    Timed(Shape(1, 64, 13, buffers=1, fresh=4, split_k=2), 0.19, 0.0),
     Timed(Shape(1, 32, 14, buffers=1, fresh=4), 0.149, 0.0),
 )
 

@@ -44,8 +44,8 @@ def _candidates(problem: Problem) -> list[Shape]:
 
     Where warpgroups do not take turns, the first K tiles are on their way while the kernel before runs.
     """
-    found = [replace(one, together=16) for one in best(problem, TRIED, ALIKE)]
-    return [replace(one, keep=("", "evict_first")) if one.alternate else replace(one, early=1) for one in found]
+    found = [replace(one, raster=16) for one in best(problem, TRIED, ALIKE)]
+    return [replace(one, keep=("", "evict_first")) if one.pingpong else replace(one, early=1) for one in found]
 
 
 GATED = Choice("gated_product", lambda problem: _candidates(problem)[0], _candidates)

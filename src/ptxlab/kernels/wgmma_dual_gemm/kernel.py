@@ -35,7 +35,7 @@ def plan_of(formats: Formats, shape: Shape, layout: Layout) -> Plan:
         ),
     )
     width = shape.columns // 2
-    boxes = Boxes(shape.groups, shape.tall, width, False, shape.buffers, formats.out_size, shape.alternate, shape.box)
+    boxes = Boxes(shape.groups, shape.tall, width, False, shape.buffers, formats.out_size, shape.pingpong, shape.box)
     return Plan(formats, shape, operands, boxes)
 
 
@@ -89,7 +89,7 @@ class Gated(Block):
 
     def share(self, rank: u32 | None) -> Share:
         (m, n, k), shape = self.extents, self.plan.shape
-        order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.together, m, n, shape.cluster)
+        order = TileOrder(shape.rows * shape.cluster, shape.columns // 2, shape.raster, m, n, shape.cluster)
         return Share(order, k, self.plan.formats.depth, rank=rank, cluster=shape.cluster)
 
     def store(self, memory: Pointer, residual: Any) -> TileStore:

@@ -97,10 +97,10 @@ def is_for_gemv(type: str, m: int, b_pitch: int, k: int, b_along_k: bool) -> boo
 
 def workspace_for(problem: Problem, shape: Shape, like: Any) -> tuple[Any, Any]:
     """Memory for partial results, and counters that are 0, where blocks exchange results through it."""
-    if shape.split == 1 or shape.clustered:
+    if shape.split_k == 1 or shape.clustered:
         return 0, 0
     tiles = problem.tiles(shape)
-    numbers = tiles * shape.cluster * shape.split * shape.parts.bytes // 4
+    numbers = tiles * shape.cluster * shape.split_k * shape.parts.bytes // 4
     if hasattr(like, "data_ptr"):
         torch = import_module("torch")
         partial = like.new_empty(numbers, dtype=torch.float32)
@@ -131,18 +131,18 @@ def launch(
     16 bytes.
     """
     (a, b, d), (m, n, k), formats = matrices, extents, Formats.of(type)
-    if ceil_div(k, formats.depth) < shape.split:
-        least = shape.split * formats.depth
-        raise UnsuitedError(f"k is {k}, and {shape.split} blocks of a cluster need {least} at least")
+    if ceil_div(k, formats.depth) < shape.split_k:
+        least = shape.split_k * formats.depth
+        raise UnsuitedError(f"k is {k}, and {shape.split_k} blocks of a cluster need {least} at least")
     pitch, residual_pitch = pitches or (n, n)
     aligned = n * formats.out_size % 16 == 0 if aligned is None else aligned
     sides = (a, a_along_k), (b, b_along_k)
-    (left, left_along), (right, right_along) = reversed(sides) if shape.swapped else sides
-    high, wide = (n, m) if shape.swapped else (m, n)
+    (left, left_along), (right, right_along) = reversed(sides) if shape.swap_ab else sides
+    high, wide = (n, m) if shape.swap_ab else (m, n)
     layout = Layout(left_along, right_along, aligned, formats.element, formats.out_size)
     maps = [one.map(matrix) for one, matrix in zip(shape.operands(layout), (left, right), strict=True)]
     rest = [shape.boxes(layout).map(d)] if aligned else [d]
-    if extras is not None and extras.bias and extras.paired and not shape.swapped:
+    if extras is not None and extras.bias and extras.paired and not shape.swap_ab:
         extras = replace(extras, boxed=n % shape.boxes(layout).extents[1] == 0)
     if extras is not None and extras.in_ring:
         residual = shape.ring_boxes(layout).map(residual)
@@ -157,8 +157,8 @@ def launch(
 
 def grid_of(tiles: int, shape: Shape, blocks: int = BLOCKS) -> int:
     """How many blocks there are: all that an SM can have at a time, or one for each part of a tile."""
-    if shape.split > 1:
-        return tiles * shape.split * shape.cluster
+    if shape.split_k > 1:
+        return tiles * shape.split_k * shape.cluster
     most = shape.occupancy * blocks // shape.cluster
     if shape.even:
         most = ceil_div(tiles, ceil_div(tiles, most))

@@ -22,8 +22,8 @@ IN_CLUSTERS = 96  # SMs that surely have all clusters of more than two blocks at
 FEW = 8  # rows of A are few where B has so many times as many columns
 IN_TURNS_COLUMNS = 128, 160, 192
 WAYS = (  # blocks of a cluster, whether they are side by side, blocks that share k, and whether those are a cluster
-    (1, False, 1, True), (2, False, 1, True), (2, True, 1, True), *((1, False, split, True) for split in (2, 3, 4)),
-    *((cluster, False, split, False) for split in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
+    (1, False, 1, True), (2, False, 1, True), (2, True, 1, True), *((1, False, split_k, True) for split_k in (2, 3, 4)),
+    *((cluster, False, split_k, False) for split_k in (2, 3, 4, 5, 6, 8, 12, 16) for cluster in (1, 2)),
 )  # fmt: skip
 
 
@@ -93,7 +93,7 @@ class Problem:
     def layout(self, shape: Shape) -> Layout:
         """How a variant finds the matrices in memory."""
         along = (self.a_along_k, self.b_along_k)
-        left, right = reversed(along) if shape.swapped else along
+        left, right = reversed(along) if shape.swap_ab else along
         is_aligned = self.n * self.out_size % 16 == 0
         return Layout(left, right, is_aligned, {1: b8, 2: b16, 4: b32}[self.size], self.out_size)
 
@@ -104,7 +104,7 @@ class Problem:
 
     def tiles(self, shape: Shape) -> int:
         """Tiles of a variant, those that blocks of a cluster have together counted as one."""
-        high, wide = (self.n, self.m) if shape.swapped else (self.m, self.n)
+        high, wide = (self.n, self.m) if shape.swap_ab else (self.m, self.n)
         rows, columns = shape.covered
         return ceil(high / rows) * ceil(wide / columns)
 
@@ -116,18 +116,18 @@ def together(exponent: float, *times: float) -> float:
 
 def estimate(problem: Problem, shape: Shape, costs: Costs = COSTS) -> float:
     """Cycles that a variant is estimated to take."""
-    blocks = problem.tiles(shape) * shape.cluster * shape.split
+    blocks = problem.tiles(shape) * shape.cluster * shape.split_k
     each = ceil(blocks / SMS)  # of the SM that has most
     at_once = min(shape.occupancy, each)
     rounds = ceil(each / at_once)
     share = min(1.0, blocks / SMS / each)  # of the SMs that are busy
-    tile = ceil(problem.steps / shape.split) * step_cycles(problem, shape, at_once, share, costs)
+    tile = ceil(problem.steps / shape.split_k) * step_cycles(problem, shape, at_once, share, costs)
     boxes = problem.boxes(shape)
     store = shape.rows * boxes.width * problem.out_size / costs.store + costs.box * shape.tall * boxes.each
     store *= costs.gate if problem.gated else 1.0
-    if shape.split > 1:
+    if shape.split_k > 1:
         busy = each * tile + rounds * store + costs.restart * (rounds - 1)
-    elif shape.alternate:
+    elif shape.pingpong:
         busy = each * max(costs.turns * tile, (tile + costs.in_turns * store) / 2) + store
     else:
         busy = each * tile + store * (1 + costs.again * (each - at_once))
@@ -145,7 +145,7 @@ def step_cycles(problem: Problem, shape: Shape, at_once: int, share: float, cost
     """Cycles of an SM for a K tile of one of the blocks that it has at once, while a share of all SMs is busy."""
     layout = problem.layout(shape)
     sides = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
-    left, right = reversed(sides) if shape.swapped else sides
+    left, right = reversed(sides) if shape.swap_ab else sides
     copied, arrived = 0.0, 0.0
     for (extent, along_k), lines, is_shared, span in (
         (left, shape.rows, shape.beside, STRIPE),
@@ -169,35 +169,35 @@ def step_cycles(problem: Problem, shape: Shape, at_once: int, share: float, cost
 
 def sum_cycles(shape: Shape, costs: Costs) -> float:
     """Cycles that the sum over blocks takes: barriers, and numbers written and read."""
-    if shape.split == 1:
+    if shape.split_k == 1:
         return 0.0
     whole = shape.parts.bytes
     own = whole / shape.parts.count  # what a block stores, and gets from each other one
     if shape.clustered:
-        return costs.cluster_sum * shape.split + (whole / 4 + own * shape.split) / costs.cluster_bytes
-    return costs.memory_sum + (whole + own * (shape.split - 2)) / costs.memory_bytes
+        return costs.cluster_sum * shape.split_k + (whole / 4 + own * shape.split_k) / costs.cluster_bytes
+    return costs.memory_sum + (whole + own * (shape.split_k - 2)) / costs.memory_bytes
 
 
 def shapes(problem: Problem) -> Iterator[Shape]:
     """Every variant that fits, with as many stages as fit."""
     steps = problem.steps
     multiple = (16 if problem.b_along_k else 2 * STRIPE) if problem.gated else 1  # of columns
-    for swapped in (False,) if problem.gated else (False, True):
-        for groups, tall, columns in _tiles(problem.m if swapped else max(problem.n, multiple)):
+    for swap_ab in (False,) if problem.gated else (False, True):
+        for groups, tall, columns in _tiles(problem.m if swap_ab else max(problem.n, multiple)):
             if columns % multiple:
                 continue
-            tile = Shape(groups, columns, 2, tall, swapped=swapped)
+            tile = Shape(groups, columns, 2, tall, swap_ab=swap_ab)
             is_narrow = columns % 64 and columns % 32 == 0 and not problem.layout(tile).right_along_k
             span = 32 if is_narrow else 64  # what a block copies is what it multiplies
             most = min(steps // 2, BLOCKS * SMS // problem.tiles(tile))
-            for cluster, beside, split, clustered in WAYS[:2] if problem.gated else WAYS:
-                if split == 1 or split <= most:
-                    way = replace(tile, cluster=cluster, beside=beside, split=split, clustered=clustered, span=span)
+            for cluster, beside, split_k, clustered in WAYS[:2] if problem.gated else WAYS:
+                if split_k == 1 or split_k <= most:
+                    way = replace(tile, cluster=cluster, beside=beside, split_k=split_k, clustered=clustered, span=span)
                     way = replace(way, keep=hints(problem, way))
                     for occupancy in range(1, BLOCKS + 1):
                         yield from _fitted(problem, way, occupancy)
     for columns in IN_TURNS_COLUMNS if problem.size == 2 or problem.gated else ():
-        turns = Shape(columns=columns, tall=2, alternate=True)
+        turns = Shape(columns=columns, tall=2, pingpong=True)
         if columns % multiple == 0 and problem.tiles(turns) > 2 * SMS:
             yield from _fitted(problem, replace(turns, keep=hints(problem, turns)), 1)
 
@@ -209,9 +209,9 @@ def hints(problem: Problem, shape: Shape, rows: int = 1) -> tuple[str, str]:
     """
     if FEW * problem.m > problem.n:
         return "", ""
-    is_once = problem.m <= rows * shape.covered[1 if shape.swapped else 0]
+    is_once = problem.m <= rows * shape.covered[1 if shape.swap_ab else 0]
     found = "evict_last", "evict_first" if is_once else ""
-    return (found[1], found[0]) if shape.swapped else found
+    return (found[1], found[0]) if shape.swap_ab else found
 
 
 def _tiles(wide: int) -> Iterator[tuple[int, int, int]]:
@@ -234,14 +234,14 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
     layout, parts = problem.layout(shape), shape.parts
     if layout.right_along_k and not shape.beside and shape.columns % (8 * shape.cluster << problem.gated):
         return
-    if 2 * parts.count < shape.split and shape.columns > 32:
+    if 2 * parts.count < shape.split_k and shape.columns > 32:
         return
     steps, tiles = problem.steps, problem.tiles(shape)
-    sms = IN_CLUSTERS if shape.clustered and shape.split > 2 else SMS
-    if shape.split > 1 and tiles * shape.cluster * shape.split > sms * occupancy:
+    sms = IN_CLUSTERS if shape.clustered and shape.split_k > 2 else SMS
+    if shape.split_k > 1 and tiles * shape.cluster * shape.split_k > sms * occupancy:
         return
-    is_one_each = shape.split > 1 or tiles * shape.cluster <= SMS
-    most = max(3, min(MOST_STAGES, ceil(steps / shape.split) if is_one_each else MOST_STAGES))
+    is_one_each = shape.split_k > 1 or tiles * shape.cluster <= SMS
+    most = max(3, min(MOST_STAGES, ceil(steps / shape.split_k) if is_one_each else MOST_STAGES))
     boxes, each = problem.boxes(shape), shape.stage_bytes(layout)
     memory = (SHARED + BESIDE) // occupancy - BESIDE
     count, one = shape.tall * boxes.each, boxes.bytes // boxes.kept
@@ -249,13 +249,13 @@ def _fitted(problem: Problem, shape: Shape, occupancy: int) -> Iterator[Shape]:
     found = []
     for buffers in (number for number in (1, 2, 4, count) if count % number == 0):
         stored = buffers * one
-        stages = min(most, (memory - (stored if shape.split == 1 else 0)) // each)
+        stages = min(most, (memory - (stored if shape.split_k == 1 else 0)) // each)
         if stages >= 3 and first + stored <= memory:
             found.append((min(stages, 6), buffers, stages))
     if not found:
         return
-    _, buffers, stages = found[-1] if problem.gated and shape.alternate else max(found)  # gates take long
+    _, buffers, stages = found[-1] if problem.gated and shape.pingpong else max(found)  # gates take long
     yield replace(shape, stages=stages, buffers=buffers, occupancy=occupancy)
     _, whole, stages = found[-1]
-    if whole > buffers and not is_one_each and (shape.alternate or shape.registers):
+    if whole > buffers and not is_one_each and (shape.pingpong or shape.registers):
         yield replace(shape, stages=stages, buffers=whole, occupancy=occupancy)

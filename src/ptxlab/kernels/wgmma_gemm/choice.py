@@ -18,7 +18,7 @@ from ptxlab.kernels.wgmma_gemm.correction import best, ranked
 TABLE = Path(__file__).with_name("tuned.json")
 FORMATS_TABLE = Path(__file__).with_name("tuned_formats.json")
 TRIED, ALIKE = 24, 2  # variants that `tune` measures, and how many of them may have the same tile
-AT_ONCE = Shape(stages=4, together=16, buffers=2, even=True)  # both warpgroups multiply one tile
+AT_ONCE = Shape(stages=4, raster=16, buffers=2, even=True)  # both warpgroups multiply one tile
 
 
 def read_table(path: Path) -> dict[Problem, Shape]:
@@ -65,8 +65,8 @@ def _fitting(shape: Shape, residual: bool, activation: bool) -> Shape:
     two warpgroups with one tile, one is ahead, so that both do not compute it at the same time.
     """
     if residual:
-        return AT_ONCE if shape.alternate else replace(shape, cluster=1, beside=False)
-    if activation and shape.even and not shape.alternate:
+        return AT_ONCE if shape.pingpong else replace(shape, cluster=1, beside=False)
+    if activation and shape.even and not shape.pingpong:
         return replace(shape, lead=1, buffers=1 if shape.cluster == 1 else shape.buffers)
     return shape
 

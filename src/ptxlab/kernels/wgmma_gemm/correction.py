@@ -32,19 +32,19 @@ DOUBT = 0.5  # how much what networks disagree about counts: the best of many is
 def inputs(problem: Problem, shape: Shape, cycles: float) -> list[float]:
     """What networks know of a variant that is estimated to take so many cycles."""
     sides = [(problem.m, problem.a_along_k), (problem.n, problem.b_along_k)]
-    (high, left), (wide, right) = reversed(sides) if shape.swapped else sides
+    (high, left), (wide, right) = reversed(sides) if shape.swap_ab else sides
     lengths = problem.k if left else high, problem.k if right else wide, problem.n
     odd = [float(problem.size * length % SECTOR != 0) for length in lengths]
     rows, columns = shape.covered
-    blocks = problem.tiles(shape) * shape.cluster * shape.split
+    blocks = problem.tiles(shape) * shape.cluster * shape.split_k
     each = ceil(blocks / SMS)
     return [
         log2(high), log2(wide), log2(problem.steps), float(left), float(right), *odd,
         log2(shape.rows), log2(shape.columns), shape.columns / 64, float(shape.tall), float(shape.groups),
-        log2(shape.stages), float(shape.occupancy), float(shape.cluster), float(shape.beside), log2(shape.split),
-        float(shape.split > 1 and not shape.clustered), float(shape.swapped), float(shape.alternate),
+        log2(shape.stages), float(shape.occupancy), float(shape.cluster), float(shape.beside), log2(shape.split_k),
+        float(shape.split_k > 1 and not shape.clustered), float(shape.swap_ab), float(shape.pingpong),
         log2(problem.boxes(shape).kept), float(shape.span < 64), log2(each), blocks / SMS / each,
-        log2(ceil(problem.steps / shape.split)), high * wide / (problem.tiles(shape) * rows * columns),
+        log2(ceil(problem.steps / shape.split_k)), high * wide / (problem.tiles(shape) * rows * columns),
         log2(ceil(high / rows)), log2(ceil(wide / columns)), float("evict_last" in shape.keep),
         float("evict_first" in shape.keep), log2(cycles), float(problem.size), float(problem.gated),
     ]  # fmt: skip
@@ -73,7 +73,7 @@ def corrections(problem: Problem, variants: Sequence[Shape], cycles: Sequence[fl
 def ranked(problem: Problem) -> list[Shape]:
     """The variants of a product that are likely to be fast, the fastest first."""
     times = {shape: estimate(problem, shape) for shape in shapes(problem)}
-    likely = sorted(times, key=lambda shape: (times[shape], shape.rows * shape.columns, shape.split))[:LIKELY]
+    likely = sorted(times, key=lambda shape: (times[shape], shape.rows * shape.columns, shape.split_k))[:LIKELY]
     cycles = [times[shape] for shape in likely]
     order = np.argsort(np.log(cycles) + corrections(problem, likely, cycles), kind="stable")
     return [likely[number] for number in order]
@@ -83,7 +83,7 @@ def best(problem: Problem, count: int, alike: int = 3) -> list[Shape]:
     """The variants that are likely to be the fastest, at most `alike` with the same tile."""
     found: list[Shape] = []
     for shape in ranked(problem):
-        tile = shape.rows, shape.columns, shape.swapped
-        if sum(tile == (one.rows, one.columns, one.swapped) for one in found) < alike:
+        tile = shape.rows, shape.columns, shape.swap_ab
+        if sum(tile == (one.rows, one.columns, one.swap_ab) for one in found) < alike:
             found.append(shape)
     return found[:count]

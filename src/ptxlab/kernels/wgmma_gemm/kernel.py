@@ -5,7 +5,7 @@ of K tiles of A and B, as many ahead as there are stages, also those of the next
 other warpgroups, the consumers, have the registers that the first one gave up; each multiplies 64 rows, or twice that.
 
 Blocks of a cluster either share the K tiles of B, each copying a part of them to all (`Shape.cluster`), or compute one
-tile together, each a part of k (`Shape.split`).
+tile together, each a part of k (`Shape.split_k`).
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
     ) -> None:
         is_map = target is tensor_map
         adds = extras is not None and extras.adds
-        store = CopyBack(d.generic, adds) if is_map else PlainStore(d, *((n, m) if shape.swapped else (m, n)), pitch)
+        store = CopyBack(d.generic, adds) if is_map else PlainStore(d, *((n, m) if shape.swap_ab else (m, n)), pitch)
         finish = None
         if extras is not None and extras != Extras(adds=True):
             added = (bias.view(element), residual if matrix is tensor_map else residual.view(element), residual_pitch)
-            finish = Finish(formats.out, extras, shape.swapped, (m, n), *added, (scale_a, scale_b))
+            finish = Finish(formats.out, extras, shape.swap_ab, (m, n), *added, (scale_a, scale_b))
         product = Product(plan, store, (m, n, k), finish, (partial, counters))
         if matrix is tensor_map:
             product.ring_boxes = shape.ring_boxes(layout)
@@ -84,7 +84,7 @@ def specialize(type: str | Formats, shape: Shape, layout: Layout = ALONG_K, extr
 
 def needs_more(shape: Shape, layout: Layout, extras: Extras | None) -> bool:
     """Whether there are other arguments than those of a plain product."""
-    return not layout.aligned or extras is not None or (shape.split > 1 and not shape.clustered)
+    return not layout.aligned or extras is not None or (shape.split_k > 1 and not shape.clustered)
 
 
 class Product(Block):
@@ -107,9 +107,9 @@ class Product(Block):
 
     def share(self, rank: Any) -> Share:
         (m, n, k), shape = self.extents, self.shape
-        order = TileOrder(*shape.covered, shape.together, m, n, shape.blocks)
-        is_through_memory = shape.split > 1 and not shape.clustered
-        part = ptx.ctaid.x // shape.cluster % shape.split if is_through_memory else rank
+        order = TileOrder(*shape.covered, shape.raster, m, n, shape.blocks)
+        is_through_memory = shape.split_k > 1 and not shape.clustered
+        part = ptx.ctaid.x // shape.cluster % shape.split_k if is_through_memory else rank
         return Share(
             order,
             k,
@@ -117,7 +117,7 @@ class Product(Block):
             rank=rank,
             cluster=shape.cluster,
             beside=shape.beside,
-            split=shape.split,
+            split_k=shape.split_k,
             part=part,
             multiple=self.multiple,
         )
@@ -127,7 +127,7 @@ class Product(Block):
         return TileStore(self.plan.formats.out, self.plan.boxes, memory, self.target, finish)
 
     def initialize(self, when: pred) -> None:
-        if self.shape.split > 1 and self.shape.clustered:
+        if self.shape.split_k > 1 and self.shape.clustered:
             self.barriers = ThroughCluster.barriers(self.shape.parts, when)
 
     def residual(self, memory: Pointer) -> RingResidual | None:
@@ -136,7 +136,7 @@ class Product(Block):
         return RingResidual(self.ring_boxes, memory, self.finish.residual.generic, self.finish)
 
     def exchange(self, share: Share, memory: Any) -> Any:
-        if self.shape.split == 1:
+        if self.shape.split_k == 1:
             return None
         accumulator, parts = self.plan.formats.accumulator, self.shape.parts
         if self.shape.clustered:

@@ -41,17 +41,17 @@ def _chosen(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int
     buffers = 2 if groups <= 256 else 1  # more groups leave less shared memory
     if size == 1:
         return (
-            Shape(stages=4, buffers=buffers, together=16, lead=2)
+            Shape(stages=4, buffers=buffers, raster=16, lead=2)
             if m > 1024 * groups
             else Shape(stages=4, buffers=buffers)
         )
     if m < 192 * groups:
         return Shape(stages=4, buffers=buffers, even=True)
     if k <= SHORT:
-        return Shape(columns=192, tall=2, stages=5, buffers=1, together=20, keep=("", "evict_first"), alternate=True)
+        return Shape(columns=192, tall=2, stages=5, buffers=1, raster=20, keep=("", "evict_first"), pingpong=True)
     if m <= 1024 * groups:
-        return Shape(stages=4, buffers=buffers, together=4, lead=2, even=True)
-    return Shape(buffers=4, together=20, lead=2)
+        return Shape(stages=4, buffers=buffers, raster=4, lead=2, even=True)
+    return Shape(buffers=4, raster=20, lead=2)
 
 
 def _candidates(groups: int, m: int, n: int, k: int, along_k: bool = True, size: int = 2) -> list[Shape]:

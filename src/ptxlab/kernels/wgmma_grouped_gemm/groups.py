@@ -57,7 +57,7 @@ class GroupedShare:
     def order(self, rows: u32) -> TileOrder:
         """The tiles of a group of so many rows."""
         shape = self.shape
-        return TileOrder(*shape.covered, shape.together, rows, self.n, shape.cluster)
+        return TileOrder(*shape.covered, shape.raster, rows, self.n, shape.cluster)
 
     def count_tiles(self, offsets: Pointer) -> None:
         """Write the rows before each group, and at the next group how many tiles it has; each thread for some."""

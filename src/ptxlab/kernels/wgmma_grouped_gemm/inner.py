@@ -66,7 +66,7 @@ class InnerShare:
     def __init__(self, plan: Plan, offsets: Any, extents: tuple[u32, u32, u32, u32]) -> None:
         self.groups, self.tokens, m, n = extents
         self.offsets, self.depth, self.rank = offsets, plan.formats.depth, None
-        self.order = TileOrder(*plan.shape.covered, plan.shape.together, m, n)
+        self.order = TileOrder(*plan.shape.covered, plan.shape.raster, m, n)
         self.group = self.first = self.end = u32(0)  # of the tile that is computed
 
     def numbers(self) -> Any:
