@@ -21,10 +21,10 @@ def test_factors_are_arranged_as_they_are_read() -> None:
     random = np.random.default_rng(0)
     for format in FORMATS.values():
         rows, k = 200, 320
-        factors = random.integers(120, 130, (rows, k // format.group)).astype(np.float64)
+        scale_factors = random.integers(120, 130, (rows, k // format.group)).astype(np.float64)
         stored = np.full((rows, k // 2), 0x22) if format.bits == 4 else np.ones((rows, k))  # ones
-        scales = factors if format.factor == "ue4m3" else 2.0 ** (factors - 127)
-        assert np.array_equal(numbers(np, format, stored, arrange(factors)), scales.repeat(format.group, axis=1))
+        scales = scale_factors if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127)
+        assert np.array_equal(numbers(np, format, stored, arrange(scale_factors)), scales.repeat(format.group, axis=1))
 
 
 def test_what_they_are_not_for() -> None:

@@ -138,7 +138,7 @@ def _starred(parameters: str, tool: Any) -> str:
 def _classes(head: str, variables: dict[str, str]) -> tuple[list[str], str]:
     """The classes of one instruction, and the name of the one that its first word has."""
     forms = forms_of(head)
-    telling, results = _results(forms)
+    deciding, results = _results(forms)
     start: State = frozenset(Reading(number, 1, frozenset()) for number in range(len(forms)))
     names: dict[State, str] = {}
     pending = [start]
@@ -148,9 +148,9 @@ def _classes(head: str, variables: dict[str, str]) -> tuple[list[str], str]:
         if state in names:
             continue
         names[state] = f"_{head}_{len(names)}"
-        pending += _edges(forms, telling, state).values()
+        pending += _edges(forms, deciding, state).values()
     for state, name in names.items():
-        edges = _edges(forms, telling, state)
+        edges = _edges(forms, deciding, state)
         lines.append(f"class {name}:")
         lines += [f"    {name_of(word)}: {names[target]}" for word, target in edges.items() if _is_name(word)]
         lines += _call(forms, results, state, variables)
@@ -161,7 +161,7 @@ def _classes(head: str, variables: dict[str, str]) -> tuple[list[str], str]:
 def _results(forms: tuple[Form, ...]) -> tuple[frozenset[str], list[Results]]:
     """The slots of an instruction that say what it returns, and what each form returns for each of their words."""
     found = [[(chosen, _returns(form, chosen)) for chosen in islice(form.spellings(), SPELLINGS)] for form in forms]
-    telling: set[str] = set()
+    deciding: set[str] = set()
     for form, returned in zip(forms, found, strict=True):
         kept = [slot.name for slot in form.slots]
         for slot in form.slots:
@@ -169,8 +169,8 @@ def _results(forms: tuple[Form, ...]) -> tuple[frozenset[str], list[Results]]:
             seen: dict[frozenset[tuple[str, str]], str] = {}
             if all(seen.setdefault(_words(chosen, rest), type) == type for chosen, type in returned):
                 kept = rest
-        telling.update(kept)
-    slots = sorted(telling)
+        deciding.update(kept)
+    slots = sorted(deciding)
     return frozenset(slots), [{_words(chosen, slots): type for chosen, type in returned} for returned in found]
 
 
@@ -213,7 +213,7 @@ def _is_name(word: str) -> bool:
     return name_of(word).isidentifier()
 
 
-def _edges(forms: tuple[Form, ...], telling: frozenset[str], state: State) -> dict[str, State]:
+def _edges(forms: tuple[Form, ...], deciding: frozenset[str], state: State) -> dict[str, State]:
     """The words that may follow, each with where it leads."""
     edges: dict[str, set[Reading]] = {}
     for number, read, chosen in state:
@@ -224,7 +224,7 @@ def _edges(forms: tuple[Form, ...], telling: frozenset[str], state: State) -> di
             continue
         for slot_number, slot in enumerate(form.slots[read - length :], read - length):
             for word in slot.values:
-                known = chosen | {(slot.name, word)} if slot.name in telling else chosen
+                known = chosen | {(slot.name, word)} if slot.name in deciding else chosen
                 edges.setdefault(word, set()).add(Reading(number, length + slot_number + 1, known))
             if not slot.optional:
                 break

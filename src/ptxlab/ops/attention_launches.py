@@ -40,8 +40,8 @@ def numbered(parameters: Sequence[int], arrays: Sequence[int] | None = None) -> 
 def nothing(given: Sequence[Any], written: Sequence[Any], rows: tuple[int, ...]) -> Call:
     """Where there are no keys, or no queries: every row attends to none."""
     q, _, v, *_ = given
-    answer = filled(q, (*q.shape[:-1], v.shape[-1]), 0.0, out=written[0])
-    return Call([answer, *(filled(q, rows, -math.inf, "f32") for _ in written[1:])])
+    output = filled(q, (*q.shape[:-1], v.shape[-1]), 0.0, out=written[0])
+    return Call([output, *(filled(q, rows, -math.inf, "f32") for _ in written[1:])])
 
 
 def check_nothing(read: Sequence[Named], target: Matrix, type: str = "") -> None:

@@ -64,8 +64,8 @@ def attention(
             raise TypeError("packed sequences are of float16 and bfloat16, which have no scales")
         return fp8_attention.attend((q, k, v, *scales), out, (causal, window), return_lse)
     if not is_traced() and is_jax(q.__class__):
-        answer, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
-        return (answer, lse) if return_lse else answer
+        output, lse = _of_jax((q, k, v), (cu_seqlens_q, cu_seqlens_k), causal, window, out)
+        return (output, lse) if return_lse else output
     if any_given(cu_seqlens_q, cu_seqlens_k):
         starts = cu_seqlens_q, cu_seqlens_k
         return packed_attention.attend((q, k, v), starts, out, (causal, window), return_lse)

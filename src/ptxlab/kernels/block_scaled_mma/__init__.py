@@ -40,7 +40,7 @@ def product(a: Array, a_factors: Array, b: Array, b_factors: Array, d: Array, fo
     """The launch that computes D."""
     chosen = FORMATS[format]
     (m, bytes), (n, depth) = a.shape, b.shape
-    wanted = [(rows, bytes // BYTES * chosen.factors) for rows in (m, n)]
+    wanted = [(rows, bytes // BYTES * chosen.scale_factors) for rows in (m, n)]
     if bytes % BYTES or not bytes or depth != bytes or n % 8 or type_of(a) != "u8":
         raise UnsuitedError(f"{m}x{bytes} and {n}x{depth} bytes: rows must be multiples of {BYTES}, n one of 8")
     if [tuple(a_factors.shape), tuple(b_factors.shape)] != wanted:
@@ -64,25 +64,27 @@ def decode(xp: ModuleType, type: str, codes: Any) -> Any:
     return xp.where(codes < half, size, -size)
 
 
-def numbers(xp: ModuleType, format: Format, type: str, stored: Array, factors: Array) -> Any:
+def numbers(xp: ModuleType, format: Format, type: str, stored: Array, scale_factors: Array) -> Any:
     """A matrix in float64; what is stored and its factors are float64, too. In a byte, e2m1 is in the middle."""
     if format.bits == 4:
         codes = xp.stack([stored % 16, stored // 16], -1).reshape(stored.shape[0], -1)
     else:
         codes = stored // 4 if type == "e2m1" else stored
-    scales = decode(xp, "e4m3", factors) if format.factor == "ue4m3" else 2.0 ** (factors - 127)
+    scales = decode(xp, "e4m3", scale_factors) if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127)
     parts = decode(xp, type, codes).reshape(stored.shape[0], -1, format.group)
     return (parts * scales[..., None]).reshape(stored.shape[0], -1)
 
 
 def matrix(draw: Draw, format: Format, type: str, rows: int, k: int) -> tuple[Any, Any]:
     """A random matrix: its numbers as they are stored, and its factors."""
-    factors = draw.integers((rows, k // format.group), "u8", *((0x28, 0x40) if format.group == 16 else (124, 130)))
+    scale_factors = draw.integers(
+        (rows, k // format.group), "u8", *((0x28, 0x40) if format.group == 16 else (124, 130))
+    )
     if format.bits == 4:
-        return draw.integers((rows, k // 2), "u8", 0, 256), factors
+        return draw.integers((rows, k // 2), "u8", 0, 256), scale_factors
     exponent_bits, mantissa_bits, _, low, high = TYPES[type]
     sign = draw.integers((rows, k), "u8", 0, 2) << exponent_bits + mantissa_bits
-    return draw.integers((rows, k), "u8", low, high) + sign << (2 if type == "e2m1" else 0), factors
+    return draw.integers((rows, k), "u8", low, high) + sign << (2 if type == "e2m1" else 0), scale_factors
 
 
 def arrays(draw: Draw, format: str, m: int, n: int, k: int) -> Arrays:

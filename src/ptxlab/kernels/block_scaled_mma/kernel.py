@@ -40,14 +40,14 @@ class Format:
         return BYTES * 8 // self.bits
 
     @property
-    def factors(self) -> int:
+    def scale_factors(self) -> int:
         """Factors of a row that an MMA takes."""
         return self.depth // self.group
 
     @property
     def instruction(self) -> Any:
         """The MMA."""
-        scaled = f"kind::{self.kind}.block_scale.scale_vec::{self.factors}X"
+        scaled = f"kind::{self.kind}.block_scale.scale_vec::{self.scale_factors}X"
         return ptx[f"mma.sync.aligned.m16n8k{self.depth}.row.col.{scaled}.f32.{self.a}.{self.b}.f32.{self.factor}"]
 
 
@@ -85,11 +85,13 @@ def specialize(format: Format) -> Kernel:
 class Row:
     """A row of a matrix and of its factors; beyond the last one, the last one, which no result is stored of."""
 
-    def __init__(self, format: Format, matrix: Pointer, factors: Pointer, number: u32, rows: u32, bytes: u32) -> None:
+    def __init__(
+        self, format: Format, matrix: Pointer, scale_factors: Pointer, number: u32, rows: u32, bytes: u32
+    ) -> None:
         number = ptx.min.u32(number, rows - 1)
-        self.count = format.factors
+        self.count = format.scale_factors
         self.numbers = matrix.at(ptx.mul.wide.u32(number, bytes))
-        self.factors = factors.at(ptx.mul.wide.u32(number, bytes // BYTES * self.count))
+        self.scale_factors = scale_factors.at(ptx.mul.wide.u32(number, bytes // BYTES * self.count))
 
     def words(self, at: Any) -> list[b32]:
         """Four bytes, and the four that are 16 bytes after them."""
@@ -97,7 +99,7 @@ class Row:
 
     def scale(self, start: u32) -> Scalar:
         """The factors of the numbers that start there, in the low bytes of a register."""
-        place = self.factors + start // BYTES * self.count
+        place = self.scale_factors + start // BYTES * self.count
         if self.count == 4:
             return LOAD.b32(place)
         return ptx.cvt.u32.u16(LOAD.b16(place) if self.count == 2 else LOAD.u8(place))

@@ -149,7 +149,7 @@ def reference(
     xp: ModuleType, q: Array, k: Array, v: Array, o: Array, lengths: Array, partial: Array, table: Array | None
 ) -> Arrays:
     """The formula, sequence by sequence."""
-    answer = xp.zeros_like(q)
+    output = xp.zeros_like(q)
     _, heads, size = q.shape
     key_heads = k.shape[2]
     for number, length in enumerate(int(one) for one in lengths):
@@ -158,9 +158,9 @@ def reference(
         for head in range(key_heads if length else 0):
             rows = slice(head * heads // key_heads, (head + 1) * heads // key_heads)
             scores = q[number, rows] @ keys[:, head].T / math.sqrt(size)
-            weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
-            answer[number, rows] = weights @ values[:, head] / weights.sum(1)[:, None]
-    return {"o": answer}
+            p = xp.exp(scores - xp.amax(scores, 1)[:, None])
+            output[number, rows] = p @ values[:, head] / p.sum(1)[:, None]
+    return {"o": output}
 
 
 def work(

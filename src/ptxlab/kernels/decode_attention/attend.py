@@ -62,7 +62,7 @@ class Warp:
             self.softmax.grow([scores], [self.sums])
             (offsets,) = self.softmax.offsets()
             for key in range(0, plan.keys, 16):
-                self._add(self.softmax.weigh(0, scores[key // 8 :][:2], offsets, self.pack), key)
+                self._add(self.softmax.compute_p(0, scores[key // 8 :][:2], offsets, self.pack), key)
 
     def _score(self) -> list[list[f32]]:
         """Q Kᵀ, for 8 keys in each list of registers. Two words of keys are 16 elements of the depth, or 32."""
@@ -80,8 +80,8 @@ class Warp:
                         self.multiply(self.queries[column // 16 * len(pairs) + number], pair, out, out=out)
         return scores
 
-    def _add(self, weights: list[Scalar], key: int) -> None:
-        """Sums += weights V, for 16 keys. Of two e4m3, the first is in one operand and the second in the next."""
+    def _add(self, p: list[Scalar], key: int) -> None:
+        """O += P V, for 16 keys. Of two e4m3, the first is in one operand and the second in the next."""
         rows = self.v_rows.move(copy=self.stream.reading, rows=key)
         for column in range(0, self.plan.row_bytes // 2, 16):
             words: Any = self.some_values.load(rows.move(columns=column))
@@ -91,7 +91,7 @@ class Warp:
                 pairs = [[_as_f16(one[second]) for one in pair] for pair in halves for second in range(2)]
             for number, pair in enumerate(pairs):
                 out = self.sums[column // 16 * len(pairs) + number]
-                self.multiply(weights, pair, out, out=out)
+                self.multiply(p, pair, out, out=out)
 
     def columns(self, half: int) -> Any:
         """What a lane has of a row: its first column and the registers, in the order of columns."""

@@ -63,14 +63,14 @@ def arrays(draw: Draw, batch: int, heads: int, length: int, size: int, type: str
 
 def reference(xp: ModuleType, q: Array, k: Array, v: Array, o: Array, mask: str) -> Arrays:
     """The formula, head by head."""
-    answer = xp.empty_like(q)
+    output = xp.empty_like(q)
     for head in product(range(q.shape[0]), range(q.shape[1])):
         scores = q[head] @ k[head].T / math.sqrt(q.shape[3])
         if mask == "causal":
             scores = xp.where(xp.tril(xp.ones_like(scores)) > 0, scores, -math.inf)
-        weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
-        answer[head] = weights @ v[head] / weights.sum(1)[:, None]
-    return {"o": answer}
+        p = xp.exp(scores - xp.amax(scores, 1)[:, None])
+        output[head] = p @ v[head] / p.sum(1)[:, None]
+    return {"o": output}
 
 
 def work(batch: int, heads: int, length: int, size: int, type: str, mask: str) -> Work:

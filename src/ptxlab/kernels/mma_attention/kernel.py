@@ -2,7 +2,7 @@
 
 A block has some rows of Q and iterates over the keys, a few at a time. `cp.async` brings the next keys and values while
 these are multiplied. What the first MMA leaves in a lane's registers is, packed to 16 bits, the left operand of the
-second one, so that the weights never leave the registers.
+second one, so that P never leaves the registers.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u3
         k_tile.matrices(some_keys, lane),
         v_tile.matrices(some_values, lane),
     )
-    sums = [[[f32(0.0) for _ in range(4)] for _ in range(plan.size // 8)] for _ in tiles]
+    accumulators = [[[f32(0.0) for _ in range(4)] for _ in range(plan.size // 8)] for _ in tiles]
     scale = 1 / math.sqrt(plan.size)
     softmax = Softmax(plan.tiles, math.log2(math.e) * (scale if plan.score is None else 1.0))
     last = first + own + held_row - held_column if plan.causal else length - 1 - held_column
@@ -159,17 +159,17 @@ def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u3
         return scores
 
     def multiply_values(scores: list[list[list[f32]]], stage: u32) -> None:
-        """Sums += weights V, for 16 keys at a time."""
+        """O += P V, for 16 keys at a time."""
         element = v_rows.move(copy=stage)
         columns = [element.move(columns=at) for at in range(0, plan.size, 16)]
         offsets = softmax.offsets()
         for key in range(0, plan.keys, 16):
-            lefts = [softmax.weigh(tile, scores[tile][key // 8 :][:2], offsets[tile], pack) for tile in tiles]
+            lefts = [softmax.compute_p(tile, scores[tile][key // 8 :][:2], offsets[tile], pack) for tile in tiles]
             for at in range(0, plan.size, 16):
                 rights = some_values.load(columns[at // 16].move(rows=key))
                 for tile in tiles:
                     for half in range(2):
-                        out = sums[tile][at // 8 + half]
+                        out = accumulators[tile][at // 8 + half]
                         multiply(lefts[tile], rights[2 * half :][:2], out, out=out)
 
     def attend(masked: bool, is_last: bool = False) -> None:
@@ -182,7 +182,7 @@ def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u3
             value.set(plan.score(value * scale))
         if masked:
             softmax.mask(scores, limit, plan.causal)
-        softmax.grow(scores, sums)
+        softmax.grow(scores, accumulators)
         multiply_values(scores, pipeline.reading.index)
         pipeline.advance()
         ptx.sub.s32(limit, plan.keys, out=limit)
@@ -201,7 +201,7 @@ def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u3
     ptx.bar.warp.sync(ALL)
     for tile in tiles:
         for half, inverse in enumerate(softmax.inverses(tile)):
-            for number, block in enumerate(sums[tile]):
+            for number, block in enumerate(accumulators[tile]):
                 low, high = (sum * inverse for sum in block[2 * half :][:2])
                 element = q_tile.at(own + held_row + (16 * tile + 8 * half), held_column + 8 * number)
                 ptx.st.shared.b32(element, pack(high, low))

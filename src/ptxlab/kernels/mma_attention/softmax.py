@@ -49,7 +49,7 @@ class Softmax:
                     further = 16 * tile + 8 * half if causal else 0
                     ptx.mov.f32(-math.inf, out=score, when=limit < 8 * number + column - further)
 
-    def grow(self, scores: list[list[list[f32]]], sums: list[list[list[f32]]]) -> None:
+    def grow(self, scores: list[list[list[f32]]], accumulators: list[list[list[f32]]]) -> None:
         """Take new scores into the maxima; if one grows by much, scale what was summed before."""
         grown = [[self._maximum(scores, tile, half) for half in self.halves] for tile in range(len(scores))]
         growths = [
@@ -59,7 +59,7 @@ class Softmax:
         ]
         is_much = combine(ptx.max.f32, growths) > self.limit
         with ptx.when(ptx.vote.sync.any.pred(is_much, ALL)):
-            for tile, blocks in enumerate(sums):
+            for tile, blocks in enumerate(accumulators):
                 for half in self.halves:
                     maximum = self.maxima[tile][half]
                     factor = ptx.ex2.approx.ftz.f32((maximum - grown[tile][half]) * self.scale)
@@ -79,8 +79,8 @@ class Softmax:
         """What to add to scaled scores, so that the power of two of the sum is the weight."""
         return [[maximum * self.negative for maximum in rows] for rows in self.maxima]
 
-    def weigh(self, tile: int, blocks: list[list[f32]], offsets: list[f32], pack: Callable[..., Any]) -> list[Any]:
-        """The weights of 16 keys, packed as the left operand of a product; they count into the totals."""
+    def compute_p(self, tile: int, blocks: list[list[f32]], offsets: list[f32], pack: Callable[..., Any]) -> list[Any]:
+        """P of 16 keys, packed as the left operand of a product; they count into the totals."""
         packed = []
         for block in blocks:
             for half in range(2):

@@ -72,23 +72,25 @@ class Part:
         return column - self.first_column < self.n - self.first_column
 
 
-def write_part(epilogue: Epilogue, fragment: Fragment, sums: list[list[list[Scalar]]], part: Part, warps: int) -> None:
+def write_part(
+    epilogue: Epilogue, fragment: Fragment, accumulators: list[list[list[Scalar]]], part: Part, warps: int
+) -> None:
     """Finish the sums of a warp and store them."""
-    finished = finish(epilogue, fragment, sums, part)
+    finished = finish(epilogue, fragment, accumulators, part)
     if epilogue.wide:
         store_wide(epilogue, fragment, finished, part, warps)
     else:
         store_elements(fragment, finished, part)
 
 
-def finish(epilogue: Epilogue, fragment: Fragment, sums: list[list[list[Scalar]]], part: Part) -> Any:
+def finish(epilogue: Epilogue, fragment: Fragment, accumulators: list[list[list[Scalar]]], part: Part) -> Any:
     """The sums with bias and activation."""
     _, column = fragment.first(part.lane)
     column = part.column + column
-    finished: Any = [[] for _ in sums]
-    for j in range(len(sums[0])):
+    finished: Any = [[] for _ in accumulators]
+    for j in range(len(accumulators[0])):
         added = [load_bias(epilogue, part, column + (8 * j + right)) if epilogue.bias else None for right in (0, 1)]
-        for i, row in enumerate(sums):
+        for i, row in enumerate(accumulators):
             values = zip(row[j], fragment.offsets, strict=True)
             finished[i].append([epilogue.finish(total, added[right]) for total, (_, right) in values])
     return finished

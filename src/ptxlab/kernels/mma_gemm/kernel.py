@@ -46,9 +46,9 @@ def specialize(type: str, shape: Shape, epilogue: Epilogue) -> Kernel:
         warp_row, warp_column = warp % across * shape.warp_rows, warp // across * shape.warp_columns
         copies = Copies(kind, shape, k, epilogue.short)
         a_tile, b_tile = copies.of(a, m, row, shape.rows), copies.of(b, n, column, shape.columns)
-        sums = multiply(kind, shape, copies, (a_tile, warp_row), (b_tile, warp_column), lane)
+        accumulators = multiply(kind, shape, copies, (a_tile, warp_row), (b_tile, warp_column), lane)
         part = Part(d, bias, row + warp_row, column + warp_column, tile_row, tile_column, m, n, lane, warp)
-        write_part(epilogue, ptx.fragments(kind.multiply).d, sums, part, shape.warps)
+        write_part(epilogue, ptx.fragments(kind.multiply).d, accumulators, part, shape.warps)
 
     found: Kernel = mma_gemm
     return found
@@ -99,7 +99,7 @@ def multiply(
         for j, registers in zip(across, right[turn], strict=True):
             pair.load(b_here.move(rows=j), out=registers)
 
-    sums = [[[kind.total(0) for _ in held.d.offsets] for _ in range(2 * len(across))] for _ in down]
+    accumulators = [[[kind.total(0) for _ in held.d.offsets] for _ in range(2 * len(across))] for _ in down]
     steps = shape.depth // STEP
     pipeline.wait()
     load(0)
@@ -110,22 +110,24 @@ def multiply(
             loads: list[Copy] = [partial(load, step + 1)]
             for write in [*part, *loads] if shape.copies_first else [*loads, *part]:
                 write()
-            multiply_step(kind, left[step % 2], right[step % 2], sums)
+            multiply_step(kind, left[step % 2], right[step % 2], accumulators)
         copies.advance()
         pipeline.commit()
         pipeline.wait()  # the next K tile is there, and all warps have read this one
         pipeline.advance()
         load(0)
-        multiply_step(kind, left[1], right[1], sums)
+        multiply_step(kind, left[1], right[1], accumulators)
         ptx.repeat_when(copies.remain())
-    return sums
+    return accumulators
 
 
-def multiply_step(kind: Kind, left: list[list[b32]], right: list[list[b32]], sums: list[list[list[Scalar]]]) -> None:
+def multiply_step(
+    kind: Kind, left: list[list[b32]], right: list[list[b32]], accumulators: list[list[list[Scalar]]]
+) -> None:
     """All multiplications of a step, back and forth: neighbours have an operand in common, which is read once."""
     if kind.multiply is KINDS["tf32"].multiply:  # memory has f32, which is rounded here
         for register in (register for fragment in (*left, *right) for register in fragment):
             ptx.cvt.rna.tf32.f32(register, out=register)
     for i, a in enumerate(left):
-        for j in range(len(sums[i])) if i % 2 == 0 else reversed(range(len(sums[i]))):
-            kind.multiply(a, right[j // 2][j % 2 * 2 : j % 2 * 2 + 2], sums[i][j], out=sums[i][j])
+        for j in range(len(accumulators[i])) if i % 2 == 0 else reversed(range(len(accumulators[i]))):
+            kind.multiply(a, right[j // 2][j % 2 * 2 : j % 2 * 2 + 2], accumulators[i][j], out=accumulators[i][j])

@@ -48,8 +48,8 @@ def product(
     if sides != [(n, k)] * 2 or n % 8:
         raise UnsuitedError(f"no gated product of {m}x{k} with {sides[0]} and {sides[1]}: n must be a multiple of 8")
     maps = maps_of(shape, a, a_factors, ROWS)
-    for b, factors in ((b1, b1_factors), (b2, b2_factors)):
-        maps += maps_of(shape, b, factors, shape.columns)
+    for b, scale_factors in ((b1, b1_factors), (b2, b2_factors)):
+        maps += maps_of(shape, b, scale_factors, shape.columns)
     maps.append(ptxlab.tensor_map(d, box=(ROWS, BOX), swizzle="128B"))
     count = min(ceil_div(m, ROWS) * ceil_div(n, shape.columns), blocks)
     return Launch(specialize(shape, gate), count, THREADS, [tuple(maps), m, n, k], shape.shared)

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 ONE = Shape()
 
 
-def maps_of(shape: Shape, matrix: Array, factors: Array, rows: int) -> list[TensorMap]:
+def maps_of(shape: Shape, matrix: Array, scale_factors: Array, rows: int) -> list[TensorMap]:
     """The tensor maps of a matrix and of its factors, for tiles of that many rows."""
-    blocks = factors.reshape(*factors.shape[:3], 16)
+    blocks = scale_factors.reshape(*scale_factors.shape[:3], 16)
     return [
         ptxlab.tensor_map(matrix, box=(rows, ROW), swizzle="128B"),
-        ptxlab.tensor_map(blocks, box=(rows // BLOCK, shape.factors, 32, 16)),
+        ptxlab.tensor_map(blocks, box=(rows // BLOCK, shape.scale_factors, 32, 16)),
     ]
 
 

@@ -45,14 +45,16 @@ class Shape:
         return ROW * 8 // self.format.bits
 
     @property
-    def factors(self) -> int:
+    def scale_factors(self) -> int:
         """Blocks of factors that 128 rows of a K tile have."""
-        return STEPS * self.format.factors // 4
+        return STEPS * self.format.scale_factors // 4
 
     @property
     def stage_bytes(self) -> int:
         """Bytes of a stage: K tiles of A and of each B, and their factors."""
-        return ROW * (ROWS + self.products * self.columns) + self.factors * FACTORS * (1 + self.products * self.blocks)
+        return ROW * (ROWS + self.products * self.columns) + self.scale_factors * FACTORS * (
+            1 + self.products * self.blocks
+        )
 
     @property
     def shared(self) -> int:
@@ -75,7 +77,7 @@ class Maps:
 
     def __init__(self, address: Any, products: int) -> None:
         self.matrices = [address + 256 * number for number in range(1 + products)]
-        self.factors = [address + (256 * number + 128) for number in range(1 + products)]
+        self.scale_factors = [address + (256 * number + 128) for number in range(1 + products)]
         self.d = address + 256 * (1 + products)
 
 
@@ -92,14 +94,16 @@ class Stages:
     """The K tiles of A and each B in all stages, and their factors."""
 
     def __init__(self, shape: Shape, memory: Pointer) -> None:
-        self.shape, self.tiles, self.factors = shape, [], []
+        self.shape, self.tiles, self.scale_factors = shape, [], []
         rows = [ROWS, *[shape.columns] * shape.products]
         for each in rows:
             self.tiles.append(ptx.tile(b8, each, ROW, swizzle="128B", copies=shape.stages, at=memory))
             memory = memory + shape.stages * each * ROW
         for each in rows:
-            count = shape.factors * shape.stages * each // BLOCK
-            self.factors.append(ptx.tile(b32, 32, 4, copies=count, at=ptx.pointer_to(b32, "shared", memory.address)))
+            count = shape.scale_factors * shape.stages * each // BLOCK
+            self.scale_factors.append(
+                ptx.tile(b32, 32, 4, copies=count, at=ptx.pointer_to(b32, "shared", memory.address))
+            )
             memory = memory + count * FACTORS
         self.after = memory
 
@@ -107,41 +111,41 @@ class Stages:
         """Start the copies of a stage: a K tile of A and of each B, and their factors."""
         index, barrier = stage.index, stage.barrier
         ptx.mbarrier.arrive.expect_tx.shared.b64(barrier, self.shape.stage_bytes)
-        for number, (target, factors) in enumerate(zip(self.tiles, self.factors, strict=True)):
-            first, each = tile.column if number else tile.row, self.shape.factors * target.rows // BLOCK
+        for number, (target, scale_factors) in enumerate(zip(self.tiles, self.scale_factors, strict=True)):
+            first, each = tile.column if number else tile.row, self.shape.scale_factors * target.rows // BLOCK
             here = (start // (self.shape.depth // ROW)).view(s32), first.view(s32)
             COPY(target.at(0, 0, index), (tile.maps.matrices[number], here), barrier)
             blocks = 0, 0, (start // (4 * self.shape.format.group)).view(s32), (first // BLOCK).view(s32)
-            COPY_FACTORS(factors.at(0, 0, index * each), (tile.maps.factors[number], blocks), barrier)
+            COPY_FACTORS(scale_factors.at(0, 0, index * each), (tile.maps.scale_factors[number], blocks), barrier)
 
-    def multiply(self, stage: Side, cells: TensorMemory, first: u32, adds: pred) -> None:
+    def multiply(self, stage: Side, tmem: TensorMemory, first: u32, adds: pred) -> None:
         """Issue the copies of factors and the MMAs of a stage, into accumulators from column `first` on."""
         shape, format = self.shape, self.shape.format
         a, *right = (ptx.descriptor(tile, copy=stage.index) for tile in self.tiles)
         always = ptx.setp.eq.u32(0, 0)
         issue = MULTIPLY[f"kind::{format.kind}"].block_scale[format.size]
         for step in range(STEPS):
-            block, within = divmod(step * format.factors, 4)
+            block, within = divmod(step * format.scale_factors, 4)
             if within == 0:
-                moved = [self._move_factors(number, stage, cells, block) for number in range(len(self.tiles))]
+                moved = [self._move_factors(number, stage, tmem, block) for number in range(len(self.tiles))]
             bits = ptx.instruction_descriptor(
                 format.kind, ROWS, shape.columns, format.type, scale=format.factor, a_id=within, b_id=within
             )
             further = step * ROW // STEPS // 16
             for product, (b, b_factors) in enumerate(zip(right, moved[1:], strict=True)):
-                d = cells.at(first + product * shape.columns)
+                d = tmem.at(first + product * shape.columns)
                 issue(d, a + further, b + further, bits, moved[0], b_factors, always if step else adds)
 
-    def _move_factors(self, number: int, stage: Side, cells: TensorMemory, block: int) -> Any:
+    def _move_factors(self, number: int, stage: Side, tmem: TensorMemory, block: int) -> Any:
         """Copy a block of factors for all rows of a matrix to tensor memory, after the accumulators."""
         shape = self.shape
         beside = [tile.rows // BLOCK for tile in self.tiles]  # blocks, one for each 128 rows
         column = shape.buffers * shape.buffer_columns
-        column += 4 * (shape.factors * sum(beside[:number]) + block * beside[number])
-        start = ptx.descriptor(self.factors[number], copy=stage.index * (shape.factors * beside[number]))
+        column += 4 * (shape.scale_factors * sum(beside[:number]) + block * beside[number])
+        start = ptx.descriptor(self.scale_factors[number], copy=stage.index * (shape.scale_factors * beside[number]))
         for each in range(beside[number]):
-            TO_CELLS(cells.at(column + 4 * each), start + (each * shape.factors + block) * FACTORS // 16)
-        return cells.at(column)
+            TO_CELLS(tmem.at(column + 4 * each), start + (each * shape.scale_factors + block) * FACTORS // 16)
+        return tmem.at(column)
 
 
 class Tiles:
@@ -181,7 +185,7 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
     d_tile = ptx.tile(b16, ROWS, BOX, swizzle="128B", copies=shape.columns // BOX, at=stages.after)
     ring = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
     accumulators = ptx.barrier_pipeline(shape.buffers, fills=1, reads=4, when=thread == 0)
-    cells = ptx.tensor_memory(512, when=warp == 0)
+    tmem = ptx.tensor_memory(512, when=warp == 0)
     with ptx.when(thread < tiles.copiers):
         stage = ring.producer()
         for tile in tiles.to_copy():
@@ -197,7 +201,7 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
             ptx.tcgen05.fence__after_thread_sync()
             for start in ptx.range(0, tile.k, shape.depth):
                 stage.wait()
-                stages.multiply(stage, cells, buffer.index * shape.buffer_columns, start > 0)
+                stages.multiply(stage, tmem, buffer.index * shape.buffer_columns, start > 0)
                 COMMIT(stage.barrier)
                 stage.advance()
             COMMIT(buffer.barrier)
@@ -205,5 +209,5 @@ def compute(shape: Shape, finish: Finish | None, tiles: Any) -> None:
     with ptx.when(warp >= 2):
         written = ((tile.maps.d, tile.row, tile.column) for tile in tiles.to_write())
         how: dict[str, Any] = {"products": shape.products, "finish": finish}
-        write_tiles("f16", shape.columns, written, accumulators.consumer(), cells, d_tile, **how)
-    cells.free()
+        write_tiles("f16", shape.columns, written, accumulators.consumer(), tmem, d_tile, **how)
+    tmem.free()

@@ -28,7 +28,10 @@ def nvfp4_gemv(
         total = f32(0.0)
         for at in ptx.range(lane * BYTES, bytes, LANES * BYTES):
             products = multiply(words(LOAD_ROW, a, number, bytes, at), words(LOAD_X, x, batch, bytes, at))
-            scales = factors(LOAD_ROW, a_factors, number, bytes, at), factors(LOAD_X, x_factors, batch, bytes, at)
+            scales = (
+                scale_factors(LOAD_ROW, a_factors, number, bytes, at),
+                scale_factors(LOAD_X, x_factors, batch, bytes, at),
+            )
             for product, left, right in zip(products, *scales, strict=True):
                 ptx.fma.rn.f32(ptx.mul.rn.f32(left, right), product, total, out=total)
         for step in (16, 8, 4, 2, 1):
@@ -43,7 +46,7 @@ def words(load: Any, source: Pointer, row: u32, bytes: u32, at: u32) -> Any:
     return load.v4.b32(source.at(ptx.mul.wide.u32(row, bytes)) + at)
 
 
-def factors(load: Any, source: Pointer, row: u32, bytes: u32, at: u32) -> list[f32]:
+def scale_factors(load: Any, source: Pointer, row: u32, bytes: u32, at: u32) -> list[f32]:
     """The two factors of 32 numbers, in f32."""
     pair = load.b16(source.at(ptx.mul.wide.u32(row, bytes // 8)) + at // 8)
     return halves(ptx.cvt.rn.f16x2.e4m3x2(pair))

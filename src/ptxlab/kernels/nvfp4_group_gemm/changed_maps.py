@@ -128,8 +128,8 @@ class TilesOfChangedMaps(GroupedTiles):
         for number, rows in enumerate((group.m, group.n)):
             self.sources.replace(2 * number, self._pointer(group, 2 * number), {0: bytes, 1: rows}, {0: bytes})
             down = (rows + (BLOCK - 1)) // BLOCK
-            factors = self._pointer(group, 2 * number + 1)
-            self.sources.replace(2 * number + 1, factors, {2: blocks, 3: down}, {2: blocks * FACTORS})
+            scale_factors = self._pointer(group, 2 * number + 1)
+            self.sources.replace(2 * number + 1, scale_factors, {2: blocks, 3: down}, {2: blocks * FACTORS})
 
 
 @cache

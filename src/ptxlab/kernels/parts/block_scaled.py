@@ -52,14 +52,14 @@ class Format:
         return 256 // self.bits
 
     @property
-    def factors(self) -> int:
+    def scale_factors(self) -> int:
         """Factors of a row that one MMA takes, out of four in a block."""
         return self.step // self.group
 
     @property
     def size(self) -> str:
         """The modifier that says so."""
-        return f"scale_vec::{self.factors}X"
+        return f"scale_vec::{self.scale_factors}X"
 
     def extents(self, rows: int, k: int) -> tuple[int, ...]:
         """The extents of the blocks of factors of a matrix."""
@@ -72,20 +72,20 @@ MXF8 = Format("mxf8", "mxf8f6f4", "e4m3", 8, 32, "ue8m0")
 FORMATS = {format.name: format for format in (NVFP4, MXF4, MXF8)}
 
 
-def arrange(factors: Array) -> Any:
+def arrange(scale_factors: Array) -> Any:
     """Factors, a row of them for each row of the matrix, in blocks; missing ones are 0."""
-    rows, count = factors.shape
-    found = np.zeros((-(-rows // BLOCK) * BLOCK, -(-count // 4) * 4), factors.dtype)
-    found[:rows, :count] = factors
+    rows, count = scale_factors.shape
+    found = np.zeros((-(-rows // BLOCK) * BLOCK, -(-count // 4) * 4), scale_factors.dtype)
+    found[:rows, :count] = scale_factors
     parts = found.reshape(len(found) // BLOCK, 4, 32, -1, 4)
     return np.ascontiguousarray(np.moveaxis(parts, (0, 3, 2, 1, 4), (0, 1, 2, 3, 4)))
 
 
-def numbers(xp: ModuleType, format: Format, stored: Array, factors: Array) -> Any:
+def numbers(xp: ModuleType, format: Format, stored: Array, scale_factors: Array) -> Any:
     """The matrix in float64, by NumPy or torch; what is stored and its factors are float64, too."""
     found = values(xp, stored, format.group) if format.bits == 4 else stored.reshape(len(stored), -1, format.group)
-    scales = factors if format.factor == "ue4m3" else 2.0 ** (factors - 127)
-    rows = xp.moveaxis(scales, (0, 3, 2, 1, 4), (0, 1, 2, 3, 4)).reshape(factors.shape[0] * BLOCK, -1)
+    scales = scale_factors if format.factor == "ue4m3" else 2.0 ** (scale_factors - 127)
+    rows = xp.moveaxis(scales, (0, 3, 2, 1, 4), (0, 1, 2, 3, 4)).reshape(scale_factors.shape[0] * BLOCK, -1)
     return (found * rows[: found.shape[0], : found.shape[1], None]).reshape(found.shape[0], -1)
 
 
@@ -101,11 +101,13 @@ def matrix(draw: Draw, format: Format, rows: int, k: int) -> tuple[Any, Any]:
     """A random matrix: its numbers as they are stored, and its factors."""
     extents = format.extents(rows, k)
     is_power = format.factor == "ue8m0"
-    factors = draw.integers(extents, "u8", *MOST) if is_power else draw.uniform(extents, "e4m3", 0.25, 2.0)
-    return draw.integers((rows, k // 2), "u8", 0, 256) if format.bits == 4 else draw.normal((rows, k), "e4m3"), factors
+    scale_factors = draw.integers(extents, "u8", *MOST) if is_power else draw.uniform(extents, "e4m3", 0.25, 2.0)
+    return draw.integers((rows, k // 2), "u8", 0, 256) if format.bits == 4 else draw.normal(
+        (rows, k), "e4m3"
+    ), scale_factors
 
 
-def check(name: str, format: Format, stored: Array, factors: Array) -> tuple[int, int]:
+def check(name: str, format: Format, stored: Array, scale_factors: Array) -> tuple[int, int]:
     """Rows and columns of a matrix; `UnsuitedError` if it has another format."""
     rows, k = stored.shape[0], stored.shape[1] * 8 // format.bits
     if type_of(stored) != format.storage or k % 32 or not k:
@@ -113,9 +115,8 @@ def check(name: str, format: Format, stored: Array, factors: Array) -> tuple[int
             f"{name} is {stored.dtype}, {k} numbers a row: {format.storage}, k in steps of 32, is needed"
         )
     wanted = "e4m3" if format.factor == "ue4m3" else "u8"
-    if tuple(factors.shape) != format.extents(rows, k) or type_of(factors) != wanted:
+    if tuple(scale_factors.shape) != format.extents(rows, k) or type_of(scale_factors) != wanted:
         extents = " x ".join(map(str, format.extents(rows, k)))
-        raise UnsuitedError(
-            f"factors of {name} are {factors.dtype} {tuple(factors.shape)}: {wanted} {extents} are needed"
-        )
+        given = f"{scale_factors.dtype} {tuple(scale_factors.shape)}"
+        raise UnsuitedError(f"scale factors of {name} are {given}, expected {wanted} {extents}")
     return rows, k

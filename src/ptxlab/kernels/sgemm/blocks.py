@@ -106,7 +106,7 @@ def zeros(tiling: Tiling) -> list[list[f32]]:
     return [[f32(0.0) for _ in range(tiling.thread_n)] for _ in range(tiling.thread_m)]
 
 
-def multiply(sums: list[list[f32]], left: Sequence[f32], right: Sequence[f32]) -> None:
+def multiply(accumulators: list[list[f32]], left: Sequence[f32], right: Sequence[f32]) -> None:
     """Add the products of a column of A and a row of B, in squares of 4 x 4, each row of one after the other and back.
 
     ptxas keeps the order. Each instruction then shares an operand with the one before, which spares a read of the
@@ -117,19 +117,27 @@ def multiply(sums: list[list[f32]], left: Sequence[f32], right: Sequence[f32]) -
             for row in range(top, top + PIECE):
                 columns = range(start, start + PIECE)
                 for column in columns if row % 2 == 0 else reversed(columns):
-                    total = sums[row][column]
+                    total = accumulators[row][column]
                     ptx.fma.rn.f32(left[row], right[column], total, out=total)
 
 
 def write(
-    c: Pointer, sums: list[list[f32]], share: Share, row: u32, column: u32, m: u32, n: u32, vector: int, edges: bool
+    c: Pointer,
+    accumulators: list[list[f32]],
+    share: Share,
+    row: u32,
+    column: u32,
+    m: u32,
+    n: u32,
+    vector: int,
+    edges: bool,
 ) -> None:
     """Store the sums of a thread: a piece at a time, or single elements where rows of C are not aligned."""
     row, column = row + share.row, column + share.column
     for number, below in enumerate(offset + piece for piece in share.rows for offset in range(PIECE)):
         target = c + ptx.mul.wide.u32(row + below, n) + column
         for piece, right in enumerate(share.columns):
-            values = sums[number][piece * PIECE : (piece + 1) * PIECE]
+            values = accumulators[number][piece * PIECE : (piece + 1) * PIECE]
             for part in range(0, PIECE, vector):
                 inside = (row + below < m) & (column + (right + part) < n) if edges else None
                 where = target + (right + part)

@@ -59,7 +59,7 @@ def sgemm(
         read_pieces(right, b_now + step % tiling.k * b_tile.pitch, share.columns)
 
     read(0)
-    sums = zeros(tiling)
+    accumulators = zeros(tiling)
     for start in ptx.range(0, k, tiling.k):
         fill(pipeline.filling.index, start + tiling.k * (tiling.stages - 1))
         for step in range(tiling.k):
@@ -69,8 +69,8 @@ def sgemm(
                 for now, first, tile in ((a_now, a_read, a_tile), (b_now, b_read, b_tile)):
                     ptx.mad.lo.u32(pipeline.reading.index, tile.copy_bytes, first.address, out=now.address)
             read(step + 1)
-            multiply(sums, *buffers[step % 2])
-    write(c, sums, share, row, column, m, n, vector, edges)
+            multiply(accumulators, *buffers[step % 2])
+    write(c, accumulators, share, row, column, m, n, vector, edges)
 
 
 def read_pieces(values: list[f32], element: Pointer, pieces: list[int]) -> None:

@@ -37,7 +37,7 @@ def tiled_2d(
     row, column = tile_of_block(m, n, tiling)
     share = (by_warps if warps else in_a_square)(thread, tiling)
     a_read, b_read = a_tile.at(0, share.row), b_tile.at(0, share.column)
-    sums = zeros(tiling)
+    accumulators = zeros(tiling)
     for start in ptx.range(0, k, tiling.k):
         fill_transposed(a_tile, a, thread, row, start, m, k, tiling, vector)
         fill(b_tile, b, thread, start, column, k, n, tiling, vector)
@@ -45,9 +45,9 @@ def tiled_2d(
         for step in range(tiling.k):
             left = read(a_read.move(rows=step), share.rows, wide)
             right = read(b_read.move(rows=step), share.columns, wide)
-            multiply(sums, left, right)
+            multiply(accumulators, left, right)
         ptx.bar.sync(0)
-    write(c, sums, share, row, column, m, n, vector, edges=True)
+    write(c, accumulators, share, row, column, m, n, vector, edges=True)
 
 
 def fill_transposed(

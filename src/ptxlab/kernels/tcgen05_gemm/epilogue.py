@@ -30,7 +30,7 @@ def write_tiles(
     columns: int,
     tiles: Iterable[tuple[Any, Any, Any]],
     buffer: Side,
-    cells: TensorMemory,
+    tmem: TensorMemory,
     tile: Tile,
     *,
     products: int = 1,
@@ -47,7 +47,7 @@ def write_tiles(
         ptx.tcgen05.fence__after_thread_sync()
         ptx.cp.async_.bulk.wait_group.read(0, when=ptx.tid.x == THREADS - WRITERS)
         ptx.barrier.sync.aligned(BARRIER, WRITERS)  # the last copies have read the tile
-        read(type, columns, cells, buffer.index * (products * columns), tile, products, finish)
+        read(type, columns, tmem, buffer.index * (products * columns), tile, products, finish)
         with ptx.when(ptx.laneid == 0):
             arrive(buffer)  # for the warp: it has loaded and waited as one
         buffer.advance()
@@ -58,7 +58,7 @@ def write_tiles(
 def read(
     type: str,
     columns: int,
-    cells: TensorMemory,
+    tmem: TensorMemory,
     first: int | u32,
     tile: Tile,
     products: int = 1,
@@ -70,7 +70,7 @@ def read(
     for column in range(0, columns, 32):
         held = [[f32() for _ in range(32)] for _ in range(products)]
         for product, values in enumerate(held):
-            LOAD(cells.rows(warp, first + (product * columns + column)), out=[values])
+            LOAD(tmem.rows(warp, first + (product * columns + column)), out=[values])
         rounded = pairs(type, held[0] if finish is None else [finish(each) for each in zip(*held, strict=True)])
         for chunk in range(0, 32, 8):
             at = column + chunk

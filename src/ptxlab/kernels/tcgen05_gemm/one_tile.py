@@ -29,7 +29,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
         full, done = ptx.shared(b64, 1), ptx.shared(b64, 1)
         ptx.mbarrier.init.shared.b64(full.at(0), 1, when=first)
         ptx.mbarrier.init.shared.b64(done.at(0), 1, when=first)
-        cells = ptx.tensor_memory(shape.columns, when=warp == 0)
+        tmem = ptx.tensor_memory(shape.columns, when=warp == 0)
         row, column = ptx.ctaid.y * ROWS, ptx.ctaid.x * shape.columns
         with ptx.when(first):
             parity = u32(0)
@@ -38,14 +38,14 @@ def specialize(type: str, shape: Shape) -> Kernel:
                 copy(a.generic, a_tile, 0, row, start, full.at(0))
                 copy(b.generic, b_tile, 0, column, start, full.at(0))
                 wait(full, parity)
-                multiply(cells.at(), a_tile, b_tile, 0, bits, start > 0)
+                multiply(tmem.at(), a_tile, b_tile, 0, bits, start > 0)
                 COMMIT(done.at(0))
                 wait(done, parity)
                 ptx.xor.b32(parity, 1, out=parity)
         ptx.bar.sync(0)
         ptx.tcgen05.fence__after_thread_sync()
-        store(type, shape, cells, warp, d, (row, column), (m, n))
-        cells.free()
+        store(type, shape, tmem, warp, d, (row, column), (m, n))
+        tmem.free()
 
     found: Kernel = one_tile
     return found
@@ -58,14 +58,14 @@ def wait(barrier: Pointer, parity: Any) -> None:
 
 
 def store(
-    type: str, shape: Shape, cells: TensorMemory, warp: u32, d: Pointer, at: tuple[u32, u32], extents: tuple[u32, u32]
+    type: str, shape: Shape, tmem: TensorMemory, warp: u32, d: Pointer, at: tuple[u32, u32], extents: tuple[u32, u32]
 ) -> None:
     """Store a row of the tile from each thread, eight columns at a time, where D has them."""
     (row, column), (m, n) = at, extents
     row = row + ptx.tid.x % ROWS
     for part in ptx.range(0, shape.columns, 8):
         values = [f32() for _ in range(8)]
-        LOAD(cells.rows(warp, part), out=[values])
+        LOAD(tmem.rows(warp, part), out=[values])
         with ptx.when(ptx.and_.pred(row < m, column + part < n)):
             ptx.st.global_.v4.b32(d.at(ptx.mad.lo.u32(row, n, column + part)), pairs(type, values))
     ptx.tcgen05.wait__ld.sync.aligned()

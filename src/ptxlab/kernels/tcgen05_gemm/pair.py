@@ -38,7 +38,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
         d_tile = ptx.tile(b16, ROWS, BOX, swizzle="128B", copies=columns // BOX, at=free)
         stages = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
         accumulators = ptx.barrier_pipeline(BUFFERS, fills=1, reads=4 * BLOCKS, when=thread == 0)
-        cells = ptx.tensor_memory(BUFFERS * columns, when=warp == 0, blocks=BLOCKS)
+        tmem = ptx.tensor_memory(BUFFERS * columns, when=warp == 0, blocks=BLOCKS)
         tiles = TileOrder(BLOCKS * ROWS, columns, TOGETHER, m, n, BLOCKS)
         with ptx.when(thread == 0):
             stage = stages.producer()
@@ -53,7 +53,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
                 ptx.tcgen05.fence__after_thread_sync()
                 for start in ptx.range(0, k, DEPTH):
                     stage.wait()
-                    multiply(cells.at(buffer.index * columns), a_tile, b_tile, stage.index, bits, start > 0, MULTIPLY)
+                    multiply(tmem.at(buffer.index * columns), a_tile, b_tile, stage.index, bits, start > 0, MULTIPLY)
                     COMMIT(stage.barrier, both)
                     stage.advance()
                 COMMIT(buffer.barrier, both)
@@ -61,8 +61,8 @@ def specialize(type: str, shape: Shape) -> Kernel:
         with ptx.when(warp >= 2):
             origins = (tiles.origin(number) for number in tiles.each())
             written = ((d.generic, row + rank * ROWS, column) for row, column in origins)
-            write_tiles(type, columns, written, accumulators.consumer(), cells, d_tile, arrive=arrive_in_first)
-        cells.free()
+            write_tiles(type, columns, written, accumulators.consumer(), tmem, d_tile, arrive=arrive_in_first)
+        tmem.free()
 
     found: Kernel = pair
     return found

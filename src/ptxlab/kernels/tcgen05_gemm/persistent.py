@@ -29,7 +29,7 @@ def specialize(type: str, shape: Shape) -> Kernel:
         d_tile = ptx.tile(b16, ROWS, BOX, swizzle="128B", copies=shape.columns // BOX, at=free)
         stages = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
         accumulators = ptx.barrier_pipeline(BUFFERS, fills=1, reads=4, when=thread == 0)
-        cells = ptx.tensor_memory(BUFFERS * shape.columns, when=warp == 0)
+        tmem = ptx.tensor_memory(BUFFERS * shape.columns, when=warp == 0)
         tiles = TileOrder(ROWS, shape.columns, TOGETHER, m, n)
         with ptx.when(thread == 0):
             stage = stages.producer()
@@ -41,13 +41,13 @@ def specialize(type: str, shape: Shape) -> Kernel:
             for _ in tiles.each():
                 buffer.wait()
                 ptx.tcgen05.fence__after_thread_sync()
-                issue(stage, cells.at(buffer.index * shape.columns), a_tile, b_tile, bits, k)
+                issue(stage, tmem.at(buffer.index * shape.columns), a_tile, b_tile, bits, k)
                 COMMIT(buffer.barrier)
                 buffer.advance()
         with ptx.when(warp >= 2):
             written = ((d.generic, *tiles.origin(number)) for number in tiles.each())
-            write_tiles(type, shape.columns, written, accumulators.consumer(), cells, d_tile)
-        cells.free()
+            write_tiles(type, shape.columns, written, accumulators.consumer(), tmem, d_tile)
+        tmem.free()
 
     found: Kernel = persistent
     return found

@@ -30,17 +30,17 @@ def specialize(type: str, shape: Shape) -> Kernel:
         stages = ptx.barrier_pipeline(shape.stages, fills=1, reads=1, when=thread == 0)
         done = ptx.shared(b64, 1)
         ptx.mbarrier.init.shared.b64(done.at(0), 1, when=thread == 0)
-        cells = ptx.tensor_memory(shape.columns, when=warp == 0)
+        tmem = ptx.tensor_memory(shape.columns, when=warp == 0)
         row, column = ptx.ctaid.y * ROWS, ptx.ctaid.x * shape.columns
         with ptx.when(thread == 0):
             produce(shape, stages.producer(), (a.generic, a_tile, row), (b.generic, b_tile, column), k)
         with ptx.when(thread == 32):
-            issue(stages.consumer(), cells.at(), a_tile, b_tile, bits, k)
+            issue(stages.consumer(), tmem.at(), a_tile, b_tile, bits, k)
             COMMIT(done.at(0))
         wait(done, 0)
         ptx.tcgen05.fence__after_thread_sync()
-        store(type, shape, cells, warp, d, (row, column), (m, n))
-        cells.free()
+        store(type, shape, tmem, warp, d, (row, column), (m, n))
+        tmem.free()
 
     found: Kernel = ring
     return found

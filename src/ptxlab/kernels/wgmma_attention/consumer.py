@@ -1,6 +1,6 @@
 """The consumers: each warpgroup multiplies its 64 queries with one tile of keys after the other.
 
-While the tensor cores multiply the weights of a tile with its values, the threads compute the weights of the next.
+While the tensor cores multiply P of a tile with its values, the threads compute P of the next.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class Consumer:
         self.softmax = Softmax(plan.size)
         self.layout = ptx.warpgroup_fragments(plan.scores).d
         self.scores = [f32() for _ in self.layout.offsets]
-        self.sums = [f32() for _ in ptx.warpgroup_fragments(plan.answer).d.offsets]
-        self.weights = [b32() for _ in range(len(self.scores) * plan.bytes // 4)]
+        self.accumulators = [f32() for _ in ptx.warpgroup_fragments(plan.output).d.offsets]
+        self.p = [b32() for _ in range(len(self.scores) * plan.bytes // 4)]
         self.adds = ptx.setp.ne.u32(self.group, self.group)  # whether the sums have a value
 
     def run(self, order: Order) -> None:
@@ -108,25 +108,25 @@ class Consumer:
             ptx.wgmma.wait_group.sync.aligned(1)
             self.keys.release()
             self.softmax.reset()
-            grows, _ = self.weigh(order, ahead, masked=True)
+            grows, _ = self.compute_p(order, ahead, masked=True)
             packed = self.packed() if self.plan.packs_early else None
             self.await_sums(grows)
             ptx.setp.ne.u32(self.group, self.group, out=self.adds)
             self.store(tile, inverses)
-            self.set_weights(packed or self.packed())
+            self.set_p(packed or self.packed())
             tile.set(ahead)
         self.finish(order, tile)
 
     def begin(self, order: Order, tile: Current) -> None:
-        """The weights of the first keys."""
+        """P of the first keys."""
         self.softmax.reset()
         ptx.setp.ne.u32(self.group, self.group, out=self.adds)
         self.take_queries()
         self.multiply_keys()
         ptx.wgmma.wait_group.sync.aligned(0)
         self.keys.release()
-        self.weigh(order, tile, masked=True)
-        self.set_weights(self.packed())
+        self.compute_p(order, tile, masked=True)
+        self.set_p(self.packed())
 
     def finish_keys(self, order: Order, tile: Current) -> None:
         """All other keys, and the values but for the last."""
@@ -156,20 +156,20 @@ class Consumer:
             tile.block -= 1
             self.multiply_keys()
             self.multiply_values()
-            self.weigh_next(order, tile, masked=masked)
+            self.compute_next_p(order, tile, masked=masked)
 
-    def weigh_next(self, order: Order, tile: Current, *, masked: bool) -> None:
-        """The weights of the scores that are multiplied, and after that the sums, scaled."""
+    def compute_next_p(self, order: Order, tile: Current, *, masked: bool) -> None:
+        """P of the scores that are multiplied, and after that O, rescaled."""
         ptx.wgmma.wait_group.sync.aligned(1)
         self.keys.release()
-        grows, factors = self.weigh(order, tile, masked=masked)
+        grows, factors = self.compute_p(order, tile, masked=masked)
         packed = self.packed() if self.plan.packs_early else None
-        self.finish_weights(packed)
+        self.finish_p(packed)
         self.await_sums(grows, factors)
-        self.set_weights(packed or self.packed())
+        self.set_p(packed or self.packed())
 
-    def finish_weights(self, packed: list[b32] | None) -> None:
-        """Nothing: ptxas may compute the weights before or after it waits for the sums."""
+    def finish_p(self, packed: list[b32] | None) -> None:
+        """Nothing: ptxas may compute P before or after it waits for O."""
 
     def take_queries(self) -> None:
         """Wait for the queries of a tile."""
@@ -185,7 +185,7 @@ class Consumer:
         self.values.release()
         if factors:
             with ptx.when(grows):
-                for number, sum in enumerate(self.sums):
+                for number, sum in enumerate(self.accumulators):
                     sum *= factors[row_of(number)]
 
     def multiply_keys(self) -> None:
@@ -207,20 +207,20 @@ class Consumer:
         return (first + (box * tile.copy_bytes + column >> 4) for box, column in plan.steps)
 
     def multiply_values(self) -> None:
-        """Sums: the weights times the values of the tile before."""
+        """O: P times the values of the tile before."""
         plan = self.plan
         self.values.wait()
         right = ptx.descriptor(self.tiles.v, copy=self.values.index * plan.value_boxes, transposed=True)
         ptx.wgmma.fence.sync.aligned()
         for step in range(plan.keys // 16):
-            left = self.weights[4 * step :][:4]
-            plan.answer(self.sums, left, right + (step * 16 * 2 * BOX >> 4), self.adds, 1, 1, 1)
+            left = self.p[4 * step :][:4]
+            plan.output(self.accumulators, left, right + (step * 16 * 2 * BOX >> 4), self.adds, 1, 1, 1)
             if step == 0:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[pred, list[f32]]:
-        """Turn scores into weights."""
+    def compute_p(self, order: Order, tile: Current, *, masked: bool) -> tuple[pred, list[f32]]:
+        """Turn scores into P."""
         if masked:
             start = tile.block * self.plan.keys + self.column
             rows = [(tile.first + down - start).view(s32) for down in (0, 8)]
@@ -233,16 +233,16 @@ class Consumer:
             else:
                 with ptx.when((tile.block + 1) * self.plan.keys > tile.keys):
                     self.softmax.mask(self.scores, self.layout.offsets, starts, ends)
-        return self.softmax.weigh(self.scores)
+        return self.softmax.compute_p(self.scores)
 
     def packed(self) -> list[b32]:
-        """Weights as the left operand of a product has them."""
+        """P as the left operand of a product has them."""
         return [pack(self.plan.type, *self.scores[number:][:2]) for number in range(0, len(self.scores), 2)]
 
-    def set_weights(self, packed: list[b32]) -> None:
+    def set_p(self, packed: list[b32]) -> None:
         """Write them where no product reads any more."""
-        for weight, value in zip(self.weights, packed, strict=True):
-            ptx.mov.b32(value, out=weight)
+        for own, value in zip(self.p, packed, strict=True):
+            ptx.mov.b32(value, out=own)
 
     def store(self, work: Current, inverses: list[f32]) -> None:
         """The answer: divided, rounded, through shared memory, and from there by TMA copies.
@@ -264,7 +264,7 @@ class Consumer:
         self.synchronize()
         with ptx.when(first):
             own, head, batch = work.order.queries_at(work)
-            row, there_is = own + (self.group * GROUP_ROWS).view(s32), work.order.answer_map(work, self.o)
+            row, there_is = own + (self.group * GROUP_ROWS).view(s32), work.order.output_map(work, self.o)
             for box in range(plan.answer_boxes):
                 there = s32(box * BOX), row, head.view(s32), batch.view(s32)
                 COPY_BACK((there_is, there), tile.at(0, 0, self.group * plan.answer_step + box))
@@ -272,7 +272,7 @@ class Consumer:
 
     def rounded(self, pair: int, inverse: f32) -> Any:
         """Two neighbours of the answer."""
-        low, high = (value * inverse for value in self.sums[pair : pair + 2])
+        low, high = (value * inverse for value in self.accumulators[pair : pair + 2])
         return pack(self.plan.type, low, high)
 
     def store_logs(self, order: Order, tile: Current, logs: list[Any] | None = None) -> None:

@@ -2,8 +2,8 @@
 
 A block computes one tile of queries after the other. One thread of its first warpgroup, the producer, issues the TMA
 copies of queries, keys and values. Each other warpgroup, a consumer, has 64 queries: it multiplies them with a tile of
-keys, and while the tensor cores multiply the weights of the tile before with its values, computes the weights of this
-one. Weights are never stored: they are the left operand in registers.
+keys, and while the tensor cores multiply P of the tile before with its values, computes P of this
+one. P is never stored: it is the left operand in registers.
 """
 
 from __future__ import annotations

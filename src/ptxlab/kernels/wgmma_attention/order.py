@@ -72,7 +72,7 @@ class Order:
         """The map of the values of the sequence."""
         return whole
 
-    def answer_map(self, tile: Current, whole: Pointer) -> Any:
+    def output_map(self, tile: Current, whole: Pointer) -> Any:
         """The map of the answer of the sequence."""
         return whole
 

@@ -81,7 +81,7 @@ class PackedOrder(Order):
         """The map of the values of the sequence."""
         return self._map(tile, VALUES)
 
-    def answer_map(self, tile: Current, whole: Pointer) -> Any:
+    def output_map(self, tile: Current, whole: Pointer) -> Any:
         """The map of the answer of the sequence."""
         return self._map(tile, ANSWERS)
 

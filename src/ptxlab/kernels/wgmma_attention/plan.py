@@ -181,8 +181,8 @@ class Plan:
         return self.mma(self.keys)
 
     @property
-    def answer(self) -> Any:
-        """The MMA of weights and values."""
+    def output(self) -> Any:
+        """The MMA of P and V."""
         return self.mma(self.columns)
 
     @property

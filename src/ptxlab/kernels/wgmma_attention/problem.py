@@ -75,12 +75,12 @@ def reference(
     **_: Any,
 ) -> Arrays:
     """The formula, head by head."""
-    answer = xp.empty_like(q)
+    output = xp.empty_like(q)
     for queries, keys in heads_of(q, k, starts):
         scores = attended(xp, q[queries] @ k[keys].T / math.sqrt(q.shape[-1]), causal, window)
-        weights = xp.exp(scores - xp.amax(scores, 1)[:, None])
-        answer[queries] = weights @ v[keys] / weights.sum(1)[:, None]
-    return {"o": answer}
+        p = xp.exp(scores - xp.amax(scores, 1)[:, None])
+        output[queries] = p @ v[keys] / p.sum(1)[:, None]
+    return {"o": output}
 
 
 def heads_of(q: Array, k: Array, starts: Array | None) -> Iterator[tuple[Any, Any]]:

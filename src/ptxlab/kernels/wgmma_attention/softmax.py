@@ -48,8 +48,8 @@ class Softmax:
             if starts is not None:
                 ptx.mov.f32(-math.inf, out=score, when=starts[row] >= right)
 
-    def weigh(self, scores: list[f32]) -> tuple[pred, list[f32]]:
-        """Replace scores by weights and count them.
+    def compute_p(self, scores: list[f32]) -> tuple[pred, list[f32]]:
+        """Replace scores by P, and add it to the totals.
 
         Return whether what was summed before is to be scaled, the same in all lanes of a warp, and by which factors.
         """
@@ -57,10 +57,10 @@ class Softmax:
         grown = [self._maximum(own, old) for own, old in zip(rows, self.maxima, strict=True)]
         grows = [new > old for new, old in zip(grown, self.maxima, strict=True)]
         any_grows = ptx.vote.sync.any.pred(grows[0] | grows[1], ALL)
-        return any_grows, self.weigh_rows(rows, grown)
+        return any_grows, self.compute_p_of_rows(rows, grown)
 
-    def weigh_rows(self, rows: list[list[f32]], grown: list[f32]) -> list[f32]:
-        """Replace the scores of rows with such maxima by weights; return the factors."""
+    def compute_p_of_rows(self, rows: list[list[f32]], grown: list[f32]) -> list[f32]:
+        """Replace the scores of rows with such maxima by P; return the factors."""
         factors = []
         for own, new, maximum, total in zip(rows, grown, self.maxima, self.totals, strict=True):
             offset = self.offset(new)
@@ -77,7 +77,7 @@ class Softmax:
             ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, self.scale, offset), out=score)
 
     def count(self, total: f32, factor: f32, own: list[f32]) -> None:
-        """Add the weights of a row to its total."""
+        """Add P of a row to its total."""
         ptx.fma.rn.f32(total, factor, combine(ptx.add.rn.f32, own), out=total)
 
     def offset(self, maximum: f32) -> Any:

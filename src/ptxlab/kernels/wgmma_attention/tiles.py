@@ -18,7 +18,7 @@ class Tiles:
         element = b8 if plan.bytes == 1 else b16
         self.free = memory
         self.q = self.cut(element, GROUP_ROWS, plan.box, plan.query_stages * plan.groups * plan.boxes)
-        self.sums = self.free.view(f32)
+        self.accumulators = self.free.view(f32)
         self.o = self.cut(b16, GROUP_ROWS, BOX, plan.groups * plan.answer_step) if plan.overlaps else self.q
         self.k = self.cut(element, plan.keys, plan.box, plan.stages * plan.boxes)
         self.v = self.cut(element, plan.keys, plan.box, plan.value_stages * plan.value_boxes)

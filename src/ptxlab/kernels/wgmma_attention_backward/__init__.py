@@ -102,7 +102,7 @@ def arrays(
     window: int = 0,
     sequences: int = 0,
 ) -> Arrays:
-    """Queries, keys, values and the gradient of the answer; the answer, as the forward pass leaves it; and space."""
+    """Queries, keys, values and the gradient of O; the answer, as the forward pass leaves it; and space."""
     given = inputs(draw, type, batch, heads, length, size, sequences)
     shapes = {name: tuple(given[name].shape) for name in "qkv"}
     given |= {"do": draw.normal(shapes["q"], type), "causal": causal, "window": window}
@@ -122,8 +122,8 @@ def arrays(
     o, lse = draw.empty(shapes["q"], type), draw.empty((heads[0], length) if sequences else shapes["q"][:3], "f32")
     xp = getattr(draw, "torch", np)
     exact = {name: as_float64(xp, given[name]) for name in "qkv"}
-    for at, own, weights, logs in each_head(xp, **exact, causal=causal, window=window, starts=given.get("starts")):
-        o[at] = weights @ exact["v"][own]
+    for at, own, p, logs in each_head(xp, **exact, causal=causal, window=window, starts=given.get("starts")):
+        o[at] = p @ exact["v"][own]
         lse[at[::-1] if sequences else at] = logs
     space = {name: draw.empty(n, "f32") for name, n in zip(MEMORY, numbers, strict=True)}
     return {**given, "o": o, "lse": lse, **space, **{f"d{name}": draw.empty(shapes[name], type) for name in "qkv"}}
@@ -136,9 +136,9 @@ def each_head(
     for at, own in heads_of(q, k, starts):
         scores = attended(xp, q[at] @ k[own].T / math.sqrt(q.shape[-1]), causal, window)
         top = xp.amax(scores, 1)
-        weights = xp.exp(scores - top[:, None])
-        total = weights.sum(1)
-        yield at, own, weights / total[:, None], top + xp.log(total)
+        p = xp.exp(scores - top[:, None])
+        total = p.sum(1)
+        yield at, own, p / total[:, None], top + xp.log(total)
 
 
 def reference(
@@ -155,10 +155,10 @@ def reference(
     """The gradients, head by head."""
     dq, dk, dv = xp.empty_like(q), xp.zeros_like(k), xp.zeros_like(v)
     scale = 1 / math.sqrt(q.shape[-1])
-    for at, own, weights, _ in each_head(xp, q, k, v, causal, window, starts):
-        dv[own] += weights.T @ do[at]
+    for at, own, p, _ in each_head(xp, q, k, v, causal, window, starts):
+        dv[own] += p.T @ do[at]
         inner = do[at] @ v[own].T
-        gradient = weights * (inner - (weights * inner).sum(1)[:, None]) * scale
+        gradient = p * (inner - (p * inner).sum(1)[:, None]) * scale
         dq[at] = gradient @ k[own]
         dk[own] += gradient.T @ q[at]
     return {"dq": dq, "dk": dk, "dv": dv}

@@ -36,7 +36,7 @@ class Consumer:
         self.group, self.warp, self.thread = ptx.tid.x // GROUP - 1, ptx.tid.x >> 5 & 3, ptx.tid.x % GROUP
         self.layout = ptx.warpgroup_fragments(plan.scores).d
         self.scores, self.dp = ([f32() for _ in self.layout.offsets] for _ in range(2))
-        self.weights, self.ds = ([b32() for _ in range(len(self.scores) // 2)] for _ in range(2))
+        self.p, self.ds = ([b32() for _ in range(len(self.scores) // 2)] for _ in range(2))
         sums = ptx.warpgroup_fragments(plan.sums).d.offsets
         self.dk, self.dv = ([f32(0.0) for _ in sums] for _ in range(2))
         self.sums = [f32() for _ in ptx.warpgroup_fragments(plan.queries).d.offsets]
@@ -65,7 +65,7 @@ class Consumer:
         self.multiply_keys()
         self.multiply_values()
         ptx.wgmma.wait_group.sync.aligned(1)
-        self.weigh(step)
+        self.compute_p(step)
         ptx.wgmma.wait_group.sync.aligned(0)
         self.differentiate()
         self.store_scores()
@@ -99,7 +99,7 @@ class Consumer:
         self.multiply(self.scores, self.tiles.k, self.tiles.q)
 
     def multiply_values(self) -> None:
-        """The gradient of the weights, transposed: values times the gradient of the answer."""
+        """The gradient of P, transposed: values times the gradient of O."""
         self.wait(self.gradients)
         self.multiply(self.dp, self.tiles.v, self.tiles.do)
 
@@ -115,14 +115,14 @@ class Consumer:
             plan.scores(sums, left + (ahead[0] >> 4), right + (ahead[1] >> 4), start > 0, 1, 1, 0, 0)
         ptx.wgmma.commit_group.sync.aligned()
 
-    def weigh(self, step: QueryStep) -> None:
-        """Turn scores into weights, and round them."""
+    def compute_p(self, step: QueryStep) -> None:
+        """Turn scores into P, and round it."""
         self.mask(step)
         scale = math.log2(math.e) / math.sqrt(self.plan.size)
         for number, offset in self.columns(self.tiles.lse):
             score = self.scores[number]
             ptx.ex2.approx.ftz.f32(ptx.fma.rn.f32(score, scale, offset), out=score)
-        self.round(self.scores, self.weights)
+        self.round(self.scores, self.p)
 
     def differentiate(self) -> None:
         """The gradient of the scores: weight × (its gradient − the sum of weight × gradient over the row)."""
@@ -171,21 +171,21 @@ class Consumer:
                     ptx.mov.f32(-math.inf, out=self.scores[number], when=ends[row_of(number)] <= right)
 
     def add_values(self) -> None:
-        """The gradient of the values: weights times the gradient of the answer."""
-        self.add(self.dv, self.weights, self.tiles.do)
+        """The gradient of the values: P times the gradient of O."""
+        self.add(self.dv, self.p, self.tiles.do)
 
     def add_keys(self) -> None:
         """The gradient of the keys: that of the scores times queries."""
         self.add(self.dk, self.ds, self.tiles.q)
 
-    def add(self, sums: list[f32], weights: list[b32], queries: Tile) -> None:
+    def add(self, sums: list[f32], p: list[b32], queries: Tile) -> None:
         """Add a product with a tile, whose rows are summed over."""
         plan = self.plan
         first = self.stage() * plan.boxes + self.work.part * (plan.own // BOX)
         right = ptx.descriptor(queries, copy=first, transposed=True)
         ptx.wgmma.fence.sync.aligned()
         for number in range(plan.rows // 16):
-            left = weights[4 * number :][:4]
+            left = p[4 * number :][:4]
             plan.sums(sums, left, right + (number * 16 * 2 * BOX >> 4), True, 1, 1, 1)
         ptx.wgmma.commit_group.sync.aligned()
 

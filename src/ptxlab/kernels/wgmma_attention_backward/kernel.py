@@ -1,6 +1,6 @@
 """The gradients of attention by `wgmma`: a block has 128 keys and their values, and goes over the queries.
 
-One thread of the first warpgroup issues the TMA copies of keys, values, queries and the gradient of the answer. Two
+One thread of the first warpgroup issues the TMA copies of keys, values, queries and the gradient of O. Two
 warpgroups, the consumers, have 64 keys each. They add to the gradient of the queries in memory, in f32.
 """
 

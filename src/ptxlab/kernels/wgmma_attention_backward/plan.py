@@ -56,7 +56,7 @@ class Plan:
 
     @property
     def tile_bytes(self) -> int:
-        """Bytes of a tile of queries, or of the gradient of the answer."""
+        """Bytes of a tile of queries, or of the gradient of O."""
         return self.rows * self.width * 2
 
     @property
@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def parts(self) -> int:
-        """Blocks that share the columns of a tile of keys; each computes the weights."""
+        """Blocks that share the columns of a tile of keys; each computes P."""
         return self.width // self.own
 
     @property
@@ -91,7 +91,7 @@ class Plan:
 
     @property
     def scores(self) -> Any:
-        """Keys times queries, or values times the gradient of the answer: both are transposed."""
+        """Keys times queries, or values times the gradient of O: both are transposed."""
         return self.mma(self.rows)
 
     @property
@@ -106,7 +106,7 @@ class Plan:
 
 
 class Tiles:
-    """Shared memory: keys and values, stages of queries and of the gradient of the answer, and what is made of them."""
+    """Shared memory: keys and values, stages of queries and of the gradient of O, and what is made of them."""
 
     def __init__(self, plan: Plan) -> None:
         memory: Any = ptx.dynamic_shared(b16, align=1024)

@@ -46,7 +46,7 @@ class Producer:
             COPY(tile.at(0, 0, number), (source, at), barrier)
 
     def copy(self, stage: Side, tile: Tile, source: Pointer | u64, memory: Any, rows: Pointer, step: QueryStep) -> None:
-        """A tile of queries, or of the gradient of the answer, and a number for each of its rows."""
+        """A tile of queries, or of the gradient of O, and a number for each of its rows."""
         plan, work = self.plan, self.work
         stage.wait()
         bytes = plan.rows * 4

@@ -47,10 +47,10 @@ class Fp8Softmax(Softmax):
         """What is added to a scaled score: the weight of the maximum is 2^POWER."""
         return ptx.fma.rn.f32(maximum, -self.scale, self.power)
 
-    def weigh_rows(self, rows: list[list[Any]], grown: list[Any]) -> list[f32]:
+    def compute_p_of_rows(self, rows: list[list[Any]], grown: list[Any]) -> list[f32]:
         """In turn: no weight is computed before it, as all need a number that is read after the wait."""
         if not self.turns:
-            return super().weigh_rows(rows, grown)
+            return super().compute_p_of_rows(rows, grown)
         factors = []
         for new, maximum in zip(grown, self.maxima, strict=True):
             factors.append(ptx.ex2.approx.ftz.f32((maximum - new) * self.scale))
@@ -106,12 +106,12 @@ class Fp8Consumer(Consumer):
         self.turns = WeightTurns(self.group, plan.groups) if plan.turns else None
         self.softmax = Fp8Softmax(plan, *scales[:2], tiles, self.turns)
         self.factor = ptx.ld["global"].f32(scales[2])
-        for sum in self.sums:
+        for sum in self.accumulators:
             sum.set(0.0)
         self.held = [[b32() for _ in range(4)] for _ in plan.steps]
         self.counted = [f32() for _ in ptx.warpgroup_fragments(plan.mma(8)).d.offsets]
         self.tops = [f32() for _ in range(ROWS)]
-        self.promoted = PromotedSums(self.sums, tiles.sums, self.group, plan.chunk)
+        self.promoted = PromotedSums(self.accumulators, tiles.accumulators, self.group, plan.chunk)
 
     def run(self, order: Order) -> None:
         """Compute the tiles."""
@@ -122,7 +122,7 @@ class Fp8Consumer(Consumer):
             self.turns.end()
 
     def begin(self, order: Order, tile: Current) -> None:
-        """The weights of the first keys."""
+        """P of the first keys."""
         self.start_sums()
         super().begin(order, tile)
 
@@ -152,14 +152,14 @@ class Fp8Consumer(Consumer):
         return self.held
 
     def multiply_values(self) -> None:
-        """Sums: the weights times the values of the tile before, and times ones."""
+        """O: P times the values of the tile before, and times ones."""
         plan, transposed = self.plan, self.tiles.transposed
         if not plan.causal:  # while the tensor cores multiply keys; under a mask there are no registers for that
             self.promote_in_time()
         self.values.wait()
         right = ptx.descriptor(transposed, copy=self.values.index * (plan.keys // plan.transposed_box))
         ones = ptx.descriptor(self.tiles.ones)
-        left = [self.weights[first:][:4] for first in range(0, len(self.weights), 4)]
+        left = [self.p[first:][:4] for first in range(0, len(self.p), 4)]
         when = {"first": 0, "last": 2}.get(plan.ones, 1)
         products = [(which, step) for step in range(len(left)) for which in ("values", "ones")]
         products.sort(key=lambda one: 1 if one[0] == "values" else when)
@@ -170,13 +170,13 @@ class Fp8Consumer(Consumer):
                 continue
             box, column = divmod(step * STEP, plan.transposed_box)
             there = right + (box * transposed.copy_bytes + column >> 4)
-            plan.answer(self.sums, left[step], there, self.adds, 1, 1)
+            plan.output(self.accumulators, left[step], there, self.adds, 1, 1)
             if step == 0:
                 ptx.setp.eq.u32(plan.keys, plan.keys, out=self.adds)
         ptx.wgmma.commit_group.sync.aligned()
 
     def await_sums(self, grows: pred, factors: list[f32] | None = None) -> None:
-        """Wait for the sums, scale them where a maximum has grown, and add the weights to the totals."""
+        """Wait for O, rescale it where a maximum has grown, and add P to the totals."""
         super().await_sums(grows, factors)
         if factors is None:
             return
@@ -195,9 +195,9 @@ class Fp8Consumer(Consumer):
                 self.promoted.promote()
                 ptx.setp.ne.u32(self.group, self.group, out=self.adds)
 
-    def weigh(self, order: Order, tile: Current, *, masked: bool) -> tuple[pred, list[f32]]:
-        """Turn scores into weights, and let the next warpgroup do that."""
-        found = super().weigh(order, tile, masked=masked)
+    def compute_p(self, order: Order, tile: Current, *, masked: bool) -> tuple[pred, list[f32]]:
+        """Turn scores into P, and let the next warpgroup do that."""
+        found = super().compute_p(order, tile, masked=masked)
         if self.turns:
             self.narrow = self.narrowed()
             self.hold(self.narrow)
@@ -205,7 +205,7 @@ class Fp8Consumer(Consumer):
         return found
 
     def packed(self) -> list[b32]:
-        """Weights as the left operand has them."""
+        """P as the left operand has them."""
         return self.narrow if self.turns else self.narrowed()
 
     def narrowed(self) -> list[b32]:
@@ -214,8 +214,8 @@ class Fp8Consumer(Consumer):
         fours = [self.scores[first:][:2] + self.scores[first + 4 :][:2] for first in firsts]
         return [word for four in fours for word in narrowed(four, "e4m3")]
 
-    def finish_weights(self, packed: list[b32] | None) -> None:
-        """Some weights, before the sums are there.
+    def finish_p(self, packed: list[b32] | None) -> None:
+        """Some weights, before O is there.
 
         ptxas moves nearly all `ex2` after the wait for the sums, where the tensor cores have nothing to do meanwhile.
         """
@@ -248,7 +248,7 @@ class Fp8Consumer(Consumer):
 
     def rounded(self, pair: int, inverse: f32) -> Any:
         """Two neighbours of the answer; of every other 8 columns, values have neighbours exchanged."""
-        values = [value * inverse for value in self.sums[pair : pair + 2]]
+        values = [value * inverse for value in self.accumulators[pair : pair + 2]]
         low, high = values[::-1] if pair // 4 % 2 else values
         return pack("bf16", low, high)
 

@@ -21,13 +21,13 @@ class Fp8Plan(Plan):
     chunk: int = 0
     """Tiles of keys after which the tensor cores' sums are added to others; 0: they sum over all keys."""
     early: int = 0
-    """Of so many registers of weights, one is computed before the sums are there; 0: as ptxas likes."""
+    """Of so many registers of weights, one is computed before O is there; 0: as ptxas likes."""
     ones: str = "between"
     """Whether weights are multiplied by ones `first`, before values, `last`, or in `between`."""
     computed: int = 0
     """Of so many weights of a row, one is computed by a polynomial and not by `ex2`; 0: none."""
     turns: bool = False
-    """Whether warpgroups compute weights in turn, one while the tensor cores multiply for another."""
+    """Whether warpgroups compute P in turn, one while the tensor cores multiply for another."""
     element = "e4m3"
     bytes = 1
     overlaps = True

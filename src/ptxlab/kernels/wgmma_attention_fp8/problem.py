@@ -23,8 +23,8 @@ def arrays(
     """Queries, keys and values, their scales, and space for the answer."""
     drawn = inputs(draw, "e4m3", batch, heads, length, size)
     scales = {f"scale_{name}": draw.uniform(1, "f32", one, one) for name, one in SCALES.items()}
-    answer = {"o": draw.empty(drawn["q"].shape, "bf16"), "counter": draw.integers(1, "u32", 0, 1)}
-    return {**drawn, **scales, **answer, "causal": causal, "window": window}
+    output = {"o": draw.empty(drawn["q"].shape, "bf16"), "counter": draw.integers(1, "u32", 0, 1)}
+    return {**drawn, **scales, **output, "causal": causal, "window": window}
 
 
 def reference(

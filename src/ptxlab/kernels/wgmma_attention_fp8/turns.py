@@ -1,4 +1,4 @@
-"""Turns of warpgroups: one computes weights while the tensor cores multiply for another, and then lets that one."""
+"""Turns of warpgroups: one computes P while the tensor cores multiply for another, and then lets that one."""
 
 from __future__ import annotations
 
