@@ -1,11 +1,11 @@
 """Kernels of strangers against NumPy: right ones must not be refused, and no answer may be wrong.
 
-    python -m tests.equal.strangers ROOT [--only PART] [--compiled FOLDER] [--output FILE] [--draw]
+    python -m tests.equal.strangers ROOT [--only PART ...] [--compiled FOLDER] [--output FILE] [--draw]
 
 ROOT has a folder for each project of `PROJECTS`, which are no part of this repository. `--compiled` keeps the PTX of a
 run for the next one. `--draw` prints the kernels that the seed draws, and nothing else: `strangers_list` has those of
 them that a launch with arrays can run, `LEFT_OUT` says why not the others. The output has one row a kernel, with the
-answer, the line of a refusal, and the words of a difference.
+answer, the line of a refusal, and the words of a difference; rows of kernels that are not compared again are kept.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def main() -> None:
     """Compare the kernels that are asked for, and say how many are refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", type=Path)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", action="append")
     parser.add_argument("--compiled", type=Path)
     parser.add_argument("--output", type=Path)
     parser.add_argument("--draw", action="store_true")
@@ -143,23 +143,31 @@ def main() -> None:
         print("\n".join(draw(root)))
         return
     compiled = Compiled(root, asked.compiled and asked.compiled.absolute())
-    rows = []
+    known = json.loads(asked.output.read_text())["kernels"] if asked.output and asked.output.is_file() else []
+    rows = {row["kernel"]: row for row in known}
     for one in STRANGERS:
-        if asked.only in one.name:
-            rows.append(compare(one, compiled))
-            row = rows[-1]
+        if any(part in one.name for part in asked.only or [""]):
+            row = rows[one.name] = compare(one, compiled)
             print(f"{row.get('cpu_seconds', 0.0):6.1f} s  {row['level']:14} {row['kernel']}", *row["words"][:2],
                   row["refusal"], flush=True)  # fmt: skip
-    levels = Counter(row["level"] for row in rows)
+            if asked.output:
+                _write(asked.output, root, rows)
+    levels = Counter(row["level"] for row in rows.values())
     print(f"{len(rows)} kernels: " + ", ".join(f"{count} {level}" for level, count in levels.most_common()))
-    if asked.output:
-        commits = {name: (root / f"{name}.commit").read_text().strip() for name in PROJECTS
-                   if (root / f"{name}.commit").is_file()}  # fmt: skip
-        command = "python -m tests.equal.strangers ROOT --output evidence/equal_strangers.json"
-        result = {"command": command, "seed": SEED,
-                  "commits": commits, "drawn": len(STRANGERS) + len(LEFT_OUT), "left_out": LEFT_OUT,
-                  "levels": dict(levels), "kernels": rows}  # fmt: skip
-        asked.output.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def _write(output: Path, root: Path, rows: dict[str, dict[str, Any]]) -> None:
+    """All rows, in the order of the list, and what they come to: a kernel with a mistake of its own is not right."""
+    found = [rows[one.name] for one in STRANGERS if one.name in rows]
+    right = [row for row in found if "mistake" not in row]
+    commits = {name: (root / f"{name}.commit").read_text().strip() for name in PROJECTS
+               if (root / f"{name}.commit").is_file()}  # fmt: skip
+    result = {"command": "python -m tests.equal.strangers ROOT --output evidence/equal_strangers.json", "seed": SEED,
+              "commits": commits, "drawn": len(STRANGERS) + len(LEFT_OUT), "left_out": LEFT_OUT,
+              "right_kernels": len(right), "levels": dict(Counter(row["level"] for row in right)),
+              "refused": [f"{row['kernel']}: {row['refusal']}" for row in right if row["level"] == "refused"],
+              "kernels": found}  # fmt: skip
+    output.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -348,6 +348,14 @@ def test_a_register_that_nothing_has_written_is_no_zero() -> None:
     assert found.witness.words == ["b has in addition the term what nothing has written"]
 
 
+def test_a_counter_that_nothing_has_set_is_noted() -> None:
+    found = ptxlab.equal(
+        rows(PLAIN), rows(PLAIN, ("mov.u32 %r4, 0;\n    mov.u64 %rd3, %rd1;\nlargest", "mov.u64 %rd3, %rd1;\nlargest"))
+    )
+    assert found.same
+    assert "b line 25: `%r4` is read before it is written when the loop begins" in found.notes
+
+
 def test_a_function_that_overflows_is_different() -> None:
     """The shift of a softmax changes no real number; without one, floats are infinite."""
     x = 200 + np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxlab import author, ir
+from ptxlab.check.program import Program
+from ptxlab.check.rules import rules_by_code
 from ptxlab.equal.codes import node_of
 from ptxlab.equal.field import Field
 from ptxlab.equal.nodes import Ids, Nodes, TooManyError
@@ -140,7 +142,7 @@ class _Comparison:
             return self._say(REFUSED, outputs=names, elements=count, refusal=results)
         atomic = self._atomic(np.concatenate([a, b]))
         if same.all() and atomic is None:
-            return self._say(SAME_BITS, outputs=names, elements=count, notes=self._open())
+            return self._say(SAME_BITS, outputs=names, elements=count, notes=[*self._open(), *self._unwritten()])
         fields, probability, alike = self._fields(a, b)
         apart = self._apart(arrays, *results) if alike.all() else None
         if apart is not None:
@@ -154,6 +156,7 @@ class _Comparison:
             parting = None if same.all() else find_parting(self.nodes, None, int(a[index]), int(b[index]))
             witness = self._witness(arrays, index, parting)
             notes = [] if atomic is None else [f"the bits depend on the order of atomic operations: {atomic}"]
+            notes += self._unwritten()
             return self._say(SAME_FUNCTION, outputs=names, elements=count, probability=probability, witness=witness,
                              differing=int((~same).sum()), notes=notes)  # fmt: skip
         return self._different(arrays, a, b, fields[0], ~alike, names, count)
@@ -292,6 +295,17 @@ class _Comparison:
         if open and sums:
             return ["as written: of `mul` and `add` without a rounding, ptxas may make one `fma`"]
         return []
+
+    def _unwritten(self) -> list[str]:
+        """Registers that kernels read and may not have written, so that the answer holds if they are 0."""
+        sides = [(name, side) for name, side in zip("ab", self.sides, strict=True) if isinstance(side, Kernels)]
+        modules = {id(launch.module): (name, launch.module) for name, side in sides for launch in side.launches}
+        notes = []
+        for name, module in modules.values():
+            for found in rules_by_code()["unwritten-register"].check(Program(module)):
+                span = found.labels[0].span
+                notes.append(f"{name} line {span.source.position(span.start)[0]}: {found.message}")
+        return notes
 
     def _witness(
         self, arrays: list[Array], index: int, parting: Parting | None, measured: Measured | None = None
