@@ -2,7 +2,7 @@
 
     python -m tests.equal.strangers ROOT [--only PART ...] [--compiled FOLDER] [--output FILE] [--draw]
 
-ROOT has a folder for each project of `PROJECTS`, which are no part of this repository. `--compiled` keeps the PTX of a
+ROOT has a folder for each project of `PROJECTS`, which are not part of this repository. `--compiled` keeps the PTX of a
 run for the next one. `--draw` prints the kernels that the seed draws, and nothing else: `strangers_list` has those of
 them that a launch with arrays can run, `LEFT_OUT` says why not the others. The output has one row a kernel, with the
 answer, the line of a refusal, and the words of a difference; rows of kernels that are not compared again are kept.

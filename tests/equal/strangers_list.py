@@ -1,7 +1,7 @@
 # ruff: noqa: E501, N803
 """Kernels of public projects that were drawn by a seed: how each is launched, and what it computes, in NumPy.
 
-`tests.equal.strangers` draws, compiles and compares them. Their sources are no part of this repository.
+`tests.equal.strangers` draws, compiles and compares them. Their sources are not part of this repository.
 """
 
 from __future__ import annotations

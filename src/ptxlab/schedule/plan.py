@@ -62,7 +62,7 @@ class Buffer:
 
     @property
     def columns(self) -> int:
-        """Elements of a row in memory: of a swizzled box those of a panel; rows go on in the next."""
+        """Elements of a row in memory: of a swizzled box those of a panel; rows continue in the next."""
         if self.stage.swizzle:
             return int(self.stage.swizzle[:-1]) // BYTES[self.element]
         return self.shape[-1] + self.stage.pad

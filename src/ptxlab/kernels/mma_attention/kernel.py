@@ -41,7 +41,7 @@ class Plan:
     """Stages of keys and values in shared memory."""
     blocks: int = 2
     """Blocks on an SM at once, which bounds the registers of a thread."""
-    score: Callable[[Any], Any] | None = None
+    score: Callable[[f32], f32] | None = None
     """Writes what becomes of a score, q·kᵀ/√d in a register of f32, before the softmax: a cap, for example."""
 
     @property
@@ -178,8 +178,9 @@ def write(plan: Plan, q: Pointer, k: Pointer, v: Pointer, o: Pointer, length: u3
         if not is_last:
             fetch(pipeline.filling.index)
         scores = multiply_keys(pipeline.reading.index)
-        for value in (one for tile in scores for block in tile for one in block) if plan.score else ():
-            value.set(plan.score(value * scale))
+        if plan.score is not None:
+            for value in (one for tile in scores for block in tile for one in block):
+                value.set(plan.score(value * scale))
         if masked:
             softmax.mask(scores, limit, plan.causal)
         softmax.grow(scores, accumulators)
