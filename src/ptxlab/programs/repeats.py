@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy
 
-_BYTES_A_SECOND = 4_000_000_000  # that are copied or compared
-_SHARE = 0.1  # of a launch's time that may go into that, when it is tried
+_BYTES_A_SECOND = 1_500_000_000  # that are copied or compared, with new pages
 _EACH = 16  # launches after which it is tried again; before, at the second, fourth and eighth
+_SHARE, _LATER_SHARE = 0.08, 0.6  # of a launch's time that may go into that, before and after that many
 _LARGEST = 1 << 30  # bytes that are kept
 
 Memory = Sequence["numpy.ndarray[Any, Any]"]
@@ -51,9 +51,9 @@ class Repeats:
         is_tried = known.count > 1 and self._keep(key, known, memory())
         if is_tried and key in self._settled:
             return 0, self._settled[key]
-        started = time.perf_counter()
+        started = time.perf_counter(), time.process_time()
         status, output = launch()
-        known.seconds = time.perf_counter() - started
+        known.seconds = min(time.perf_counter() - started[0], time.process_time() - started[1])
         if is_tried and status == 0 and self._is_state(memory()):
             self._settled[key] = output
         elif is_tried:
@@ -63,7 +63,8 @@ class Repeats:
     def _keep(self, key: Hashable, known: _Known, memory: Memory) -> bool:
         """Whether the memory is `_state`; where it is worth the time, it is made so."""
         size = sum(map(len, memory))
-        is_quick = size < _SHARE * known.seconds * _BYTES_A_SECOND / 2
+        share = _SHARE if known.count < _EACH else _LATER_SHARE
+        is_quick = size < share * known.seconds * _BYTES_A_SECOND / 2
         if key in self._settled or (self._state is not None and is_quick):
             if self._is_state(memory):
                 return True
