@@ -25,6 +25,14 @@ def matmul_of_halves(a: bf16["m", "k"], b: bf16["k", "n"], c: bf16["m", "n"], bi
 
 
 @algorithm
+def linear(a: f16["m", "k"], b: f16["n", "k"], c: f16["m", "n"], bias: f32["n"], y: f32["m", "n"]):
+    for i, j in grid(m, n):
+        t = sum(a[i, x] * b[j, x] for x in range(k))
+        c[i, j] = t + bias[j]
+        y[i, j] = tanh(t)
+
+
+@algorithm
 def batched(a: f32["g", "m", "k"], b: f32["g", "k", "n"], c: f32["g", "m", "n"]):
     for h, i, j in grid(g, m, n):
         c[h, i, j] = sum(a[h, i, x] * b[h, x, j] for x in range(k))
@@ -147,6 +155,7 @@ def causal_sums(x: f32["n", "n"], y: f32["n"], z: f32["n", "n"]):
 
 
 ALGORITHMS = [
-    matmul, matmul_by_columns, matmul_of_halves, batched, gemv, gemv_transposed, scale, gelu, add_rows, transpose,
-    reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same, causal_sums,
+    matmul, matmul_by_columns, matmul_of_halves, linear, batched, gemv, gemv_transposed, scale, gelu, add_rows,
+    transpose, reverse, row_sum, row_range, column_mean, softmax, rms_norm, layer_norm, convolution, convolution_same,
+    causal_sums,
 ]  # fmt: skip

@@ -12,13 +12,14 @@ import random
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ptxlab.report import PtxError
 from ptxlab.schedule import Schedule, schedule
-from tests.schedule.algorithms import ALGORITHMS
+from tests.schedule.algorithms import ALGORITHMS, linear, matmul_of_halves
 
 TILES = (2, 3, 4, 5, 8, 16, 32)
 LARGEST = 70  # extent that is drawn
@@ -43,6 +44,9 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
             return False
         return True
 
+    if algorithm in (matmul_of_halves, linear) and chance.random() < 0.7:
+        draw_tensor(made, attempt, chance)
+        return made, refused
     for number in range(chance.randint(0, 4)):
         chosen = chance.sample(parallel, chance.randint(1, min(2, len(parallel))))
         tiles = TILES if number == 0 else (1, 2, 4, 8)
@@ -74,6 +78,41 @@ def draw(chance: random.Random) -> tuple[Schedule, list[str]]:
     return made, refused
 
 
+def draw_tensor(made: Schedule, attempt: Callable[..., bool], chance: random.Random) -> None:
+    """Steps for tensor cores, most of which fit."""
+    unit = chance.choice(("mma.sync", "wgmma"))
+    rows = 64 if unit == "wgmma" else chance.choice((16, 32))
+    columns = chance.choice((8, 16, 24, 32, 64))
+    attempt("tile", i=rows * chance.choice((1, 1, 2)), j=columns * chance.choice((1, 1, 2)))
+    attempt("blocks")
+    if attempt("tile", i=rows, j=columns):
+        attempt("threads")
+    depth, blocks = chance.choice((16, 32, 64)), chance.choice((1, 1, 1, 2, 3))
+    if blocks > 1:
+        attempt("tile", x=depth * blocks)
+        attempt("tile", x=depth)
+        attempt("cluster")
+    else:
+        attempt("tile", x=depth)
+    attempt("tensorize", unit)
+    layout: dict[str, Any] = {"swizzle": f"{chance.choice((2 * depth, 2 * depth, 32, 64))}B"}
+    if chance.random() < (0.1 if unit == "wgmma" else 0.5):
+        layout = {"pad": chance.choice((0, 8, 8, 2))}
+    attempt("stage", "a", "b", in_="shared", **layout)
+    if chance.random() < 0.8:
+        attempt("vectorize", "a", "b", 8)
+    if chance.random() < 0.8:
+        attempt("vectorize", *chance.sample(list(made.algorithm.outputs), 1), chance.choice((2, 4, 8)))
+    if chance.random() < 0.8:
+        attempt("pipeline", stages=chance.randint(2, 4), by=chance.choice(("tma", "tma", "cp.async")))
+    if chance.random() < 0.3:
+        attempt("raster", chance.randint(1, 4))
+    if chance.random() < 0.5:
+        attempt("specialize")
+        if chance.random() < 0.5:
+            attempt("persistent")
+
+
 def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     """Sizes that are any, or multiples of tiles."""
     found = {}
@@ -83,15 +122,26 @@ def sizes_of(made: Schedule, chance: random.Random) -> dict[str, int]:
     return {**found, **made.sizes}
 
 
+def is_short(made: Schedule, refused: list[str]) -> bool:
+    """Whether a schedule is a kernel that does not take too long to compile."""
+    try:
+        return str(made).count("\n") <= LONGEST
+    except PtxError as problem:
+        refused.append(f"kernel: {problem.diagnostics[0].message}")
+        return False
+
+
 def attempt(seed: int, proved: float = 0.0) -> dict[str, Any]:
     """One random schedule: what became of it. Such a part of them is compared for all values of arrays, too."""
-    chance = random.Random(seed)
-    made, refused = draw(chance)
-    while str(made).count("\n") > LONGEST:
-        made, refused = draw(chance)
-    sizes, start = sizes_of(made, chance), time.time()
-    found: dict[str, Any] = {"seed": seed, "schedule": repr(made), "sizes": sizes, "refused": refused, "wrong": ""}
+    chance, start = random.Random(seed), time.time()
+    found: dict[str, Any] = {"seed": seed, "refused": [], "wrong": ""}
     try:
+        while True:
+            made, found["refused"] = draw(chance)
+            found |= {"schedule": repr(made)}
+            if is_short(made, found["refused"]):
+                break
+        sizes = found["sizes"] = sizes_of(made, chance)
         made.check(seeds=2, symbolic=chance.random() < proved, **{**sizes, **made.sizes})
     except Exception:  # any of them is a defect, and is reported
         found["wrong"] = traceback.format_exc()[-3000:]
@@ -117,7 +167,7 @@ def main() -> int:
                 break
     wrong = [one for one in found if one["wrong"]]
     for one in wrong:
-        print(one["seed"], one["schedule"], one["sizes"], "\n", one["wrong"])
+        print(one["seed"], one.get("schedule"), one.get("sizes"), "\n", one["wrong"])
     refusals = sum(len(one["refused"]) for one in found)
     print(f"{len(found)} schedules, {refusals} steps refused, {len(wrong)} wrong")
     if given.out:

@@ -58,8 +58,8 @@ def write_kernel(plan: Plan) -> Kernel:
     directives: dict[str, tuple[int, ...]] = {"maxntid": (plan.state.launched,)}
     if plan.state.cluster:
         directives["reqnctapercluster"] = (1, 1, plan.state.cluster_blocks)
-    if plan.state.resident:
-        directives["minnctapersm"] = (plan.state.resident,)
+    if plan.state.resident or plan.state.moved_registers:
+        directives["minnctapersm"] = (max(1, plan.state.resident),)
     position = SourcePosition(known, known.co_firstlineno, 0)
     return Kernel(body, plan.state.target, None, directives, position)
 

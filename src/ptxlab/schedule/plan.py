@@ -321,7 +321,7 @@ def _nest(state: State, leaves: list[Leaf]) -> list[Node]:
         end = start + 1
         if not first.loops:
             found.append(first)
-        elif first.kind in ("combine", "exchange") and not _shares(state, leaves, start):
+        elif _is_at_once(state, leaves, start):
             end = start + (2 if first.kind == "combine" else 1)
             found += leaves[start:end]  # all iterations at once
         else:
@@ -338,6 +338,14 @@ def _nest(state: State, leaves: list[Leaf]) -> list[Node]:
 
 def _starts(leaf: Leaf, part: Part) -> bool:
     return bool(leaf.loops) and leaf.loops[0] == part.name and part.axis in leaf.statement.axes
+
+
+def _is_at_once(state: State, leaves: list[Leaf], start: int) -> bool:
+    """Whether all iterations combine their numbers at once: blocks of a cluster always do where these are known."""
+    first = leaves[start]
+    if first.kind == "exchange" and all(state.count(state.part(name)) is not None for name in first.loops):
+        return True
+    return first.kind in ("combine", "exchange") and not _shares(state, leaves, start)
 
 
 def _shares(state: State, leaves: list[Leaf], start: int) -> bool:
@@ -546,6 +554,9 @@ def _buffer(plan: Plan, stage: Stage, leaves: list[Leaf], path: tuple[Loop, ...]
     if stage.swizzle and any(leaf.kind != "multiply" for leaf in leaves):
         state.refuse("illegal-step", f"`{stage.array}` is swizzled, and not read by tensor cores only", "use `pad`")
     multiplies = any(leaf.kind == "multiply" for leaf in leaves)
+    if multiplies and not stage.swizzle and buffer.columns * BYTES[element] % 16:
+        said = f"rows of {buffer.columns} elements of `{stage.array}` are not a multiple of 16 bytes"
+        state.refuse("illegal-step", said, "choose another `pad`")
     if multiplies and (stage.transposed or any(n > 1 for n in buffer.shape[:-2])):
         state.refuse("illegal-step", f"tensor cores read `{stage.array}` as a matrix, as it is stored")
     plan.buffers.append(buffer)
