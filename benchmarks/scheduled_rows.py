@@ -170,9 +170,11 @@ def cases(torch: Any) -> Any:
         yield "RMS norm", (m, n), [x, w, torch.empty_like(x)], rms, made
         x = normal(m, n)
         made = {f"{t} threads": long_rows(row_sum, t, 4, "x") for t in (128, 256)}
-        made |= {f"{rows} warps": warps_of_rows(row_sum, rows, 4, "x") for rows in (4, 8)}
+        made |= {
+            f"{t} threads, in registers": by_rows(row_sum, n, t, 4, "x") for t in (64, 128, 256) if n % (4 * t) == 0
+        }
         yield "row sums", (m, n), [x, torch.empty(m, device="cuda")], lambda x, y: x.sum(1), made
-        made = {f"{d} rows, {a} x {a}": by_tiles(d, a) for d, a in ((4, 32), (1, 32), (8, 32))}
+        made = {f"{d} rows, {a} x {a}": by_tiles(d, a) for d, a in ((8, 32), (8, 64), (16, 64))}
         yield "transpose", (m, n), [x, normal(n, m)], lambda x, y: x.T.contiguous(), made
         a, v = normal(m, n, kind=half), normal(n, kind=half)
         made = {f"{t} threads": long_rows(gemv, t, 8, "a", "x") for t in (64, 128)}
