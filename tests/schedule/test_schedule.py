@@ -10,8 +10,18 @@ import pytest
 
 import ptxlab
 from ptxlab.report import KernelError, PtxError
-from ptxlab.schedule import Schedule, algorithm, f32, schedule
-from tests.schedule.algorithms import ALGORITHMS, convolution, gemv, matmul, rms_norm, row_sum, softmax, transpose
+from ptxlab.schedule import Schedule, algorithm, f32, free, schedule
+from tests.schedule.algorithms import (
+    ALGORITHMS,
+    convolution,
+    gemv,
+    matmul,
+    rms_norm,
+    row_sum,
+    scale,
+    softmax,
+    transpose,
+)
 from tests.schedule.random_schedules import attempt
 
 
@@ -257,7 +267,36 @@ def test_a_launch_on_arrays():
     assert np.allclose(c, a @ b, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", [0, 40])
+def test_the_estimate_knows_which_step_is_faster():
+    try:
+        apart, together = (
+            schedule(scale).tile(i=1024).blocks().tile(i=4).threads("i.1" if near else "i.2").estimate(n=1 << 16)
+            for near in (False, True)
+        )
+    except PtxError as problem:
+        pytest.skip(str(problem))
+    assert apart.seconds > together.seconds
+
+
+def test_a_search_tries_all_combinations():
+    size = free(16, 24, 32)
+    s = schedule(matmul).tile(i=size, j=size).blocks().tile(i=free(2, 5)).threads("i.1")
+    found = s.search(by=lambda one, sizes: sizes["m"] / one.state.thread_count, m=64)
+    assert [one.values for one in found.tried] == [(a, b) for a in (16, 24, 32) for b in (2, 5)]
+    assert found.best.history() == ["tile(i=32, j=32)", "blocks()", "tile(i=2)", 'threads("i.1")']
+    assert found.tried[1].problem == "`i.1` has 16 iterations, not a multiple of 5"
+    assert "not a multiple" in str(found)
+    with pytest.raises(PtxError, match="a search by 'luck'"):
+        s.search(by="luck")
+
+
+def test_blocks_of_a_cluster_share_a_sum():
+    s = schedule(row_sum).blocks("i").tile(j=128).tile(j=64).cluster().threads("j.2")
+    s.check(seeds=1, symbolic=False, m=2, n=300)
+    assert str(s).count("barrier.cluster.wait") == 2
+
+
+@pytest.mark.parametrize("seed", [0, 40, 1045, 1080])
 def test_random_schedules(seed):
     assert not attempt(seed)["wrong"]
 

@@ -34,9 +34,9 @@ def by_mma(of=linear, **how) -> Schedule:
     return s.vectorize("a", "b", 8).vectorize("c", 2)
 
 
-def by_wgmma(blocks: int = 1) -> Schedule:
-    """Two warpgroups of 64 x 16."""
-    s = schedule(linear).tile(i=128, j=16).blocks().tile(i=64).threads()
+def by_wgmma(blocks: int = 1, columns: int = 16) -> Schedule:
+    """Two warpgroups of 64 rows each."""
+    s = schedule(linear).tile(i=128, j=columns).blocks().tile(i=64).threads()
     if blocks > 1:
         s.tile(x=16 * blocks).tile(x=16).cluster()
     else:
@@ -45,12 +45,12 @@ def by_wgmma(blocks: int = 1) -> Schedule:
     return s.stage("a", "b", in_="shared", swizzle="32B").vectorize("c", 2)
 
 
-def by_tma(blocks: int = 1) -> Schedule:
-    return by_wgmma(blocks).pipeline(stages=3, by="tma")
+def by_tma(*how: int) -> Schedule:
+    return by_wgmma(*how).pipeline(stages=3, by="tma")
 
 
-def with_roles(blocks: int = 1) -> Schedule:
-    return by_tma(blocks).specialize()
+def with_roles(*how: int) -> Schedule:
+    return by_tma(*how).specialize()
 
 
 def persistent() -> Schedule:
@@ -64,7 +64,7 @@ SCHEDULES = {
     "wgmma, cp.async": lambda: by_wgmma().vectorize("a", "b", 8).pipeline(stages=3),
     "wgmma, TMA": by_tma,
     "roles": with_roles,
-    "cluster": lambda: with_roles(2),
+    "cluster": lambda: with_roles(2, 32),  # what is exchanged is where both operands were
 }
 SIZES = {"m": 128, "n": 16, "k": 224}
 

@@ -42,7 +42,7 @@ class free(int):  # noqa: N801 - used as a number in steps
 
 @dataclass(frozen=True)
 class Tried:
-    """One combination: its schedule and what it takes, in seconds, or why it cannot be one."""
+    """One combination: its schedule and what it takes, in seconds, or why it is not a schedule."""
 
     values: tuple[int, ...]
     schedule: Schedule | None
