@@ -140,6 +140,7 @@ ORDERS = [
     (COPY, "", 0, "not-proved"),
     (STORE, "bar.warp.sync -1;", 1, "proved"),
     (STORE, "bar.warp.sync -1;", 32, "not-proved"),
+    (STORE, "mov.b32 %r9, -1;\nbar.warp.sync %r9;", 1, "proved"),
     (STORE, "setp.gt.u32 %p1, %n, 3;\n@%p1 bar.sync 0;", 1, "not-proved"),
     (STORE, "setp.gt.u32 %p1, %t, 3;\nbar.red.popc.u32 %r7, 0, %p1;", 32, "proved"),
     (MATRIX, "bar.sync 0;", 0, "proved"),

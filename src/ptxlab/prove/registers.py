@@ -16,6 +16,7 @@ from ptxlab.isa.types import Type
 from .segments import Path, State
 from .terms import FALSE, TRUE, Loop, Symbol, Terms, is_uniform
 
+ASKED = ("membermask", "read")  # operands that say which lanes wait for each other, and how much a copy reads
 MOST_DEPTH = 60  # of operations in each other
 
 
@@ -143,7 +144,8 @@ def _relevant(facts: Facts) -> frozenset[int]:
         is_barrier = match.effects.barrier is not None
         for operand, expected in zip(instruction.operands, match.expected, strict=True):
             base = operand.base if isinstance(operand, ir.Address) else operand
-            if (expected.kind == "address" or is_barrier) and isinstance(base, ir.Register):
+            is_asked = is_barrier or expected.kind == "address" or expected.name in ASKED
+            if is_asked and isinstance(base, ir.Register):
                 pending.append(base.index)
     found = set(pending)
     while pending:
