@@ -14,16 +14,15 @@ import argparse
 import json
 import re
 from collections import Counter
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from random import Random
-from time import monotonic
 from typing import Any
 
 import numpy as np
 
 import ptxlab
 from ptxlab.prove.replay import WRONG
+from tests.prove.pool import results
 from tests.prove.programs import make
 
 LAUNCHES = ((1, 0), (1, 3), (1, 8), (2, 13), (2, 16), (3, 24), (3, 17))
@@ -112,27 +111,22 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, default=2000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no more are started")
+    parser.add_argument("--seconds", type=float, default=1e6, help="after which those under way are stopped")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     each = -(-given.mutants * 4 // given.kernels)  # at least a quarter is proved
     counts: Counter[str] = Counter()
     rows: list[dict[str, Any]] = []
     seeds = [(given.first + number, each) for number in range(given.kernels)]
-    end = monotonic() + given.seconds
-    with ProcessPoolExecutor(given.processes, max_tasks_per_child=50) as pool:
-        for done in as_completed([pool.submit(judge, one) for one in seeds]):
-            for row in done.result():
-                kind = "kernel" if row["change"] is None else "mutant"
-                counts[f"{kind} {row['level']}"] += 1
-                if row.get("wrong"):
-                    counts["contradiction"] += 1
-                    print(f"proved, but wrong: {row}", flush=True)
-                if kind == "mutant" and row["level"] == "proved":
-                    rows.append(row)
-            if monotonic() > end:
-                pool.shutdown(wait=False, cancel_futures=True)
-                break
+    for found in results(judge, seeds, given.processes, given.seconds):
+        for row in found:
+            kind = "kernel" if row["change"] is None else "mutant"
+            counts[f"{kind} {row['level']}"] += 1
+            if row.get("wrong"):
+                counts["contradiction"] += 1
+                print(f"proved, but wrong: {row}", flush=True)
+            if kind == "mutant" and row["level"] == "proved":
+                rows.append(row)
     print(json.dumps(dict(counts), indent=1))
     if given.output is not None:
         written = {"counts": counts, "first": given.first, "proved mutants": rows}

@@ -21,13 +21,13 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import ptxlab
 from ptxlab.toolchain import find
+from tests.prove.pool import results
 
 KEPT = r'{ auto kept = \2; asm volatile("" ::: "memory"); \2 = kept; }'
 DYNAMIC = 48 << 10  # bytes of dynamic shared memory: no file says how many it has
@@ -155,19 +155,20 @@ def main() -> None:
     parser.add_argument("--header", type=Path)
     parser.add_argument("--only", default="")
     parser.add_argument("--timeout", type=float, default=60.0)
+    parser.add_argument("--seconds", type=float, default=1e6, help="after which those under way are stopped")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     given.ptx.mkdir(parents=True, exist_ok=True)
     chosen = [one for one in strangers(given.folder, given.ptx, given.only) if compile(one, given.header)]
     rows: list[dict[str, Any]] = []
-    with ProcessPoolExecutor(given.processes, max_tasks_per_child=20) as pool:
-        for done in as_completed([pool.submit(_judge, (one, given.timeout)) for one in chosen]):
-            found = done.result()
-            rows += found
-            print("\n".join(map(spell, found)), flush=True)
+    for found in results(_judge, [(one, given.timeout) for one in chosen], given.processes, given.seconds):
+        rows += found
+        print("\n".join(map(spell, found)), flush=True)
     rows.sort(key=lambda row: (row["file"], row["twin"]))
-    result = summary(rows)
+    result = summary(rows) | {
+        "files not judged in time": len(chosen) - len({(row["file"], row["twin"]) for row in rows})
+    }
     print(json.dumps(result, indent=2))
     if given.output is not None:
         given.output.write_text(json.dumps({"summary": result, "rows": rows}, indent=1) + "\n")
