@@ -12,7 +12,7 @@ B = TypeVar("B")
 
 
 def results(function: Callable[[A], B], given: Sequence[A], processes: int, seconds: float) -> Iterator[B]:
-    """What a function makes of each, in the order in which they are done; at the end of the time, the rest is stopped."""
+    """What a function makes of each, as they are done; when the time is over, the rest is stopped."""
     end = monotonic() + seconds
     with get_context("spawn").Pool(processes, maxtasksperchild=20) as pool:
         found = pool.imap_unordered(function, given)
