@@ -46,6 +46,7 @@ SECTIONS = {
         "site:python",
         "site:instructions/index",
         "site:coverage",
+        "docs/node.md",
         "docs/memory-model.md",
         "docs/litmus.md",
         "docs/glossary.md",

@@ -32,7 +32,7 @@ class Origins:
         """The line that some PTX was compiled from, if its text is known: the user's own that is innermost."""
         frames = self.frames(span)
         if not frames:
-            return self._declaration(span)
+            return self._declaration(span) if span.source is self.module.source else None
         number = self._own(frames)
         return None if number is None else self._line(frames[number])
 

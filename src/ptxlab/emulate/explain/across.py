@@ -71,7 +71,7 @@ def _span(party: Party) -> Span | None:
     place = party.launch.place
     if place is not None and not place.is_kernel:
         return place.host_line
-    return party.launch.span_of(party.instruction)
+    return party.launch.shown_at(party.instruction)
 
 
 def _did(party: Party) -> str:

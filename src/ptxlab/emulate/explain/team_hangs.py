@@ -46,11 +46,11 @@ def explain_team_hang(launch: RunningLaunch, snapshot: BlockSnapshot, leader: Ho
     if not any(one.group.status == SPINS for one in waiting):
         return replace(found, notes=(*found.notes, *_rest(launch.team, waiting)))
     first = next(one for one in waiting if one.group.status == SPINS)
-    span = first.launch.span_of(first.group.instruction)
-    others = [one for one in waiting if one is not first and one.launch.span_of(one.group.instruction) != span]
+    span = first.launch.shown_at(first.group.instruction)
+    others = [one for one in waiting if one is not first and one.launch.shown_at(one.group.instruction) != span]
     labels = [] if span is None else [Label(span, _label(first))]
     for one in others[:_MOST_LABELS]:
-        other = one.launch.span_of(one.group.instruction)
+        other = one.launch.shown_at(one.group.instruction)
         if other is not None and all(label.span != other for label in labels):
             labels.append(Label(other, _label(one)))
     titles = [one.title for one in waiting]

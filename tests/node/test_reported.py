@@ -1,0 +1,161 @@
+"""Reported bugs of kernels over several GPUs, rebuilt from their descriptions: each is found, its fix is silent.
+
+The kernel sums an array over all ranks, as one-shot all-reduces do. Ranks synchronize by words that one sets to 1 and
+the other, once it has seen that, to 0 again: a pad of signals on each rank, with as many words for each channel as
+there are ranks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ptxlab
+from ptxlab.author import f32, kernel, pointer, ptx, u32, u64
+from ptxlab.kernels.collectives.kernel import of_rank
+from ptxlab.node import Node, Stream
+
+COUNT = 64
+
+
+def put_signal(address: Any, order: str) -> None:
+    with ptx.loop():
+        found = ptx.atom[order].sys.global_.cas.b32(address, 0, 1)
+        ptx.repeat_when(found.view(u32) != 0)
+
+
+def wait_signal(address: Any, order: str) -> None:
+    with ptx.loop():
+        found = ptx.atom[order].sys.global_.cas.b32(address, 1, 0)
+        ptx.repeat_when(found.view(u32) != 1)
+
+
+def synchronize(pads: Any, rank: Any, channel: Any, ranks: int, is_ordered: bool) -> None:
+    with ptx.when(ptx.tid.x < ranks):
+        first = channel * ranks
+        put_signal(of_rank(pads, ptx.tid.x, u32) + (first + rank), "release" if is_ordered else "relaxed")
+        wait_signal(of_rank(pads, rank, u32) + (first + ptx.tid.x), "acquire" if is_ordered else "relaxed")
+
+
+@kernel(target="sm_70")
+def sum_ranks(
+    inputs: pointer[u64], result: pointer[f32], pads: pointer[u64], rank: u32, channel: u32,
+    *, RANKS: int = 2, START: bool = True, END: bool = True, SYNCHRONIZES: bool = True,  # noqa: N803
+):  # fmt: skip
+    if SYNCHRONIZES:
+        synchronize(pads, rank, channel, RANKS, START)
+    ptx.bar.sync(0)
+    total = f32(0.0)
+    for other in range(RANKS):
+        total += of_rank(inputs, other)[ptx.tid.x]
+    result[ptx.tid.x] = total
+    ptx.bar.sync(0)
+    if SYNCHRONIZES:
+        synchronize(pads, rank, channel, RANKS, END)
+
+
+class Ranks:
+    """Some ranks of a node, with an input, a result and a pad of signals on each."""
+
+    def __init__(self, node: Node, ranks: list[int], pads: list[Any] | None = None) -> None:
+        self.node, self.ranks = node, ranks
+        self.x = [node[rank].zeros(COUNT, name="x") for rank in ranks]
+        self.result = [node[rank].zeros(COUNT, name="result") for rank in ranks]
+        self.pads = pads or [node[rank].zeros(64, np.uint32, name="pad") for rank in ranks]
+
+    def give(self, value: int, streams: list[Stream]) -> None:
+        """Write the inputs, by copies on the streams of the ranks."""
+        for number, stream in enumerate(streams):
+            given = self.node[self.ranks[number]].array(np.full(COUNT, value, np.float32))
+            stream.copy(self.x[number], given)
+
+    def sum(self, streams: list[Stream], channel: int = 0, **how: Any) -> None:
+        chosen = sum_ranks.specialise(RANKS=len(self.ranks), **how)
+        for number, stream in enumerate(streams):
+            tables = ptxlab.Pointers(self.x), self.result[number], ptxlab.Pointers(self.pads)
+            stream.launch(chosen, 1, COUNT, [*tables, number, channel])
+
+
+def found(node: Node) -> set[str]:
+    """The codes of what is found, under the first of a few schedules that finds something."""
+    return {one.code for one in node.synchronize(seeds=range(1, 7), on_error="collect").diagnostics}
+
+
+def defaults(node: Node) -> list[Stream]:
+    return [device.default for device in node]
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_a_relaxed_start_barrier_reads_what_was_not_written_yet(is_fixed: bool) -> None:
+    """vllm#57059: the barrier before the first read of peers orders nothing."""
+    node = ptxlab.node(2)
+    both = Ranks(node, [0, 1])
+    both.give(1, defaults(node))
+    both.sum(defaults(node), START=is_fixed)
+    assert found(node) == (set() if is_fixed else {"data-race"})
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_a_relaxed_end_barrier_lets_inputs_be_written_while_they_are_read(is_fixed: bool) -> None:
+    """vllm#8404: flags without a fence, so that the next use of a buffer is not ordered after this one."""
+    node = ptxlab.node(2)
+    both = Ranks(node, [0, 1])
+    both.sum(defaults(node), END=is_fixed)
+    both.give(1, defaults(node))
+    assert found(node) == (set() if is_fixed else {"data-race"})
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_a_barrier_that_does_nothing(is_fixed: bool) -> None:
+    """pytorch#191858: a barrier that is silently left out."""
+    node = ptxlab.node(2)
+    both = Ranks(node, [0, 1])
+    both.give(1, defaults(node))
+    both.sum(defaults(node), SYNCHRONIZES=is_fixed)
+    assert found(node) == (set() if is_fixed else {"data-race"})
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_a_pad_that_is_zeroed_while_peers_signal(is_fixed: bool) -> None:
+    """pytorch#196546: each rank zeroes its own pad, and nothing orders that with the signals of its peers."""
+    node = ptxlab.node(2)
+    both = Ranks(node, [0, 1])
+    for device, pad in zip(node, both.pads, strict=True):
+        device.fill(pad)
+    if is_fixed:
+        events = [device.record() for device in node]
+        for device in node:
+            for event in events:
+                device.wait(event)
+    both.sum(defaults(node))
+    assert found(node) - {"hang"} == (set() if is_fixed else {"data-race"})
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_two_streams_that_share_signals(is_fixed: bool) -> None:
+    """pytorch#189228: sums on two streams synchronize by the same signals, and take those of each other."""
+    node = ptxlab.node(2)
+    first = Ranks(node, [0, 1])
+    second = Ranks(node, [0, 1], first.pads)
+    others = [device.stream() for device in node]
+    first.give(1, defaults(node))
+    second.give(2, others)
+    first.sum(defaults(node), channel=0)
+    second.sum(others, channel=int(is_fixed))
+    assert bool(found(node) & {"data-race", "hang"}) != is_fixed
+
+
+@pytest.mark.parametrize("is_fixed", [False, True])
+def test_signals_of_two_groups_collide(is_fixed: bool) -> None:
+    """pytorch#192581: a signal of one group ends a wait in another, since both number their ranks from 0."""
+    node = ptxlab.node(3)
+    pads = [device.zeros(64, np.uint32, name="pad") for device in node]
+    near, far = Ranks(node, [0, 1], pads[:2]), Ranks(node, [0, 2], [pads[0], pads[2]])
+    streams = [[node[0].default, node[1].default], [node[0].stream(), node[2].default]]
+    near.give(1, streams[0])
+    far.give(2, streams[1])
+    near.sum(streams[0], channel=0)
+    far.sum(streams[1], channel=int(is_fixed))
+    assert bool(found(node) & {"data-race", "hang"}) != is_fixed
