@@ -153,7 +153,7 @@ def beside_sanitizer(path: Path = SANITIZER) -> str:
         )
         return f"| {title} | {len(chosen)} | {sum(bool(kernel['emulator']) for kernel in chosen)} | {tools} |"
 
-    codes = {"data races": "data-race", "reads of memory that was never written": "uninitialised-read",
+    codes = {"data races": "data-race", "reads of memory that was never written": "uninitialized-read",
              "tensor maps that are changed without a fence": "stale-tensor-map",
              "collectives that rely on lockstep": "unordered-collective"}  # fmt: skip
     wrong, right = ([one for one in kernels if bool(one["emulator"]) is is_wrong] for is_wrong in (True, False))

@@ -60,7 +60,7 @@ def test_a_forgotten_wait_is_found_in_the_kernel() -> None:
     x, y = np.ones((4, THREADS), np.float32), np.zeros(THREADS, np.float32)
     with pytest.raises(KernelError) as raised:
         copied(3, forgotten=True).launch(grid=1, block=THREADS, args=[x, y, 4])
-    assert {found.code for found in raised.value.diagnostics} <= {"data-race", "uninitialised-read"}
+    assert {found.code for found in raised.value.diagnostics} <= {"data-race", "uninitialized-read"}
     assert str(raised.value.diagnostics[0].file).endswith("test_pipelines.py")
 
 

@@ -93,9 +93,9 @@ def test_findings_that_say_the_same_are_shown_three_times_and_then_counted(tmp_p
     start, end = text.index("    ld.param"), text.index("    ret;")
     file = write(tmp_path, text[:start] + reads + "\n" + text[end:])
     result = run(file, "--block", 1, "--arg", "u32[1]=zeros")
-    assert result.stdout.count("warning[uninitialised-read]: ") == 3
+    assert result.stdout.count("warning[uninitialized-read]: ") == 3
     assert result.stdout.endswith(
-        "\n13 more of `uninitialised-read`: a thread reads shared memory that no thread has written\n"
+        "\n13 more of `uninitialized-read`: a thread reads shared memory that no thread has written\n"
         "  on lines 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, ...; `--format concise` lists them\n"
         f"\n16 warnings in {file}\n"
     )
@@ -363,7 +363,7 @@ def test_one_detector_alone(tmp_path: Path) -> None:
     )
     arguments = [file, "--block", "32", "--arg", "u32[1]=zeros"]
     assert "data-race" in run(*arguments, "--check", "data-race").stdout
-    assert "data-race" not in run(*arguments, "--check", "uninitialised-read").stdout
+    assert "data-race" not in run(*arguments, "--check", "uninitialized-read").stdout
 
 
 def test_part_of_a_grid(saxpy: Path) -> None:

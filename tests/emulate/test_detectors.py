@@ -28,9 +28,9 @@ def test_without_checks_nothing_is_looked_for() -> None:
 
 def test_one_detector_without_the_other() -> None:
     both = READ.replace("tile", "tile+64") + RACE
-    assert {code for _, code in launch(both)} == {"data-race", "uninitialised-read"}
+    assert {code for _, code in launch(both)} == {"data-race", "uninitialized-read"}
     assert {code for _, code in launch(both, checks="data-race")} == {"data-race"}
-    assert {code for _, code in launch(both, checks=["uninitialised-read"])} == {"uninitialised-read"}
+    assert {code for _, code in launch(both, checks=["uninitialized-read"])} == {"uninitialized-read"}
     with pytest.raises(ValueError, match="the detectors that can be chosen are data-race, "):
         launch(both, checks="hang")
 
@@ -38,7 +38,7 @@ def test_one_detector_without_the_other() -> None:
 def test_a_race_fails_the_launch_and_a_warning_does_not() -> None:
     with pytest.raises(ptxlab.KernelError, match="two threads write the same shared memory"):
         launch(RACE, on_error="raise")
-    assert launch(READ, on_error="raise") == [("warning", "uninitialised-read")]
+    assert launch(READ, on_error="raise") == [("warning", "uninitialized-read")]
 
 
 def test_the_kernel_runs_to_its_end_after_a_race() -> None:
@@ -94,10 +94,10 @@ def test_strict_launches_raise_for_warnings_too() -> None:
     kernel = ptxlab.parse(WARNED)["k"]
     out = np.zeros(1, np.uint32)
     (found,) = kernel.launch(1, 1, [out]).diagnostics
-    assert (found.level, found.code) == ("warning", "uninitialised-read")
-    with pytest.raises(ptxlab.KernelError, match="uninitialised-read"):
+    assert (found.level, found.code) == ("warning", "uninitialized-read")
+    with pytest.raises(ptxlab.KernelError, match="uninitialized-read"):
         kernel.launch(1, 1, [out], on_error="strict")
-    with pytest.raises(ptxlab.KernelError, match="uninitialised-read"):
+    with pytest.raises(ptxlab.KernelError, match="uninitialized-read"):
         kernel.launch(1, 1, [out], seeds=2, on_error="strict")
     kernel.launch(1, 1, [out], checks=False, on_error="strict")
 

@@ -92,7 +92,7 @@ def test_every_seed_finds_the_same() -> None:
 def test_what_no_kernel_wrote_is_reported_where_it_is_allocated() -> None:
     last = "ld.global.u32 %r2, [%rd2]; st.global.u32 [%rd2], %r2;"
     (found,) = module(last)["make"].launch(1, 1).diagnostics
-    assert (found.level, found.code) == ("warning", "uninitialised-read")
+    assert (found.level, found.code) == ("warning", "uninitialized-read")
     assert module(f"st.global.u32 [%rd2], 7;\n{last}")["make"].launch(1, 1).diagnostics == []
 
 

@@ -19,7 +19,7 @@ def test_a_ring_of_stages(pair: bool, seed: int) -> None:
 @pytest.mark.parametrize(
     ("without", "code"),
     [
-        ("warpx4 [%r3]", "uninitialised-read"),  # the factors of the second half of the columns of B
+        ("warpx4 [%r3]", "uninitialized-read"),  # the factors of the second half of the columns of B
         ("and.b32 %full, %full", "hang"),  # the second block signals its own mbarrier
         ("bra WD", "data-race"),
     ],

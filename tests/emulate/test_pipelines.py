@@ -124,7 +124,7 @@ def test_a_ring(seed: int) -> None:
 
 WRONG = {
     "no thread waits for a stage that is free": ({"free": ""}, "bad-barrier"),
-    "no thread waits for a stage that is full": ({"wait": ""}, "uninitialised-read"),
+    "no thread waits for a stage that is full": ({"wait": ""}, "uninitialized-read"),
     "a delay is not a wait": ({"wait": "nanosleep.u32 100;"}, "data-race"),
     "the parity is always that of the first round": ({"wait": WAIT.replace("%r6", "0")}, "data-race"),
     "a stage is given back before it is read": ({"early": RELEASE, "late": ""}, "data-race"),

@@ -108,4 +108,4 @@ def test_what_is_stored_is_known_only_to_the_detectors() -> None:
 def test_an_undefined_value_is_used_where_it_is_printed() -> None:
     read = ".shared .b32 unwritten;\nld.shared.u32 %r1, [unwritten];\nst.local.u32 [numbers], %r1;"
     result = printed("%d", read)
-    assert ([found.code for found in result.diagnostics], result.output) == (["uninitialised-read"], str(UNDEFINED))
+    assert ([found.code for found in result.diagnostics], result.output) == (["uninitialized-read"], str(UNDEFINED))

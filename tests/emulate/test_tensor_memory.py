@@ -164,7 +164,7 @@ def test_a_deallocation_waits_for_no_thread() -> None:
 
 def test_unwritten_tensor_memory() -> None:
     silent(f"{STORE}\n{STORED}\n{LOAD}\n{WAIT}", [np.zeros(1, np.uint32)])
-    finds(f"{LOAD} // here\n{WAIT}", "uninitialised-read", "a thread reads tensor memory that no thread has written")
+    finds(f"{LOAD} // here\n{WAIT}", "uninitialized-read", "a thread reads tensor memory that no thread has written")
 
 
 # Addresses.

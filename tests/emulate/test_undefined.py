@@ -60,7 +60,7 @@ def run(body: str, grid: int = 1, block: int = 1, **how: Any) -> tuple[list[int]
 @pytest.mark.parametrize("name", UNWRITTEN)
 def test_what_nothing_wrote_is_not_zero(name: str) -> None:
     block = 32 if name == "tensor" else 1
-    assert run(UNWRITTEN[name], block=block) == ([UNDEFINED], ["uninitialised-read"])
+    assert run(UNWRITTEN[name], block=block) == ([UNDEFINED], ["uninitialized-read"])
     assert run(UNWRITTEN[name], block=block, checks=False) == ([UNDEFINED], [])
 
 
@@ -101,4 +101,4 @@ def test_a_sum_of_more_warps_than_there_are_is_wrong() -> None:
     """
     (sum,), found = run(body, block=32)
     assert np.isnan(np.array([sum], np.uint32).view(np.float32))
-    assert "uninitialised-read" in found
+    assert "uninitialized-read" in found

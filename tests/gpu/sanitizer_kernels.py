@@ -31,7 +31,7 @@ TESTS = [f"tests/emulate/test_{name}.py" for name in ("pages", "races", "hangs",
 TESTS += ["tests/cases"]
 GALLERY = "test_gallery.py::test_it_is_right_and_silent_on_the_emulator"
 SIZES = ("grid", "block", "shared", "cluster")
-HARMLESS = ((), ("data-race",), ("uninitialised-read",))  # what lets a kernel end, most of the time
+HARMLESS = ((), ("data-race",), ("uninitialized-read",))  # what lets a kernel end, most of the time
 ALIKE = 2  # kernels of one test that end badly in the same way
 
 

@@ -82,6 +82,6 @@ EXERCISE = Exercise(
         "`ret` "
         "before it.",
         "wrong-values": "Thread t is to store what thread 127 - t has loaded.",
-        "uninitialised-read": "The element that is read was not written by any thread: thread t writes buffer[t].",
+        "uninitialized-read": "The element that is read was not written by any thread: thread t writes buffer[t].",
     },
 )

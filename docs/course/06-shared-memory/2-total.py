@@ -123,7 +123,7 @@ EXERCISE = Exercise(
         "each warp has a place of its own, `sums + 4 * warp`.",
         "hang": "Some threads wait at the barrier for others that never arrive: is it after a `ret`, or in a branch?",
         "divergent-barrier": "All threads of the block have to arrive at the barrier: not one lane of each warp.",
-        "uninitialised-read": "There are eight sums, one for each warp, and the one that is read was not written.",
+        "uninitialized-read": "There are eight sums, one for each warp, and the one that is read was not written.",
         "out-of-bounds": "`sums` has eight places of 4 bytes.",
         "wrong-values": "Which of the eight sums does thread 0 add?",
     },

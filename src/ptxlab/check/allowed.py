@@ -7,6 +7,7 @@ a reason, or on an error, it has no effect.
 import re
 
 from ptxlab.report import Diagnostic
+from ptxlab.report.codes import current_code
 
 _ALLOW = re.compile(r"ptxlab:\s*allow\s+([a-z-]+)[\s,:;]+\S")
 
@@ -27,4 +28,4 @@ def _is_allowed(diagnostic: Diagnostic) -> bool:
     while above >= 1 and source.line(above).lstrip().startswith(("//", "/*", "*")):
         lines.append(source.line(above))
         above -= 1
-    return any(match[1] == diagnostic.code for line in lines for match in _ALLOW.finditer(line))
+    return any(current_code(match[1]) == diagnostic.code for line in lines for match in _ALLOW.finditer(line))

@@ -124,7 +124,8 @@ check_option = click.option(
             "stale-phase",
             "unread-accumulators",
             "undefined-shuffle",
-            "uninitialised-read",
+            "uninitialized-read",
+            "uninitialised-read",  # as it was spelled before
         ]
     ),
     help="Run only the detector of this code; may be repeated.",

@@ -13,7 +13,7 @@ _CAUSES = {
     "race": "data-race unordered-collective missing-proxy-fence missing-tensor-fence stale-tensor-map stale-phase "
     "one-sided-synchronization use-after-free",
     "lockstep": "lockstep-dependence",
-    "uninitialized memory": "uninitialised-read",
+    "uninitialized memory": "uninitialized-read",
 }
 _KINDS = {code: kind for kind, codes in _CAUSES.items() for code in codes.split()}
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.record import Record
 from ptxlab.isa.gpus import gpu_named
+from ptxlab.report.codes import current_code
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -32,7 +33,7 @@ DETECTORS = frozenset(
         "stale-phase",
         "unread-accumulators",
         "undefined-shuffle",
-        "uninitialised-read",
+        "uninitialized-read",
     )
 )
 
@@ -149,7 +150,7 @@ def chosen_detectors(checks: bool | Iterable[str]) -> frozenset[str]:
     """The detectors that `checks` names: all, none, or some by their codes."""
     if isinstance(checks, bool):
         return DETECTORS if checks else frozenset()
-    named = frozenset([checks] if isinstance(checks, str) else checks)
+    named = frozenset(map(current_code, [checks] if isinstance(checks, str) else checks))
     if unknown := sorted(named - DETECTORS):
         raise ValueError(f"checks={unknown[0]!r}: the detectors that can be chosen are {', '.join(sorted(DETECTORS))}")
     return named

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from ptxlab.explain.instructions import explain_forms, find_forms, form_as_dict, what_is_unknown
 from ptxlab.explain.pages import page_of, pages, summary_of
 from ptxlab.explain.words import explain_word, known_words
+from ptxlab.report.codes import current_code
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.encoded import Explanation
@@ -77,7 +78,7 @@ def explain(subject: str | int | bytes | bytearray, form: str | None = None, **h
         raise TypeError("`form`, `target`, `kind`, `cta_group` and `ws` are for numbers and tensor maps")
     page = page_of(subject)
     if page is not None:
-        return Page("diagnostic", subject, page, {"summary": summary_of(page)})
+        return Page("diagnostic", current_code(subject), page, {"summary": summary_of(page)})
     forms, word = find_forms(subject), explain_word(subject)
     if forms:  # `mbarrier` is an instruction and a thing
         details = {"forms": [form_as_dict(one) for one in forms]}

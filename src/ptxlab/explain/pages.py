@@ -7,6 +7,7 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
+from ptxlab.report.codes import current_code
 from ptxlab.services import service
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def page_of(code: str) -> str | None:
     """The page of a code; None where no diagnostic has it. Only what is needed to find it is loaded."""
     from ptxlab.emulate.explain.pages import pages as of_emulator
 
+    code = current_code(code)
     if found := of_emulator().get(code):  # among them `trap`, the only code that is an instruction as well
         return found
     from ptxlab.isa.table import heads

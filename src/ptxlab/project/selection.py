@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from ptxlab.report.codes import current_code
 from ptxlab.report.nearest import nearest
 
 _SPECIAL = frozenset("*?[")
@@ -47,7 +48,7 @@ def is_always_shown(code: str) -> bool:
 
 def is_among(code: str, words: Iterable[str]) -> bool:
     """Whether one of the words is the code, or a pattern of it."""
-    return any(fnmatchcase(code, word) for word in words)
+    return any(fnmatchcase(code, current_code(word)) for word in words)
 
 
 def wrong_word(words: Sequence[str], *, is_ignored: bool) -> str | None:

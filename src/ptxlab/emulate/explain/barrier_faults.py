@@ -64,7 +64,7 @@ def explain_not_invalidated(found: Found) -> Diagnostic:
     what = "initialised here, and used since" if used else "initialised here"
     others = [] if found.instruction == first else found.label(first, what)
     return warning(
-        "reinitialised-mbarrier",
+        "reinitialized-mbarrier",
         f"{name} is initialised again without `mbarrier.inval`",
         found.span,
         "initialised again here",
@@ -121,7 +121,7 @@ def _explain_reinitialised(fault: FaultSnapshot, name: str) -> Diagnostic:
     use = f"{waiting} thread{'s wait' if waiting > 1 else ' waits'} on it, " if waiting else ""
     bytes = mbarrier.pending_bytes
     return fault.error(
-        "reinitialised-mbarrier",
+        "reinitialized-mbarrier",
         f"{name} is initialised again while it is in use",
         others=[label for label in _initialised(fault) if label.span != fault.launch.span_of(fault.number)],
         notes=[

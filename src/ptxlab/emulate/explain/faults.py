@@ -28,7 +28,7 @@ from ptxlab.report import Diagnostic, Span, error, warning
 if TYPE_CHECKING:
     from ptxlab.emulate.host.running import RunningLaunch
 
-_DAMAGE = ("overwritten-mbarrier", "reinitialised-mbarrier")  # which explain the races of the same instruction
+_DAMAGE = ("overwritten-mbarrier", "reinitialized-mbarrier")  # which explain the races of the same instruction
 _CONSEQUENCES = {"hang", "timeout"}  # of a race, if there is one: it may have taken away what is waited for
 EXPLAINERS: dict[int, Callable[[FaultSnapshot], Diagnostic]] = {
     faults.OUT_OF_BOUNDS: memory_faults.explain_out_of_bounds,

@@ -162,7 +162,7 @@ def _explain_unwritten(found: Sequence[Found]) -> Iterator[Diagnostic]:
     for first, *others in by_source(found):
         whose = "it has not written" if first.space == address_spaces.LOCAL_SPACE else "no thread has written"
         yield warning(
-            "uninitialised-read",
+            "uninitialized-read",
             f"a thread reads {name_memory(first.space)} that {whose}",
             first.span,
             f"{first.access.who} read {first.bytes}",
