@@ -165,7 +165,7 @@ LLM = [
     llm("attention_forward", "permute_kernel", 2, 64, [f(2, 3, 5, 4), f(2, 3, 5, 4), f(2, 3, 5, 4), f(2, 5, 3, 3, 4), 2,
                                                        5, 3, 4], split_heads),
     llm("classifier_fused", "fused_classifier_kernel5<true, false>", 2, 32,
-        [b(2, 304), b(2), b(2, 304), b(2, 304), b(2), i(300, 2), 1, 2, 300, 304], classified,
+        [f(2, 304), f(2), f(2, 304), f(2, 304), f(2), i(300, 2), 1, 2, 300, 304], classified,
         instance=["fused_classifier_kernel5<true, false>"]),
     llm("encoder_forward", "encoder_forward_kernel1", 1, 32, [b(2, 6, 8), i(9, 2, 6), b(9, 8), b(6, 8), 2, 6, 8],
         lambda _, at, table, places, *__: table[at] + places),
@@ -232,7 +232,7 @@ SGEMM = [
     sgemm("1_naive", "sgemm_naive", (2, 2), (8, 8), 14, 10, 21),
     sgemm("2_kernel_global_mem_coalesce", "sgemm_global_mem_coalesce<8>", (2, 2), 64, 14, 10, 21),
     sgemm("4_kernel_1D_blocktiling", "sgemm1DBlocktiling<64, 64, 8, 8>", (1, 1), 512, 64, 64, 24),
-    sgemm("6_kernel_vectorize", "sgemmVectorize<64, 64, 8, 8, 8>", (1, 1), 64, 64, 64, 24),
+    sgemm("6_kernel_vectorize", "sgemmVectorize<128, 128, 8, 8, 8>", (1, 1), 256, 128, 128, 16),
     sgemm("7_kernel_resolve_bank_conflicts", "sgemmResolveBankConflicts<128, 128, 8, 8, 8>", (1, 1), 256, 128, 128, 24),
     sgemm("9_kernel_autotuned", "sgemmAutotuned<128, 128, 16, 8, 8>", (1, 1), 256, 128, 128, 16),
 ]  # fmt: skip
@@ -261,9 +261,16 @@ def product(file: str, entry: str, grid: Any, block: Any, m: int, n: int, k: int
 
 
 def flash(
-    file: str, entry: str, more: str, tiles: str = "4, 1, 4, 1, 1, 8, 1, 8", block: int = 128, length: int = 64
+    file: str,
+    entry: str,
+    more: str,
+    tiles: str = "4, 1, 4, 1, 1, 8, 1, 8",
+    block: int = 128,
+    length: int = 64,
+    rows: int = 64,
 ) -> Stranger:
-    return leet(f"flash-attn/mma/{file}", f"{entry}<64, 16, 8, 16, {tiles}, {more}>", (length // 64, 1), block,
+    """Attention of one head; a block has so many rows of Q."""
+    return leet(f"flash-attn/mma/{file}", f"{entry}<64, 16, 8, 16, {tiles}, {more}>", (length // rows, 1), block,
                 [*(h(1, 1, length, 64) for _ in range(4)), length, 1], attention, shared=65536)  # fmt: skip
 
 
@@ -318,7 +325,7 @@ LEETCUDA = [
           "1, 1, 8, 8, 8"),
     flash("others/flash_attn_mma_share_qkv_Os2g", "flash_attn_mma_stages_split_q_shared_qkv_Os2g_kernel", "1, 8, 8, 8"),
     flash("swizzle/flash_attn_mma_share_kv_swizzle_qkv", "flash_attn_mma_stages_split_q_shared_kv_swizzle_qkv_kernel",
-          "1, 1, 0, 0, 0"),
+          "1, 1, 0, 0, 0", "8, 1, 8, 1, 1, 8, 1, 8", 256, 128, 128),
     flash("swizzle/flash_attn_mma_tiling_qk_swizzle_q", "flash_attn_mma_stages_split_q_tiling_qk_swizzle_q_kernel",
           "1, 1, 0, 8, 8"),
     flash("swizzle/flash_attn_mma_tiling_qk_swizzle_qk", "flash_attn_mma_stages_split_q_tiling_qk_swizzle_qk_kernel",
@@ -559,7 +566,7 @@ def state(variables: Any) -> tuple[Any, ...]:
     """Density, momentum, energy, the square of the speed, pressure, the speed of sound."""
     density, momentum, energy = variables[0], variables[1:4], variables[4]
     speed = (momentum * momentum).sum(0) / (density * density)
-    gamma = float(np.float32(1.4))
+    gamma = 1.4  # of NumPy's function as the arrays are, f32 or f64
     pressure = (gamma - 1) * (energy - 0.5 * density * speed)
     return density, momentum, energy, speed, pressure, np.sqrt(gamma * pressure / density)
 

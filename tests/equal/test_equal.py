@@ -294,6 +294,19 @@ def test_the_words_of_a_verdict() -> None:
     assert all(place is not None and place.recording is not None for place in found.witness.places)
 
 
+def test_a_branch_is_the_choice_of_a_function() -> None:
+    """What a branch compares is known on its path, and so is the same comparison on the other side."""
+    x = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
+    branch = ("ld.global.f32 %f4, [%rd3];\n setp.lt.f32 %p3, %f4, 0f3F000000;\n @%p3 bra keep;\n"
+              "mov.f32 %f4, 0f3F800000;\nkeep:")  # fmt: skip
+    kernel = rows(PLAIN, ("div.rn.f32 %f4, %f4, %f2;", branch), x=x, y=np.zeros_like(x))
+    right = ptxlab.equal(kernel, lambda x: np.where(x < 0.5, x, 1.0), assume_paths=True)
+    assert right.level == "same-function"
+    assert "where branches go as they did" in right.holds_for
+    assert ptxlab.equal(kernel, lambda x: np.where(x < -0.5, x, 1.0), assume_paths=True).level == "different"
+    assert ptxlab.equal(kernel, lambda x: np.where(x < 0.5, x, 1.0)).level == "refused"
+
+
 SHUFFLED = """
 .version 8.0
 .target sm_80

@@ -19,6 +19,8 @@ from ptxlab.equal.numeric import Measured, measure
 from ptxlab.equal.reals import Reals
 from ptxlab.equal.reference import Expression
 from ptxlab.equal.refusal import Refusal, RefusedError
+from ptxlab.equal.rules import COMPARISONS, rule_of
+from ptxlab.equal.schedule import needed
 from ptxlab.equal.sides import Array, Inputs, Kernels
 from ptxlab.equal.verdict import DIFFERENT, NEAR, REFUSED, SAME_BITS, SAME_FUNCTION, Verdict
 from ptxlab.equal.witness import Parting, find_opaque, find_parting
@@ -208,17 +210,29 @@ class _Comparison:
 
     def _fields(self, a: Ids, b: Ids) -> tuple[list[Field], float, Any]:
         """Values in fields, as many as it takes to be sure."""
-        probability = 1.0
+        probability, assumed = 1.0, self._assumed()
         fields: list[Field] = []
         alike = np.ones(len(a), bool)
         while probability >= PROBABILITY and len(fields) < _MOST_ROUNDS and alike.all():
-            field = Field(self.nodes, np.concatenate([a, b]), 0x9E37 + len(fields))
+            field = Field(self.nodes, np.concatenate([a, b]), 0x9E37 + len(fields), assumed)
             fields.append(field)
             alike &= field.same(a, b)
             probability *= field.bound(np.concatenate([a, b]))
         if alike.all() and probability >= PROBABILITY:
             alike[:] = False
         return fields, probability, alike
+
+    def _assumed(self) -> dict[int, bool]:
+        """The comparisons that branches depend on, and how they come out for the arrays as they are given."""
+        conditions = [one for side in self.sides if isinstance(side, Kernels) for one in side.conditions]
+        if not conditions:
+            return {}
+        ids = needed(self.nodes, np.concatenate(conditions))
+        words = [rule_of(one).word for one in self.nodes.operations]
+        compares = ids[np.isin(self.nodes.operation_of[ids], [n for n, one in enumerate(words) if one in COMPARISONS])]
+        given = {name: data.ravel().astype(np.float64) for name, data in self._given().items()}
+        holds = Reals(self.nodes, compares, given).values[compares]
+        return {int(node): bool(one) for node, one in zip(compares, holds, strict=True) if not np.isnan(one)}
 
     def _different(
         self, arrays: list[Array], a: Ids, b: Ids, field: Field, unlike: Any, names: list[str], count: int
@@ -279,8 +293,6 @@ class _Comparison:
         kinds = {number for number, one in enumerate(self.nodes.operations) if one.kind == "atomic"}
         if not kinds:
             return None
-        from ptxlab.equal.schedule import needed
-
         ids = needed(self.nodes, roots)
         found = ids[np.isin(self.nodes.operation_of[ids], list(kinds))]
         if not len(found):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ptxlab.equal.functions import Functions
@@ -48,6 +50,9 @@ class Conditions(Functions):
         is_known = (signs[0] != UNKNOWN) & (signs[1] != UNKNOWN) & (signs[0] != signs[1]) & (state == FINITE)
         decided = np.where((signs[0] < signs[1]) & (word != "=="), TRUE, FALSE)
         state = np.where(is_known, decided, state).astype(np.int8)
+        if self._assumed:
+            said = [self._assumed.get(key, FINITE) for key in zip(*self.elements[:, ids].tolist(), strict=True)]
+            state = np.where(state == FINITE, np.array(said, np.int8), state)
         for at in ends:
             state[at == WRONG] = FALSE
         self.state[ids] = state
@@ -55,6 +60,15 @@ class Conditions(Functions):
         if word == "<=":
             self._not(ids, ids.copy(), rule)
         self._settle(ids)
+
+    def assume(self, known: Conditions, assumed: Mapping[int, bool]) -> None:
+        """Take comparisons, which have values in the same field, to come out as it is said."""
+        for node, holds in assumed.items():
+            if known.state[node] == FINITE:
+                is_turned = rule_of(self.nodes.kind(node)).word == "<="  # that is 1 - (b < a)
+                key = [(1 - int(one)) % p if is_turned else int(one)
+                       for one, p in zip(known.elements[:, node], self.moduli, strict=True)]  # fmt: skip
+                self._assumed[key[0], key[1]] = TRUE if holds != is_turned else FALSE
 
     def _settle(self, ids: Ids) -> None:
         """Conditions that are known are 0 or 1."""

@@ -14,6 +14,8 @@ known of it but that equal operands give equal results, and the answer "same" is
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ptxlab.equal.conditions import Conditions
@@ -27,8 +29,11 @@ from ptxlab.equal.values import hash_text
 class Field(Conditions):
     """The values of the nodes that some depend on."""
 
-    def __init__(self, nodes: Nodes, roots: Ids, seed: int) -> None:
+    def __init__(self, nodes: Nodes, roots: Ids, seed: int, assumed: Mapping[int, bool] | None = None) -> None:
+        """`assumed` are comparisons, by their nodes, and how they come out."""
         super().__init__(nodes, seed)
+        if assumed:
+            self.assume(Field(nodes, np.array(list(assumed)), seed), assumed)
         for operation, ids in groups(nodes, needed(nodes, roots)):
             rule = rule_of(nodes.operations[operation])
             for start in range(0, len(ids), CHUNK):

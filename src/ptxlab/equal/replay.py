@@ -71,6 +71,8 @@ class Replay:
         self.assumes_paths = assumes_paths
         self.assumed: dict[int, None] = {}
         """The lines that branch on the value of an input, as they did in the recording."""
+        self.conditions: list[Ids] = []
+        """What they branch on."""
         self._registers: dict[int, dict[tuple[int, str], Codes]] = {}
         self._slots: dict[tuple[int, int], list[Slot]] = defaultdict(list)
         for number, segment in enumerate(self.columns.segments):

@@ -119,6 +119,7 @@ def reads_as(own: str, read: str) -> bool:
     return own in ("", read) or not read or {own, read} in ({"f32", "tf32"}, {"e4m3", "ue4m3"})
 
 
+COMPARISONS = ("<", "<=", "==")
 BIAS = 127
 EXPONENT = 12_583_039.0  # 1.5 · 2^23 + 127
 _LEAST, _MOST = 0x4B400000, 0x4B4000FF  # the bits of 1.5 · 2^23, and of 255 more

@@ -133,6 +133,8 @@ class Kernels:
         self.assumes_paths = assumes_paths
         self.assumed: list[int] = []
         """The lines of branches that are taken to go as they did."""
+        self.conditions: list[Ids] = []
+        """What these branch on."""
         self.side = side
         self.traces: list[Trace] = []
         self.inputs, self.options = inputs, options
@@ -165,6 +167,7 @@ class Kernels:
             replay = Replay(trace, self.inputs.nodes, placed, self.side, number, assumes_paths=self.assumes_paths)
             replay.run()
             self.assumed += replay.assumed
+            self.conditions += replay.conditions
 
     def _placed(self, launch: Launch, trace: Trace) -> list[Placed]:
         """The arrays at their addresses, and all else that the launch had."""

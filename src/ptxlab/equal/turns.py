@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ptxlab import ir
 from ptxlab.equal import collectives, tensor_memory, updates, warpgroups
 from ptxlab.equal.batches import Batch
-from ptxlab.equal.codes import NOTHING, Codes, is_symbolic, load, of_bytes
+from ptxlab.equal.codes import NOTHING, Codes, is_symbolic, load, node_of, of_bytes
 from ptxlab.equal.compute import UnknownStepError
 from ptxlab.equal.nodes import Ids
 from ptxlab.equal.plans import Plan
@@ -94,6 +94,10 @@ class Turn:
         effects = self.plan.match.effects if self.plan.match is not None else None
         if effects is not None and effects.jump is not None:
             self.assume()
+            predicate = self.plan.instruction.guard
+            assert predicate is not None
+            codes = self.replay.register(self.block, predicate.register.name)[self.threads[symbolic]]
+            self.replay.conditions.append(node_of(self.nodes, codes, "pred"))
             return
         if self.plan.kind not in ("compute", "keep") or self.plan.steps is None:
             raise self.refused("whether it is executed depends on the value of an input")

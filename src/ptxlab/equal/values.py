@@ -58,6 +58,8 @@ class Values:
         self._forms = Forms(nodes)
         self._negative: set[Origin | None] = set()
         """Where there are numbers that may be negative."""
+        self._assumed: dict[tuple[int, int], int] = {}
+        """The states of comparisons that are assumed, by their elements."""
         self._format = np.zeros(count, np.int8)
 
     def same(self, a: Ids, b: Ids) -> Flags:
