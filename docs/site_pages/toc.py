@@ -10,6 +10,7 @@ SECTIONS = {
         "docs/hopper/README.md",
         "docs/lessons/README.md",
         "docs/kernels.md",
+        "docs/nvfp4.md",
         "site:gallery/index",
         "evidence/bench/README.md",
     ],

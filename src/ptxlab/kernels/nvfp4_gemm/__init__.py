@@ -42,6 +42,9 @@ def product(
     blocks: int = BLOCKS,
 ) -> Launch:  # fmt: skip
     """The launch that computes D, by that many blocks at most."""
+    if shape.columns % BLOCK:
+        raise UnsuitedError(f"tiles of {shape.columns} columns: factors come in blocks of {BLOCK} rows, so columns are "
+                            f"a multiple of {BLOCK}")  # fmt: skip
     shape = replace(shape, format=FORMATS[format])
     (m, k), (n, depth) = check("A", shape.format, a, a_factors), check("B", shape.format, b, b_factors)
     if depth != k or n % 8:
