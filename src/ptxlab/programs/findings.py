@@ -12,7 +12,7 @@ from ptxlab.programs.lines import HostLines
 from ptxlab.programs.session import AllocationRecord, HostFinding, Log
 from ptxlab.report import Diagnostic, Label, error, warning
 
-_NOTES = ("leak", "missing-device")
+_NOTES, _OF_FREED = ("leak", "missing-device"), ("use-after-free", "double-free")
 _ALLOCATION = re.compile(r"(?<![\w])allocation (\d+)\b")
 
 
@@ -32,8 +32,7 @@ def findings_of(log: Log, lines: HostLines, status: int) -> list[Diagnostic]:
             seen.add(key)
             found.append(made)
     if status < 0 and not any(one.code in ("program-crash", "host-access", "use-after-free") for one in log.host):
-        message = f"the host code of the program was ended by {signal_name(status)}"
-        found.append(error("program-crash", message, None))
+        found.append(error("program-crash", f"the host code of the program was ended by {signal_name(status)}", None))
     return found
 
 
@@ -58,7 +57,8 @@ def _of_host(one: HostFinding, log: Log, lines: HostLines) -> Diagnostic:
     others: list[Label] = []
     if one.allocation is not None:
         record = log.allocations[one.allocation - 1]
-        for frames, words in ((record.made, "allocated here"), (record.freed, "freed here")):
+        freed = record.freed if one.code in _OF_FREED else ()
+        for frames, words in ((record.made, "allocated here"), (freed, "freed here")):
             at = lines.span(frames) if frames else None
             if at is not None and span is not None and at.source is span.source and at.start != span.start:
                 others.append(Label(at, words))

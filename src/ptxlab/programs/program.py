@@ -91,8 +91,8 @@ def run_program(command: Sequence[str], options: ProgramOptions) -> ProgramResul
     lines.read([one.frames for one in log.recorded])
     recorded = [(one, lines.spell(one.frames) or "") for one in log.recorded]
     spent = time.perf_counter() - started
-    skipped = sum(one.skipped for one in log.repeats)
-    return ProgramResult(child.returncode, found, log.launches, spent, modules.gpu.name, recorded, skipped)
+    return ProgramResult(child.returncode, found, log.launches, spent, modules.gpu.name, recorded,
+                         sum(one.skipped for one in log.repeats))  # fmt: skip
 
 
 def _files(program: Path) -> list[Elf]:
