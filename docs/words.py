@@ -46,6 +46,7 @@ WORDS: dict[str, str] = {
     "capacity, space": "finding room|room of|room to keep",
     "rotated right": "turned to the (?:right|left)",
     "must": "shall",
+    "expected one of": r"there are \{(?:', '|' and ')\.join",
     "its own": "the own",
 }
 

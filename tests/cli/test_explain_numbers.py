@@ -275,7 +275,7 @@ def test_json() -> None:
         ("0x4000404000010040 --as instruction", "does not fit: an instruction descriptor has 32 bits"),
         ("99999999999999999999999", "does not fit: a matrix descriptor has 64 bits"),
         ("nothing --as descriptor", "`nothing` is not a number"),
-        ("0x10 --kind f17", "kind 'f17': there are f16"),
+        ("0x10 --kind f17", "kind 'f17': expected one of f16"),
         ("0x10 --ws --cta-group 2", "`.ws` only with 1"),
     ],
 )
@@ -286,7 +286,7 @@ def test_what_is_not_a_number_is_reported(words: str, wanted: str) -> None:
 
 
 def test_wrong_calls() -> None:
-    with pytest.raises(ValueError, match="form 'map': there are instruction, descriptor, tensor-map"):
+    with pytest.raises(ValueError, match="form 'map': expected one of instruction, descriptor, tensor-map"):
         ptxlab.explain(0, "map")
     with pytest.raises(ValueError, match="a tensor map has 128 bytes, not 4"):
         ptxlab.explain(b"1234")

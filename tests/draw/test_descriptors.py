@@ -175,8 +175,8 @@ def test_e2m1_is_packed_or_has_gaps() -> None:
         ((8, 64), {"type": "e2m1"}, "it is one of `tcgen05`, of target sm_100a"),
         ((8, 64), {"type": "b1", "target": "sm_100a"}, "`tcgen05.mma` does not have it"),
         ((8, 64), {"type": "f16", "target": "sm_100a", "kind": "i8"}, "type 'f16' of kind 'i8': kind f16 of"),
-        ((8, 64), {"target": "sm_80"}, "there are sm_90a and sm_100a"),
-        ((8, 64), {"major": "row"}, "there are k and mn"),
+        ((8, 64), {"target": "sm_80"}, "expected one of sm_90a and sm_100a"),
+        ((8, 64), {"major": "row"}, "expected one of k and mn"),
     ],
 )
 def test_what_can_not_be_drawn_is_reported(extent: tuple[int, int], options: dict[str, Any], wanted: str) -> None:

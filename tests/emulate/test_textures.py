@@ -127,7 +127,7 @@ def test_linear_memory_is_fetched_and_not_sampled() -> None:
         ((4, 4, 3), "uint8", {"geometry": "2d"}, "texels of 3 channels"),
         ((4, 4), "uint8", {"filter": "linear"}, "filter='linear' needs floats"),
         ((4, 4), "float32", {"read": "normalized"}, "read='normalized' is for integers of 8 or 16 bits"),
-        ((4, 4), "float32", {"address": "repeat"}, "address='repeat': there are 'wrap'"),
+        ((4, 4), "float32", {"address": "repeat"}, "address='repeat': expected one of 'wrap'"),
         ((5, 4, 4), "float32", {"geometry": "cube"}, "a cube has 6 faces, this array 5"),
         ((4, 4), "float32", {"storage": "linear"}, "storage='linear' is for 1d textures"),
         ((0, 4), "float32", {}, "the array is empty"),

@@ -87,7 +87,7 @@ INT4 = quantize(normal(4, 256), "int4")
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (Quantized("int3", INT4.codes, INT4.scales), "format='int3': there are 'nvfp4', 'mxfp4', 'int4', 'fp8'"),
+        (Quantized("int3", INT4.codes, INT4.scales), "format='int3': expected one of 'nvfp4', 'mxfp4', 'int4', 'fp8'"),
         (Quantized("int4", INT4.codes[:, :100], INT4.scales), "4 by 200 weights: int4 needs rows of a multiple of 128"),
         (Quantized("int4", INT4.codes[:0], INT4.scales), "0 by 256 weights: int4 needs rows of a multiple of 128"),
         (Quantized("int4", INT4.codes, INT4.scales), "`zeros` of 4 by 256 weights are missing, and must be (4, 2)"),

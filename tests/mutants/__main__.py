@@ -288,11 +288,16 @@ def _judge(tree: Tree, site: Site, baseline: Baseline, end: float) -> dict[str, 
 
 def _write_evidence(names: list[str]) -> int:
     """Join what runs have found, with what was judged of those that survived."""
-    records = {one["number"]: one for name in names for one in _lines(name)}
+    records = {_key(one): one for name in names for one in _lines(name)}
     judged = json.loads(JUDGED.read_text()) if JUDGED.exists() else {}
     print(Counter(one["outcome"] for one in records.values()))
     EVIDENCE.write_text(json.dumps(evidence(list(records.values()), judged), indent=1) + "\n")
     return 0
+
+
+def _key(one: dict[str, Any]) -> str:
+    """What a mutant is, whatever its number was in the run that made it."""
+    return f"{one['file']}: {one['before']} -> {one['after']}"
 
 
 def evidence(records: list[dict[str, Any]], judged: dict[str, Any]) -> dict[str, Any]:
@@ -303,7 +308,7 @@ def evidence(records: list[dict[str, Any]], judged: dict[str, Any]) -> dict[str,
     for one in made:
         packages.setdefault(Path(one["file"]).parts[2], Counter())[one["outcome"]] += 1
     for one in survived:
-        one["judged"] = judged.get(str(one["number"]), "not judged")
+        one["judged"] = judged.get(_key(one), "not judged")
     equivalent = [one for one in survived if str(one["judged"]).startswith("equivalent")]
     return {
         "command": "python -m tests.mutants",

@@ -60,9 +60,10 @@ def test_types_text_and_assertions_are_left_alone(tmp_path: Path, text: str) -> 
 def test_evidence_counts_mutants_that_change_what_the_program_does() -> None:
     outcomes = ["killed", "endless", "crashed", "survived", "survived", "no program"]
     records = [
-        {"number": number, "file": "src/ptxlab/isa/a.py", "outcome": outcome} for number, outcome in enumerate(outcomes)
+        {"number": number, "file": "src/ptxlab/isa/a.py", "before": "a", "after": f"b{number}", "outcome": outcome}
+        for number, outcome in enumerate(outcomes)
     ]
-    found = evidence(records, {"3": "equivalent: the two are one"})
+    found = evidence(records, {"src/ptxlab/isa/a.py: a -> b3": "equivalent: the two are one"})
     assert found["mutants"] == 5
     assert found["share_noticed"] == 0.75
     assert found["survivors"][1]["judged"] == "not judged"

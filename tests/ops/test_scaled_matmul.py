@@ -22,7 +22,7 @@ ONE = np.ones(1, np.float32)
 HALF = np.full((), 0.5, np.float32)
 WRONG: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((np.zeros((2, 16), np.float16), eights(16, 2), ONE, ONE), {}, "`a` has elements of type float16: this kernel is"),
-    ((eights(2, 16), eights(16, 2), ONE, ONE), {"out_type": "e4m3"}, "out_type='e4m3': there are 'bf16', 'f16', 'f32'"),
+    ((eights(2, 16), eights(16, 2), ONE, ONE), {"out_type": "e4m3"}, "out_type='e4m3': expected one of 'bf16', 'f16'"),
     ((eights(2, 16), eights(32, 2), ONE, ONE), {}, "`a` has 16 columns and `b` has 32 rows: a product needs the same"),
     ((eights(2, 16), eights(16, 2), powers(2, 2), ONE), {}, "`scale_a` is 2 by 2: both scales are one number, or this"),
     ((eights(2, 16), eights(16, 2), ONE.astype(np.float64), ONE), {}, "`scale_a` has elements of type float64: this "),

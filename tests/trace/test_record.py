@@ -51,7 +51,7 @@ def test_memory_is_known_after_any_step(trace: ptxlab.Trace) -> None:
     assert found is not None
     assert (found.line, found.thread, found.value) == (33, 3, (137).to_bytes(4, "little"))
     assert trace.last_write(trace.address("a", 3), 4) is None
-    with pytest.raises(ValueError, match="there are global, shared, local, param, const"):
+    with pytest.raises(ValueError, match="expected one of global, shared, local, param, const"):
         trace.memory("texture")
 
 

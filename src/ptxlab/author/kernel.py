@@ -251,7 +251,7 @@ def numbers_of(name: str, value: int | Sequence[int], position: SourcePosition) 
         refuse(
             "illegal-directive",
             f"there is no directive `.{name}` of a kernel",
-            helps=[f"there are {known}"],
+            helps=[f"expected one of {known}"],
             position=position,
         )
     numbers = () if value is True else tuple(value) if isinstance(value, Sequence) else (value,)

@@ -31,7 +31,7 @@ else:
             element, space = item if isinstance(item, tuple) else (item, cls.space)
             if space not in _POINTED:
                 known = ", ".join(f"`{name}`" for name in _POINTED)
-                refuse("missing-type", f"no pointer points into {space!r:.40}", helps=[f"there are {known}"])
+                refuse("missing-type", f"no pointer points into {space!r:.40}", helps=[f"expected one of {known}"])
             if not is_structure(element):
                 element_of(element)
             return PointerType(element, None if space == "generic" else space)

@@ -213,7 +213,8 @@ def tile(
     pattern = SWIZZLES.get(swizzle) if isinstance(swizzle, str) else swizzle
     if isinstance(swizzle, str) and pattern is None:
         known = ", ".join(f'"{name}"' for name in SWIZZLES)
-        refuse("unknown-name", f"there is no swizzle `{swizzle}`", helps=[f"there are {known}, and `Swizzle(...)`"])
+        message = f"there is no swizzle `{swizzle}`"
+        refuse("unknown-name", message, helps=[f"expected one of {known}, or `Swizzle(...)`"])
     if min(rows, columns, copies) < 1 or chosen < columns:
         refuse(
             "illegal-declaration", f"{copies} tiles of {rows} by {columns} in rows of {chosen} elements are not tiles"

@@ -92,7 +92,7 @@ def command(
         # What can't be written is reported before the measurement, not after it.
         for file in (plot, roofline):
             if file is not None and file.suffix[1:].lower() not in kinds():
-                raise click.UsageError(f"`{file}` does not end as a picture; there are {', '.join(kinds())}")
+                raise click.UsageError(f"`{file}` does not end as a picture; expected one of {', '.join(kinds())}")
         for file in (kept, plot, roofline):
             check_writable(file)
         if source is not None:
@@ -226,7 +226,7 @@ def check_names(known: Iterable[str], given: Iterable[str], what: str) -> None:
     names = list(dict.fromkeys(known))
     for name in given:
         if name not in names:
-            raise click.UsageError(f"there is no {what} `{name}`; there are {', '.join(names)}")
+            raise click.UsageError(f"there is no {what} `{name}`; expected one of {', '.join(names)}")
 
 
 def check_values(known: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> None:

@@ -61,7 +61,7 @@ class Described:
 
         name = BYTES.get(self.type, self.type)
         if name not in ELEMENT_TYPES:
-            raise ValueError(f"type {self.type!r}: there are {', '.join([*ELEMENT_TYPES, *BYTES])}")
+            raise ValueError(f"type {self.type!r}: expected one of {', '.join([*ELEMENT_TYPES, *BYTES])}")
         if min(self.sizes) < 1:
             raise ValueError("a tensor has at least one element in each dimension")
         return name, ELEMENT_TYPES[name].bits

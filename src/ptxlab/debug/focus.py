@@ -68,7 +68,7 @@ def view(debugger: Debugger, what: str) -> Iterator[str]:
     """The kernel, the blocks, the warps, the lanes of the warp or the threads: where each is; `→` marks the focus."""
     views = {"kernels": _kernels, "blocks": _blocks, "warps": _warps, "lanes": _lanes, "threads": _threads}
     if what not in views:
-        raise UnknownError(f"`info cuda {what}`: there are {', '.join(views)}")
+        raise UnknownError(f"`info cuda {what}`: expected one of {', '.join(views)}")
     rows = list(views[what](debugger))
     yield from rows[:_MOST_ROWS]
     if len(rows) > _MOST_ROWS:

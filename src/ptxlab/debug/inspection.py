@@ -26,7 +26,9 @@ def print_value(debugger: Debugger, given: str) -> Iterator[str]:
     if found is not None:
         style, expression = found[1], given[found.end() :]
         if len(style) != 1 or style not in STYLES:
-            raise UnknownError(f"there is no format `/{style}`: there are {', '.join('/' + one for one in STYLES)}")
+            raise UnknownError(
+                f"there is no format `/{style}`: expected one of {', '.join('/' + one for one in STYLES)}"
+            )
     if not expression:
         raise UnknownError("what is to be printed? `print sum`, `print As[ty][k]`, `print %r5 + 1`")
     yield debugger.scope.text(expression, style)
@@ -98,7 +100,7 @@ def info(debugger: Debugger, given: str, stops: Callable[[], Iterator[str]]) -> 
     }
     chosen = [name for name in views if name.startswith(word)] if word else ["breakpoints"]
     if len(chosen) != 1:
-        raise UnknownError(f"`info {word}`: there are {', '.join(views)}")
+        raise UnknownError(f"`info {word}`: expected one of {', '.join(views)}")
     yield from views[chosen[0]]()
 
 

@@ -176,7 +176,7 @@ def texels_of(array: Any, geometry: str | None, known: Sequence[str]) -> Texels:
     """The shape of an array as texels; where it has one dimension more than the geometry, that is of channels."""
     name = str(getattr(array.dtype, "name", array.dtype)).rpartition(".")[2]
     if name not in FORMATS:
-        raise TypeError(f"texels of type {name}: there are {', '.join(FORMATS)}")
+        raise TypeError(f"texels of type {name}: expected one of {', '.join(FORMATS)}")
     shape = tuple(int(extent) for extent in array.shape)
     if geometry is None:
         if len(shape) not in _BY_RANK:
@@ -210,7 +210,7 @@ def texels_of(array: Any, geometry: str | None, known: Sequence[str]) -> Texels:
 
 def _check_one(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
-        raise ValueError(f"{name}={value!r}: there are {', '.join(map(repr, known))}")
+        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, known))}")
 
 
 def _check_sampling(texels: Texels, sampler: Sampler, read: str, srgb: bool) -> None:

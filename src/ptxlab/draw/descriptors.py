@@ -96,7 +96,7 @@ def descriptor(
     number, is_tensor = _number(bits, target)
     each, packing = _packing(type, kind, is_tensor)
     if major not in MAJORS:
-        raise ValueError(f"major {major!r}: there are k and mn")
+        raise ValueError(f"major {major!r}: expected one of k and mn")
     layout = Layout(number, is_tensor, MAJORS[major], each, rows, columns)
     along = columns if layout.major == K_MAJOR else rows
     if rows < 1 or columns < 1 or along % each:
@@ -112,7 +112,7 @@ def descriptor(
 def _number(bits: int | Descriptor, target: str | None) -> tuple[int, bool]:
     """The 64 bits, and whether they are for `tcgen05`."""
     if target is not None and target not in TARGETS:
-        raise ValueError(f"target {target!r}: there are {' and '.join(TARGETS)}")
+        raise ValueError(f"target {target!r}: expected one of {' and '.join(TARGETS)}")
     if isinstance(bits, Descriptor):
         is_tensor = TARGETS[target or "sm_90a"]
         return (bits.encode_for_tcgen05() if is_tensor else bits.encode()), is_tensor

@@ -23,7 +23,7 @@ def tile(rows: int, columns: int, type: str = "f16", swizzle: str | None = None,
     """
     size, across = _sizes(rows, columns, type, pitch)
     if swizzle is not None and swizzle not in SWIZZLES:
-        raise ValueError(f"swizzle {swizzle!r}: there are {', '.join(SWIZZLES)}")
+        raise ValueError(f"swizzle {swizzle!r}: expected one of {', '.join(SWIZZLES)}")
     mode = None if swizzle is None else SWIZZLES[swizzle]
 
     def offset_of(row: int, piece: int) -> int:

@@ -85,7 +85,7 @@ def gpu_named(name: str) -> GpuModel:
 
     close = nearest(name, GPUS)
     meant = f"did you mean {close!r}? " if close else ""
-    raise ValueError(f"gpu={name!r}: {meant}there are {', '.join(GPUS)}, and targets such as sm_90")
+    raise ValueError(f"gpu={name!r}: {meant}expected one of {', '.join(GPUS)}, or a target such as sm_90")
 
 
 @cache

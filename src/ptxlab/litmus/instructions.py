@@ -124,7 +124,7 @@ class InstructionReader:
         if parts[:1] == ["proxy"]:
             if len(parts) != 2 or parts[1] not in (*PROXIES, "alias"):
                 known = ", ".join(f"fence.proxy.{proxy}" for proxy in ("alias", *PROXIES[1:]))
-                refuse(opcode.span, f"there is no `{opcode.text}` in litmus tests", help=f"there are {known}")
+                refuse(opcode.span, f"there is no `{opcode.text}` in litmus tests", help=f"expected one of {known}")
             return ProxyFence(opcode.span, parts[1])
         order, scope = self._ordering(opcode, parts if len(parts) > 1 else ["acq_rel", *parts], ORDERS["fence"])
         assert scope is not None

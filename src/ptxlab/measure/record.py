@@ -81,7 +81,7 @@ class Sized:
             if contender.name == name:
                 return contender
         raise KeyError(
-            f"{name!r} was not measured; there are {', '.join(contender.name for contender in self.contenders)}"
+            f"{name!r} was not measured; expected one of {', '.join(contender.name for contender in self.contenders)}"
         )
 
     def ratio(self, contender: str, to: str, *, hot: bool = False) -> float:

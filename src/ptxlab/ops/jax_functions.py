@@ -123,7 +123,7 @@ def _activation(name: str) -> Callable[[Any], Any]:
         "gelu_tanh": lambda x: nn.gelu(x, approximate=True),
     }
     if name not in functions:
-        raise ValueError(f"activation={name!r}: there are {', '.join(map(repr, functions))}")
+        raise ValueError(f"activation={name!r}: expected one of {', '.join(map(repr, functions))}")
     return functions[name]
 
 
@@ -182,7 +182,7 @@ def scaled_matmul(a: Any, b: Any, scale_a: Any, scale_b: Any, out_type: str, out
     _check_product(a, b)
     types = {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}
     if out_type not in types:
-        raise ValueError(f"out_type={out_type!r}: there are {', '.join(map(repr, types))}")
+        raise ValueError(f"out_type={out_type!r}: expected one of {', '.join(map(repr, types))}")
     made = shaped((a.shape[0], b.shape[1]), types[out_type])
     return execute("scaled_matmul", (_padded(a, -1), _padded(b, 0).T, scale_a, scale_b, out_type), made, (1,))
 

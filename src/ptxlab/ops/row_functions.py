@@ -111,7 +111,7 @@ def cross_entropy(x: Any, targets: Any, *, ignore_index: int = -100, reduction: 
     no loss; another target that is not a class gives NaN. The loss is f32. It has a gradient in torch and JAX.
     """
     if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction={reduction!r}: there are {', '.join(map(repr, REDUCTIONS))}")
+        raise ValueError(f"reduction={reduction!r}: expected one of {', '.join(map(repr, REDUCTIONS))}")
     if is_traced():
         losses, _ = _cross_entropy.operator(x, targets, ignore_index)
     elif is_jax(x.__class__):

@@ -65,7 +65,7 @@ def prepare(given: Sequence[Any], written: Sequence[Any], out_type: str) -> Call
     """Check a call, and make its launch."""
     a, b, *factors = given
     if out_type not in OUT:
-        raise ValueError(f"out_type={out_type!r}: there are {', '.join(map(repr, OUT))}")
+        raise ValueError(f"out_type={out_type!r}: expected one of {', '.join(map(repr, OUT))}")
     left, right = look(a, "a", TYPES), look(b, "b", TYPES)
     m, n, k = extents_of(left, right)
     made = empty(a, (m, n), out_type) if written[0] is None else written[0]

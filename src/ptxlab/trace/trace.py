@@ -263,7 +263,7 @@ class Trace:
         It is as the recorded threads have left it, and the asynchronous operations that they have started.
         """
         if space not in SPACES:
-            raise ValueError(f"memory({space!r}): there are {', '.join(SPACES)}")
+            raise ValueError(f"memory({space!r}): expected one of {', '.join(SPACES)}")
         key = self.key_after(step)
         if space in ("global", "const"):
             return {region.short: region.array(self._content(region.base, region.data, key))

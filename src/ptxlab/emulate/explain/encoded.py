@@ -113,7 +113,7 @@ def explain_encoded(
     (`sm_100a`). `kind`, `cta_group` and `ws` are those of the `tcgen05.mma` of an instruction descriptor.
     """
     if form is not None and form not in FORMS:
-        raise ValueError(f"form {form!r}: there are {', '.join(FORMS)}")
+        raise ValueError(f"form {form!r}: expected one of {', '.join(FORMS)}")
     if isinstance(encoded, bytes | bytearray):
         if form not in (None, "tensor-map"):
             encoded = int.from_bytes(encoded, "little")

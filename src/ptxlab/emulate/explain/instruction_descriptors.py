@@ -24,7 +24,7 @@ FORMS = {PLAIN: "cta_group::1", PAIR: "cta_group::2", STATIONARY: "ws"}
 def explain_instruction(bits: int, kind: str | None, cta_group: int | None, ws: bool, *, is_guess: bool) -> Explanation:
     """What 32 bits say to `tcgen05.mma`; without a kind, the first whose constraints they satisfy is assumed."""
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"kind {kind!r}: there are {', '.join(KINDS)}")
+        raise ValueError(f"kind {kind!r}: expected one of {', '.join(KINDS)}")
     if cta_group not in (None, 1, 2) or (ws and cta_group == 2):
         raise ValueError("there are cta_group 1 and 2, and `.ws` only with 1")
     forms = [STATIONARY] if ws else [PAIR if cta_group == 2 else PLAIN] if cta_group else [PLAIN, PAIR, STATIONARY]

@@ -25,7 +25,7 @@ EIGHT = 8
 def explain_matrix(bits: int, target: str | None) -> Explanation:
     """What 64 bits say to `wgmma` or to `tcgen05`."""
     if target is not None and target not in TARGETS:
-        raise ValueError(f"target {target!r}: there are {', '.join(TARGETS)}")
+        raise ValueError(f"target {target!r}: expected one of {', '.join(TARGETS)}")
     assumed = ""
     if target is None:
         target = "sm_100a" if bits & VERSION else "sm_90a"
@@ -121,7 +121,7 @@ def _violations(bits: int, said: Descriptor, target: str) -> Iterator[str]:
         yield "bit 52 must be 0: an LBO that is an address is only of sm_103a"
     if said.swizzle == "?":
         modes = ", ".join(map(str, TENSOR_MODES.values()))
-        yield f"the swizzle mode {bits >> 61} is reserved: there are {modes}"
+        yield f"the swizzle mode {bits >> 61} is reserved: expected one of {modes}"
     most = target_named(target).shared_memory
     if said.start >= most:
         yield f"the start address {said.start:#x} is outside of shared memory: a block has at most {most} bytes"

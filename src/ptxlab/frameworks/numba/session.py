@@ -97,7 +97,7 @@ def emulated(target: str = DEFAULT_TARGET, **options: Any) -> Iterator[Session]:
         raise ValueError(f"target={target!r}: there are sm_80, sm_90a, sm_100a, sm_120a, …")
     unknown = sorted(set(options) - OPTIONS)
     if unknown:
-        raise TypeError(f"{unknown[0]!r} is not an option of a launch: there are {', '.join(sorted(OPTIONS))}")
+        raise TypeError(f"{unknown[0]!r} is not an option of a launch: expected one of {', '.join(sorted(OPTIONS))}")
     numba_cuda("`ptxlab.numba`")
     session = Session(target, options)
     with ExitStack() as stack:

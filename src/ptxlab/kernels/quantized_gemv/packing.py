@@ -78,7 +78,7 @@ class Quantized:
     def layout(self) -> Format:
         """How the kernel reads it."""
         if self.format not in FORMATS:
-            raise ValueError(f"format={self.format!r}: there are {', '.join(map(repr, FORMATS))}")
+            raise ValueError(f"format={self.format!r}: expected one of {', '.join(map(repr, FORMATS))}")
         return FORMATS[self.format]
 
     @property
