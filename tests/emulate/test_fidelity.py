@@ -70,7 +70,7 @@ def test_names_of_gpus(name: str, gpu: str) -> None:
 
 
 def test_an_unknown_gpu_is_refused_with_the_list() -> None:
-    with pytest.raises(ValueError, match="gpu='H2000': did you mean 'H200'\\? there are V100,") as refused:
+    with pytest.raises(ValueError, match="gpu='H2000': did you mean 'H200'\\? expected one of V100,") as refused:
         multiply(gpu="H2000")
     assert all(name in str(refused.value) for name in GPUS)
 
