@@ -196,7 +196,9 @@ class _Comparison:
 
     def _apart(self, arrays: list[Array], a: Any, b: Any) -> int | None:
         """An element that is another number on the other side, more than rounding makes it; inputs are finite."""
-        if not all(np.isfinite(one.astype(np.float64)).all() for one in self._given().values()):
+        written = [array.name for array in arrays]
+        inputs = [data.astype(np.float64) for name, data in self._given().items() if name not in written]
+        if not all(np.isfinite(one).all() for one in inputs):
             return None
         wrong = np.isfinite(b) & ~np.isfinite(a)
         if isinstance(self.sides[1], Kernels):  # of a function, not all may be known
