@@ -348,7 +348,7 @@ def test_the_predicate_of_a_shuffle_is_as_it_was() -> None:
     assert not ptxlab.equal(_shuffled(), lambda x: x + np.roll(x, -1), [x, y], block=32)
 
 
-def test_a_register_that_nothing_has_written_is_not_zero() -> None:
+def test_a_register_that_nothing_has_written_is_unknown() -> None:
     x, y = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
     zero = _shuffled(
         "st.global.f32 [%rd2], %f1;", "mov.f32 %f3, 0f00000000;\n add.f32 %f1, %f1, %f3;\n st.global.f32 [%rd2], %f1;"
