@@ -16,7 +16,7 @@ PAGES = {
     "carried-dependence": (
         "A loop that is reduced over cannot be run by blocks.\n\n"
         "Its iterations add to the same number, which is in the registers of one block. Threads of a block can share "
-        "such a loop: they combine their parts by shuffles and shared memory."
+        "such a loop: they combine their parts by shuffles and shared memory. Blocks of a cluster can, too: `cluster`."
     ),
     "unknown-extent": (
         "A number of threads, a stage or an array of registers would depend on a size that is not known yet.\n\n"
