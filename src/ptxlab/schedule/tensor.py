@@ -138,9 +138,9 @@ class Operand:
         if own is None:
             return found
         part = next(p for p in self.w.state.parts[self.axis] if p.name in self.w.state.fragments)
-        size_of_group = part.weight * (self.w.state.count(part) or 1)
-        if not self.is_along and size_of_group % buffer.columns:
-            said = f"a warpgroup has {size_of_group} of `{self.axis}`, and `{buffer.stage.array}` panels of {buffer.columns}"
+        extent = part.weight * (self.w.state.count(part) or 1)
+        if not self.is_along and extent % buffer.columns:
+            said = f"a warpgroup has {extent} of `{self.axis}`, and `{buffer.stage.array}` panels of {buffer.columns}"
             self.w.state.refuse("illegal-step", said, "use a multiple of that, or a narrower swizzle")
         each = buffer.columns * size if self.is_along else buffer.size // buffer.panels * size // buffer.columns
         return found + ptx.cvt.u64.u32(own * each >> 4)
