@@ -218,3 +218,55 @@ def test_what_does_not_exist_is_refused() -> None:
         node[0].fill(ptxlab.node(2)[0].zeros(4))
     with pytest.raises(ValueError, match="a copy of 16 bytes to an array of 32"):
         node[0].copy(node[0].zeros(8), node[0].zeros(4))
+
+
+COUNT = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry count(.param .u64 x)
+{
+    .reg .b64 %x;
+    .reg .b32 %r;
+    ld.param.u64 %x, [x];
+again:
+    ld.volatile.global.u32 %r, [%x];
+    add.u32 %r, %r, 1;
+    st.volatile.global.u32 [%x], %r;
+    bra again;
+}
+"""
+
+
+def test_a_time_limit_says_where_a_rank_was() -> None:
+    node, kernel, arrays = message_passing()
+    node[1].launch(kernel, 1, 1, [*arrays, 1])
+    node[0].launch(ptxlab.parse(COUNT, "count.ptx")["count"], 1, 1, [node[0].zeros(1, np.uint32)])
+    (found,) = node.synchronize(timeout=0.3, on_error="collect").diagnostics
+    assert found.code == "timeout"
+    assert found.labels[0].span.source.name in ("count.ptx", "pass.ptx")
+
+
+SUM = """.version 8.1
+.target sm_90
+.address_size 64
+.visible .entry sum(.param .u64 x, .param .u64 result)
+{
+    .reg .b64 %x, %result;
+    .reg .f32 %f;
+    ld.param.u64 %x, [x];
+    ld.param.u64 %result, [result];
+    multimem.ld_reduce.relaxed.sys.global.add.f32 %f, [%x];
+    st.global.f32 [%result], %f;
+    ret;
+}
+"""
+
+
+def test_multicast_addresses_are_of_arrays_of_several_ranks() -> None:
+    node = ptxlab.node(3)
+    x = [device.array(np.full(1, device.rank + 1, np.float32)) for device in node]
+    result = [device.zeros(1) for device in node]
+    for device in node:
+        device.launch(ptxlab.parse(SUM, "sum.ptx")["sum"], 1, 1, [ptxlab.Multicast(x), result[device.rank]])
+    assert codes(node) == []
+    assert [one.numpy() for one in result] == [6, 6, 6]

@@ -25,10 +25,11 @@ from ptxlab.emulate.abi.structs import StructArray
 from ptxlab.emulate.explain.coverage import schedule_of
 from ptxlab.emulate.host.module_memory import EmulatedModule
 from ptxlab.emulate.host.running import Place, RunningLaunch
-from ptxlab.emulate.launch import Interrupted, compiled_for, configure
+from ptxlab.emulate.launch import Interrupted, compiled_for, configure, uncompiled
 from ptxlab.emulate.runtime.order.devices import MOST_BLOCKS, MOST_GRIDS
 from ptxlab.emulate.translate.arithmetic import arithmetic_of
 from ptxlab.emulate.translate.compile import runtime_code
+from ptxlab.native.apart import OutOfTimeError
 from ptxlab.native.checking import share
 from ptxlab.report import Diagnostic, Span
 
@@ -64,8 +65,13 @@ def run_team(grids: Sequence[TeamGrid], space: AddressSpace) -> Result:
     first = grids[0].options
     started = time.perf_counter()
     until = None if first.timeout is None else started + first.timeout
-    running = [_prepare(number, grid, space, until) for number, grid in enumerate(grids)]
+    running: list[RunningLaunch] = []
     try:
+        for number, grid in enumerate(grids):
+            try:
+                running.append(_prepare(number, grid, space, until))
+            except OutOfTimeError:
+                return Result([uncompiled(grid.emulated.module, grid.kernel, first.timeout)])
         kept = _join(running, grids)
         outcome = running[0].run(until, first.progress)
         result = Result(seconds=time.perf_counter() - started)

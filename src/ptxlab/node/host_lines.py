@@ -30,4 +30,4 @@ def host_line() -> Span | None:
 @lru_cache(maxsize=64)
 def _source_of(name: str) -> Source | None:
     lines = linecache.getlines(name)
-    return Source(Path(name).name, "".join(lines)) if lines else None
+    return Source(name, "".join(lines)) if lines else None

@@ -89,6 +89,7 @@ def _explain_late(launch: RunningLaunch) -> list[Diagnostic]:
         return []
     first = min(late, key=lambda fault: fault.get("block"))
     size, block = first.get("size"), first.get("block")
+    launch = launch.of(block)
     bytes = name_bytes(launch, address_spaces.CLUSTER_SPACE, first.get("address"), size, block)
     return [
         error(

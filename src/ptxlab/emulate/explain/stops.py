@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def explain_stop(launch: RunningLaunch, outcome: str, timeout: float | None) -> Diagnostic:
     """Where the kernel was."""
     snapshots = [snapshot for worker in launch.workers if (snapshot := snapshot_of(launch, worker)) is not None]
+    launch = launch.of(snapshots[0].number) if snapshots else launch
     reason = f"after {timeout:g} seconds" if outcome == "timeout" and timeout is not None else "by Ctrl-C"
     message = f"the kernel was stopped {reason}"
     done = f"{launch.finished.value} of {launch.total} blocks had ended"
