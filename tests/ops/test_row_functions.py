@@ -49,7 +49,7 @@ def test_the_sum_and_its_norm_in_fp8() -> None:
     x, residual, weight = (drawn(np.float32, *shape, seed=1) for shape in ((4, 80), (4, 80), (80,)))
     x[1] = residual[1] = 0
     x[2, 5] = np.nan
-    found, summed, scales = rms_norm(x, weight, residual=residual, quantise="row")
+    found, summed, scales = rms_norm(x, weight, residual=residual, quantize="row")
     assert np.array_equal(summed, x + residual, equal_nan=True)
     normal = exact_norm(summed) * weight
     for row in (0, 3):
@@ -62,7 +62,7 @@ def test_the_sum_and_its_norm_in_fp8() -> None:
 
 def test_one_scale_for_all_rows() -> None:
     x, weight = drawn(np.float32, 2, 64), np.ones(64, np.float32)
-    found = rms_norm(x, weight, quantise=np.array([0.002], np.float32))
+    found = rms_norm(x, weight, quantize=np.array([0.002], np.float32))
     wanted = np.clip(exact_norm(x) / 0.002, -448, 448).astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
     close = found.astype(float) == wanted.astype(float)
     assert close.mean() > 0.98  # a number in the middle of two may go to either
@@ -101,7 +101,7 @@ def test_arrays_without_elements() -> None:
     assert softmax(np.empty((0, 5), np.float32)).shape == (0, 5)
     assert softmax(np.empty((2, 0), np.float32)).shape == (2, 0)
     assert layer_norm(np.empty((0, 5), np.float32), weight, weight).shape == (0, 5)
-    assert [one.shape for one in rms_norm(np.empty((0, 5), np.float32), weight, quantise="row")] == [(0, 5), (0,)]
+    assert [one.shape for one in rms_norm(np.empty((0, 5), np.float32), weight, quantize="row")] == [(0, 5), (0,)]
     assert cross_entropy(np.empty((0, 5), np.float32), np.empty(0, np.int64), reduction="sum") == 0
 
 
@@ -119,8 +119,8 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda: rms_norm(X, X[0].astype(np.float16)), "`weight` is of type float16, and must be of float32"),
     (lambda: rms_norm(X, X[0] + 0, out=X, residual=X), "`out` overlaps `residual`"),
     (lambda: rms_norm(X, X[0] + 0, residual=X[:2]), "`residual` is 2 by 6, and must be 4 by 6, as `x` is"),
-    (lambda: rms_norm(X, X[0] + 0, quantise="column"), 'quantise=.column.: it is "row"'),
-    (lambda: rms_norm(X, X[0] + 0, quantise=X[0]), "`quantise` is an array of more than one number"),
+    (lambda: rms_norm(X, X[0] + 0, quantize="column"), 'quantize=.column.: it is "row"'),
+    (lambda: rms_norm(X, X[0] + 0, quantize=X[0]), "`quantize` is an array of more than one number"),
     (lambda: cross_entropy(X, np.zeros(3, np.int64)), "`targets` is 3 long, and must be 4 long: one for each row"),
     (lambda: cross_entropy(X, np.zeros(4, np.float32)), "`targets` has elements of type float32"),
     (lambda: cross_entropy(X, np.zeros(4, np.int64), reduction="all"), "reduction='all'"),

@@ -176,7 +176,7 @@ def test_what_has_no_gradient_says_so_in_a_transform() -> None:
         torch.func.grad(gradient)(x)
     weight = torch.ones(64)
     with pytest.raises(ValueError, match="`quantised_rms_norm` has no gradient"):
-        torch.func.grad(lambda x: rms_norm(x, weight, quantise="row")[1].sum())(x)
+        torch.func.grad(lambda x: rms_norm(x, weight, quantize="row")[1].sum())(x)
 
 
 def test_tensors_without_memory_have_results_without_memory() -> None:

@@ -11,7 +11,7 @@ from ptxlab.measure import Launch
 from tests.ops.unusual_input import unusual, usual
 from tests.tools import compare_with_file
 
-WORDS = ("`", "arrays are", "queries", "rows of the result", "quantise=")
+WORDS = ("`", "arrays are", "queries", "rows of the result", "quantize=")
 
 
 def test_every_call_is_refused_in_words_or_accepted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ def usual() -> dict[str, Usual]:
             kernels.rms_norm, {"x": x, "weight": w, "residual": x + 1}, {}, ((8, 64), BF16)
         ),
         "rms_norm to 8 bits": Usual(
-            kernels.rms_norm, {"x": x, "weight": w, "quantise": one}, {}, ((8, 64), E4M3)
+            kernels.rms_norm, {"x": x, "weight": w, "quantize": one}, {}, ((8, 64), E4M3)
         ),
         "cross_entropy": Usual(
             kernels.cross_entropy, {"x": x, "targets": np.arange(8)}, {"reduction": "none"}

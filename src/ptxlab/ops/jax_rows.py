@@ -75,16 +75,16 @@ def _of_rms_norm(x: Any, weight: Any, eps: float, change: Any) -> tuple[Any, Any
     return found.astype(x.dtype), _over_rows(given * normal, weight)
 
 
-def quantised_rms_norm(x: Any, weight: Any, eps: float, residual: Any, quantise: Any) -> Any:
-    """`ptxlab.kernels.rms_norm` with `quantise`, which has no gradient."""
-    by_row = is_by_row(quantise)
+def quantised_rms_norm(x: Any, weight: Any, eps: float, residual: Any, quantize: Any) -> Any:
+    """`ptxlab.kernels.rms_norm` with `quantize`, which has no gradient."""
+    by_row = is_by_row(quantize)
     nothing = shaped((0,), "float32")
     results = [
         shaped(x.shape, "float8_e4m3fn"),
         nothing if residual is None else _like(x),
         shaped(x.shape[:-1], "float32") if by_row else nothing,
     ]
-    made, *others = execute("quantised_rms_norm", (x, weight, eps, residual, None if by_row else quantise), results)
+    made, *others = execute("quantised_rms_norm", (x, weight, eps, residual, None if by_row else quantize), results)
     wanted = [one for one, form in zip(others, results[1:], strict=True) if form is not nothing]
     return (made, *wanted) if wanted else made
 

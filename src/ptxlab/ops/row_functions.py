@@ -54,20 +54,20 @@ def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5, out: Any
 
 
 def rms_norm(
-    x: Any, weight: Any, eps: float = 1e-6, *, residual: Any = None, quantise: Any = None, out: Any = None
+    x: Any, weight: Any, eps: float = 1e-6, *, residual: Any = None, quantize: Any = None, out: Any = None
 ) -> Any:
     """x / √(mean of squares + eps) · weight over the last dimension, of which `weight` is a vector.
 
-    With a `residual`, x + residual takes the place of x, and is the second result. `quantise="row"` makes the first
+    With a `residual`, x + residual takes the place of x, and is the second result. `quantize="row"` makes the first
     result e4m3, divided by a scale for each row, its largest magnitude / 448; these scales are the last result. With
-    `quantise` an array of one f32, that is the scale of all rows, and what is too large becomes ±448. The first result
-    is a new array or `out`, which may be `x` unless it is e4m3. Without `quantise` it has a gradient in torch.
+    `quantize` an array of one f32, that is the scale of all rows, and what is too large becomes ±448. The first result
+    is a new array or `out`, which may be `x` unless it is e4m3. Without `quantize` it has a gradient in torch.
     """
     as_operator = out is None and is_traced()
     if not as_operator and is_jax(x.__class__):
-        return _norm_of_jax(x, weight, eps, residual, quantise, out)
-    if quantise is not None:
-        return _quantised_norm(x, weight, eps, residual, quantise, out)
+        return _norm_of_jax(x, weight, eps, residual, quantize, out)
+    if quantize is not None:
+        return _quantised_norm(x, weight, eps, residual, quantize, out)
     if residual is None:
         if as_operator:
             return _rms_norm.operator(x, weight, eps)
@@ -79,20 +79,20 @@ def rms_norm(
     return _add_rms_norm.operator.differentiate(x, residual, weight, eps) if found is None else tuple(found)
 
 
-def _norm_of_jax(x: Any, weight: Array, eps: float, residual: Array | None, quantise: Array | str, out: Any) -> Any:
+def _norm_of_jax(x: Any, weight: Array, eps: float, residual: Array | None, quantize: Array | str, out: Any) -> Any:
     refuse_out(out)
-    if quantise is not None:
-        return jax_rows.quantised_rms_norm(x, weight, eps, residual, quantise)
+    if quantize is not None:
+        return jax_rows.quantised_rms_norm(x, weight, eps, residual, quantize)
     if residual is None:
         return jax_rows.rms_norm(eps)(x, weight)
     return jax_rows.add_rms_norm(eps)(x, residual, weight)
 
 
 def _quantised_norm(
-    x: Array, weight: Array, eps: float, residual: Array | None, quantise: Array | str, out: Any
+    x: Array, weight: Array, eps: float, residual: Array | None, quantize: Array | str, out: Any
 ) -> Any:
-    by_row = kernels.is_by_row(quantise)
-    scale = None if by_row else quantise
+    by_row = kernels.is_by_row(quantize)
+    scale = None if by_row else quantize
     if out is None and is_traced():
         found = _quantised.operator(x, weight, eps, residual, scale)
     else:

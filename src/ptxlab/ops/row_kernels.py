@@ -99,7 +99,7 @@ def _check_quantised(x: Matrix, weight: Matrix, residual: Matrix | None, scale: 
     if residual is not None:
         require("residual", residual, x.shape, x.type, ", as `x` is")
     if scale is not None and math.prod(scale.shape) != 1:
-        raise ValueError("`quantise` is an array of more than one number: the scale of all rows is one")
+        raise ValueError("`quantize` is an array of more than one number: the scale of all rows is one")
 
 
 def _quantised_forms(x: Matrix, weight: Matrix, residual: Matrix | None, scale: Matrix | None, _: float) -> list[Form]:
@@ -123,7 +123,7 @@ def _quantised(
 
 
 QUANTISED_RMS_NORM = Declaration(
-    {"x": _X, "weight": _WEIGHT, "residual": _RESIDUAL, "quantise": Argument(("f32",), 5)},
+    {"x": _X, "weight": _WEIGHT, "residual": _RESIDUAL, "quantize": Argument(("f32",), 5)},
     {"out": Argument(("e4m3",), 2), "the sum": _SUM, "the scales": Argument(("f32",), 5)},
     _check_quantised,
     _quantised_forms,
@@ -189,8 +189,8 @@ CROSS_ENTROPY_GRADIENT = Declaration(
 )
 
 
-def is_by_row(quantise: Array | str) -> bool:
-    """Whether each row of the quantised norm has a scale of its own; else `quantise` is the scale of all of them."""
-    if isinstance(quantise, str) and quantise != "row":
-        raise ValueError(f'quantise={quantise!r}: it is "row", or an array of one float32, the scale')
-    return isinstance(quantise, str)
+def is_by_row(quantize: Array | str) -> bool:
+    """Whether each row of the quantised norm has a scale of its own; else `quantize` is the scale of all of them."""
+    if isinstance(quantize, str) and quantize != "row":
+        raise ValueError(f'quantize={quantize!r}: it is "row", or an array of one float32, the scale')
+    return isinstance(quantize, str)
