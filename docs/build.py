@@ -21,6 +21,7 @@ from ptxlab.isa.table import CHAPTERS, forms
 from ptxlab.measure import Record
 from ptxlab.measure.page import as_page
 from ptxlab.measure.table import as_markdown
+from ptxlab.report.diagnostic import current_code
 from ptxlab.report.times import seconds
 
 HERE = Path(__file__).parent
@@ -158,7 +159,10 @@ def beside_sanitizer(path: Path = SANITIZER) -> str:
              "collectives that rely on lockstep": "unordered-collective"}  # fmt: skip
     wrong, right = ([one for one in kernels if bool(one["emulator"]) is is_wrong] for is_wrong in (True, False))
     lines = ["| kernels with | there are | ptxlab reports | compute-sanitizer reports |", "|---|---:|---:|---:|"]
-    lines += [row(title, [one for one in wrong if code in one["emulator"]]) for title, code in codes.items()]
+    lines += [
+        row(title, [one for one in wrong if code in map(current_code, one["emulator"])])
+        for title, code in codes.items()
+    ]
     lines += [row("any mistake", wrong), row("none: a report is false", right)]
     return "\n".join([*lines, ""])
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.doc_pages import DOCS, run_page
 
-RUN = ["cuda.md", "draw.md", "equal.md", "functions.md", "own-kernel.md", "verify.md"]
+RUN = ["cuda.md", "draw.md", "equal.md", "functions.md", "node.md", "own-kernel.md", "verify.md"]
 SLOW = ["cuda.md", "equal.md", "own-kernel.md"]
 ELSEWHERE = {
     "add-an-instruction.md": "isa/test_add_an_instruction.py",

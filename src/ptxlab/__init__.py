@@ -13,8 +13,6 @@ import sys
 import time
 from types import ModuleType
 
-from ptxlab import services
-
 # As in `typing`, which takes longer to load than all of this; not written as `False`, which editors would believe.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,14 +88,14 @@ _HOME = {
     "verify": "ptxlab.verify",
 }
 
-# What layers ask of those above them.
-services.register(
-    launch="ptxlab.launch",
-    schedule_pages="ptxlab.schedule.pages",
-    trace="ptxlab.trace",
-    variables="ptxlab.variables",
-    widget="ptxlab.lab.widget",
-)
+# What layers ask of those above them, by `ptxlab.services`.
+SERVICES = {
+    "launch": "ptxlab.launch",
+    "schedule_pages": "ptxlab.schedule.pages",
+    "trace": "ptxlab.trace",
+    "variables": "ptxlab.variables",
+    "widget": "ptxlab.lab.widget",
+}
 
 _MODULES = {
     "cute": "ptxlab.frameworks.cute",

@@ -7,7 +7,7 @@ a reason, or on an error, it has no effect.
 import re
 
 from ptxlab.report import Diagnostic
-from ptxlab.report.codes import current_code
+from ptxlab.report.diagnostic import current_code
 
 _ALLOW = re.compile(r"ptxlab:\s*allow\s+([a-z-]+)[\s,:;]+\S")
 

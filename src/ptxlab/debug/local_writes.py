@@ -24,4 +24,4 @@ def changes_register(text: str, register: str) -> bool:
     """Whether a function of PTX writes a register otherwise than once, from a parameter."""
     name = re.escape(register)
     written = re.findall(rf"^\s*(?:@!?%\w+\s+)?([\w.:]+)\s+(?:\{{[^}}]*)?{name}\b", text, re.MULTILINE)
-    return [one.startswith("ld.param") for one in written] != [True]
+    return ["param" in one.split(".") for one in written] != [True]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ptxlab.device.record import Record
 from ptxlab.isa.gpus import gpu_named
-from ptxlab.report.codes import current_code
+from ptxlab.report.diagnostic import current_code
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

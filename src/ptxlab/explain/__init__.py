@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from ptxlab.explain.instructions import explain_forms, find_forms, form_as_dict, what_is_unknown
 from ptxlab.explain.pages import page_of, pages, summary_of
 from ptxlab.explain.words import explain_word, known_words
-from ptxlab.report.codes import current_code
+from ptxlab.report.diagnostic import current_code
 
 if TYPE_CHECKING:
     from ptxlab.emulate.explain.encoded import Explanation

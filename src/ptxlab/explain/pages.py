@@ -7,8 +7,7 @@ from importlib import import_module
 from inspect import cleandoc
 from typing import TYPE_CHECKING
 
-from ptxlab.report.codes import current_code
-from ptxlab.services import service
+from ptxlab.report.diagnostic import current_code
 
 if TYPE_CHECKING:
     from ptxlab.toolchain import Advisory
@@ -57,6 +56,8 @@ def _sources() -> Iterator[dict[str, str]]:
     yield of_emulator()
     for package in ("programs", "gpu", "syntax", "litmus", "toolchain", "author", "estimate", "measure"):
         yield import_module(f"ptxlab.{package}.pages").PAGES
+    from ptxlab.services import service
+
     yield service("schedule_pages").PAGES
     from ptxlab.toolchain import ADVISORIES
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ptxlab.report import KernelError, PtxError
-from ptxlab.services import service
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -89,7 +88,7 @@ class Launchable:
         del given["self"], given["args"]
         __tracebackhide__ = True  # a traceback ends at the line of the user, in pytest and in IPython
         try:
-            return self._launch(args, service("launch").LaunchOptions.of(given))
+            return self._launch(args, _launching().LaunchOptions.of(given))
         except (KernelError, PtxError) as wrong:  # the diagnostics say it all; where we found them says nothing
             raise wrong.with_traceback(None) from wrong.__cause__
 
@@ -99,5 +98,12 @@ class Launchable:
 
 def launch(kernel: Launchable, args: Sequence[Any], options: LaunchOptions) -> Result:
     """Run a kernel in PTX."""
-    result: Result = service("launch").launch(kernel, args, options)
+    result: Result = _launching().launch(kernel, args, options)
     return result
+
+
+def _launching() -> Any:
+    """What runs kernels."""
+    from ptxlab.services import service  # by what asks for it alone: this module is loaded by every command
+
+    return service("launch")

@@ -11,7 +11,6 @@ from ptxlab.ir.node import Node
 from ptxlab.ir.spans import Range, guard_range, modifier_range, opcode_range, operand_ranges, without_comments
 from ptxlab.ir.statements import Comment, Instruction
 from ptxlab.report import Source, Span
-from ptxlab.services import service
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -134,7 +133,7 @@ class Module(Node):
         `value` is an array of the declared type and shape, numbers, or bytes. Compilers declare arrays of C as bytes
         (`.b8`), which take an array of any type that has as many; or say what numbers are to become by `dtype`.
         """
-        service("variables").set(self, name, value, dtype)
+        _variables().set(self, name, value, dtype)
 
     def get(self, name: str, dtype: Any = None, device: str = "auto") -> ndarray[Any, Any]:
         """A copy of a variable, with the declared type and shape; what was declared as bytes may have another `dtype`.
@@ -142,12 +141,12 @@ class Module(Node):
         Every device has variables of its own. "auto" reads those where a kernel of the module ran last, "cpu" the
         emulator's, "cuda" (or "cuda:1") a GPU's. Before the first launch there, they are what `set` gave, or the PTX.
         """
-        found: ndarray[Any, Any] = service("variables").get(self, name, dtype, device)
+        found: ndarray[Any, Any] = _variables().get(self, name, dtype, device)
         return found
 
     def inherit(self, other: Module) -> None:
         """Have variables start with what `set` gave to those of another module: of the same program, before it grew."""
-        service("variables").inherit(self, other)
+        _variables().inherit(self, other)
 
     def span_of(self, range: Range | None) -> Span | None:
         """The span of a range of offsets."""
@@ -198,3 +197,10 @@ class Module(Node):
         assert self.source is not None
         assert instruction.start is not None
         return Span(self.source, instruction.start + range[0], instruction.start + range[1])
+
+
+def _variables() -> Any:
+    """What reads and writes variables on devices."""
+    from ptxlab.services import service  # by what asks for it alone: this module is loaded by every command
+
+    return service("variables")

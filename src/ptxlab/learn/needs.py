@@ -69,7 +69,7 @@ def keeps_at_least(limit: int, why: str) -> Need:
     """MMAs of tcgen05 may take at least this many bytes of A from the collector buffer instead of from memory."""
 
     def kept(counted: Counters) -> int:
-        return int(counted["mmas"].get("tcgen05", {}).get("collector_bytes", 0))
+        return sum(int(of_kind.get("collector_bytes", 0)) for of_kind in counted["mmas"].values())
 
     return Need(
         lambda counted: kept(counted) >= limit,

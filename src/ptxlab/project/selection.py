@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from ptxlab.report.codes import current_code
+from ptxlab.report.diagnostic import current_code
 from ptxlab.report.nearest import nearest
 
 _SPECIAL = frozenset("*?[")

@@ -14,6 +14,17 @@ from ptxlab.report.source import Span
 
 Level = Literal["error", "warning", "note"]
 
+_RENAMED = {"reinitialised-mbarrier": "reinitialized-mbarrier", "uninitialised-read": "uninitialized-read"}
+
+
+def current_code(code: str) -> str:
+    """A code as it is spelled today: the spelling before is accepted wherever a user names one.
+
+    >>> current_code("uninitialised-read")
+    'uninitialized-read'
+    """
+    return _RENAMED.get(code, code)
+
 
 @dataclass(frozen=True, slots=True)
 class Label:

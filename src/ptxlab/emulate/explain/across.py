@@ -130,12 +130,10 @@ def _narrow(race: Race) -> list[str]:
 
 def _narrow_instructions(launch: RunningLaunch) -> Iterator[int]:
     """The strong accesses and fences of a kernel whose scope is narrower than `.sys` and wider than a block."""
-    for number, (_, instruction) in enumerate(launch.compiled.instructions):
+    for number in range(len(launch.compiled.instructions)):
         effects = launch.compiled.effects(number)
-        orders = [access.order for access in effects.accesses]
-        is_access = any(order.endswith((".gpu", ".cluster")) for order in orders)
-        is_fence = not orders and effects.synchronizes and "gpu" in instruction.opcode.modifiers
-        if is_access or is_fence or instruction.opcode.text == "membar.gl":
+        is_access = any(access.order.endswith((".gpu", ".cluster")) for access in effects.accesses)
+        if is_access or any(fence.endswith(".gpu") for fence in effects.fences):
             yield number
 
 

@@ -62,7 +62,7 @@ def all_reduce(group: Group, x: Sequence[Array], result: Sequence[Array], varian
     """The sum of the arrays of all ranks, for each of them; `variant` is "one_shot" or "two_shot"."""
     count = _elements(group, x, result, 1, 1)
     if variant not in VARIANTS:
-        raise ValueError(f"variant={variant!r}: there are {' and '.join(VARIANTS)}")
+        raise ValueError(f"variant={variant!r}: expected one of {', '.join(VARIANTS)}")
     if variant == "one_shot":
         group.launch(kernel.all_reduce_one_shot, 2, count, [x], result)
         return
