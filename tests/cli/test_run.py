@@ -383,7 +383,7 @@ def test_the_report_says_whose_arithmetic_it_is(tmp_path: Path) -> None:
     assert (found["gpu"], found["contract"], found["modelled"]) == ("A100", "none", {})
     refused = run(tmp_path / "saxpy.ptx", *LAUNCH, "--gpu", "H2000")
     assert refused.exit_code == 2
-    assert "did you mean 'H200'? there are V100, T4, A100" in refused.stderr
+    assert "did you mean 'H200'? expected one of V100, T4, A100" in refused.stderr
 
 
 def test_profile_shows_the_lines_that_cost_most(tmp_path: Path) -> None:

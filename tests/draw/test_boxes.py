@@ -209,7 +209,7 @@ def test_the_command_line() -> None:
         ("box 8x64 --at 3", "the tensor has 2 dimensions"),
         ("box 8x64 --at 0,3", "a box that starts at byte 6 of a tensor row, not a multiple of 16"),
         ("box 0x64", "at least one element"),
-        ("box 8x64 --type f17", "type 'f17': there are u8"),
+        ("box 8x64 --type f17", "type 'f17': expected one of u8"),
         ("box 8x63 --type e2m1", "is not a number of bytes"),
         ("box 8x64 --swizzle 16B", "swizzle='16B'"),
         ("box 2x64 --rows 1,2,3,4", "by a map with a box of one row"),

@@ -85,7 +85,7 @@ def test_each_piece_of_a_tile_is_where_both_panels_say() -> None:
     ("extent", "options", "wanted"),
     [
         ((8, 4), {}, "a row of 4 f16 has 8 bytes"),
-        ((8, 64), {"swizzle": "16B"}, "there are 32B, 64B, 128B"),
+        ((8, 64), {"swizzle": "16B"}, "expected one of 32B, 64B, 128B"),
         ((8, 64), {"type": "f17"}, "type 'f17'"),
         ((8, 64), {"pitch": 32}, "rows 64 bytes apart: at least 128"),
         ((0, 64), {}, "can be drawn"),

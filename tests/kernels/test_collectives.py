@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_refused() -> None:
     x = [device.zeros(9) for device in node]
     with pytest.raises(ValueError, match="9 elements: a multiple of the 2 ranks"):
         all_reduce(group, x, [device.zeros(9) for device in node], "two_shot")
-    with pytest.raises(ValueError, match="there are one_shot and two_shot"):
+    with pytest.raises(ValueError, match="expected one of one_shot, two_shot"):
         all_reduce(group, x, x, "ring")
     with pytest.raises(ValueError, match="rank 0: 9 elements and 9 for the result; expected 9 and 18"):
         all_gather(group, x, x)

@@ -66,7 +66,7 @@ __global__ void sum_of_some(int* x, int count, bool is_early) {
     if (is_early && threadIdx.x >= count) return;
     tile[threadIdx.x] = threadIdx.x < count ? x[threadIdx.x] : 0;
     __syncthreads();
-    x[threadIdx.x] = tile[n - 1 - threadIdx.x];  // expect early_return: uninitialised-read
+    x[threadIdx.x] = tile[n - 1 - threadIdx.x];  // expect early_return: uninitialized-read
 }
 
 static int* device() {

@@ -65,7 +65,7 @@ EXERCISE = Exercise(
     needs=(reads_at_most(2 * 64 * 64 * 4 * 4, "each block needs each number of its tiles once"),),
     advice={
         "data-race": "Two barriers: one when both tiles are whole, one when all threads have read them.",
-        "uninitialised-read": "A tile is read before it is whole: where is the barrier?",
+        "uninitialized-read": "A tile is read before it is whole: where is the barrier?",
         "barrier-divergence": "All threads of the block have to reach both barriers.",
         "out-of-bounds": "A tile has 16 rows of 64 bytes. Do the addresses start again for each tile?",
         "wrong-values": "Do `%a_from` and `%b_from` start at the first number of the tile again, for each tile?",

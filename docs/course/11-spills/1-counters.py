@@ -34,7 +34,7 @@ EXERCISE = Exercise(
     ),
     needs=(avoids_space("local", "four values with names of their own are four registers"),),
     advice={
-        "uninitialised-read": "Each counter has to start at 0.",
+        "uninitialized-read": "Each counter has to start at 0.",
         "unwritten-register": "Each counter has to start at 0: `mov.u32 %c1, 0;`",
         "out-of-bounds": "A thread has sixteen bytes of y.",
         "wrong-values": "The four counters of a thread add up to 16: do yours?",

@@ -53,7 +53,7 @@ EXERCISE = Exercise(
     ),
     advice={
         "mismatched-descriptor": "The finding says where the matrix continues, and where a copy wrote.",
-        "uninitialised-read": "The descriptor reads bytes that no copy has written.",
+        "uninitialized-read": "The descriptor reads bytes that no copy has written.",
         "out-of-bounds": "b_tile has 4,096 numbers.",
     },
     language="python",

@@ -45,7 +45,7 @@ EXERCISE = Exercise(
         "`with ptx.when(warp < 4):`, or no condition at all.",
     ),
     advice={
-        "uninitialised-read": "The lane that is named belongs to a sub-partition that no warp has stored to.",
+        "uninitialized-read": "The lane that is named belongs to a sub-partition that no warp has stored to.",
         "unequal-scale-factors": "All sub-partitions need the same factors.",
         "wrong-values": "Which rows are wrong? A row is computed with the factors of its own sub-partition.",
     },

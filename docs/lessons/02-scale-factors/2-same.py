@@ -26,7 +26,7 @@ EXERCISE = Exercise(
     ),
     advice={
         "unequal-scale-factors": "The note shows two lanes that should be equal, and are not.",
-        "uninitialised-read": "All four warps have to store.",
+        "uninitialized-read": "All four warps have to store.",
         "wrong-values": "Whose factors are in column 1 of lane 0?",
     },
     language="python",

@@ -39,7 +39,7 @@ EXERCISE = Exercise(
     advice={
         "unchanged-tensor-map": "For which tiles of a group is the address another one than before?",
         "wrong-values": "Each group has its own address: is the map made for the first tile of each?",
-        "uninitialised-read": "The map has to be made before the first copy.",
+        "uninitialized-read": "The map has to be made before the first copy.",
     },
     language="python",
 )
