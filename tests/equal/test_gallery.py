@@ -50,6 +50,7 @@ PAIRS = [
 ]  # fmt: skip
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("name", "size", "a", "b", "level"), PAIRS)
 def test_right_pairs(name: str, size: dict[str, Any], a: str, b: str, level: str) -> None:
     gallery = Gallery(name, size)
@@ -74,6 +75,7 @@ PLANTED = [
 ]
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("name", "size", "variant", "change"), PLANTED)
 def test_planted_mistakes(name: str, size: dict[str, Any], variant: str, change: tuple[str, str]) -> None:
     entry = import_module(f"ptxlab.kernels.{name}").entry

@@ -9,7 +9,7 @@ from tests.fuzz.inputs.__main__ import main
 from tests.fuzz.inputs.workers import examine, lacking, make
 
 FOUND = Path(__file__).parent / "found_inputs"
-COUNTS = {"traces": 6, "editor": 2, "debugger": 3, "tensor_maps": 3, "run_lines": 3}  # 40 of others
+COUNTS = {"traces": 3, "editor": 2, "debugger": 3, "tensor_maps": 3, "run_lines": 3}  # 40 of others
 
 
 def is_missing(kind: str) -> str:

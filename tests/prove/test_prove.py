@@ -35,15 +35,17 @@ def kernel(body: str, parameters: str = ".param .u64 x, .param .u32 n", directiv
 
 ROW = {"rows": 3, "columns": 70, "type": "f32"}
 BULK = pytest.mark.bulk
+# How many rows a block has is not guessed from the example, so that the grid may be too large for the arrays.
+OPEN = [BULK, pytest.mark.xfail(strict=True, reason="rows that share a block are not followed to the lengths")]
 GALLERY = [
     ("vector_addition", {"n": 1000}, "one element a thread"),
-    ("vector_addition", {"n": 3000}, "four elements a thread"),
+    pytest.param("vector_addition", {"n": 3000}, "four elements a thread", marks=BULK),
     ("softmax", ROW, "plain"),
     ("rms_norm", ROW, "plain"),
     pytest.param("layer_norm", ROW, "plain", marks=BULK),
-    pytest.param("softmax", ROW, "read once", marks=BULK),
-    pytest.param("rms_norm", ROW, "read once", marks=BULK),
-    pytest.param("layer_norm", ROW, "read once", marks=BULK),
+    pytest.param("softmax", ROW, "read once", marks=OPEN),
+    pytest.param("rms_norm", ROW, "read once", marks=OPEN),
+    pytest.param("layer_norm", ROW, "read once", marks=OPEN),
     pytest.param("transpose", {"rows": 33, "columns": 70, "type": "f32"}, "elements", marks=BULK),
 ]
 
@@ -265,6 +267,7 @@ MUTANTS = [
 
 
 @needs_solver
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("text", "change"), MUTANTS)
 def test_no_mutant_is_proved(text: str, change: tuple[str, str]) -> None:
     assert change[0] in text
@@ -287,6 +290,7 @@ UNKNOWN = [
 
 
 @needs_solver
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize(("body", "reason"), UNKNOWN)
 def test_what_is_not_followed_is_said(body: str, reason: str) -> None:
     found = ptxlab.prove(kernel(body), assume=["len(x) == 64", "grid.x == 1"], replays=False)

@@ -16,6 +16,7 @@ CHEATS = {**{name: (".ptx", *one) for name, one in IN_PTX.items()},
 MORE = ("kept by Python", "no kernel", "own stream", "exit")  # a process for each takes a second
 
 
+@pytest.mark.bulk(one_in=2)
 @pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.bulk) if one in MORE else one for one in CHEATS])
 def test_cheat(name: str, tmp_path: Path) -> None:
     suffix, code, cheat, twin = CHEATS[name]
