@@ -87,6 +87,11 @@ def attention(q: Any, k: Any, v: Any, *_: Any) -> Results:
     return {3: softmax(q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])) @ v}
 
 
+def attention_of_columns(q: Any, k: Any, v: Any, *_: Any) -> Results:
+    """V is stored by columns: a row has one element of each key."""
+    return attention(q, k, v.reshape(*v.shape[:-2], v.shape[-1], v.shape[-2]).swapaxes(-1, -2))
+
+
 def scanned(x: Any) -> Any:
     """Sums of all elements up to each, along the last axis."""
     return x @ np.triu(np.ones((x.shape[-1],) * 2, np.float32))
@@ -268,10 +273,11 @@ def flash(
     block: int = 128,
     length: int = 64,
     rows: int = 64,
+    reference: Callable[..., Results] = attention,
 ) -> Stranger:
     """Attention of one head; a block has so many rows of Q."""
     return leet(f"flash-attn/mma/{file}", f"{entry}<64, 16, 8, 16, {tiles}, {more}>", (length // rows, 1), block,
-                [*(h(1, 1, length, 64) for _ in range(4)), length, 1], attention, shared=65536)  # fmt: skip
+                [*(h(1, 1, length, 64) for _ in range(4)), length, 1], reference, shared=65536)  # fmt: skip
 
 
 def norm_of(entry: str, width: int, K: int = 64) -> Stranger:
@@ -317,7 +323,7 @@ LEETCUDA = [
           "1, 1, 8, 8, 8"),
     flash("others/flash_attn_mma_share_qkv_Os2g", "flash_attn_mma_stages_split_q_shared_qkv_Os2g_kernel", "1, 8, 8, 8"),
     flash("swizzle/flash_attn_mma_share_kv_swizzle_qkv", "flash_attn_mma_stages_split_q_shared_kv_swizzle_qkv_kernel",
-          "1, 1, 0, 0, 0", "8, 1, 8, 1, 1, 8, 1, 8", 256, 128, 128),
+          "1, 1, 0, 0, 0", "8, 1, 8, 1, 1, 8, 1, 8", 256, 128, 128, attention_of_columns),
     flash("swizzle/flash_attn_mma_tiling_qk_swizzle_q", "flash_attn_mma_stages_split_q_tiling_qk_swizzle_q_kernel",
           "1, 1, 0, 8, 8"),
     flash("swizzle/flash_attn_mma_tiling_qk_swizzle_qk", "flash_attn_mma_stages_split_q_tiling_qk_swizzle_qk_kernel",
