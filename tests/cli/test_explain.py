@@ -51,6 +51,7 @@ def test_each_code_that_ptxas_is_read_as_has_a_page() -> None:
     assert {code for code, _ in PTXAS_CODES} <= set(pages())
 
 
+@pytest.mark.bulk(one_in=3)
 @pytest.mark.parametrize("code", sorted(pages()))
 def test_each_page_is_shown(code: str) -> None:
     result = run("explain", code)
