@@ -69,7 +69,7 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
     try:
         report = json.loads(asked.stdout[asked.stdout.index('{\n  "status"') :])
     except ValueError:
-        return {**row, "passed": False, "problem": (asked.stdout + asked.stderr).strip()[-600:]}
+        return {**row, "passed": False, "problem": _end_of(asked.stdout + asked.stderr, root)}
     row["status"] = report["status"]
     row["launches"] = sum(kernel["launches"] for kernel in report["kernels"].values())
     row |= {"skipped_launches": report["skipped_launches"]} if report["skipped_launches"] else {}
@@ -90,8 +90,13 @@ def run(one: Stranger, root: Path, is_drawn: bool = False) -> dict[str, Any]:
     if any(text.startswith(_STOPPED) for text in row["findings"]):
         row["passed"] = False  # a kernel was stopped, which the program may not notice
     if not row["passed"]:
-        row["problem"] = said.strip()[-600:]
+        row["problem"] = _end_of(said, root)
     return row
+
+
+def _end_of(said: str, root: Path) -> str:
+    """The last of what a program said, with its files as the list has them: not where they are on this machine."""
+    return said.replace(f"{root.resolve()}/", "").strip()[-600:]
 
 
 def _limit() -> None:
