@@ -209,6 +209,7 @@ def test_bounds_can_be_assumed() -> None:
     found = ptxlab.prove(kernel(body), assume="grid.x == 1", bounds=False)
     assert found.level == "proved", str(found)
     assert "accesses are in bounds of their array or variable" in found.assumptions
+    assert "out of bounds" not in str(found)
     assert ptxlab.prove(kernel(body), bounds=False, replays=False).level == "not-proved"  # blocks race
 
 

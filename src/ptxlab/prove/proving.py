@@ -272,7 +272,7 @@ class _Proving:
         kinds = [one.kind for one in proof.obligations if one.status == PROVED] if proof else []
         return Verdict(
             level, self.kernel.title, self._assumptions(), gaps, counterexample, self.outline, count(kinds),
-            monotonic() - self.start,
+            monotonic() - self.start, self.bounds,
         )  # fmt: skip
 
     def _assumptions(self) -> list[str]:

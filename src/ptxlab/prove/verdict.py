@@ -9,7 +9,7 @@ from typing import Any
 
 from ptxlab.report import Diagnostic
 
-SHOWN = "no access out of bounds or misaligned, no data race, and every barrier is reached by all threads of the block"
+ORDERED = "no data race, and every barrier is reached by all threads of the block"
 PROVED, REFUTED, OPEN = "proved", "counterexample", "not-proved"
 
 
@@ -65,6 +65,8 @@ class Verdict:
     counts: dict[str, int] | None = None
     """How many obligations of each kind were discharged."""
     seconds: float = 0.0
+    bounds: bool = True
+    """Whether accesses were shown to be in bounds; they are assumed to be otherwise."""
 
     def __bool__(self) -> bool:
         return self.level == PROVED
@@ -72,7 +74,8 @@ class Verdict:
     def __str__(self) -> str:
         lines = []
         if self.level == PROVED:
-            lines.append(f"`{self.kernel}` is proved: {SHOWN}")
+            accesses = "no access out of bounds or misaligned" if self.bounds else "no misaligned access"
+            lines.append(f"`{self.kernel}` is proved: {accesses}, {ORDERED}")
         elif self.level == REFUTED:
             assert self.counterexample is not None
             lines.append(f"`{self.kernel}` is refuted by a run: {self.counterexample.launch}")
