@@ -94,8 +94,8 @@ def cost(tile: tuple[int, int, int, int], m: int, n: int, k: int) -> float:
     """Microseconds by waves: blocks that run together, iterations of 64 along k, and the store of a tile.
 
     An iteration takes what tensor cores need for the tiles of an SM, or what its copies take, which are slower where
-    rows do not start at multiples of 128 bytes; and no less than one copy takes to arrive. The numbers are from
-    products that were measured with other seeds.
+    rows do not start at multiples of 128 bytes; and no less than one copy takes to arrive. The numbers were
+    fitted to evidence/scheduled_tensor_gemm.json, clusters left out, and are not judged on other sizes yet.
     """
     rows, columns, stages, blocks = tile
     area, bytes = rows * columns, 128 * (rows + columns)
