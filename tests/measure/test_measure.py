@@ -15,7 +15,7 @@ from ptxlab.measure import Contender, Host, Record, Sized, Work, WrongAnswerErro
 from ptxlab.measure.checking import expect
 from ptxlab.measure.fingerprints import Answers
 from ptxlab.measure.interleaving import MOST, take_turns, until_steady
-from ptxlab.measure.table import as_markdown, as_text
+from ptxlab.measure.table import as_markdown
 
 WORK = Work(flops=2e12, bytes=1e9, rate="f32")
 
@@ -73,7 +73,7 @@ def test_a_record_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_text_and_markdown_have_a_row_per_contender() -> None:
-    text = as_text(record()).splitlines()
+    text = str(record()).splitlines()
     assert text[0] == "product, on an NVIDIA H200"
     assert [line.split("  ")[0] for line in text[4:8]] == ["ours", "library", "(copy)", "(f32 product)"]
     assert text[8] == "odd: takes even sizes only"

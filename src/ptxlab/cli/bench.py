@@ -76,7 +76,6 @@ def command(
     """
     from ptxlab.measure import WrongAnswerError
     from ptxlab.measure.plots import draw_bars, draw_roofline, kinds
-    from ptxlab.measure.table import as_text
     from ptxlab.report import KernelError, render
 
     if name is None and source is None and not whole:
@@ -100,7 +99,7 @@ def command(
         else:
             assert name is not None
             record = measure_entry(name, sizes, variants, rounds, seed, kept)
-        click.echo(as_text(record))
+        click.echo(str(record))
         if kept is not None and source is not None:
             record.write(kept)
         if plot is not None:

@@ -114,6 +114,11 @@ class Record:
     machine: Mapping[str, Any]
     sizes: list[Sized] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        from ptxlab.measure.table import as_text
+
+        return as_text(self)
+
     def _repr_html_(self) -> str:
         from ptxlab.measure.table import rows_of
         from ptxlab.report.notebook import table_html, title_html
