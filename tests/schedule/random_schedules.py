@@ -161,9 +161,12 @@ def main() -> int:
     found: list[dict[str, Any]] = []
     end = time.time() + given.seconds
     with multiprocessing.get_context("fork").Pool(given.processes) as pool:
-        for one in pool.imap_unordered(partial(attempt, proved=PROVED), seeds):
-            found.append(one)
-            if time.time() > end:
+        results = pool.imap_unordered(partial(attempt, proved=PROVED), seeds)
+        for _ in seeds:
+            try:
+                found.append(results.next(timeout=max(0.0, end - time.time())))
+            except multiprocessing.TimeoutError:
+                print("without an end:", *sorted(set(seeds) - {one["seed"] for one in found}))
                 break
     wrong = [one for one in found if one["wrong"]]
     for one in wrong:
@@ -172,7 +175,7 @@ def main() -> int:
     print(f"{len(found)} schedules, {refusals} steps refused, {len(wrong)} wrong")
     if given.out:
         Path(given.out).write_text(json.dumps(found, indent=1))
-    return bool(wrong)
+    return bool(wrong) or len(found) < given.count
 
 
 if __name__ == "__main__":
