@@ -10,9 +10,11 @@ the proof go through is one of its assumptions, and is said.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from keyword import iskeyword
 from math import prod
 from typing import Any
 
@@ -50,7 +52,7 @@ class Names:
     def contract(self, text: str) -> Callable[[Space], Any]:
         """A contract as a formula in a space of variables."""
         try:
-            parsed = ast.parse(text.strip(), mode="eval").body
+            parsed = ast.parse(_without_keywords(text.strip(), self.scalars | self.arrays), mode="eval").body
         except SyntaxError:
             raise ContractError(f"prove: `{text}` is not an expression") from None
         self._condition(parsed, text, _EMPTY)  # what is wrong with it is said before anything is proved
@@ -117,6 +119,19 @@ class Names:
             what = "an array" if names is self.arrays else "an integer parameter"
             raise ContractError(f"prove: `{name}` in `{text}` is not {what}; expected one of {listed}")
         return name
+
+
+def _without_keywords(text: str, names: frozenset[str]) -> str:
+    """The text with fullwidth letters in parameters' names that Python reserves; Python reads a name as plain ones.
+
+    >>> ast.unparse(ast.parse(_without_keywords("len(in) > n", frozenset({"in", "n"}))))
+    'len(in) > n'
+    """
+    reserved = [name for name in names if iskeyword(name)]
+    if not reserved:
+        return text
+    wide = {ord(letter): ord(letter) + 0xFEE0 for name in reserved for letter in name}
+    return re.sub(rf"\b({'|'.join(reserved)})\b", lambda found: found[0].translate(wide), text)
 
 
 def _variable(name: str, space: Space) -> Poly:
